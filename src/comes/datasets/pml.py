@@ -1,0 +1,50 @@
+"""The .mat files of partial multi-label learning.
+
+Variables: ``data`` (n, d); ``target``, the truth, and ``partial_labels``, the candidates, usually
+(q, n) and 0/1 or -1/+1.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.io import loadmat
+
+from comes.datasets.dataset import Dataset
+from comes.errors import ComesError
+from comes.labels import BoolMatrix
+
+# Stored dense, but with fewer non-zeros than this share: kept as CSR.
+SPARSE_BELOW = 0.1
+
+
+def read_pml_mat(path: Path) -> Dataset:
+    """Read features, candidates and the truth of a PML .mat file."""
+    try:
+        variables = loadmat(path, variable_names=("data", "target", "partial_labels"))
+        data, target, partial = (variables[k] for k in ("data", "target", "partial_labels"))
+    except KeyError as missing:
+        raise ComesError(
+            f"{path.name} has no variable {missing}; data, target and partial_labels are wanted."
+        ) from None
+    except (ValueError, TypeError, OSError, NotImplementedError) as error:
+        raise ComesError(f"{path.name} cannot be read as a .mat file: {error}.") from None
+    X: Any = data
+    if sparse.issparse(data) or np.count_nonzero(data) < SPARSE_BELOW * data.size:
+        X = sparse.csr_array(data, dtype=np.float32)
+    n = data.shape[0]
+    candidates, relevant = _labels(partial, n, path), _labels(target, n, path)
+    return Dataset(X, [str(j) for j in range(candidates.shape[1])], candidates, relevant)
+
+
+def _labels(values: Any, n: int, path: Path) -> BoolMatrix:
+    dense = np.asarray(values.toarray() if sparse.issparse(values) else values)
+    if dense.shape[1] == n:
+        dense = dense.T
+    if dense.shape[0] != n:
+        raise ComesError(
+            f"{path.name} has {n} rows of data, and labels of shape {dense.shape}, which fit "
+            "neither as they are nor transposed."
+        )
+    return np.asarray(dense > 0)

@@ -1,0 +1,409 @@
+"""`CandidateClassifier`: scikit-learn's contract around models, risks and training."""
+
+import copy
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
+
+from comes.errors import ComesError, ComesWarning
+from comes.estimator import storage
+from comes.estimator.methods import Method, find_method, risk_scale
+from comes.estimator.scaling import fit_scaling
+from comes.labels import BoolMatrix, as_candidates, check_relevant_inside, from_complementary
+from comes.metrics import average_precision
+from comes.models import linear, mlp
+from comes.priors import estimate_class_prior
+from comes.training import (
+    SparseRows,
+    choose_device,
+    make_optimizer,
+    predict_scores,
+    seeded,
+    to_device,
+    train,
+)
+
+FloatArray = npt.NDArray[np.floating]
+Model = str | nn.Module | Callable[[int, int], nn.Module]
+
+
+class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Multi-label classifier trained on candidate labels or complementary labels.
+
+    Parameters
+    ----------
+    method : {"comes-hl", "comes-rl", "bce"}
+        COMES-HL estimates the Hamming loss, COMES-RL the ranking loss; BCE takes every candidate
+        for relevant.
+    class_prior : array of shape (n_labels,), optional
+        How often each label is relevant. By default estimated by `comes.estimate_class_prior`.
+    model : {"mlp", "linear"}, module, or function (n_features, n_labels) -> module
+        A module is copied and trained on from its weights.
+    hidden : int
+        Hidden units of the ``mlp``.
+    reduction : {"auto", "sum", "mean", "per_label"}
+        What the risk is divided by for the gradient. ``sum`` over labels, or over pairs of labels
+        for COMES-RL; ``mean`` over these; ``per_label`` divides the sum by the number of labels.
+        ``auto`` is ``sum`` for COMES-HL and BCE, ``mean`` for COMES-RL.
+    normaliser : {"batch", "dataset"}
+        Which n_j divides the sums over rows that exclude label j: the batch's own count (a label
+        that nothing excludes in a batch is left out of that batch), or the data set's share.
+    flood_level : float
+        The beta of COMES-RL (Equation 14), in units of the pair sum.
+    scale : {"auto", "standard", "maxabs"} or None
+        Scaling of the features, learned in `fit` and part of the model. ``auto`` is ``standard``
+        for dense X and none for sparse X.
+    epochs, batch_size : int
+    optimizer : {"sgd", "adam", "adamw"} or function of parameters -> torch optimiser
+        A function of your own sets its own learning rate and weight decay.
+    learning_rate, momentum, weight_decay : float
+        The momentum is that of ``sgd``.
+    cosine : bool
+        Let the learning rate fall to zero along a half cosine.
+    device : str
+        ``auto`` is the GPU if torch sees one, else the CPU.
+    random_state : int, RandomState or None
+        Initial weights, order of the rows, and the estimate of the class prior.
+    require_candidates : bool
+        Refuse ``fit(X, y)``: candidates must come as ``candidates=`` or ``complementary=``. For
+        cross-validation, where y is the truth and a forgotten ``params={"candidates": ...}``
+        would train on it.
+    progress : bool, optional
+        Show a progress bar; by default if standard error is a terminal.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_labels,)
+        Column numbers of the labels.
+    label_names_ : list of str
+        Column names of the candidates if they came as a DataFrame, else "0", "1", ...
+    class_prior_ : array of shape (n_labels,), or None if the method needs none
+    module_ : module
+        The trained network, on scaled features.
+    history_ : History
+        Risk of every epoch, seconds, and whether training was interrupted.
+    score_offset_ : array of shape (n_labels,)
+        Where `predict` cuts the scores: 0, or for COMES-RL, whose scores have no natural zero,
+        the value that makes the mean predicted probability of training rows the class prior.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from comes.generation import case_b
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> relevant = X > 0
+    >>> candidates = case_b(relevant, exclude_rate=0.3)
+    >>> clf = CandidateClassifier(epochs=20, random_state=0).fit(X, candidates)
+    >>> clf.predict([[2.0, -2.0]])
+    array([[1, 0]])
+    """
+
+    def __init__(
+        self,
+        method: str = "comes-hl",
+        *,
+        class_prior: npt.ArrayLike | None = None,
+        model: Model = "mlp",
+        hidden: int = 500,
+        reduction: str = "auto",
+        normaliser: str = "batch",
+        flood_level: float = 0.0,
+        scale: str | None = "auto",
+        epochs: int = 200,
+        batch_size: int = 256,
+        optimizer: str | Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] = "sgd",
+        learning_rate: float = 5e-3,
+        momentum: float = 0.9,
+        weight_decay: float = 1e-4,
+        cosine: bool = True,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        require_candidates: bool = False,
+        progress: bool | None = None,
+    ) -> None:
+        self.method = method
+        self.class_prior = class_prior
+        self.model = model
+        self.hidden = hidden
+        self.reduction = reduction
+        self.normaliser = normaliser
+        self.flood_level = flood_level
+        self.scale = scale
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.cosine = cosine
+        self.device = device
+        self.random_state = random_state
+        self.require_candidates = require_candidates
+        self.progress = progress
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        candidates: Any = None,
+        complementary: Any = None,
+    ) -> Self:
+        """Train on candidate labels.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
+        y : array, DataFrame or sparse matrix of shape (n_samples, n_labels), optional
+            The candidates: 1 where a label is still possible. If ``candidates`` or
+            ``complementary`` is given, y is the truth, as in scikit-learn's cross-validation; it
+            is then only checked to lie inside the candidates, never trained on.
+        candidates : as y, optional
+        complementary : as y, optional
+            The other view: 1 where a label is surely irrelevant.
+
+        Returns
+        -------
+        self : CandidateClassifier
+        """
+        method = find_method(self.method)
+        X = self._check_features(X, reset=True)
+        S, self.label_names_ = self._choose_candidates(y, candidates, complementary)
+        if len(S) != X.shape[0]:
+            raise ComesError(
+                f"X and candidates must have the same number of rows; got {X.shape[0]} and "
+                f"{len(S)}. Found input variables with inconsistent numbers of samples."
+            )
+        self.classes_ = np.arange(S.shape[1])
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        _warn_of_idle_labels(S, self.label_names_, method)
+        self.class_prior_ = self._find_class_prior(X, S, method, seed)
+
+        device = choose_device(self.device)
+        self.scaling_ = fit_scaling(X, self.scale)
+        rows = to_device(self.scaling_(X), device)
+        with seeded(seed, device):
+            self.module_ = self._make_module(X.shape[1], S.shape[1]).to(device)
+        self.history_ = train(
+            self.module_,
+            rows,
+            torch.as_tensor(S, device=device),
+            self._make_risk(method, S).to(device),
+            optimizer=self._make_optimizer(),
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            risk_scale=risk_scale(method, self.reduction, S.shape[1]),
+            cosine=self.cosine,
+            seed=seed,
+            progress=self.progress,
+            description=self.method,
+        )
+        self.score_offset_ = self._find_offset(rows, method)
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels)."""
+        check_is_fitted(self)
+        X = self._check_features(X, reset=False)
+        device = choose_device(self.device)
+        self.module_.to(device)
+        scores = predict_scores(self.module_, to_device(self.scaling_(X), device))
+        return np.asarray(scores.cpu().numpy())
+
+    def predict(self, X: Any) -> npt.NDArray[np.int64]:
+        """Return 1 for relevant, 0 for irrelevant: one array of shape (n_samples, n_labels)."""
+        return (self.decision_function(X) > self.score_offset_).astype(np.int64)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return probabilities of relevance: one array of shape (n_samples, n_labels).
+
+        The sigmoid of the score above `score_offset_`. For COMES-HL this is what the risk
+        estimates. For COMES-RL only the mean over training rows is fitted, to the class prior:
+        the risk itself says nothing of the level of the scores. For BCE it is the probability
+        that the label is a candidate.
+        """
+        scores = self.decision_function(X)
+        return np.asarray(1 / (1 + np.exp(-np.clip(scores - self.score_offset_, -80, 80))))
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the average precision against true labels, in the ``pml`` convention."""
+        return average_precision(self.decision_function(X), as_candidates(y, "relevant labels"))
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a folder, as safetensors and json, replacing one there.
+
+        A model or optimiser of your own is not written, only the weights: pass the model to `load`.
+        """
+        check_is_fitted(self)
+        storage.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, model: Model | None = None) -> Self:
+        """Read a fitted model from a folder; ``model`` is needed if it was one of your own."""
+        return storage.load(cls, path, model)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.two_d_labels = True
+        tags.target_tags.single_output = False
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "module_" in state:  # so that a model from a GPU can be unpickled without one
+            state["module_"] = copy.deepcopy(state["module_"]).cpu()
+        return state
+
+    def _check_features(self, X: Any, *, reset: bool) -> Any:
+        """Return X as a finite float matrix, dense or CSR."""
+        try:
+            return validate_data(
+                self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32)
+            )
+        except ValueError as error:
+            advice = ""
+            if "NaN" in str(error) or "infinity" in str(error):
+                advice = " X must be finite: fill or drop those entries before fit and predict."
+            raise ComesError(f"{error}{advice}") from error
+
+    def _choose_candidates(
+        self, y: Any, candidates: Any, complementary: Any
+    ) -> tuple[BoolMatrix, list[str]]:
+        """Return the candidates, from wherever they were given, and the label names."""
+        if candidates is not None and complementary is not None:
+            raise ComesError("fit takes candidates= or complementary=, not both; got both.")
+        named = candidates if candidates is not None else complementary
+        if named is None:
+            if y is None:
+                raise ComesError(
+                    "CandidateClassifier requires y to be passed, but the target y is None. "
+                    "Call fit(X, candidates), or fit(X, complementary=...)."
+                )
+            if self.require_candidates:
+                raise ComesError(
+                    "require_candidates=True: fit wants candidates= or complementary=, and got "
+                    "only y, which may be the truth. In cross_validate pass "
+                    "params={'candidates': ...}."
+                )
+            named = y
+            if np.ndim(y) != 2 and not hasattr(y, "toarray"):
+                raise ComesError(
+                    f"Unknown label type: candidates must be a 0/1 matrix of shape (n_samples, "
+                    f"n_labels); got an array of {np.ndim(y)} dimensions."
+                )
+        S = as_candidates(named) if complementary is None else from_complementary(named)
+        columns = getattr(named, "columns", range(S.shape[1]))
+        label_names = [str(name) for name in columns]
+        if named is not y and y is not None:
+            check_relevant_inside(as_candidates(y, "relevant labels"), S, label_names)
+        return S, label_names
+
+    def _find_class_prior(self, X: Any, S: BoolMatrix, method: Method, seed: int) -> Any:
+        """Return the class prior given or estimated, 0 for labels that every row excludes."""
+        if not method.needs_class_prior:
+            return None
+        if self.class_prior is None:
+            return estimate_class_prior(X, S, random_state=seed).class_prior
+        prior = np.array(self.class_prior, dtype=float)
+        q = S.shape[1]
+        if prior.shape != (q,) or not ((prior >= 0) & (prior <= 1)).all():
+            raise ComesError(
+                f"class_prior must hold one number in [0, 1] for each of the {q} labels; "
+                f"got {self.class_prior!r}."
+            )
+        prior[~S.any(axis=0)] = 0
+        return prior
+
+    def _make_module(self, d: int, q: int) -> nn.Module:
+        if isinstance(self.model, nn.Module):
+            return copy.deepcopy(self.model)
+        if callable(self.model):
+            return self.model(d, q)
+        if self.model == "mlp":
+            return mlp(d, q, self.hidden)
+        if self.model == "linear":
+            return linear(d, q)
+        raise ComesError(
+            f"model must be 'mlp', 'linear', a module or a function (d, q) -> module; "
+            f"got {self.model!r}."
+        )
+
+    def _make_risk(self, method: Method, S: BoolMatrix) -> nn.Module:
+        if self.normaliser not in ("batch", "dataset"):
+            raise ComesError(f"normaliser must be 'batch' or 'dataset'; got {self.normaliser!r}.")
+        prior = np.zeros(S.shape[1]) if self.class_prior_ is None else self.class_prior_
+        share = 1 - S.mean(axis=0) if self.normaliser == "dataset" else None
+        return method.make_risk(
+            torch.as_tensor(prior, dtype=torch.float32),
+            None if share is None else torch.as_tensor(share, dtype=torch.float32),
+            self.flood_level,
+        )
+
+    def _make_optimizer(self) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
+        if callable(self.optimizer):
+            return self.optimizer
+        return make_optimizer(
+            self.optimizer,
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+        )
+
+    def _find_offset(self, rows: torch.Tensor | SparseRows, method: Method) -> FloatArray:
+        """Return where to cut the scores: the level that fits the prior if the risk sets none."""
+        if not method.ranks:
+            return np.zeros(len(self.classes_))
+        scores = predict_scores(self.module_, rows).double()
+        prior = torch.as_tensor(self.class_prior_, device=scores.device)
+        low, high = scores.amin(dim=0) - 40, scores.amax(dim=0) + 40
+        for _ in range(60):  # bisection: the mean probability falls as the offset rises
+            offset = (low + high) / 2
+            too_many = torch.sigmoid(scores - offset).mean(dim=0) > prior
+            low, high = torch.where(too_many, offset, low), torch.where(too_many, high, offset)
+        return np.asarray(((low + high) / 2).cpu().numpy())
+
+
+def _warn_of_idle_labels(S: BoolMatrix, label_names: list[str], method: Method) -> None:
+    """Warn of labels from which nothing, or only one thing, can be learned."""
+    never = [name for name, column in zip(label_names, S.all(axis=0), strict=True) if column]
+    always = [name for name, column in zip(label_names, ~S.any(axis=0), strict=True) if column]
+    if never:
+        warnings.warn(
+            f"No row excludes label {_listed(never)}: it is left out of the risk, since nothing "
+            "shows where it is irrelevant.",
+            ComesWarning,
+            stacklevel=3,
+        )
+    if always:
+        warnings.warn(
+            f"Every row excludes label {_listed(always)}: its class prior is taken as 0.",
+            ComesWarning,
+            stacklevel=3,
+        )
+    if S.shape[1] == 1 and method.ranks:
+        warnings.warn(
+            "A ranking risk needs two labels; with one it is 0 and nothing is learned. "
+            "Take method='comes-hl'.",
+            ComesWarning,
+            stacklevel=3,
+        )
+
+
+def _listed(names: list[str], most: int = 5) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,56 @@
+"""Feature scaling as part of a fitted model: x becomes (x - shift) / scale."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from comes.errors import ComesError
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What to subtract from and divide each feature by; None for nothing."""
+
+    shift: npt.NDArray[np.float64] | None = None  # (d,)
+    scale: npt.NDArray[np.float64] | None = None  # (d,)
+
+    def __call__(self, X: Any) -> Any:
+        """Return X scaled, as float32; sparse stays sparse."""
+        if sparse.issparse(X):
+            scaled = X if self.scale is None else X @ sparse.diags_array(1 / self.scale)
+            return sparse.csr_array(scaled, dtype=np.float32)
+        scaled = np.asarray(X)
+        if self.shift is not None:
+            scaled = scaled - self.shift
+        if self.scale is not None:
+            scaled = scaled / self.scale
+        return scaled.astype(np.float32)
+
+
+def fit_scaling(X: Any, how: str | None) -> Scaling:
+    """Learn a scaling from X.
+
+    ``standard`` subtracts the mean and divides by the standard deviation, ``maxabs`` divides by
+    the largest absolute value, None does nothing; ``auto`` is ``standard`` for dense X and
+    nothing for sparse.
+    """
+    is_sparse = sparse.issparse(X)
+    if how == "auto":
+        how = None if is_sparse else "standard"
+    if how is None:
+        return Scaling()
+    if how == "standard":
+        if is_sparse:
+            raise ComesError(
+                "scale='standard' subtracts the mean, which would fill a sparse X. "
+                "Take scale='maxabs' or None, or pass a dense X."
+            )
+        scaler = StandardScaler().fit(X)
+        return Scaling(scaler.mean_, scaler.scale_)
+    if how == "maxabs":
+        return Scaling(scale=MaxAbsScaler().fit(X).scale_)
+    raise ComesError(f"scale must be 'auto', 'standard', 'maxabs' or None; got {how!r}.")

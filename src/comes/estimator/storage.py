@@ -1,0 +1,126 @@
+"""A fitted classifier as a folder: ``model.json`` and ``model.safetensors``, no pickle."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+import comes
+from comes.errors import ComesError
+from comes.estimator.scaling import Scaling
+from comes.files import replacing_folder
+from comes.training import History
+
+if TYPE_CHECKING:
+    from comes.estimator.classifier import CandidateClassifier, Model
+
+    C = TypeVar("C", bound=CandidateClassifier)
+
+DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
+FORMAT = 1
+OWN = "your own"  # stands for a parameter that is code
+
+
+def save(classifier: "CandidateClassifier", path: str | Path) -> None:
+    """Write a fitted classifier to a folder."""
+    from safetensors.torch import save_file
+
+    arrays = {
+        "class_prior": classifier.class_prior_,
+        "score_offset": classifier.score_offset_,
+        "feature_shift": classifier.scaling_.shift,
+        "feature_scale": classifier.scaling_.scale,
+    }
+    tensors = {name: torch.as_tensor(a) for name, a in arrays.items() if a is not None}
+    for name, tensor in classifier.module_.state_dict().items():
+        tensors[f"module.{name}"] = tensor.cpu().contiguous()
+    feature_names = getattr(classifier, "feature_names_in_", None)
+    description = {
+        "format": FORMAT,
+        "comes_version": comes.__version__,
+        "parameters": {k: _plain(v) for k, v in classifier.get_params(deep=False).items()},
+        "n_features": classifier.n_features_in_,
+        "feature_names": None if feature_names is None else [str(name) for name in feature_names],
+        "label_names": classifier.label_names_,
+        "history": vars(classifier.history_),
+    }
+    with replacing_folder(path, marker=DESCRIPTION) as folder:
+        save_file(tensors, folder / WEIGHTS)
+        text = json.dumps(description, indent=2, ensure_ascii=False)
+        (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+
+
+def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
+    """Read a fitted classifier from a folder."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    path = Path(path)
+    try:
+        description = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
+        tensors = load_file(path / WEIGHTS)
+    except FileNotFoundError as error:
+        raise ComesError(
+            f"{path} is not a saved model: it has no {Path(error.filename or WEIGHTS).name}. "
+            "Give the folder that 'comes fit -o' or CandidateClassifier.save wrote."
+        ) from None
+    except (json.JSONDecodeError, SafetensorError, UnicodeDecodeError, NotADirectoryError) as error:
+        raise ComesError(f"{path} is not a saved model, or a damaged one: {error}.") from None
+    if description.get("format") != FORMAT:
+        raise ComesError(
+            f"{path} has format {description.get('format')}; this version of comes reads "
+            f"{FORMAT}. It was written by comes {description.get('comes_version')}."
+        )
+    parameters = description["parameters"]
+    if parameters["model"] == OWN:
+        if model is None:
+            raise ComesError(
+                f"{path} holds weights of a model of your own: pass it, load(path, model=...)."
+            )
+        parameters["model"] = model
+    classifier = cls(**parameters)
+    _restore(classifier, description, tensors)
+    return classifier
+
+
+def _restore(
+    classifier: "CandidateClassifier", description: dict[str, Any], tensors: dict[str, Any]
+) -> None:
+    """Set the fitted attributes."""
+
+    def array(name: str) -> Any:
+        return tensors[name].numpy() if name in tensors else None
+
+    d, q = description["n_features"], len(description["label_names"])
+    classifier.n_features_in_ = d
+    if description["feature_names"] is not None:
+        classifier.feature_names_in_ = np.asarray(description["feature_names"], dtype=object)
+    classifier.label_names_ = description["label_names"]
+    classifier.classes_ = np.arange(q)
+    classifier.class_prior_ = array("class_prior")
+    classifier.score_offset_ = array("score_offset")
+    classifier.scaling_ = Scaling(array("feature_shift"), array("feature_scale"))
+    classifier.history_ = History(**description["history"])
+    classifier.module_ = classifier._make_module(d, q)
+    weights = {
+        name.removeprefix("module."): tensor
+        for name, tensor in tensors.items()
+        if name.startswith("module.")
+    }
+    try:
+        classifier.module_.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ComesError(f"the saved weights do not fit the model: {error}") from None
+    classifier.module_.eval()
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as json holds it."""
+    if isinstance(value, nn.Module) or callable(value) or isinstance(value, np.random.RandomState):
+        return OWN
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    return np.asarray(value).tolist()

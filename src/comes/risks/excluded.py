@@ -1,0 +1,63 @@
+r"""The excluded entries of a batch: their mask, and their weight :math:`(1 - \pi_j) / n_j`."""
+
+import torch
+from torch import Tensor
+
+from comes.errors import ComesError
+
+
+def check_batch(scores: Tensor, candidates: Tensor) -> None:
+    """Raise unless scores and candidates are matrices of one shape, candidates bool."""
+    if scores.ndim != 2 or candidates.shape != scores.shape:
+        raise ComesError(
+            "scores and candidates must be two matrices of one shape (n, q); "
+            f"got {tuple(scores.shape)} and {tuple(candidates.shape)}."
+        )
+    if candidates.dtype != torch.bool:
+        raise ComesError(
+            f"candidates must be bool, True where a label is still possible; got "
+            f"{candidates.dtype}. Call candidates.bool()."
+        )
+
+
+def in_full_precision(scores: Tensor) -> Tensor:
+    """Return half-precision scores (autocast) as float32, others as they are."""
+    return scores.to(torch.promote_types(scores.dtype, torch.float32))
+
+
+def excluded_mask(candidates: Tensor, scores: Tensor) -> Tensor:
+    """Return 1 where a label is excluded, 0 elsewhere, in the precision of the scores."""
+    return (~candidates).to(scores.dtype)
+
+
+def excluded_weight(
+    n_rows: Tensor,  # n, ()
+    n_excluded: Tensor,  # n_j, (q,)
+    class_prior: Tensor,  # pi, (q,)
+    exclude_share: Tensor | None,  # n_j / n of the whole data set, (q,)
+) -> tuple[Tensor, Tensor]:
+    """Return (1 - pi_j) / n_j and whether anything excludes label j, each of shape (q,).
+
+    n_j is the batch's own count, or what the batch would have at the data set's share.
+    """
+    q = n_excluded.shape[0]
+    for name, values in (("class_prior", class_prior), ("exclude_share", exclude_share)):
+        if values is not None and values.shape != (q,):
+            raise ComesError(
+                f"scores for {q} labels need a {name} of shape {(q,)}; got {tuple(values.shape)}."
+            )
+    if exclude_share is not None:
+        n_excluded = exclude_share.to(n_excluded) * n_rows
+    any_excluded = n_excluded > 0
+    weight = (1 - class_prior.to(n_excluded)) / torch.where(any_excluded, n_excluded, 1)
+    return weight, any_excluded
+
+
+def check_prior(class_prior: Tensor) -> Tensor:
+    """Return the class prior if it is a vector of numbers in [0, 1], else raise."""
+    if class_prior.ndim != 1 or not ((class_prior >= 0) & (class_prior <= 1)).all():
+        raise ComesError(
+            "class_prior must hold one number in [0, 1] for each label; got "
+            f"shape {tuple(class_prior.shape)} with values {class_prior.flatten()[:8].tolist()}."
+        )
+    return class_prior

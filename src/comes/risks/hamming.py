@@ -1,0 +1,167 @@
+r"""COMES-HL: the Hamming-loss risk, estimated from candidate labels alone.
+
+.. math:: \frac1q \sum_j \Big( \Big| \frac1n \sum_i \ell(g_{ij}, 1)
+    - \frac{1-\pi_j}{n_j} \sum_{i: s_{ij}=0} \ell(g_{ij}, 1) \Big|
+    + \frac{1-\pi_j}{n_j} \sum_{i: s_{ij}=0} \ell(g_{ij}, 0) \Big)
+
+(Equation 8 of the paper; without the absolute value, Equation 7.) The absolute value acts on
+sums over rows, so the risk of a batch is not the mean of the risks of its parts. It is a
+function of per-label sums, `HammingSums`, that do add up: over micro-batches and processes.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from comes.losses import BinaryLoss, logistic_loss
+from comes.risks.excluded import (
+    check_batch,
+    check_prior,
+    excluded_mask,
+    excluded_weight,
+    in_full_precision,
+)
+
+
+class HammingSums(NamedTuple):
+    """All that the risk needs of a batch; the sums of two batches add to those of both."""
+
+    n_rows: Tensor  # n, ()
+    n_excluded: Tensor  # n_j, (q,)
+    if_relevant: Tensor  # sum over all rows of l(g, 1), (q,)
+    excluded_if_relevant: Tensor  # sum over the excluded of l(g, 1), (q,)
+    excluded_if_irrelevant: Tensor  # sum over the excluded of l(g, 0), (q,)
+
+
+def hamming_sums(
+    scores: Tensor, candidates: Tensor, *, loss: BinaryLoss = logistic_loss
+) -> HammingSums:
+    """Return the per-label sums of a batch that `hamming_risk_from_sums` combines."""
+    check_batch(scores, candidates)
+    scores = in_full_precision(scores)
+    excluded = excluded_mask(candidates, scores)
+    if_relevant = loss(scores, 1)
+    return HammingSums(
+        n_rows=scores.new_full((), scores.shape[0]),
+        n_excluded=excluded.sum(dim=0),
+        if_relevant=if_relevant.sum(dim=0),
+        excluded_if_relevant=(excluded * if_relevant).sum(dim=0),
+        excluded_if_irrelevant=(excluded * loss(scores, 0)).sum(dim=0),
+    )
+
+
+def hamming_risk_from_sums(
+    sums: HammingSums,
+    class_prior: Tensor,  # pi, in [0, 1], (q,)
+    *,
+    correction: Callable[[Tensor], Tensor] = torch.abs,
+    exclude_share: Tensor | None = None,
+    skip_empty: bool = True,
+) -> Tensor:
+    """Return the risk of the rows that went into the sums; parameters as in `hamming_risk`."""
+    weight, any_excluded = excluded_weight(sums.n_rows, sums.n_excluded, class_prior, exclude_share)
+    # Estimates pi_j E[l(g_j, 1) | y_j = 1]: negative only by sampling error.
+    relevant = sums.if_relevant / sums.n_rows - weight * sums.excluded_if_relevant
+    irrelevant = weight * sums.excluded_if_irrelevant
+    risk_per_label = correction(relevant) + irrelevant
+    if skip_empty:
+        risk_per_label = torch.where(any_excluded, risk_per_label, 0)
+    return risk_per_label.mean()
+
+
+def hamming_risk(
+    scores: Tensor,  # g, real, (n, q)
+    candidates: Tensor,  # s, bool, (n, q)
+    class_prior: Tensor,  # pi, in [0, 1], (q,)
+    *,
+    loss: BinaryLoss = logistic_loss,
+    correction: Callable[[Tensor], Tensor] = torch.abs,
+    exclude_share: Tensor | None = None,
+    skip_empty: bool = True,
+) -> Tensor:
+    """Return the COMES-HL risk of one batch: Equation 8 of the paper.
+
+    Parameters
+    ----------
+    scores : float tensor of shape (n_samples, n_labels)
+        Raw scores (logits). Half precision is computed in float32.
+    candidates : bool tensor of shape (n_samples, n_labels)
+        True where the label is still possible.
+    class_prior : float tensor of shape (n_labels,)
+        How often each label is relevant, in [0, 1].
+    loss : callable (scores, 0 or 1) -> tensor
+        A binary loss of `comes.losses`, or one of your own.
+    correction : callable tensor -> tensor
+        Acts on each label's estimate of the relevant part, which is negative only by sampling
+        error. ``torch.abs`` gives Equation 8, the identity Equation 7 (unbiased, but unbounded
+        below), ``torch.relu`` a clamp.
+    exclude_share : float tensor of shape (n_labels,), optional
+        n_j / n of the whole data set. By default n_j is the batch's own count; with this it is
+        the share times the batch size: unbiased at any batch size, with a larger spread.
+    skip_empty : bool
+        Leave a label out that nothing excludes (in the batch, or by its share). False keeps its
+        first term, which pushes the label's scores up.
+
+    Returns
+    -------
+    risk : scalar tensor
+        The mean over labels.
+
+    Examples
+    --------
+    >>> scores = torch.tensor([[2.0, -1.0], [0.5, 1.0], [-3.0, 0.0]])
+    >>> candidates = torch.tensor([[True, False], [True, True], [False, True]])
+    >>> hamming_risk(scores, candidates, torch.tensor([0.6, 0.5]))
+    tensor(0.1478)
+    """
+    return hamming_risk_from_sums(
+        hamming_sums(scores, candidates, loss=loss),
+        class_prior,
+        correction=correction,
+        exclude_share=exclude_share,
+        skip_empty=skip_empty,
+    )
+
+
+class HammingRisk(nn.Module):
+    """`hamming_risk` that keeps its class prior and moves with ``.to(device)``.
+
+    Examples
+    --------
+    >>> risk = HammingRisk(torch.tensor([0.6, 0.5]))
+    >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
+    tensor(0.3466)
+    """
+
+    class_prior: Tensor
+    exclude_share: Tensor | None
+
+    def __init__(
+        self,
+        class_prior: Tensor,
+        *,
+        loss: BinaryLoss = logistic_loss,
+        correction: Callable[[Tensor], Tensor] = torch.abs,
+        exclude_share: Tensor | None = None,
+        skip_empty: bool = True,
+    ) -> None:
+        super().__init__()
+        self.register_buffer("class_prior", check_prior(class_prior))
+        self.register_buffer("exclude_share", exclude_share)
+        self.loss = loss
+        self.correction = correction
+        self.skip_empty = skip_empty
+
+    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+        """Return the scalar risk of one batch."""
+        return hamming_risk(
+            scores,
+            candidates,
+            self.class_prior,
+            loss=self.loss,
+            correction=self.correction,
+            exclude_share=self.exclude_share,
+            skip_empty=self.skip_empty,
+        )

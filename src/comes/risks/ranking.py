@@ -1,0 +1,184 @@
+r"""COMES-RL: the ranking-loss risk, estimated from candidate labels alone.
+
+.. math:: \hat R = \sum_j \frac{1-\pi_j}{n_j} \sum_{i: s_{ij}=0} \sum_{k \ne j}
+    \ell(g_{ij} - g_{ik}, 0), \qquad \tilde R = |\hat R - \beta| + \beta
+
+(Equations 13 and 14 of the paper, its sum over pairs j < k regrouped by the excluded label:
+every excluded label must score below every other label of the same row.) In expectation this is
+the supervised ranking risk plus a constant, if the loss is symmetric. The constant is not zero,
+so neither is the minimum. The per-label sums, `RankingSums`, add up over batches and processes.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from comes.errors import ComesError
+from comes.losses import BinaryLoss, sigmoid_loss
+from comes.risks.excluded import (
+    check_batch,
+    check_prior,
+    excluded_mask,
+    excluded_weight,
+    in_full_precision,
+)
+
+# Score differences held at a time: 16 MiB of float32.
+DIFFERENCES_AT_ONCE = 2**22
+
+
+class RankingSums(NamedTuple):
+    """All that the risk needs of a batch; the sums of two batches add to those of both."""
+
+    n_rows: Tensor  # n, ()
+    n_excluded: Tensor  # n_j, (q,)
+    excluded_above: Tensor  # sum over the excluded of sum_k l(g_j - g_k, 0), (q,)
+
+
+def ranking_sums(
+    scores: Tensor, candidates: Tensor, *, loss: BinaryLoss = sigmoid_loss
+) -> RankingSums:
+    """Return the per-label sums of a batch that `ranking_risk_from_sums` combines."""
+    check_batch(scores, candidates)
+    symmetry_constant = _symmetry_constant(loss)
+    scores = in_full_precision(scores)
+    excluded = excluded_mask(candidates, scores)
+    n, q = scores.shape
+
+    def above(columns: slice) -> Tensor:
+        differences = scores[:, columns, None] - scores[:, None, :]  # (n, columns, q)
+        per_entry = loss(differences, 0).sum(dim=2) - symmetry_constant / 2  # without k = j
+        return (excluded[:, columns] * per_entry).sum(dim=0)
+
+    width = max(1, DIFFERENCES_AT_ONCE // max(1, n * q))
+    if width >= q:
+        excluded_above = above(slice(0, q))
+    else:  # Differences are recomputed for the gradient, so that they are never all there.
+        excluded_above = torch.cat(
+            [
+                checkpoint(
+                    above,
+                    slice(start, start + width),
+                    use_reentrant=False,
+                    preserve_rng_state=False,
+                )
+                for start in range(0, q, width)
+            ]
+        )
+    return RankingSums(scores.new_full((), n), excluded.sum(dim=0), excluded_above)
+
+
+def ranking_risk_from_sums(
+    sums: RankingSums,
+    class_prior: Tensor,  # pi, in [0, 1], (q,)
+    *,
+    flood_level: float = 0.0,
+    exclude_share: Tensor | None = None,
+) -> Tensor:
+    """Return the risk of the rows that went into the sums; parameters as in `ranking_risk`."""
+    weight, _ = excluded_weight(sums.n_rows, sums.n_excluded, class_prior, exclude_share)
+    risk = (weight * sums.excluded_above).sum()
+    return (risk - flood_level).abs() + flood_level if flood_level > 0 else risk
+
+
+def ranking_risk(
+    scores: Tensor,  # g, real, (n, q)
+    candidates: Tensor,  # s, bool, (n, q)
+    class_prior: Tensor,  # pi, in [0, 1], (q,)
+    *,
+    loss: BinaryLoss = sigmoid_loss,
+    flood_level: float = 0.0,
+    exclude_share: Tensor | None = None,
+) -> Tensor:
+    """Return the COMES-RL risk of one batch: Equation 13 of the paper, or 14 with a flood level.
+
+    Parameters
+    ----------
+    scores : float tensor of shape (n_samples, n_labels)
+        Raw scores. Half precision is computed in float32.
+    candidates : bool tensor of shape (n_samples, n_labels)
+        True where the label is still possible.
+    class_prior : float tensor of shape (n_labels,)
+        How often each label is relevant, in [0, 1].
+    loss : callable (scores, 0 or 1) -> tensor
+        A symmetric loss of `comes.losses`: sigmoid, ramp or unhinged.
+    flood_level : float
+        The beta of Equation 14, in units of this risk: below it the gradient turns round.
+        0 is Equation 13.
+    exclude_share : float tensor of shape (n_labels,), optional
+        n_j / n of the whole data set; by default n_j is the batch's own count.
+
+    Returns
+    -------
+    risk : scalar tensor
+        The sum over pairs of labels, not divided by anything. A label that nothing excludes
+        takes part only as the other label of a pair.
+
+    Examples
+    --------
+    >>> scores = torch.tensor([[2.0, -1.0], [0.5, 1.0], [-3.0, 0.0]])
+    >>> candidates = torch.tensor([[True, False], [True, True], [False, True]])
+    >>> ranking_risk(scores, candidates, torch.tensor([0.6, 0.5]))
+    tensor(0.0427)
+    """
+    return ranking_risk_from_sums(
+        ranking_sums(scores, candidates, loss=loss),
+        class_prior,
+        flood_level=flood_level,
+        exclude_share=exclude_share,
+    )
+
+
+def _symmetry_constant(loss: BinaryLoss) -> float:
+    """Return the M of a symmetric loss, with l(0, 0) = M / 2; refuse another."""
+    constant: float | None = getattr(loss, "symmetry_constant", None)
+    if constant is None:
+        raise ComesError(
+            "ranking_risk needs a symmetric loss, l(z, 0) + l(z, 1) constant: only then is the "
+            "part of the risk that candidates cannot show a constant. "
+            f"{getattr(loss, 'name', loss)} is not; take sigmoid_loss, ramp_loss or "
+            "unhinged_loss, or a MarginLoss with its symmetry_constant."
+        )
+    return constant
+
+
+class RankingRisk(nn.Module):
+    """`ranking_risk` that keeps its class prior and moves with ``.to(device)``.
+
+    Examples
+    --------
+    >>> risk = RankingRisk(torch.tensor([0.6, 0.5]))
+    >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
+    tensor(0.2500)
+    """
+
+    class_prior: Tensor
+    exclude_share: Tensor | None
+
+    def __init__(
+        self,
+        class_prior: Tensor,
+        *,
+        loss: BinaryLoss = sigmoid_loss,
+        flood_level: float = 0.0,
+        exclude_share: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        _symmetry_constant(loss)
+        self.register_buffer("class_prior", check_prior(class_prior))
+        self.register_buffer("exclude_share", exclude_share)
+        self.loss = loss
+        self.flood_level = flood_level
+
+    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+        """Return the scalar risk of one batch."""
+        return ranking_risk(
+            scores,
+            candidates,
+            self.class_prior,
+            loss=self.loss,
+            flood_level=self.flood_level,
+            exclude_share=self.exclude_share,
+        )
