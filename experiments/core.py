@@ -44,19 +44,19 @@ RESULTS = Path(__file__).parent / "results" / "core"
 
 def run(dataset: Dataset, method: str, reduction: str) -> dict[str, Any]:
     """Train and test on every split; return the metrics of each and their means."""
-    assert dataset.candidates is not None
-    assert dataset.relevant is not None
-    splits = list(KFold(10, shuffle=True, random_state=0).split(dataset.relevant))[:N_SPLITS]
+    relevant, candidates = dataset.known_relevant(), dataset.candidates_with_names()
+    splits = list(KFold(10, shuffle=True, random_state=0).split(relevant))[:N_SPLITS]
     metrics, seconds = [], []
     for train, test in splits:
         classifier = CandidateClassifier(
             method,
-            class_prior=count_class_prior(dataset.relevant[train]),
+            class_prior=count_class_prior(relevant[train]),
             reduction=reduction,
             random_state=0,
-        ).fit(dataset.X[train], dataset.candidates[train])
-        X, relevant = dataset.X[test], dataset.relevant[test]
-        metrics.append(evaluate(classifier.decision_function(X), relevant, classifier.predict(X)))
+        ).fit(dataset.X[train], candidates.iloc[train])
+        X = dataset.X[test]
+        scores, predictions = classifier.decision_function(X), classifier.predict(X)
+        metrics.append(evaluate(scores, relevant[test], predictions))
         seconds.append(round(classifier.history_.seconds, 1))
     means = {name: round(float(np.mean([m[name] for m in metrics])), 4) for name in metrics[0]}
     return {
@@ -75,11 +75,10 @@ def main(names: list[str]) -> None:
     for name in names:
         dataset = read_dataset(Path(os.environ["COMES_DATA"]) / "pml" / f"{name}.mat")
         print(f"{name}: {dataset}", flush=True)
-        assert dataset.relevant is not None
         result: dict[str, Any] = {
             "command": f"python experiments/core.py {name}",
             "data": str(dataset),
-            "degenerate": count_degenerate(dataset.relevant),
+            "degenerate": count_degenerate(dataset.known_relevant()),
             "convention": "pml",
             "comes": comes.__version__,
             "torch": torch.__version__,

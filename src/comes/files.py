@@ -43,12 +43,7 @@ def replacing_folder(path: str | Path, marker: str) -> Iterator[Path]:
     mistyped path never deletes a folder of something else.
     """
     path = Path(path)
-    _check_parent(path)
-    if path.exists() and not (path / marker).exists() and (path.is_file() or any(path.iterdir())):
-        raise ComesError(
-            f"{path} exists and is not such an output (it has no {marker}). "
-            "Choose another name, or remove it."
-        )
+    check_replaceable(path, marker)
     temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
     temporary.chmod(0o777 & ~_umask())
     try:
@@ -62,6 +57,17 @@ def replacing_folder(path: str | Path, marker: str) -> Iterator[Path]:
             temporary.replace(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_replaceable(path: str | Path, marker: str) -> None:
+    """Raise unless a folder could be written there; see `replacing_folder`."""
+    path = Path(path)
+    _check_parent(path)
+    if path.exists() and not (path / marker).exists() and (path.is_file() or any(path.iterdir())):
+        raise ComesError(
+            f"{path} exists and is not such an output (it has no {marker}). "
+            "Choose another name, or remove it."
+        )
 
 
 def _check_parent(path: Path) -> None:

@@ -76,10 +76,10 @@ def case_b(
 
 
 def _checked_rate(rate: Rate, q: int, name: str) -> npt.NDArray[np.float64]:
-    rates = np.broadcast_to(np.asarray(rate, dtype=float), (q,)) if np.ndim(rate) == 0 else rate
-    rates = np.asarray(rates, dtype=float)
-    if rates.shape != (q,) or not ((rates >= 0) & (rates <= 1)).all():
+    """Return one rate per label."""
+    rates = np.asarray(rate, dtype=float)
+    if rates.shape not in ((), (q,)) or not ((rates >= 0) & (rates <= 1)).all():
         raise ComesError(
-            f"{name} must be one number in [0, 1], or one for each of the {q} labels; got {rate}."
+            f"{name} must be one number in [0, 1], or one for each of the {q} labels; got {rate!r}."
         )
-    return rates
+    return np.broadcast_to(rates, (q,))

@@ -60,7 +60,7 @@ def as_candidates(values: Any, name: str = "candidates") -> BoolMatrix:
             f"{name} must be 0 or 1; got {array[row, label]} at row {row}, label {label}. "
             "1 means still possible; a label that nobody was asked about stays 1."
         )
-    return ones
+    return np.asarray(ones)
 
 
 def from_complementary(complementary: Any) -> BoolMatrix:

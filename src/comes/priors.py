@@ -1,9 +1,10 @@
 """How often each label is relevant, estimated before training from X and candidates.
 
-Label j is excluded where it is irrelevant, with probability p_j (the *exclude rate*):
+Label j is excluded where it is irrelevant, with probability p_j (the *exclude rate*), so that
 P(j excluded) = (1 - pi_j) p_j. The left side is counted, so an estimate of p_j gives one of the
 *class prior* pi_j. Among rows that are surely irrelevant to j, the share that excludes j is p_j;
-`estimate_class_prior` takes as such the rows that a classifier finds most like the excluding ones.
+`estimate_class_prior` looks for such rows among those that a classifier finds most like the
+excluding ones.
 """
 
 from dataclasses import dataclass
@@ -22,10 +23,10 @@ from comes.models import linear
 from comes.risks import BceRisk
 from comes.training import make_optimizer, predict_scores, seeded, to_device, train
 
-# Rows counted as surely irrelevant to a label, of all rows; and how few rows are too few to ask.
-SURELY_IRRELEVANT_SHARE = 0.25
-MIN_ROWS = 20
 N_FOLDS = 3
+MIN_ROWS = 20  # fewer tell nothing
+MIN_BIN_SHARE, MIN_BIN_EXCLUDED, MAX_MIN_BIN_SHARE = 0.1, 25, 0.3  # how small a bin may be
+Z = 0.67  # of the lower bound that the best bin maximises
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,15 @@ def estimate_class_prior(
 ) -> ClassPriorEstimate:
     """Estimate how often each label is relevant, from candidate labels alone.
 
-    A linear classifier of the excluded labels, one for all labels, scores every row out of fold.
-    Of the quarter of the rows that looks most like label j's excluding rows, the share that
-    excludes j is taken as the exclude rate p_j; the class prior is 1 - P(j excluded) / p_j. It is
-    too low where label j is relevant to some of that quarter. A label that no row excludes gets
-    prior 1 (nothing can be known), one that every row excludes prior 0. With fewer than 20 rows
-    the estimate is the upper bound, the share of rows in which the label is a candidate.
+    A linear classifier of the excluded labels scores every row out of fold. For each label, of
+    all sets of the rows that look most like its excluding ones (at least a tenth of all rows),
+    the one with the highest share of excluding rows, by a lower bound, gives the exclude rate p_j.
+    Rates are drawn towards their mean over labels as far as their sampling error allows. The class
+    prior is 1 - P(j excluded) / p_j: too low where no row is surely irrelevant to the label.
+
+    A label that no row excludes gets prior 1 (nothing can be known), one that every row excludes
+    prior 0. With fewer than 20 rows the estimate is the upper bound: the share of rows in which
+    the label is a candidate.
 
     Parameters
     ----------
@@ -101,27 +105,54 @@ def estimate_class_prior(
             f"X and candidates must have the same rows; got {X.shape[0]} and {len(candidates)}."
         )
     excluded = ~candidates
-    n = len(excluded)
     excluded_share = excluded.mean(axis=0)
-    if n < MIN_ROWS:
-        exclude_rate = np.ones_like(excluded_share)
-    else:
+    exclude_rate = np.where(excluded_share > 0, 1.0, 0.0)
+    unknown = (excluded_share > 0) & (excluded_share < 1)
+    if len(excluded) >= MIN_ROWS and unknown.any():
         likely_excluded = -_scores_out_of_fold(X, candidates, random_state)
-        n_sure = int(np.ceil(SURELY_IRRELEVANT_SHARE * n))
-        sure = np.argpartition(-likely_excluded, n_sure - 1, axis=0)[:n_sure]
-        exclude_rate = np.take_along_axis(excluded, sure, axis=0).mean(axis=0)
-    # At least the share over all rows, or the prior would be negative.
-    exclude_rate = np.maximum(exclude_rate, excluded_share)
-    return ClassPriorEstimate(
-        class_prior=1
-        - np.divide(
-            excluded_share,
-            exclude_rate,
-            out=np.zeros_like(excluded_share),
-            where=excluded_share > 0,
-        ),
-        exclude_rate=exclude_rate,
-    )
+        rate, n_bin = _best_bin_rate(excluded[:, unknown], likely_excluded[:, unknown])
+        # At least the share over all rows, or the prior would be negative.
+        exclude_rate[unknown] = np.maximum(_shrink(rate, n_bin), excluded_share[unknown])
+    known_rate = np.where(exclude_rate > 0, exclude_rate, 1)
+    class_prior = np.where(exclude_rate > 0, 1 - excluded_share / known_rate, 1.0)
+    return ClassPriorEstimate(class_prior, exclude_rate)
+
+
+def _best_bin_rate(
+    excluded: BoolMatrix, likely_excluded: npt.NDArray[np.float32]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return, per label, the share of excluding rows in the best bin, and the rows in the bin.
+
+    A bin is the k rows of highest score. The best has the highest Wilson lower bound.
+    """
+    n = len(excluded)
+    k = np.arange(1, n + 1)[:, None]
+    order = np.argsort(-likely_excluded, axis=0)
+    rate = np.take_along_axis(excluded, order, axis=0).cumsum(axis=0) / k  # (n, q)
+    spread = Z * np.sqrt(rate * (1 - rate) / k + Z**2 / (4 * k**2))
+    lower = (rate + Z**2 / (2 * k) - spread) / (1 + Z**2 / k)
+    smallest = np.maximum(MIN_BIN_SHARE * n, MIN_BIN_EXCLUDED / rate[-1])
+    allowed = k >= np.minimum(smallest, MAX_MIN_BIN_SHARE * n)
+    best = np.where(allowed, lower, -1).argmax(axis=0)
+    return rate[best, np.arange(rate.shape[1])], best + 1
+
+
+def _shrink(rate: npt.NDArray[np.float64], n_bin: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Draw rates towards their common mean: a DerSimonian-Laird random-effects model of logits."""
+    rate = np.clip(rate, 0.5 / n_bin, 1 - 0.5 / n_bin)
+    logit = np.log(rate / (1 - rate))
+    variance = 1 / (n_bin * rate * (1 - rate))
+    weight = 1 / variance
+    mean = (weight * logit).sum() / weight.sum()
+    excess = (weight * (logit - mean) ** 2).sum() - (len(rate) - 1)
+    scale = weight.sum() - (weight**2).sum() / weight.sum()
+    between = max(0.0, excess / scale) if scale > 0 else np.inf
+    if np.isinf(between):  # one label: nothing to share
+        return rate
+    weight = 1 / (variance + between)
+    mean = (weight * logit).sum() / weight.sum()
+    shrunk = (between * logit + variance * mean) / (between + variance)
+    return np.asarray(1 / (1 + np.exp(-shrunk)))
 
 
 def _scores_out_of_fold(X: Any, candidates: BoolMatrix, seed: int) -> npt.NDArray[np.float32]:

@@ -93,22 +93,23 @@ def make_optimizer(
     >>> make_optimizer("adam", learning_rate=1e-3)(nn.Linear(2, 1).parameters()).defaults["lr"]
     0.001
     """
-    common = {"lr": learning_rate, "weight_decay": weight_decay}
-
-    def make(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        parameters = list(parameters)
-        fused = all(p.device.type in ("cpu", "cuda") for p in parameters)
-        if name == "sgd":
-            return torch.optim.SGD(parameters, momentum=momentum, fused=fused, **common)
-        if name == "adam":
-            return torch.optim.Adam(parameters, fused=fused, **common)
-        return torch.optim.AdamW(parameters, fused=fused, **common)
-
     if name not in OPTIMIZERS:
         raise ComesError(
             f"optimizer must be one of {', '.join(OPTIMIZERS)}, or a function of the parameters; "
             f"got {name!r}."
         )
+
+    def make(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        parameters = list(parameters)
+        options: dict[str, Any] = {
+            "lr": learning_rate,
+            "weight_decay": weight_decay,
+            "fused": all(p.device.type in ("cpu", "cuda") for p in parameters),
+        }
+        if name == "sgd":
+            return torch.optim.SGD(parameters, momentum=momentum, **options)
+        return (torch.optim.Adam if name == "adam" else torch.optim.AdamW)(parameters, **options)
+
     return make
 
 
@@ -200,7 +201,7 @@ def predict_scores(model: nn.Module, X: Tensor | SparseRows, batch_size: int = 4
     """Return the scores of every row, on the device of X."""
     model.eval()
     rows = torch.arange(len(X), device=next(model.parameters()).device)
-    return torch.cat([model(X[batch]) for batch in rows.split(batch_size)])
+    return torch.cat([model(X[batch]) for batch in torch.split(rows, batch_size)])
 
 
 @contextmanager

@@ -1,7 +1,17 @@
 """Data sets: what they are, files of one's own, and the embedded scenes."""
 
+from comes.datasets.archive import write_npz
 from comes.datasets.dataset import Dataset
 from comes.datasets.files import read_dataset, read_features
 from comes.datasets.scenes import make_scenes
+from comes.datasets.tables import prediction_table, write_table
 
-__all__ = ["Dataset", "make_scenes", "read_dataset", "read_features"]
+__all__ = [
+    "Dataset",
+    "make_scenes",
+    "prediction_table",
+    "read_dataset",
+    "read_features",
+    "write_npz",
+    "write_table",
+]

@@ -41,6 +41,24 @@ class Dataset:
         if self.candidates is not None and self.relevant is not None:
             check_relevant_inside(self.relevant, self.candidates, self.label_names)
 
+    def candidates_with_names(self) -> pd.DataFrame:
+        """Return the candidates with the label names as columns; raise if there are none."""
+        if self.candidates is None:
+            raise ComesError(
+                "candidates or complementary labels are needed to fit, and the data has only true "
+                "labels. Name the columns of the candidates, or make some with comes.generation."
+            )
+        return pd.DataFrame(self.candidates, columns=pd.Index(self.label_names))
+
+    def known_relevant(self) -> BoolMatrix:
+        """Return the true labels; raise if they are not known."""
+        if self.relevant is None:
+            raise ComesError(
+                "true labels are needed to evaluate, and the data has none. Name their columns "
+                "(--relevant on the command line), or add an array 'relevant' to the npz file."
+            )
+        return self.relevant
+
     def __str__(self) -> str:
         n, d = self.X.shape
         parts = [f"{n} rows, {d} features, {len(self.label_names)} labels"]

@@ -16,9 +16,7 @@ GRID = (2, 2)  # cells
 N_TRAINING_DIGITS = 1200  # of 1797; the others make the test scenes
 
 
-def make_scenes(
-    split: Literal["train", "test"] = "train", n: int = 5000, seed: int = 0
-) -> Dataset:
+def make_scenes(split: Literal["train", "test"] = "train", n: int = 5000, seed: int = 0) -> Dataset:
     """Compose scenes of one to four digits.
 
     Parameters

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from comes.datasets.dataset import Dataset
 from comes.errors import ComesError
 from comes.files import replacing_file
-from comes.labels import BoolMatrix, as_candidates, from_complementary, from_sets
+from comes.labels import BoolMatrix, as_candidates, from_complementary, from_sets, to_sets
 
 LabelColumns = Sequence[str] | None
 
@@ -48,6 +50,25 @@ def write_table(table: pd.DataFrame, path: str | Path) -> None:
             table.to_parquet(temporary, index=False)
 
 
+def prediction_table(
+    scores: npt.ArrayLike, predictions: npt.ArrayLike, label_names: Sequence[str]
+) -> pd.DataFrame:
+    """Return one row per item: the predicted label names, and a column of scores per label.
+
+    Examples
+    --------
+    >>> prediction_table([[1.5, -0.5]], [[1, 0]], ["apple", "plate"])
+      predicted  score:apple  score:plate
+    0     apple          1.5         -0.5
+    """
+    sets = to_sets(as_candidates(predictions, "predictions"), label_names)
+    table = pd.DataFrame(
+        np.asarray(scores), columns=pd.Index([f"score:{name}" for name in label_names])
+    )
+    table.insert(0, "predicted", [SEPARATOR.join(names) for names in sets])
+    return table
+
+
 def table_dataset(
     table: pd.DataFrame,
     *,
@@ -66,17 +87,16 @@ def table_dataset(
         )
     label_columns = find_columns(table, labels or ())
     truth_columns = find_columns(table, relevant or ())
+    names = None if label_names is None else list(label_names)
     candidates = truth = None
-    if truth_columns:
-        truth, names = _labels(table, truth_columns, label_names, empty_is_known=True)
     if label_columns:
-        marked, names = _labels(table, label_columns, label_names, empty_is_known=complementary)
+        marked, names = _labels(table, label_columns, names, empty_is_known=complementary)
         candidates = from_complementary(marked) if complementary else marked
-        if truth is not None:
-            truth, _ = _labels(table, truth_columns, _own_names(truth_columns, names), True)
+    if truth_columns:
+        truth, names = _labels(table, truth_columns, names, empty_is_known=True)
     used = {*label_columns, *truth_columns, *find_columns(table, ignore)}
     X = table_features(table, features, ignore=sorted(used))
-    return Dataset(X, names, candidates, truth)
+    return Dataset(X, names or [], candidates, truth)
 
 
 def table_features(
@@ -145,19 +165,14 @@ def _labels(
     return marked, list(label_names)
 
 
-def _own_names(columns: list[str], names: list[str]) -> list[str]:
-    """Return the names that the truth has to be matched with: those of the candidates."""
-    return names
-
-
 def _split(cells: "pd.Series[Any]", empty_is_known: bool) -> list[list[str]]:
     """Return the label names in every cell."""
-    texts = cells.fillna("").astype(str)
+    texts = cells.fillna("").astype(str).str.strip()
     sets = [
-        [] if text.strip() == NOTHING else [n for part in text.split(SEPARATOR) if (n := part.strip())]
+        [name for part in text.split(SEPARATOR) if (name := part.strip()) and text != NOTHING]
         for text in texts
     ]
-    empty = [row for row, text in enumerate(texts) if not text.strip()]
+    empty = [row for row, text in enumerate(texts) if not text]
     if empty and not empty_is_known:
         raise ComesError(
             f"{len(empty)} cells of candidates are empty (first: row {empty[0]}). If no label is "

@@ -53,7 +53,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     reduction : {"auto", "sum", "mean", "per_label"}
         What the risk is divided by for the gradient. ``sum`` over labels, or over pairs of labels
         for COMES-RL; ``mean`` over these; ``per_label`` divides the sum by the number of labels.
-        ``auto`` is ``sum`` for COMES-HL and BCE, ``mean`` for COMES-RL.
+        ``auto`` is ``sum`` for COMES-HL and BCE, ``per_label`` for COMES-RL.
     normaliser : {"batch", "dataset"}
         Which n_j divides the sums over rows that exclude label j: the batch's own count (a label
         that nothing excludes in a batch is left out of that batch), or the data set's share.
@@ -253,6 +253,12 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Read a fitted model from a folder; ``model`` is needed if it was one of your own."""
         return storage.load(cls, path, model)
 
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features if `fit` saw a DataFrame, else None."""
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -380,8 +386,9 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _warn_of_idle_labels(S: BoolMatrix, label_names: list[str], method: Method) -> None:
     """Warn of labels from which nothing, or only one thing, can be learned."""
-    never = [name for name, column in zip(label_names, S.all(axis=0), strict=True) if column]
-    always = [name for name, column in zip(label_names, ~S.any(axis=0), strict=True) if column]
+    n_candidate = S.sum(axis=0)
+    never = [label_names[j] for j in np.flatnonzero(n_candidate == len(S))]
+    always = [label_names[j] for j in np.flatnonzero(n_candidate == 0)]
     if never:
         warnings.warn(
             f"No row excludes label {_listed(never)}: it is left out of the risk, since nothing "

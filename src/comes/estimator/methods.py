@@ -32,7 +32,7 @@ METHODS = {
         lambda prior, share, flood: RankingRisk(prior, exclude_share=share, flood_level=flood),
         needs_class_prior=True,
         ranks=True,
-        reduction="mean",
+        reduction="per_label",
     ),
     "bce": Method(
         lambda prior, share, _: BceRisk(),

@@ -11,7 +11,7 @@ from torch import nn
 import comes
 from comes.errors import ComesError
 from comes.estimator.scaling import Scaling
-from comes.files import replacing_folder
+from comes.files import check_replaceable, replacing_folder
 from comes.training import History
 
 if TYPE_CHECKING:
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
 FORMAT = 1
 OWN = "your own"  # stands for a parameter that is code
+
+
+def check_target(path: str | Path) -> None:
+    """Raise unless a model could be saved there; for a look before a long training."""
+    check_replaceable(path, marker=DESCRIPTION)
 
 
 def save(classifier: "CandidateClassifier", path: str | Path) -> None:
@@ -37,13 +42,12 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     tensors = {name: torch.as_tensor(a) for name, a in arrays.items() if a is not None}
     for name, tensor in classifier.module_.state_dict().items():
         tensors[f"module.{name}"] = tensor.cpu().contiguous()
-    feature_names = getattr(classifier, "feature_names_in_", None)
     description = {
         "format": FORMAT,
         "comes_version": comes.__version__,
         "parameters": {k: _plain(v) for k, v in classifier.get_params(deep=False).items()},
         "n_features": classifier.n_features_in_,
-        "feature_names": None if feature_names is None else [str(name) for name in feature_names],
+        "feature_names": classifier.feature_names,
         "label_names": classifier.label_names_,
         "history": vars(classifier.history_),
     }
