@@ -43,8 +43,8 @@ def as_candidates(values: Any, name: str = "candidates") -> BoolMatrix:
     array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
     if array.ndim != 2:
         raise ComesError(
-            f"{name} must have two dimensions, one row per sample and one column per label; "
-            f"got shape {array.shape}. Label sets become a matrix with comes.labels.from_sets."
+            f"Unknown label type: {name} must have two dimensions, a row per sample and a column "
+            f"per label; got shape {array.shape}. comes.labels.from_sets makes a matrix of sets."
         )
     if array.shape[0] == 0 or array.shape[1] == 0:
         raise ComesError(

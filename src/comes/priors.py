@@ -162,7 +162,7 @@ def _scores_out_of_fold(X: Any, candidates: BoolMatrix, seed: int) -> npt.NDArra
     else:
         X = StandardScaler().fit_transform(np.asarray(X, dtype=np.float32))
     device = torch.device("cpu")
-    targets = torch.as_tensor(candidates)
+    targets = torch.tensor(candidates)
     scores = np.empty(candidates.shape, dtype=np.float32)
     for seen, unseen in KFold(N_FOLDS, shuffle=True, random_state=seed).split(candidates):
         with seeded(seed, device):

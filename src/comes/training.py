@@ -70,7 +70,7 @@ def choose_device(device: str) -> torch.device:
 def to_device(X: Any, device: torch.device) -> Tensor | SparseRows:
     """Return a numpy or scipy matrix as float32 rows on the device."""
     if not sparse.issparse(X):
-        return torch.as_tensor(np.asarray(X, dtype=np.float32), device=device)
+        return torch.as_tensor(np.require(X, np.float32, "W"), device=device)
     X = sparse.csr_array(X)
     with warnings.catch_warnings():  # The first CSR tensor warns, once, that they are in beta.
         warnings.simplefilter("ignore", UserWarning)
@@ -158,6 +158,9 @@ def train(
     -------
     history : History
     """
+    for name, count in (("epochs", epochs), ("batch_size", batch_size)):
+        if count < 1:
+            raise ComesError(f"{name} must be at least 1; got {count}.")
     n = len(X)
     history = History()
     optimiser = optimizer(model.parameters())
@@ -175,7 +178,7 @@ def train(
                 for rows in order.tensor_split(math.ceil(n / batch_size)):
                     optimiser.zero_grad()
                     value = risk(model(X[rows]), candidates[rows])
-                    (risk_scale * value).backward()  # type: ignore[no-untyped-call]
+                    (risk_scale * value).backward()
                     optimiser.step()
                     total += value.detach() * (len(rows) / n)
                 schedule.step()
@@ -239,6 +242,7 @@ def _progress_bar(
         TextColumn("epoch {task.completed:.0f}/{task.total:.0f}  risk {task.fields[risk]:.4f}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True, force_terminal=show)
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(description, total=epochs, risk=math.nan)
         yield lambda risk: bar.update(task, advance=1, risk=risk)

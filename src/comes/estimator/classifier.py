@@ -198,7 +198,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = train(
             self.module_,
             rows,
-            torch.as_tensor(S, device=device),
+            torch.tensor(S, device=device),
             self._make_risk(method, S).to(device),
             optimizer=self._make_optimizer(),
             epochs=self.epochs,
@@ -282,10 +282,10 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32)
             )
         except ValueError as error:
-            advice = ""
-            if "NaN" in str(error) or "infinity" in str(error):
-                advice = " X must be finite: fill or drop those entries before fit and predict."
-            raise ComesError(f"{error}{advice}") from error
+            message = str(error)
+            if "NaN" in message or "infinity" in message:  # several lines on other estimators
+                message = f"{message.splitlines()[0]} X must be finite: fill or drop those entries."
+            raise ComesError(message) from error
 
     def _choose_candidates(
         self, y: Any, candidates: Any, complementary: Any
@@ -307,11 +307,6 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     "params={'candidates': ...}."
                 )
             named = y
-            if np.ndim(y) != 2 and not hasattr(y, "toarray"):
-                raise ComesError(
-                    f"Unknown label type: candidates must be a 0/1 matrix of shape (n_samples, "
-                    f"n_labels); got an array of {np.ndim(y)} dimensions."
-                )
         S = as_candidates(named) if complementary is None else from_complementary(named)
         columns = getattr(named, "columns", range(S.shape[1]))
         label_names = [str(name) for name in columns]

@@ -1,0 +1,317 @@
+import functools
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils.estimator_checks import check_estimator
+from torch import nn
+
+from comes.errors import ComesError, ComesWarning
+from comes.estimator import CandidateClassifier
+from comes.estimator.methods import METHODS, risk_scale
+from comes.generation import case_b
+from comes.metrics import average_precision
+from comes.models import mlp
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 5))
+RELEVANT = X[:, :3] + 0.3 * RNG.normal(size=(300, 3)) > np.array([0.0, 0.5, 1.0])
+CANDIDATES = case_b(RELEVANT, 0.5, seed=0)
+PRIOR = RELEVANT.mean(axis=0)
+
+
+def classifier(method: str = "comes-hl", **options: Any) -> CandidateClassifier:
+    options = {"class_prior": PRIOR, "epochs": 30, "batch_size": 50, "random_state": 0} | options
+    return CandidateClassifier(method, **options)
+
+
+# scikit-learn's checks hand a classifier one column of classes; ours has a matrix of 0 and 1.
+ONE_COLUMN = "hands fit a y of one dimension"
+NOT_01 = "hands fit a column of class numbers such as 1 and 2, not 0 and 1"
+FAILING_CHECKS = {
+    "check_classifier_data_not_an_array": NOT_01,
+    "check_classifier_not_supporting_multiclass": "wants 'Only binary classification' of y = 2",
+    "check_classifiers_classes": ONE_COLUMN,
+    "check_classifiers_one_label": ONE_COLUMN,
+    "check_classifiers_train": "wants predictions of one dimension",
+    "check_decision_proba_consistency": ONE_COLUMN,
+    "check_estimator_sparse_array": NOT_01,
+    "check_estimator_sparse_matrix": NOT_01,
+    "check_estimators_dtypes": NOT_01,
+    "check_fit2d_1feature": NOT_01,
+}
+
+
+def test_scikit_learns_checks_but_for_those_that_cannot_apply() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComesWarning)  # single labels that no row excludes
+        results = check_estimator(
+            CandidateClassifier(epochs=20, batch_size=32),
+            expected_failed_checks=FAILING_CHECKS,
+            on_skip=None,
+        )
+    by_status: dict[str, set[str]] = {}
+    for result in results:
+        by_status.setdefault(result["status"], set()).add(result["check_name"])
+    assert by_status["xfail"] == set(FAILING_CHECKS)
+    assert len(by_status["passed"]) >= 40
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_learns_from_candidates(method: str) -> None:
+    fitted = classifier(method).fit(X, CANDIDATES)
+    scores = fitted.decision_function(X)
+    assert scores.shape == (300, 3)
+    assert average_precision(scores, RELEVANT) > 0.9
+    assert fitted.score(X, RELEVANT) == average_precision(scores, RELEVANT)
+
+
+@pytest.mark.parametrize("method", ["comes-hl", "comes-rl"])
+def test_predictions_and_probabilities_agree_and_probabilities_fit_the_prior(method: str) -> None:
+    fitted = classifier(method).fit(X, CANDIDATES)
+    probabilities, predictions = fitted.predict_proba(X), fitted.predict(X)
+    assert predictions.dtype.kind == "i"
+    np.testing.assert_array_equal(predictions, probabilities > 0.5)
+    tolerance = 0.1 if method == "comes-hl" else 1e-6
+    np.testing.assert_allclose(probabilities.mean(axis=0), PRIOR, atol=tolerance)
+    assert (predictions != RELEVANT).mean() < 0.25
+
+
+def test_same_seed_same_scores_and_another_seed_others() -> None:
+    first, again, other = (
+        classifier(random_state=seed, class_prior=None, epochs=3).fit(X, CANDIDATES)
+        for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first.decision_function(X), again.decision_function(X))
+    assert (first.decision_function(X) != other.decision_function(X)).any()
+
+
+def test_complementary_labels_are_the_other_view_of_candidates() -> None:
+    by_candidates = classifier(epochs=2).fit(X, CANDIDATES)
+    by_complement = classifier(epochs=2).fit(X, complementary=~CANDIDATES)
+    by_keyword = classifier(epochs=2).fit(X, candidates=CANDIDATES)
+    expected = by_candidates.decision_function(X)
+    np.testing.assert_array_equal(by_complement.decision_function(X), expected)
+    np.testing.assert_array_equal(by_keyword.decision_function(X), expected)
+
+
+def test_the_truth_beside_candidates_is_checked_and_not_trained_on() -> None:
+    plain = classifier(epochs=2).fit(X, CANDIDATES)
+    beside = classifier(epochs=2).fit(X, RELEVANT, candidates=CANDIDATES)
+    np.testing.assert_array_equal(plain.decision_function(X), beside.decision_function(X))
+    with pytest.raises(ComesError, match="relevant label outside their candidates"):
+        classifier().fit(X, np.ones_like(RELEVANT), candidates=CANDIDATES)
+
+
+def test_cross_validation_trains_on_candidates_and_scores_on_the_truth() -> None:
+    result = cross_validate(
+        classifier(require_candidates=True),
+        X,
+        RELEVANT,
+        params={"candidates": CANDIDATES},
+        cv=3,
+        return_estimator=True,
+    )
+    assert result["test_score"].mean() > 0.85
+    assert len(result["estimator"][0].history_.risk) == 30
+
+
+def test_require_candidates_forbids_training_on_the_truth_by_accident() -> None:
+    cross_val_score(classifier(epochs=1), X, RELEVANT, cv=2)  # allowed, and documented
+    with pytest.raises(ComesError, match="require_candidates=True.*params="):
+        classifier(require_candidates=True).fit(X, RELEVANT)
+
+
+def test_grid_search_pipeline_and_clone() -> None:
+    search = GridSearchCV(classifier(epochs=3), {"learning_rate": [1e-4, 1e-1]}, cv=2)
+    search.fit(X, RELEVANT, candidates=CANDIDATES)
+    assert search.best_params_ == {"learning_rate": 1e-1}
+    pipeline = make_pipeline(MinMaxScaler(), PCA(4), classifier(epochs=3))
+    pipeline.fit(X, RELEVANT, candidateclassifier__candidates=CANDIDATES)
+    assert pipeline.predict(X).shape == RELEVANT.shape
+    copy = clone(classifier(hidden=7))
+    assert copy.get_params()["hidden"] == 7
+    assert not hasattr(copy, "module_")
+
+
+def test_pickle_keeps_the_scores() -> None:
+    fitted = classifier(epochs=2).fit(X, CANDIDATES)
+    restored = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(restored.decision_function(X), fitted.decision_function(X))
+
+
+def test_data_frames_name_features_and_labels() -> None:
+    features = pd.DataFrame(X, columns=pd.Index(list("abcde")))
+    labels = pd.DataFrame(CANDIDATES, columns=pd.Index(["sky", "sea", "sun"]))
+    fitted = classifier(epochs=2).fit(features, labels)
+    assert fitted.label_names_ == ["sky", "sea", "sun"]
+    assert fitted.feature_names == list("abcde")
+    np.testing.assert_array_equal(
+        fitted.decision_function(features),
+        classifier(epochs=2).fit(X, CANDIDATES).decision_function(X),
+    )
+
+
+def test_sparse_x_stays_sparse_and_gives_the_scores_of_dense_x() -> None:
+    nonnegative = np.where(X > 0.5, X, 0)
+    dense = classifier(epochs=5, scale="maxabs").fit(nonnegative, CANDIDATES)
+    for container in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array):
+        fitted = classifier(epochs=5, scale="maxabs").fit(container(nonnegative), CANDIDATES)
+        np.testing.assert_allclose(
+            fitted.decision_function(sparse.csr_array(nonnegative)),
+            dense.decision_function(nonnegative),
+            atol=1e-5,
+        )
+    with pytest.raises(ComesError, match="would fill a sparse X.*maxabs"):
+        classifier(scale="standard").fit(sparse.csr_array(nonnegative), CANDIDATES)
+
+
+def test_scaling_is_part_of_the_model() -> None:
+    plain = classifier(epochs=5).fit(X, CANDIDATES).decision_function(X)
+    stretched = classifier(epochs=5).fit(1000 * X + 7, CANDIDATES)
+    np.testing.assert_allclose(stretched.decision_function(1000 * X + 7), plain, atol=1e-3)
+    unscaled = classifier(epochs=5, scale=None).fit(X, CANDIDATES)
+    assert unscaled.scaling_.shift is None
+    constant = np.column_stack([X, np.full(300, 4.0)])
+    assert np.isfinite(
+        classifier(epochs=2).fit(constant, CANDIDATES).decision_function(constant)
+    ).all()
+
+
+class Own(nn.Module):
+    def __init__(self, d: int, q: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(d, 8), nn.Tanh(), nn.Dropout(0.1), nn.Linear(8, q))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = self.layers(x)
+        return output
+
+
+def test_any_model_and_any_optimiser() -> None:
+    adam = functools.partial(torch.optim.NAdam, lr=0.02)
+    for model in (Own, functools.partial(mlp, hidden=9), Own(5, 3), "linear"):
+        fitted = classifier(model=model, optimizer=adam).fit(X, CANDIDATES)
+        assert fitted.score(X, RELEVANT) > 0.85
+
+
+def test_a_module_is_trained_on_from_its_weights_and_left_as_it_was() -> None:
+    torch.manual_seed(0)
+    module = Own(5, 3)
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    fitted = classifier(model=module, epochs=3).fit(X, CANDIDATES)
+    torch.testing.assert_close(dict(module.state_dict()), before)
+    changed = fitted.module_.state_dict()["layers.0.weight"] - before["layers.0.weight"]
+    assert 0 < changed.abs().max() < 1
+
+
+@pytest.mark.parametrize("method", ["comes-hl", "comes-rl"])
+def test_the_normaliser_of_the_data_set_is_another_training(method: str) -> None:
+    batch = classifier(method, batch_size=10).fit(X, CANDIDATES)
+    dataset = classifier(method, batch_size=10, normaliser="dataset").fit(X, CANDIDATES)
+    assert (batch.decision_function(X) != dataset.decision_function(X)).any()
+    assert dataset.score(X, RELEVANT) > 0.85
+
+
+def test_reductions_are_sums_and_means_over_labels_or_pairs() -> None:
+    hamming, ranking = METHODS["comes-hl"], METHODS["comes-rl"]
+    scales = {r: risk_scale(hamming, r, 5) for r in ("sum", "mean", "per_label", "auto")}
+    assert scales == {"sum": 5, "mean": 1, "per_label": 1, "auto": 5}
+    scales = {r: risk_scale(ranking, r, 5) for r in ("sum", "mean", "per_label", "auto")}
+    assert scales == {"sum": 1, "mean": 1 / 10, "per_label": 1 / 5, "auto": 1 / 5}
+    assert risk_scale(ranking, "mean", 1) == 1
+
+
+def test_flood_level_reaches_the_risk() -> None:
+    plain = classifier("comes-rl", epochs=20).fit(X, CANDIDATES)
+    flooded = classifier("comes-rl", epochs=20, flood_level=2.5).fit(X, CANDIDATES)
+    assert plain.history_.risk[-1] < 2.5 <= min(flooded.history_.risk)
+
+
+def test_class_prior_none_is_estimated() -> None:
+    fitted = classifier(class_prior=None, epochs=2).fit(X, CANDIDATES)
+    assert fitted.class_prior_.shape == (3,)
+    assert abs(fitted.class_prior_ - PRIOR).max() < 0.25
+    assert classifier("bce", class_prior=None, epochs=1).fit(X, CANDIDATES).class_prior_ is None
+
+
+def test_a_label_excluded_nowhere_or_everywhere_is_a_warning_with_its_name() -> None:
+    odd = pd.DataFrame(CANDIDATES, columns=pd.Index(["sky", "sea", "sun"]))
+    odd["sea"] = True
+    with pytest.warns(ComesWarning, match="No row excludes label 'sea': it is left out"):
+        fitted = classifier(epochs=2).fit(X, odd)
+    assert np.isfinite(fitted.decision_function(X)).all()
+    odd["sea"] = False
+    with pytest.warns(ComesWarning, match="Every row excludes label 'sea'.*taken as 0"):
+        fitted = classifier(epochs=30).fit(X, odd)
+    assert fitted.class_prior_[1] == 0
+    assert not fitted.predict(X)[:, 1].any()
+
+
+def test_one_label_and_one_row_are_not_errors() -> None:
+    single = classifier(class_prior=PRIOR[:1], epochs=5).fit(X, CANDIDATES[:, :1])
+    assert single.predict(X).shape == (300, 1)
+    with pytest.warns(ComesWarning, match="ranking risk needs two labels"):
+        classifier("comes-rl", class_prior=PRIOR[:1], epochs=2).fit(X, CANDIDATES[:, :1])
+    with pytest.warns(ComesWarning, match="excludes label"):
+        one_row = classifier(class_prior=None, epochs=2).fit(X[:1], [[True, False, True]])
+    assert one_row.predict_proba(X[:1]).shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "comes"}, "method must be one of comes-hl, comes-rl, bce; got 'comes'"),
+        ({"class_prior": [0.1, 0.2]}, "one number in .0, 1. for each of the 3 labels; got"),
+        ({"class_prior": [0.1, 0.2, 1.2]}, "one number in .0, 1. for each of the 3 labels"),
+        ({"class_prior": [0.1, 0.2, np.nan]}, "one number in .0, 1. for each of the 3 labels"),
+        ({"model": "resnet"}, "'mlp', 'linear', a module or a function.*got 'resnet'"),
+        ({"reduction": "max"}, "auto, sum, mean or per_label; got 'max'"),
+        ({"normaliser": "global"}, "'batch' or 'dataset'; got 'global'"),
+        ({"scale": "minmax"}, "'standard', 'maxabs' or None; got 'minmax'"),
+        ({"optimizer": "adagrad"}, "sgd, adam, adamw.*got 'adagrad'"),
+        ({"epochs": 0}, "epochs must be at least 1; got 0"),
+        ({"batch_size": 0}, "batch_size must be at least 1; got 0"),
+    ],
+)
+def test_a_wrong_parameter_is_named_in_fit(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        classifier(**options).fit(X, CANDIDATES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((X[:10], CANDIDATES), "same number of rows; got 10 and 300"),
+        ((np.where(X > 2, np.nan, X), CANDIDATES), "contains NaN.*fill or drop"),
+        ((np.where(X > 2, np.inf, X), CANDIDATES), "contains infinity.*fill or drop"),
+        ((X, CANDIDATES * 2), "0 or 1; got 2"),
+        ((X, CANDIDATES[:, 0]), "Unknown label type"),
+        ((X, None), "requires y to be passed"),
+        ((X[:, 0], CANDIDATES), "Expected 2D array"),
+    ],
+)
+def test_bad_data_is_one_sentence(arguments: tuple[Any, Any], message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        classifier().fit(*arguments)
+
+
+def test_both_views_at_once_are_refused() -> None:
+    with pytest.raises(ComesError, match="not both"):
+        classifier().fit(X, candidates=CANDIDATES, complementary=~CANDIDATES)
+
+
+def test_another_number_of_features_in_predict_is_refused() -> None:
+    fitted = classifier(epochs=1).fit(X, CANDIDATES)
+    with pytest.raises(ComesError, match="X has 4 features.*expecting 5"):
+        fitted.predict(X[:, :4])

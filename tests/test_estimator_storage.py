@@ -1,0 +1,80 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from comes.errors import ComesError
+from comes.estimator import CandidateClassifier
+from test_estimator import CANDIDATES, RELEVANT, Own, X, classifier
+
+
+@pytest.mark.parametrize("method", ["comes-hl", "comes-rl", "bce"])
+@pytest.mark.parametrize("scale", ["standard", "maxabs", None])
+def test_a_loaded_model_predicts_what_the_saved_one_did(
+    method: str, scale: str | None, tmp_path: Path
+) -> None:
+    fitted = classifier(method, epochs=3, scale=scale).fit(X, CANDIDATES)
+    fitted.save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    for name in ("decision_function", "predict_proba", "predict"):
+        np.testing.assert_array_equal(getattr(loaded, name)(X), getattr(fitted, name)(X))
+    assert loaded.get_params(deep=False).keys() == fitted.get_params(deep=False).keys()
+    assert loaded.label_names_ == fitted.label_names_
+    assert loaded.history_ == fitted.history_
+    assert loaded.score(X, RELEVANT) == fitted.score(X, RELEVANT)
+    loaded.fit(X, CANDIDATES)  # and can be trained again
+
+
+def test_two_files_no_pickle(tmp_path: Path) -> None:
+    classifier(epochs=1).fit(X, CANDIDATES).save(tmp_path / "model")
+    names = sorted(path.name for path in (tmp_path / "model").iterdir())
+    assert names == ["model.json", "model.safetensors"]
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_model_of_ones_own_is_passed_again(tmp_path: Path) -> None:
+    fitted = classifier(model=Own, epochs=2).fit(X, CANDIDATES)
+    fitted.save(tmp_path / "model")
+    with pytest.raises(ComesError, match=r"model of your own.*load\(path, model="):
+        CandidateClassifier.load(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model", model=Own)
+    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
+    with pytest.raises(ComesError, match="do not fit the model"):
+        CandidateClassifier.load(tmp_path / "model", model="mlp")
+
+
+def test_saving_replaces_a_model_and_nothing_else(tmp_path: Path) -> None:
+    first, second = (classifier(epochs=e).fit(X, CANDIDATES) for e in (1, 2))
+    first.save(tmp_path / "model")
+    second.save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.decision_function(X), second.decision_function(X))
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").touch()
+    with pytest.raises(ComesError, match=r"photos exists and is not such an output.*model.json"):
+        first.save(tmp_path / "photos")
+    assert (tmp_path / "photos" / "cat.jpg").exists()
+
+
+def test_what_is_not_a_model_is_said_to_be_none(tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match=r"is not a saved model: it has no model.json"):
+        CandidateClassifier.load(tmp_path)
+    classifier(epochs=1).fit(X, CANDIDATES).save(tmp_path / "model")
+    weights = tmp_path / "model" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(ComesError, match="damaged"):
+        CandidateClassifier.load(tmp_path / "model")
+    description = tmp_path / "model" / "model.json"
+    description.write_text("{")
+    with pytest.raises(ComesError, match="damaged"):
+        CandidateClassifier.load(tmp_path / "model")
+
+
+def test_another_format_says_who_wrote_it(tmp_path: Path) -> None:
+    classifier(epochs=1).fit(X, CANDIDATES).save(tmp_path / "model")
+    description = tmp_path / "model" / "model.json"
+    content = json.loads(description.read_text()) | {"format": 99, "comes_version": "7.0"}
+    description.write_text(json.dumps(content))
+    with pytest.raises(ComesError, match=r"format 99.*written by comes 7\.0"):
+        CandidateClassifier.load(tmp_path / "model")

@@ -1,0 +1,88 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from comes.errors import ComesError
+from comes.estimator.methods import METHODS
+from comes.labels import (
+    METHODS as METHOD_NAMES,
+)
+from comes.labels import (
+    as_candidates,
+    check_relevant_inside,
+    from_complementary,
+    from_sets,
+    to_sets,
+)
+
+MATRIX = np.array([[True, False, True], [True, True, True]])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        MATRIX,
+        MATRIX.astype(int),
+        MATRIX.astype(float),
+        MATRIX.tolist(),
+        pd.DataFrame(MATRIX),
+        pd.DataFrame(MATRIX.astype(int)),
+        sparse.csr_array(MATRIX.astype(int)),
+        sparse.csr_matrix(MATRIX),
+    ],
+)
+def test_a_candidate_matrix_comes_from_anything_with_0_and_1(values: object) -> None:
+    result = as_candidates(values)
+    assert result.dtype == bool
+    np.testing.assert_array_equal(result, MATRIX)
+    np.testing.assert_array_equal(from_complementary(values), ~MATRIX)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1, 0], "two dimensions.*shape .2,.*from_sets"),
+        (np.zeros((0, 3)), "at least one row"),
+        (np.zeros((3, 0)), "at least one row and one label"),
+        ([[1, 2]], "0 or 1; got 2 at row 0, label 1"),
+        ([[1, -1]], "0 or 1; got -1"),
+        ([[1.0, np.nan]], "got nan at row 0, label 1"),
+        ([["yes", "no"]], "got yes"),
+    ],
+)
+def test_anything_else_is_refused_with_its_place(values: object, message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        as_candidates(values)
+
+
+def test_sets_become_a_matrix_and_come_back() -> None:
+    sets = [["b", "a"], [], ["c"]]
+    matrix, names = from_sets(sets)
+    assert names == ["a", "b", "c"]
+    assert to_sets(matrix, names) == [["a", "b"], [], ["c"]]
+    wider, names = from_sets(sets, ["c", "b", "a", "never"])
+    np.testing.assert_array_equal(wider[:, [2, 1, 0]], matrix)
+    assert not wider[:, 3].any()
+
+
+def test_a_label_that_is_not_among_the_names_is_named() -> None:
+    with pytest.raises(ComesError, match="'plum' occurs in a set but not in label_names"):
+        from_sets([["plum"]], ["apple"])
+    with pytest.raises(ComesError, match="must differ; got 'apple' more than once"):
+        from_sets([["apple"]], ["apple", "pear", "apple"])
+
+
+def test_relevant_outside_the_candidates_names_the_first() -> None:
+    relevant = np.array([[True, False, False], [False, False, True]])
+    candidates = np.array([[True, True, False], [True, True, False]])
+    message = r"1 rows have a relevant label outside .*row 1, label 'sky'"
+    with pytest.raises(ComesError, match=message):
+        check_relevant_inside(relevant, candidates, ["sea", "sun", "sky"])
+    with pytest.raises(ComesError, match=r"shape of the candidates, \(2, 3\); got \(2, 2\)"):
+        check_relevant_inside(relevant[:, :2], candidates)
+    check_relevant_inside(relevant, candidates | relevant)
+
+
+def test_method_names_without_torch_are_those_of_the_estimator() -> None:
+    assert tuple(METHODS) == METHOD_NAMES

@@ -1,0 +1,101 @@
+"""Two processes with half of a batch each must get the gradient of one with the whole."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.nn.functional import all_reduce
+from torch.multiprocessing.spawn import spawn
+
+from annotation import annotate, prior_of, problem
+from comes.risks import (
+    HammingSums,
+    RankingSums,
+    hamming_risk,
+    hamming_risk_from_sums,
+    hamming_sums,
+    ranking_risk,
+    ranking_risk_from_sums,
+    ranking_sums,
+)
+
+X, _ = problem(seed=5, q=3)
+_, RELEVANT = problem(seed=6)
+CANDIDATES = annotate(RELEVANT, 0.3, seed=7)
+PRIOR = prior_of(RELEVANT)
+FLOOD = 100.0  # above the risk, so that the flooding acts
+
+
+def model() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Linear(3, 4).double()
+
+
+def whole_risk(name: str, scores: Tensor, candidates: Tensor) -> Tensor:
+    if name == "hamming":
+        return hamming_risk(scores, candidates, PRIOR)
+    return ranking_risk(scores, candidates, PRIOR, flood_level=FLOOD)
+
+
+def reduced_risk(name: str, scores: Tensor, candidates: Tensor) -> Tensor:
+    """Return the risk of all processes' rows: per-label sums added up, then combined."""
+    if name == "hamming":
+        sums = HammingSums(*(all_reduce(part) for part in hamming_sums(scores, candidates)))
+        return hamming_risk_from_sums(sums, PRIOR)
+    pair_sums = RankingSums(*(all_reduce(part) for part in ranking_sums(scores, candidates)))
+    return ranking_risk_from_sums(pair_sums, PRIOR, flood_level=FLOOD)
+
+
+def one_process(rank: int, folder: str) -> None:
+    """Write the gradients that data-parallel training would average, one file per variant."""
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    rows = slice(0, 13) if rank == 0 else slice(13, None)
+    for name in ("hamming", "ranking"):
+        for variant, risk in (("reduced", reduced_risk), ("naive", whole_risk)):
+            network = model()
+            risk(name, network(X[rows]), CANDIDATES[rows]).backward()
+            gradient = network.weight.grad
+            assert isinstance(gradient, Tensor)
+            dist.all_reduce(gradient)
+            if rank == 0:
+                torch.save(gradient / 2, f"{folder}/{name}-{variant}.pt")
+    dist.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def gradients(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("processes")
+    spawn(one_process, args=(str(folder),), nprocs=2)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["hamming", "ranking"])
+def test_reduced_sums_give_the_gradient_of_one_process(name: str, gradients: Path) -> None:
+    network = model()
+    whole_risk(name, network(X), CANDIDATES).backward()
+    expected = network.weight.grad
+    torch.testing.assert_close(torch.load(gradients / f"{name}-reduced.pt"), expected)
+    naive = torch.load(gradients / f"{name}-naive.pt")
+    assert (naive - expected).norm() > 1e-3 * naive.norm()
+
+
+def test_micro_batches_with_a_second_pass_give_the_gradient_of_the_whole_batch() -> None:
+    """First pass: sums without gradient; second: each part's sums against dR/dsums."""
+    network = model()
+    hamming_risk(network(X), CANDIDATES, PRIOR).backward()
+    assert isinstance(network.weight.grad, Tensor)
+    expected = network.weight.grad.clone()
+    network.zero_grad()
+
+    parts = [slice(0, 11), slice(11, 30), slice(30, None)]
+    with torch.no_grad():
+        of_parts = [hamming_sums(network(X[rows]), CANDIDATES[rows]) for rows in parts]
+        total = [torch.stack(sums).sum(dim=0) for sums in zip(*of_parts, strict=True)]
+    leaves = HammingSums(*(sums.requires_grad_() for sums in total))
+    sensitivity = torch.autograd.grad(hamming_risk_from_sums(leaves, PRIOR), leaves[2:])
+    for rows in parts:
+        sums = hamming_sums(network(X[rows]), CANDIDATES[rows])[2:]
+        torch.autograd.backward(sums, sensitivity)
+    torch.testing.assert_close(network.weight.grad, expected)

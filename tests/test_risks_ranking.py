@@ -1,0 +1,232 @@
+import pytest
+import torch
+
+from annotation import (
+    N,
+    Q,
+    annotate,
+    prior_of,
+    problem,
+    ranking_by_loops,
+    share_both_irrelevant,
+    supervised_ranking_risk,
+)
+from comes import losses
+from comes.errors import ComesError
+from comes.losses import MarginLoss
+from comes.risks import (
+    RankingRisk,
+    RankingSums,
+    ranking,
+    ranking_risk,
+    ranking_risk_from_sums,
+    ranking_sums,
+)
+
+SCORES, RELEVANT = problem()
+PRIOR = prior_of(RELEVANT)
+CANDIDATES = annotate(RELEVANT, 0.5, seed=1)
+SUPERVISED = supervised_ranking_risk(SCORES, RELEVANT, losses.sigmoid_loss)
+SYMMETRIC = [losses.sigmoid_loss, losses.ramp_loss, losses.unhinged_loss]
+
+
+@pytest.mark.parametrize("loss", SYMMETRIC, ids=lambda loss: loss.name)
+def test_is_the_supervised_risk_plus_a_constant_when_everything_irrelevant_is_excluded(
+    loss: MarginLoss,
+) -> None:
+    """Theorem 4; the constant is M sum_{j<k} p(y_j = 0, y_k = 0)."""
+    constant = share_both_irrelevant(RELEVANT) * (loss.symmetry_constant or 0)
+    expected = supervised_ranking_risk(SCORES, RELEVANT, loss) + constant
+    risk = ranking_risk(SCORES, RELEVANT, PRIOR, loss=loss)
+    assert risk.item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_averages_to_the_supervised_risk_plus_the_constant_over_annotations() -> None:
+    risks = torch.stack(
+        [ranking_risk(SCORES, annotate(RELEVANT, 0.5, seed), PRIOR) for seed in range(100, 2100)]
+    )
+    standard_error = risks.std() / len(risks) ** 0.5
+    expected = SUPERVISED + share_both_irrelevant(RELEVANT)
+    assert standard_error < 0.01
+    assert abs(risks.mean() - expected) < 4 * standard_error
+
+
+@pytest.mark.parametrize("loss", SYMMETRIC, ids=lambda loss: loss.name)
+def test_is_equation_13_written_as_loops_over_pairs(loss: MarginLoss) -> None:
+    expected = ranking_by_loops(SCORES, CANDIDATES, PRIOR, loss)
+    risk = ranking_risk(SCORES, CANDIDATES, PRIOR, loss=loss)
+    assert risk.item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_flood_level_is_equation_14() -> None:
+    risk = ranking_risk(SCORES, CANDIDATES, PRIOR).item()
+    for level in (risk / 2, 2 * risk):
+        flooded = ranking_risk(SCORES, CANDIDATES, PRIOR, flood_level=level).item()
+        assert flooded == pytest.approx(abs(risk - level) + level)
+    scores = SCORES.clone().requires_grad_()
+    (below,) = torch.autograd.grad(ranking_risk(scores, CANDIDATES, PRIOR), scores)
+    flooded_risk = ranking_risk(scores, CANDIDATES, PRIOR, flood_level=2 * risk)
+    (turned,) = torch.autograd.grad(flooded_risk, scores)
+    torch.testing.assert_close(turned, -below)
+
+
+def test_gradient_is_that_of_ccmn_and_differs_by_a_constant() -> None:
+    """With rates read off the prior: CCMN's four cases of a pair, in the PML special case."""
+    share = (~CANDIDATES).double().mean(dim=0)
+    keep = share / (1 - PRIOR)  # 1 - rho
+    scores = SCORES.clone().requires_grad_()
+    loss = losses.sigmoid_loss
+    ccmn = torch.zeros((), dtype=torch.float64)
+    constant = 0.0
+    for i in range(N):
+        for j in range(Q):
+            for k in range(j + 1, Q):
+                f = scores[i, j] - scores[i, k]
+                if CANDIDATES[i, j] and not CANDIDATES[i, k]:
+                    ccmn = ccmn + loss(f, 1) / keep[k]
+                elif CANDIDATES[i, k] and not CANDIDATES[i, j]:
+                    ccmn = ccmn + loss(f, 0) / keep[j]
+                elif not CANDIDATES[i, j] and not CANDIDATES[i, k]:
+                    both = (1 - keep[j]) * loss(f, 1) + (1 - keep[k]) * loss(f, 0)
+                    ccmn = ccmn - both / (keep[j] * keep[k])
+                    constant += (1 / (keep[j] * keep[k])).item()
+    risk = ranking_risk(scores, CANDIDATES, PRIOR, exclude_share=share)
+    assert (risk - ccmn / N).item() == pytest.approx(constant / N, rel=1e-10)
+    (expected,) = torch.autograd.grad(ccmn / N, scores)
+    (gradient,) = torch.autograd.grad(risk, scores)
+    torch.testing.assert_close(gradient, expected)
+
+
+@pytest.mark.parametrize("at_once", [2**22, 2 * N * Q, 1], ids=["whole", "chunks", "columns"])
+def test_gradient_in_float64_and_chunks_change_nothing(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = ranking_risk(SCORES, CANDIDATES, PRIOR)
+    monkeypatch.setattr(ranking, "DIFFERENCES_AT_ONCE", at_once)
+    torch.testing.assert_close(ranking_risk(SCORES, CANDIDATES, PRIOR), expected)
+    scores = SCORES.clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda g: ranking_risk(g, CANDIDATES, PRIOR), (scores,))
+
+
+def test_never_holds_all_differences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in the forward pass nor in what is saved for the backward pass."""
+    n, q = 8, 60
+    monkeypatch.setattr(ranking, "DIFFERENCES_AT_ONCE", n * q * 4)
+    scores, relevant = problem(n=n, q=q)
+    sizes = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda tensor: (sizes.append(tensor.numel()), tensor)[1],  # type: ignore[func-returns-value]
+        lambda tensor: tensor,
+    ):
+        ranking_risk(scores.requires_grad_(), relevant, prior_of(relevant)).backward()
+    assert sizes
+    assert max(sizes) <= n * q * 4
+
+
+def test_gradients_sum_to_zero_in_every_row() -> None:
+    scores = SCORES.clone().requires_grad_()
+    ranking_risk(scores, CANDIDATES, PRIOR).backward()
+    assert scores.grad is not None
+    assert scores.grad.abs().max() > 1e-3
+    torch.testing.assert_close(scores.grad.sum(dim=1), torch.zeros(N, dtype=torch.float64))
+
+
+def test_a_label_nobody_excludes_takes_part_only_as_the_other_label() -> None:
+    candidates = CANDIDATES.clone()
+    candidates[:, 2] = True
+    expected = 0.0
+    for j in (0, 1, 3):
+        rows = (~candidates[:, j]).nonzero()[:, 0]
+        for k in set(range(Q)) - {j}:
+            below = torch.sigmoid(SCORES[rows, j] - SCORES[rows, k])
+            expected += ((1 - PRIOR[j]) * below.mean()).item()
+    assert ranking_risk(SCORES, candidates, PRIOR).item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("excluded", [True, False], ids=["everything", "nothing"])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (8, 1), (64, 217)])
+def test_edges_are_finite_and_connected(excluded: bool, shape: tuple[int, int]) -> None:
+    scores = torch.randn(shape, requires_grad=True)
+    candidates = torch.full(shape, not excluded)
+    risk = ranking_risk(scores, candidates, torch.linspace(0.1, 0.5, shape[1]))
+    risk.backward()
+    assert risk.isfinite()
+    assert scores.grad is not None
+    assert scores.grad.isfinite().all()
+    assert (scores.grad.abs().max() > 0) == (excluded and shape[1] > 1)
+    if shape[1] == 1 or not excluded:
+        assert risk == 0
+
+
+@pytest.mark.parametrize("q", [1, 217])
+def test_huge_scores_are_finite(q: int) -> None:
+    scores = (1e6 * torch.randn(30, q, generator=torch.Generator().manual_seed(0))).requires_grad_()
+    candidates = torch.rand(30, q, generator=torch.Generator().manual_seed(1)) < 0.5
+    risk = ranking_risk(scores, candidates, torch.full((q,), 0.3))
+    risk.backward()
+    assert risk.isfinite()
+    assert scores.grad is not None
+    assert scores.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_float32(dtype: torch.dtype) -> None:
+    scores = SCORES.to(dtype)
+    risk = ranking_risk(scores, CANDIDATES, PRIOR)
+    assert risk.dtype == torch.float32
+    torch.testing.assert_close(risk, ranking_risk(scores.float(), CANDIDATES, PRIOR))
+
+
+def test_autocast_changes_nothing() -> None:
+    scores = SCORES.float()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        risk = ranking_risk(scores, CANDIDATES, PRIOR)
+    torch.testing.assert_close(risk, ranking_risk(scores, CANDIDATES, PRIOR), rtol=0, atol=0)
+
+
+def test_sums_of_parts_add_to_those_of_the_whole() -> None:
+    parts = [ranking_sums(SCORES[rows], CANDIDATES[rows]) for rows in (slice(0, 7), slice(7, N))]
+    sums = RankingSums(*(first + second for first, second in zip(*parts, strict=True)))
+    for share in (None, (~CANDIDATES).double().mean(dim=0)):
+        whole = ranking_risk(SCORES, CANDIDATES, PRIOR, exclude_share=share)
+        torch.testing.assert_close(ranking_risk_from_sums(sums, PRIOR, exclude_share=share), whole)
+
+
+def test_module_is_the_function_and_keeps_its_prior() -> None:
+    share = (~CANDIDATES).double().mean(dim=0) / 2
+    module = RankingRisk(PRIOR, loss=losses.ramp_loss, flood_level=9.0, exclude_share=share)
+    expected = ranking_risk(
+        SCORES, CANDIDATES, PRIOR, loss=losses.ramp_loss, flood_level=9.0, exclude_share=share
+    )
+    torch.testing.assert_close(module(SCORES, CANDIDATES), expected)
+    assert set(module.state_dict()) == {"class_prior", "exclude_share"}
+
+
+@pytest.mark.parametrize("at_once", [2**22, N * Q])
+def test_compiles_to_the_same_value_and_gradient(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranking, "DIFFERENCES_AT_ONCE", at_once)
+    torch.compiler.reset()
+    compiled = torch.compile(RankingRisk(PRIOR.float()), fullgraph=True, backend="aot_eager")
+    gradients = []
+    for risk in (compiled, RankingRisk(PRIOR.float())):
+        scores = SCORES.float().requires_grad_()
+        risk(scores, CANDIDATES).backward()
+        gradients.append(scores.grad)
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("loss", [losses.logistic_loss, losses.hinge_loss, losses.squared_loss])
+def test_a_loss_that_is_not_symmetric_is_refused_with_the_reason(loss: MarginLoss) -> None:
+    with pytest.raises(ComesError, match=f"symmetric loss.*{loss.name} is not; take sigmoid_loss"):
+        ranking_risk(SCORES, CANDIDATES, PRIOR, loss=loss)
+    with pytest.raises(ComesError, match="symmetric loss"):
+        RankingRisk(PRIOR, loss=loss)
+
+
+def test_wrong_shapes_say_which_were_wanted() -> None:
+    with pytest.raises(ComesError, match=r"class_prior of shape \(4,\); got \(3,\)"):
+        ranking_risk(SCORES, CANDIDATES, PRIOR[:3])
+    with pytest.raises(ComesError, match=r"one shape \(n, q\)"):
+        ranking_risk(SCORES, CANDIDATES[:3], PRIOR)

@@ -1,0 +1,185 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from torch import Tensor, nn
+
+from comes.errors import ComesError, ComesWarning
+from comes.models import linear, mlp
+from comes.risks import BceRisk, bce_risk
+from comes.training import (
+    History,
+    SparseRows,
+    choose_device,
+    make_optimizer,
+    predict_scores,
+    seeded,
+    to_device,
+    train,
+)
+
+CPU = torch.device("cpu")
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(103, 6)).astype(np.float32)
+CANDIDATES = torch.as_tensor(X[:, :3] > 0)
+SGD = make_optimizer("sgd", learning_rate=0.1)
+
+
+def trained(seed: int = 0, **options: object) -> tuple[nn.Module, History]:
+    with seeded(0, CPU):
+        model = linear(6, 3)
+    settings: dict[str, object] = {"optimizer": SGD, "epochs": 5, "batch_size": 20, "seed": seed}
+    history = train(model, to_device(X, CPU), CANDIDATES, BceRisk(), **(settings | options))  # type: ignore[arg-type]
+    return model, history
+
+
+def weights(model: nn.Module) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def test_same_seed_same_weights_and_another_seed_others() -> None:
+    first, again, other = (trained(seed)[0] for seed in (1, 1, 2))
+    torch.testing.assert_close(weights(first), weights(again), rtol=0, atol=0)
+    assert not torch.equal(weights(first), weights(other))
+
+
+def test_leaves_the_global_random_state_alone() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    trained()
+    torch.testing.assert_close(torch.rand(3), expected)
+
+
+def test_learns_and_the_history_has_the_mean_risk_of_every_epoch() -> None:
+    model, history = trained(epochs=60)
+    assert len(history.risk) == 60
+    assert history.risk[-1] < 0.5 * history.risk[0]
+    assert history.seconds > 0
+    final = bce_risk(predict_scores(model, to_device(X, CPU)), CANDIDATES).item()
+    assert history.risk[-1] == pytest.approx(final, rel=0.05)
+
+
+def test_every_row_is_used_once_per_epoch_in_batches_of_equal_size() -> None:
+    seen: list[int] = []
+
+    def risk(scores: Tensor, candidates: Tensor) -> Tensor:
+        seen.append(len(candidates))
+        return bce_risk(scores, candidates)
+
+    with seeded(0, CPU):
+        model = linear(6, 3)
+    train(model, to_device(X, CPU), CANDIDATES, risk, optimizer=SGD, epochs=1, batch_size=20)
+    assert sum(seen) == len(X)
+    assert set(seen) == {17, 18}
+
+
+def test_plain_sgd_by_hand() -> None:
+    """One batch, two epochs, cosine: the second step has half the learning rate."""
+    with seeded(0, CPU):
+        model, twin = linear(6, 3), linear(6, 3)
+    twin.load_state_dict(model.state_dict())
+    sgd = make_optimizer("sgd", learning_rate=0.5, momentum=0.0)
+    train(model, to_device(X, CPU), CANDIDATES, BceRisk(), optimizer=sgd, epochs=2, batch_size=999)
+    for rate in (0.5, 0.5 * 0.5 * (1 + math.cos(math.pi / 2))):
+        twin.zero_grad()
+        bce_risk(twin(torch.as_tensor(X)), CANDIDATES).backward()
+        with torch.no_grad():
+            for p in twin.parameters():
+                assert p.grad is not None
+                p.sub_(rate * p.grad)
+    torch.testing.assert_close(weights(model), weights(twin))
+
+
+def test_risk_scale_scales_the_gradient_and_not_the_history() -> None:
+    slow = make_optimizer("sgd", learning_rate=0.01)
+    fast = make_optimizer("sgd", learning_rate=0.1)
+    scaled, first = trained(optimizer=slow, risk_scale=10.0)
+    plain, second = trained(optimizer=fast)
+    torch.testing.assert_close(weights(scaled), weights(plain))
+    assert first.risk == pytest.approx(second.risk)
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
+def test_optimisers_by_name_learn(name: str) -> None:
+    _, history = trained(optimizer=make_optimizer(name, learning_rate=0.05), epochs=30)
+    assert history.risk[-1] < 0.7 * history.risk[0]
+
+
+def test_an_unknown_optimiser_is_refused() -> None:
+    with pytest.raises(ComesError, match="one of sgd, adam, adamw.*got 'lbfgs'"):
+        make_optimizer("lbfgs", learning_rate=0.1)
+
+
+def test_sparse_rows_train_to_the_weights_of_dense_ones() -> None:
+    models = []
+    for data in (X, sparse.csr_array(X)):
+        with seeded(0, CPU):
+            model = mlp(6, 3, hidden=8)
+        rows = to_device(data, CPU)
+        assert isinstance(rows, SparseRows) == sparse.issparse(data)
+        train(model, rows, CANDIDATES, BceRisk(), optimizer=SGD, epochs=3, batch_size=20)
+        models.append(model)
+    torch.testing.assert_close(weights(models[0]), weights(models[1]))
+
+
+def test_interrupt_keeps_the_weights_so_far() -> None:
+    calls = 0
+
+    def risk(scores: Tensor, candidates: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == 14:  # in the third epoch of six batches
+            raise KeyboardInterrupt
+        return bce_risk(scores, candidates)
+
+    model = linear(6, 3)
+    with pytest.warns(ComesWarning, match="Interrupted after 2 of 5 epochs"):
+        history = train(
+            model, to_device(X, CPU), CANDIDATES, risk, optimizer=SGD, epochs=5, batch_size=20
+        )
+    assert history.interrupted
+    assert len(history.risk) == 2
+    calls = 0
+    with pytest.raises(KeyboardInterrupt):
+        train(
+            model,
+            to_device(X, CPU),
+            CANDIDATES,
+            risk,
+            optimizer=SGD,
+            epochs=5,
+            batch_size=20,
+            return_on_interrupt=False,
+        )
+
+
+def test_a_risk_that_runs_away_stops_with_advice() -> None:
+    def runaway(scores: Tensor, candidates: Tensor) -> Tensor:
+        return -scores.square().sum().exp()
+
+    with pytest.raises(ComesError, match=r"became -?(inf|nan) in epoch \d+. Lower the learning"):
+        train(linear(6, 3), to_device(X, CPU), CANDIDATES, runaway, optimizer=SGD, epochs=50)
+
+
+def test_a_progress_bar_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    trained(progress=True, description="my method")
+    captured = capsys.readouterr()
+    assert "my method" in captured.err
+    assert "5/5" in captured.err
+    assert captured.out == ""
+    trained()
+    assert capsys.readouterr().err == ""  # not a terminal
+
+
+def test_auto_is_a_device_that_is_there() -> None:
+    assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert choose_device("cpu").type == "cpu"
+
+
+def test_scores_come_in_the_order_of_the_rows_whatever_the_batch() -> None:
+    model, _ = trained()
+    rows = to_device(X, CPU)
+    torch.testing.assert_close(predict_scores(model, rows, 7), predict_scores(model, rows))
