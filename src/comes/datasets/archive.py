@@ -76,8 +76,8 @@ def write_npz(dataset: Dataset, path: str | Path) -> None:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return dict(arrays)
     except (ValueError, OSError, EOFError, TypeError, zipfile.BadZipFile) as error:
         raise ComesError(
             f"{path.name} cannot be read as npz ({error}); arrays of numbers and text are wanted, "

@@ -21,15 +21,15 @@ SPARSE_BELOW = 0.1
 
 def read_pml_mat(path: Path) -> Dataset:
     """Read features, candidates and the truth of a PML .mat file."""
+    names = ("data", "target", "partial_labels")
     try:
-        variables = loadmat(path, variable_names=("data", "target", "partial_labels"))
-        data, target, partial = (variables[k] for k in ("data", "target", "partial_labels"))
-    except KeyError as missing:
-        raise ComesError(
-            f"{path.name} has no variable {missing}; data, target and partial_labels are wanted."
-        ) from None
-    except (ValueError, TypeError, OSError, NotImplementedError) as error:
+        variables = loadmat(path, variable_names=names)
+    except Exception as error:  # a damaged file makes scipy raise almost anything
         raise ComesError(f"{path.name} cannot be read as a .mat file: {error}.") from None
+    missing = [name for name in names if name not in variables]
+    if missing:
+        raise ComesError(f"{path.name} has no variable {missing[0]!r}; {', '.join(names)} wanted.")
+    data, target, partial = (variables[name] for name in names)
     X: Any = data
     if sparse.issparse(data) or np.count_nonzero(data) < SPARSE_BELOW * data.size:
         X = sparse.csr_array(data, dtype=np.float32)
