@@ -1,0 +1,200 @@
+import json
+import re
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import comes
+from comes import training
+from comes.cli import main
+from comes.datasets import Dataset, make_scenes, write_npz
+from comes.generation import case_b
+
+N = 120
+SCENES = make_scenes("train", n=N)
+RELEVANT = SCENES.known_relevant()
+CANDIDATES = case_b(RELEVANT, 0.5, seed=0)
+SHORT = ("--epochs", "2")
+
+
+class Result(NamedTuple):
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command line in the folder of scenes, and check its exit code."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main replaces it
+
+    def run_command(*arguments: str, code: int = 0) -> Result:
+        monkeypatch.setattr(sys, "argv", ["comes", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        result = Result(*capsys.readouterr())
+        assert end.value.code == code, result.stderr
+        return result
+
+    return run_command
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the scenes as npz and as a table."""
+    dataset = Dataset(SCENES.X, [f"digit {j}" for j in range(10)], CANDIDATES, RELEVANT)
+    write_npz(dataset, tmp_path / "scenes.npz")
+    table = pd.DataFrame(SCENES.X).add_prefix("pixel_")
+    for j in range(10):
+        table[f"maybe_{j}"] = CANDIDATES[:, j].astype(int)
+        table[f"not_{j}"] = (~CANDIDATES[:, j]).astype(int)
+        table[f"is_{j}"] = RELEVANT[:, j].astype(int)
+    table["id"] = [f"scene {i}" for i in range(N)]
+    table.to_csv(tmp_path / "scenes.csv", index=False)
+    return tmp_path
+
+
+def test_fit_predict_evaluate_on_an_archive(run: Run, folder: Path) -> None:
+    fitted = run("fit", "scenes.npz", "-o", "model", *SHORT)
+    assert f"{N} rows, 256 features, 10 labels" in fitted.stdout
+    assert "epochs: 2" in fitted.stdout
+    run("predict", "scenes.npz", "-m", "model", "-o", "predictions.csv")
+    predictions = pd.read_csv(folder / "predictions.csv")
+    assert list(predictions.columns)[:2] == ["predicted", "score:digit 0"]
+    assert len(predictions) == N
+    classifier = comes.CandidateClassifier.load(folder / "model")
+    np.testing.assert_allclose(
+        predictions.drop(columns="predicted"), classifier.decision_function(SCENES.X), rtol=1e-5
+    )
+    evaluated = run("evaluate", "scenes.npz", "-m", "model")
+    assert "average" in evaluated.stdout
+    assert "rows without relevant: 0" in evaluated.stdout
+
+
+def test_a_table_by_either_view_gives_the_same_model(run: Run, folder: Path) -> None:
+    ignore = ("--ignore", "id,is_*,not_*")
+    run("fit", "scenes.csv", "--labels", "maybe_*", *ignore, "-o", "one", *SHORT)
+    ignore = ("--ignore", "id,is_*,maybe_*")
+    options = ("--labels", "not_*", "--complementary", *ignore, *SHORT)
+    run("fit", "scenes.csv", *options, "-o", "other")
+    scores = []
+    for model in ("one", "other"):
+        run("predict", "scenes.csv", "-m", model, "-o", f"{model}.parquet")
+        scores.append(pd.read_parquet(folder / f"{model}.parquet").iloc[:, 1:].to_numpy())
+    np.testing.assert_array_equal(scores[0], scores[1])
+    output = run("evaluate", "scenes.csv", "-m", "one", "--relevant", "is_*", "--json")
+    values = json.loads(output.stdout)
+    assert 0 < values["average_precision"] < 1
+    assert values["convention"] == "pml"
+    assert values["rows_without_relevant"] == 0
+
+
+@pytest.mark.parametrize("method", ["comes-hl", "comes-rl", "bce"])
+def test_json_of_fit_and_predict(run: Run, method: str) -> None:
+    fitted = run("fit", "scenes.npz", "-o", "m", "--method", method, "--json", *SHORT)
+    summary = json.loads(fitted.stdout)
+    assert summary["method"] == method
+    assert summary["epochs"] == 2
+    predicted = run("predict", "scenes.npz", "-m", "m", "-o", "p.csv", "--json")
+    assert json.loads(predicted.stdout) == {"rows": N, "labels": 10, "file": "p.csv"}
+
+
+def test_demo_as_table_and_json(run: Run) -> None:
+    short = ("demo", "--scenes", "200", "--epochs", "1")
+    table = run(*short).stdout
+    for title in ("true labels", "BCE", "COMES-HL", "COMES-RL", "mAP ↑"):
+        assert title in table
+    rows = json.loads(run(*short, "--json").stdout)
+    assert [row["title"] for row in rows] == ["true labels", "BCE", "COMES-HL", "COMES-RL"]
+    assert set(rows[0]["metrics"]) >= {"ranking_loss", "mean_average_precision"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fit", "scene.npz", "-o", "m"), "scene.npz does not exist.*Did you mean scenes.npz"),
+        (("fit", "scenes.csv", "-o", "m"), "which columns hold the labels"),
+        (("fit", "scenes.csv", "-o", "m", "--labels", "may"), "there is no column 'may'"),
+        (("fit", "scenes.npz", "-o", "m", "--method", "magic"), "method must be one of comes-hl"),
+        (("fit", "scenes.npz", "-o", "no/m"), "no is not a folder"),
+        (("fit", "scenes.npz", "-o", "."), "exists and is not such an output"),
+        (("predict", "scenes.npz", "-m", "m", "-o", "p.csv"), "m is not a saved model"),
+        (("evaluate", "scenes.npz", "-m", "scenes.npz"), "not a saved model"),
+    ],
+)
+def test_an_error_is_one_sentence_and_exit_code_1(
+    run: Run, arguments: tuple[str, ...], message: str
+) -> None:
+    result = run(*arguments, code=1)
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    assert re.search(message, result.stderr)
+
+
+def test_a_mistake_in_the_options_is_exit_code_2(run: Run) -> None:
+    run("fit", "scenes.npz", code=2)
+    run("fit", "scenes.npz", "-o", "m", "--epochs", "0", code=2)
+
+
+def test_warnings_are_one_line(run: Run, folder: Path) -> None:
+    candidates = CANDIDATES.copy()
+    candidates[:, 3] = True
+    names = [f"digit {j}" for j in range(10)]
+    write_npz(Dataset(SCENES.X, names, candidates), folder / "odd.npz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        result = run("fit", "odd.npz", "-o", "m", *SHORT)
+    assert result.stderr.startswith("Warning: No row excludes label 'digit 3'")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_failed_or_interrupted_fit_leaves_the_model_untouched(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("fit", "scenes.npz", "-o", "model", *SHORT)
+    before = (folder / "model" / "model.safetensors").read_bytes()
+    run("fit", "scenes.npz", "-o", "model", "--learning-rate", "1e30", code=1)
+    real = training._finite
+
+    def interrupting(risk: float, epoch: int) -> float:
+        if epoch == 3:
+            signal.raise_signal(signal.SIGINT)
+        return real(risk, epoch)
+
+    monkeypatch.setattr(training, "_finite", interrupting)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        result = run("fit", "scenes.npz", "--method", "bce", "-o", "model")
+    assert "Interrupted after 3 of 200 epochs" in result.stderr
+    assert "model: model.partial" in result.stdout
+    assert (folder / "model" / "model.safetensors").read_bytes() == before
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["model", "model.partial", "scenes.csv", "scenes.npz"]
+
+
+def test_version_and_help_do_not_import_torch(run: Run) -> None:
+    assert run("--version").stdout.strip() == f"comes {comes.__version__}"
+    program = (
+        "import sys\n"
+        "from comes.cli import main\n"
+        "sys.argv = ['comes', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'pandas', 'sklearn', 'numpy'} & set(sys.modules)\n"
+        "print('HEAVY', sorted(heavy))\n"
+    )
+    command = [sys.executable, "-c", program]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "Usage: comes" in output
+    assert "'torch'" not in output.split("HEAVY")[1]

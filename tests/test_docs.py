@@ -1,0 +1,112 @@
+"""Documentation that cannot rot: examples run, commands are documented, numbers are results."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+import comes
+from comes.cli import app
+from comes.metrics import METRICS
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMANDS = {name: command for name, command in get_command(app).commands.items()}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_examples_run(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a document run in order and share their names; bash blocks call comes."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": document.stem}
+    for language, code in BLOCK.findall(document.read_text(encoding="utf-8")):
+        if language == "python":
+            exec(compile(code, document.name, "exec"), names)
+            continue
+        for line in code.splitlines():
+            program, *arguments = shlex.split(line)
+            assert program == "comes"
+            command = [sys.executable, "-c", "from comes.cli import main; main()", *arguments]
+            subprocess.run(command, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
+        assert target.startswith("http") or (document.parent / target).exists(), target
+
+
+def test_every_command_has_help_with_an_example_and_is_documented() -> None:
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    for name, command in COMMANDS.items():
+        assert f"\n## comes {name}\n" in text
+        assert f"Example: comes {name}" in command.help
+        options = {option for p in command.params for option in p.opts if option.startswith("--")}
+        assert "--json" in options, name
+
+
+def test_every_room_is_in_the_picture_of_the_house() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms = {path.stem for path in (ROOT / "src" / "comes").iterdir() if path.stem[0] != "_"}
+    for room in rooms - {"py"}:
+        assert f"| `{room}` |" in text, room
+
+
+def test_public_names_are_what_the_package_says() -> None:
+    assert set(comes.__all__) <= set(dir(comes))
+    for name in comes.__all__:
+        assert getattr(comes, name).__doc__
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        comes.nothing  # noqa: B018
+
+
+def shown(metrics: dict[str, float], names: list[str]) -> str:
+    return " | ".join(f"{metrics[name]:.3f}" for name in names)
+
+
+def test_the_demo_table_is_the_stored_result() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for row in json.loads((ROOT / "experiments" / "results" / "demo.json").read_text()):
+        assert f"| {row['title']} | {shown(row['metrics'], list(METRICS))} |" in readme
+
+
+@pytest.mark.parametrize("dataset", ["mirflickr5000", "YeastCC", "YeastBP"])
+def test_the_tables_of_real_data_are_the_stored_results(dataset: str) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    training = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    result = json.loads((ROOT / "experiments" / "results" / "core" / f"{dataset}.json").read_text())
+    names = [name for name in METRICS if name != "mean_average_precision"]
+    defaults = {"comes-hl": "sum", "bce": "sum", "comes-rl": "per_label"}
+    for run in result["runs"]:
+        values = shown(run["means"], names)
+        row = f"| {dataset} | {run['method']} | {run['reduction']} | {values} |"
+        assert row in training
+        if run["reduction"] == defaults[run["method"]]:
+            assert f"| {dataset} | {run['method']} | {values} |" in readme
+
+
+def test_the_speed_table_is_the_stored_result() -> None:
+    training = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    result = json.loads((ROOT / "benchmarks" / "results" / "fit_time.json").read_text())
+    for name, row in result["seconds_per_epoch"].items():
+        values = f"{row['comes']:.3f} | {row['plain']:.3f} | {row['plain_over_comes']:.1f}"
+        assert f"| {name} | {values} |" in training
+
+
+def test_nothing_names_a_machine() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split()
+    if not tracked:
+        pytest.skip("not a git checkout")
+    home = os.path.sep.join(["", "work", ""])
+    for name in tracked:
+        assert home not in (ROOT / name).read_text(encoding="utf-8"), name
