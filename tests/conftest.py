@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+# Small tensors gain nothing from threads, and on a busy machine threads wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported, here and in children
+
 
 @pytest.fixture
 def pml_data() -> Path:

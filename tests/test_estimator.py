@@ -258,6 +258,14 @@ def test_a_label_excluded_nowhere_or_everywhere_is_a_warning_with_its_name() -> 
     assert not fitted.predict(X)[:, 1].any()
 
 
+def test_a_prior_above_the_candidate_rate_is_a_warning() -> None:
+    """As when complementary labels are passed for candidates."""
+    with pytest.warns(ComesWarning, match="above the share of rows.*complementary="):
+        classifier(epochs=1, class_prior=[0.9, 0.3, 0.2]).fit(X, CANDIDATES)
+    with pytest.warns(ComesWarning, match="prior of label '0' is above"):
+        classifier(epochs=1).fit(X, ~CANDIDATES)
+
+
 def test_one_label_and_one_row_are_not_errors() -> None:
     single = classifier(class_prior=PRIOR[:1], epochs=5).fit(X, CANDIDATES[:, :1])
     assert single.predict(X).shape == (300, 1)

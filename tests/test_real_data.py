@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 from scipy import sparse
 from sklearn.model_selection import KFold
 
 from comes.datasets import read_dataset
 from comes.estimator import CandidateClassifier
-from comes.metrics import count_degenerate
+from comes.metrics import average_precision, count_degenerate
 from comes.priors import count_class_prior
 
 
@@ -37,6 +38,16 @@ def test_yeast_counts_stay_sparse_and_are_as_described(pml_data: Path) -> None:
     assert dataset.X.shape == (6139, 6139)
     assert count_degenerate(dataset.known_relevant())["rows_without_relevant"] == 1882
     assert str(dataset).startswith("6139 rows, 6139 features, 217 labels, 5.93 candidates per row")
+
+
+def test_scoring_by_frequency_alone_looks_good_in_the_convention_of_scikit_learn(
+    pml_data: Path,
+) -> None:
+    """The numbers of docs/metrics.md."""
+    relevant = read_dataset(pml_data / "YeastCC.mat").known_relevant()
+    scores = np.tile(relevant.mean(axis=0), (len(relevant), 1))
+    assert round(average_precision(scores, relevant), 3) == 0.181
+    assert round(average_precision(scores, relevant, "sklearn"), 3) == 0.676
 
 
 def test_sparse_features_learn(pml_data: Path) -> None:

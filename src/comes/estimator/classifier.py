@@ -328,6 +328,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"got {self.class_prior!r}."
             )
         prior[~S.any(axis=0)] = 0
+        _warn_of_impossible_prior(prior, S, self.label_names_)
         return prior
 
     def _make_module(self, d: int, q: int) -> nn.Module:
@@ -403,6 +404,21 @@ def _warn_of_idle_labels(S: BoolMatrix, label_names: list[str], method: Method) 
             "Take method='comes-hl'.",
             ComesWarning,
             stacklevel=3,
+        )
+
+
+def _warn_of_impossible_prior(prior: FloatArray, S: BoolMatrix, label_names: list[str]) -> None:
+    """Warn of priors above the share of rows in which the label is a candidate at all."""
+    rate = S.mean(axis=0)
+    sampling_error = np.sqrt(prior * (1 - prior) / len(S))
+    too_high = [label_names[j] for j in np.flatnonzero(prior > rate + 4 * sampling_error + 1e-9)]
+    if too_high:
+        warnings.warn(
+            f"The class prior of label {_listed(too_high)} is above the share of rows in which it "
+            "is a candidate, so it cannot be right; or are these complementary labels? "
+            "Then pass them as complementary=.",
+            ComesWarning,
+            stacklevel=4,
         )
 
 
