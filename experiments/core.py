@@ -54,9 +54,8 @@ def run(dataset: Dataset, method: str, reduction: str) -> dict[str, Any]:
             reduction=reduction,
             random_state=0,
         ).fit(dataset.X[train], candidates.iloc[train])
-        X = dataset.X[test]
-        scores, predictions = classifier.decision_function(X), classifier.predict(X)
-        metrics.append(evaluate(scores, relevant[test], predictions))
+        scores = classifier.decision_function(dataset.X[test])
+        metrics.append(evaluate(scores, relevant[test], classifier.cut_scores(scores)))
         seconds.append(round(classifier.history_.seconds, 1))
     means = {name: round(float(np.mean([m[name] for m in metrics])), 4) for name in metrics[0]}
     return {

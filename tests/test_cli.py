@@ -128,7 +128,7 @@ def test_demo_as_table_and_json(run: Run) -> None:
         (("fit", "scenes.csv", "-o", "m", "--labels", "may"), "there is no column 'may'"),
         (("fit", "scenes.npz", "-o", "m", "--method", "magic"), "method must be one of comes-hl"),
         (("fit", "scenes.npz", "-o", "no/m"), "no is not a folder"),
-        (("fit", "scenes.npz", "-o", "."), "exists and is not such an output"),
+        (("fit", "scenes.npz", "-o", "."), "the folder that one is in cannot be replaced"),
         (("predict", "scenes.npz", "-m", "m", "-o", "p.csv"), "m is not a saved model"),
         (("evaluate", "scenes.npz", "-m", "scenes.npz"), "not a saved model"),
     ],
@@ -175,7 +175,7 @@ def test_a_failed_or_interrupted_fit_leaves_the_model_untouched(
     monkeypatch.setattr(training, "_finite", interrupting)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        result = run("fit", "scenes.npz", "--method", "bce", "-o", "model")
+        result = run("fit", "scenes.npz", "--method", "bce", "-o", "model", code=130)
     assert "Interrupted after 3 of 200 epochs" in result.stderr
     assert "model: model.partial" in result.stdout
     assert (folder / "model" / "model.safetensors").read_bytes() == before

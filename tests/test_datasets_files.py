@@ -29,7 +29,7 @@ SETS = pd.DataFrame(
         "age": X[:, 0],
         "size": X[:, 1],
         "maybe": ["sky;sea", " sky ", "sea"],
-        "truth": ["sky", "sky", ""],
+        "truth": ["sky", "sky", "(none)"],
     }
 )
 
@@ -110,6 +110,87 @@ def test_npz_written_is_npz_read(tmp_path: Path, container: Any) -> None:
     np.testing.assert_array_equal(dataset.relevant, RELEVANT)
 
 
+def read_csv_text(folder: Path, text: str, **options: Any) -> Dataset:
+    (folder / "text.csv").write_text(text)
+    return read_dataset(folder / "text.csv", **options)
+
+
+def test_class_numbers_are_label_names_unless_all_are_0_or_1(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"labels": ["not"], "complementary": True}
+    dataset = read_csv_text(tmp_path, "x,not\n1,0\n2,2\n3,\n4,1;2\n", **options)
+    assert dataset.label_names == ["0", "1", "2"]
+    assert dataset.candidates is not None
+    expected = [[0, 1, 1], [1, 1, 0], [1, 1, 1], [1, 0, 0]]
+    assert dataset.candidates.astype(int).tolist() == expected
+    dataset = read_csv_text(tmp_path, "x,not\n1,0\n2,1\n", **options)
+    assert dataset.label_names == ["not"]
+    table = pd.DataFrame({"x": [1, 2], "not": [3, 7]})
+    dataset = read_dataset(written(table, tmp_path / "numbers.parquet"), **options)
+    assert dataset.label_names == ["3", "7"]
+
+
+def test_cells_are_what_is_written_in_them(tmp_path: Path) -> None:
+    """A label may be called NA, and a parquet cell may be a list."""
+    dataset = read_csv_text(tmp_path, "x,maybe\n1,NA;None\n2,null\n", labels=["maybe"])
+    assert dataset.label_names == ["NA", "None", "null"]
+    table = pd.DataFrame({"x": [1, 2], "maybe": [["Fe", "K"], ["K"]]})
+    dataset = read_dataset(written(table, tmp_path / "lists.parquet"), labels=["maybe"])
+    assert dataset.label_names == ["Fe", "K"]
+    table["maybe"] = pd.Categorical(["Fe", None])
+    path = written(table, tmp_path / "categories.parquet")
+    dataset = read_dataset(path, labels=["maybe"], complementary=True)
+    assert dataset.candidates is not None
+    assert dataset.candidates.tolist() == [[False], [True]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x,maybe\n1,a\n2,;\n", "1 cells of label names are empty"),
+        ("x,maybe\n1,a\n2,(None);b\n", r"row 1 has \(none\) beside other labels"),
+        ("x,maybe\n1,2,a\n3,4,b\n", "cannot be read as csv"),
+        ("x,x,maybe\n1,2,a\n", "column 'x' occurs more than once"),
+        (",x,maybe\n0,2,a\n", "without a name, probably row numbers.*--ignore 'Unnamed: 0'"),
+        ("x;maybe\n1;a\n", "no column 'maybe'.*separated by commas"),
+        ('x,maybe\n"1,a\n', "cannot be read as csv"),
+    ],
+)
+def test_an_unclear_csv_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        read_csv_text(tmp_path, text, labels=["maybe"])
+
+
+def test_what_is_ignored_is_no_label_either(tmp_path: Path) -> None:
+    path = written(WIDE, tmp_path / "photos.CSV")
+    dataset = read_dataset(path, labels=["has_*"], ignore=["item", "is_*", "has_sea"])
+    assert dataset.label_names == ["has_sky"]
+    assert list(dataset.X.columns) == ["age", "size"]
+
+
+def test_labels_that_agree_only_in_part_are_refused(tmp_path: Path) -> None:
+    path = written(WIDE, tmp_path / "photos.csv")
+    with pytest.raises(ComesError, match="'has_sky', 'dog' were wanted; got 'has_sky', 'has_sea'"):
+        read_dataset(path, labels=["has_*"], ignore=["item"], label_names=["has_sky", "dog"])
+
+
+def test_an_archive_is_matched_by_name_or_by_position(tmp_path: Path) -> None:
+    path = tmp_path / "photos.npz"
+    write_npz(Dataset(X, ["sky", "sea"], CANDIDATES), path)
+    dataset = read_dataset(path, label_names=["sea", "sky"])
+    np.testing.assert_array_equal(dataset.candidates, CANDIDATES[:, ::-1])
+    np.savez(path, X=X, candidates=CANDIDATES)
+    dataset = read_dataset(path, label_names=["sea", "sky"])
+    np.testing.assert_array_equal(dataset.candidates, CANDIDATES)
+
+
+@pytest.mark.parametrize("unknown", [np.nan, 0.5, -5.0])
+def test_a_mat_with_other_values_than_two_is_refused(tmp_path: Path, unknown: float) -> None:
+    partial = np.where(CANDIDATES, 1.0, unknown).T
+    savemat(tmp_path / "bad.mat", {"data": X, "target": 0 * partial, "partial_labels": partial})
+    with pytest.raises(ComesError, match="must be 0 and 1, or -1 and 1"):
+        read_dataset(tmp_path / "bad.mat")
+
+
 def test_npz_of_complementary_labels(tmp_path: Path) -> None:
     np.savez(tmp_path / "photos.npz", X=X, complementary=~CANDIDATES)
     dataset = read_dataset(tmp_path / "photos.npz")
@@ -159,10 +240,10 @@ def test_features_alone(tmp_path: Path) -> None:
         ({}, {"labels": ["has_*"]}, "column 'item' must be numeric.*--ignore"),
         ({"age": [1, np.nan, 2]}, {}, "finite; 1 entries.*row 1, column 'age'"),
         ({"age": [1, np.inf, 2]}, {}, "finite; 1 entries.*row 1, column 'age'"),
-        ({"has_sky": [0, 2, 1]}, {}, "0 or 1; got 2 at row 1, label 0"),
+        ({"has_sky": [0, 2, 1]}, {}, "0 or 1; got 2 at row 1, label 'has_sky'"),
         ({"has_sky": [0, np.nan, 1]}, {}, "'has_sky' must be 0 or 1; row 1 is empty"),
         ({"is_sea": [0, 1, 0]}, {"relevant": ["is_*"]}, "outside their.*row 1, label 'has_sea'"),
-        ({}, {"relevant": ["is_sky"]}, "2 label columns were wanted.*got 1, is_sky"),
+        ({}, {"relevant": ["is_sky"]}, "'has_sky', 'has_sea' were wanted; got 'is_sky'"),
     ],
 )
 def test_a_bad_table_is_one_sentence_with_the_place(
@@ -182,7 +263,10 @@ def test_a_bad_table_is_one_sentence_with_the_place(
         ({"candidates": CANDIDATES}, "needs an array 'X'.*it has candidates"),
         ({"X": X, "candidates": CANDIDATES[:2]}, r"must have shape \(3, 2\); got \(2, 2\)"),
         ({"X": X, "candidates": CANDIDATES, "complementary": CANDIDATES}, "keep one of them"),
-        ({"X": X, "candidates": CANDIDATES, "label_names": ["a"]}, r"1 label names.*\(3, 1\)"),
+        ({"X": X, "candidates": CANDIDATES, "label_names": ["a"]}, r"there are 1 labels.*\(3, 1\)"),
+        ({"X": X, "candidates": CANDIDATES, "label_names": ["a", "a"]}, "'a' more than once"),
+        ({"X": X, "candidates": CANDIDATES, "label_names": [b"a", b"b"]}, "one row of text"),
+        ({"X": X, "candidates": CANDIDATES, "label_names": "a"}, "one row of text"),
         ({"X": X[:, 0], "candidates": CANDIDATES}, r"features must be a matrix.*\(3,\)"),
         ({"X": X.astype(str), "candidates": CANDIDATES}, "features must be numbers"),
         ({"X": np.array([{}, 1]), "candidates": CANDIDATES}, "cannot be read as npz"),
@@ -226,8 +310,12 @@ def test_missing_empty_and_foreign_files(tmp_path: Path) -> None:
     (tmp_path / "photos.xlsx").write_text("x")
     with pytest.raises(ComesError, match="should end in .npz, .csv, .parquet or .mat; got .xlsx"):
         read_dataset(tmp_path / "photos.xlsx")
-    with pytest.raises(ComesError, match="names its own labels"):
+    with pytest.raises(ComesError, match="says itself what its labels are"):
         read_dataset(tmp_path / "mirflickr.npz", labels=["a"])
+    with pytest.raises(ComesError, match="says itself.*complementary"):
+        read_dataset(tmp_path / "mirflickr.npz", complementary=True)
+    with pytest.raises(ComesError, match="is a folder"):
+        read_dataset(tmp_path)
     savemat(tmp_path / "other.mat", {"data": X})
     with pytest.raises(ComesError, match="no variable 'target'"):
         read_dataset(tmp_path / "other.mat")

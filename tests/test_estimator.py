@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
@@ -252,9 +253,13 @@ def test_a_label_excluded_nowhere_or_everywhere_is_a_warning_with_its_name() -> 
         fitted = classifier(epochs=2).fit(X, odd)
     assert np.isfinite(fitted.decision_function(X)).all()
     odd["sea"] = False
-    with pytest.warns(ComesWarning, match="Every row excludes label 'sea'.*taken as 0"):
+    with pytest.warns(ComesWarning, match="Every row excludes label 'sea'.*prior is taken as 0"):
         fitted = classifier(epochs=30).fit(X, odd)
     assert fitted.class_prior_[1] == 0
+    odd["sea"] = True
+    with pytest.warns(ComesWarning, match="taken for relevant everywhere"):
+        classifier("bce", epochs=1).fit(X, odd)
+    odd["sea"] = False
     assert not fitted.predict(X)[:, 1].any()
 
 
@@ -264,6 +269,44 @@ def test_a_prior_above_the_candidate_rate_is_a_warning() -> None:
         classifier(epochs=1, class_prior=[0.9, 0.3, 0.2]).fit(X, CANDIDATES)
     with pytest.warns(ComesWarning, match="prior of label '0' is above"):
         classifier(epochs=1).fit(X, ~CANDIDATES)
+
+
+def test_columns_are_matched_by_name() -> None:
+    def named(values: Any) -> pd.DataFrame:
+        return pd.DataFrame(values, columns=pd.Index(["sky", "sea", "sun"]))
+
+    order = ["sun", "sky", "sea"]
+    fitted = classifier().fit(X, named(RELEVANT)[order], candidates=named(CANDIDATES))
+    assert fitted.score(X, named(RELEVANT)[order]) == fitted.score(X, RELEVANT)
+    with pytest.raises(ComesError, match="'sky', 'sea', 'sun' were wanted"):
+        fitted.score(X, named(RELEVANT).rename(columns={"sun": "dog"}))
+    prior = pd.Series(PRIOR, index=["sky", "sea", "sun"])
+    by_name = classifier(epochs=1, class_prior=prior[order]).fit(X, named(CANDIDATES))
+    np.testing.assert_array_equal(by_name.class_prior_, PRIOR)
+
+
+def test_a_failed_fit_leaves_an_earlier_one_as_it_was() -> None:
+    fitted = classifier(epochs=2).fit(X, CANDIDATES)
+    scores = fitted.decision_function(X)
+    with pytest.raises(ComesError):
+        fitted.fit(X[:, :2], CANDIDATES[:50])
+    fitted.learning_rate = 1e30
+    with pytest.raises(ComesError, match="became"):
+        fitted.fit(X, CANDIDATES)
+    np.testing.assert_array_equal(fitted.decision_function(X), scores)
+
+
+def test_a_row_far_outside_what_was_fitted_is_refused() -> None:
+    fitted = classifier(epochs=1).fit(1e-20 * X, CANDIDATES)
+    with pytest.raises(ComesError, match="too large for float32 after scaling"):
+        fitted.predict(np.full((1, 5), 1e30))
+
+
+def test_metadata_routing_through_a_pipeline() -> None:
+    with config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(MinMaxScaler(), classifier().set_fit_request(candidates=True))
+        result = cross_validate(pipeline, X, RELEVANT, params={"candidates": CANDIDATES}, cv=2)
+    assert result["test_score"].mean() > 0.8
 
 
 def test_one_label_and_one_row_are_not_errors() -> None:
@@ -288,8 +331,16 @@ def test_one_label_and_one_row_are_not_errors() -> None:
         ({"normaliser": "global"}, "'batch' or 'dataset'; got 'global'"),
         ({"scale": "minmax"}, "'standard', 'maxabs' or None; got 'minmax'"),
         ({"optimizer": "adagrad"}, "sgd, adam, adamw.*got 'adagrad'"),
-        ({"epochs": 0}, "epochs must be at least 1; got 0"),
-        ({"batch_size": 0}, "batch_size must be at least 1; got 0"),
+        ({"epochs": 0}, "epochs must be a whole number of at least 1; got 0"),
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1; got 0"),
+        ({"epochs": 2.5}, "epochs must be a whole number of at least 1; got 2.5"),
+        ({"hidden": 0}, "hidden must be a whole number of at least 1; got 0"),
+        ({"class_prior": "auto"}, "one number in .0, 1. for each of the 3 labels; got 'auto'"),
+        ({"learning_rate": np.inf}, "learning_rate and weight_decay must be finite"),
+        ({"learning_rate": -1.0}, "learning_rate and weight_decay must be finite"),
+        ({"momentum": 1.0}, "momentum in .0, 1."),
+        ({"flood_level": np.nan}, "flood_level must be 0 or more; got nan"),
+        ({"device": "abacus"}, "device 'abacus' cannot be used here"),
     ],
 )
 def test_a_wrong_parameter_is_named_in_fit(options: dict[str, Any], message: str) -> None:
@@ -307,6 +358,12 @@ def test_a_wrong_parameter_is_named_in_fit(options: dict[str, Any], message: str
         ((X, CANDIDATES[:, 0]), "Unknown label type"),
         ((X, None), "requires y to be passed"),
         ((X[:, 0], CANDIDATES), "Expected 2D array"),
+        ((1e300 * X, CANDIDATES), "too large for float32"),
+        ((X + 1j, CANDIDATES), "Complex data not supported"),
+        ((X, np.ma.masked_array(CANDIDATES, ~CANDIDATES)), "must not have masked entries"),
+        ((X, pd.DataFrame(CANDIDATES, dtype="boolean").where(CANDIDATES)), "are missing"),
+        ((X, CANDIDATES.astype(str)), "0 or 1; got 'True'"),
+        ((X, pd.DataFrame(CANDIDATES, columns=list("aba"))), "'a' more than once"),
     ],
 )
 def test_bad_data_is_one_sentence(arguments: tuple[Any, Any], message: str) -> None:

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ def test_saving_replaces_a_model_and_nothing_else(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.decision_function(X), second.decision_function(X))
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").touch()
-    with pytest.raises(ComesError, match=r"photos exists and is not such an output.*model.json"):
+    with pytest.raises(ComesError, match=r"photos exists and holds something else \(cat.jpg\)"):
         first.save(tmp_path / "photos")
     assert (tmp_path / "photos" / "cat.jpg").exists()
 
@@ -67,6 +68,37 @@ def test_what_is_not_a_model_is_said_to_be_none(tmp_path: Path) -> None:
         CandidateClassifier.load(tmp_path / "model")
     description = tmp_path / "model" / "model.json"
     description.write_text("{")
+    with pytest.raises(ComesError, match="damaged"):
+        CandidateClassifier.load(tmp_path / "model")
+
+
+def test_a_model_trained_elsewhere_runs_here(tmp_path: Path) -> None:
+    fitted = classifier(epochs=1, random_state=np.random.RandomState(0)).fit(X, CANDIDATES)
+    fitted.device = "cuda:7"
+    fitted.save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    assert loaded.device == "auto"
+    assert loaded.random_state is None
+    assert loaded.predict(X).shape == (300, 3)
+
+
+def test_tied_weights_can_be_saved(tmp_path: Path) -> None:
+    class Tied(Own):
+        def __init__(self, d: int, q: int) -> None:
+            super().__init__(d, q)
+            self.again = self.layers
+
+    fitted = classifier(model=Tied, epochs=1).fit(X, CANDIDATES)
+    fitted.save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model", model=Tied)
+    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
+
+
+@pytest.mark.parametrize("change", [{"parameters": {}}, {"history": 3}, {"label_names": None}])
+def test_a_changed_description_is_a_damaged_model(tmp_path: Path, change: dict[str, Any]) -> None:
+    classifier(epochs=1).fit(X, CANDIDATES).save(tmp_path / "model")
+    description = tmp_path / "model" / "model.json"
+    description.write_text(json.dumps(json.loads(description.read_text()) | change))
     with pytest.raises(ComesError, match="damaged"):
         CandidateClassifier.load(tmp_path / "model")
 

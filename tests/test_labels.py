@@ -13,6 +13,7 @@ from comes.labels import (
     check_relevant_inside,
     from_complementary,
     from_sets,
+    match_names,
     to_sets,
 )
 
@@ -48,7 +49,7 @@ def test_a_candidate_matrix_comes_from_anything_with_0_and_1(values: object) -> 
         ([[1, 2]], "0 or 1; got 2 at row 0, label 1"),
         ([[1, -1]], "0 or 1; got -1"),
         ([[1.0, np.nan]], "got nan at row 0, label 1"),
-        ([["yes", "no"]], "got yes"),
+        ([["yes", "no"]], "got 'yes'"),
     ],
 )
 def test_anything_else_is_refused_with_its_place(values: object, message: str) -> None:
@@ -67,7 +68,7 @@ def test_sets_become_a_matrix_and_come_back() -> None:
 
 
 def test_a_label_that_is_not_among_the_names_is_named() -> None:
-    with pytest.raises(ComesError, match="'plum' occurs in a set but not in label_names"):
+    with pytest.raises(ComesError, match="'plum' occurs in a set but is none of the"):
         from_sets([["plum"]], ["apple"])
     with pytest.raises(ComesError, match="must differ; got 'apple' more than once"):
         from_sets([["apple"]], ["apple", "pear", "apple"])
@@ -82,6 +83,22 @@ def test_relevant_outside_the_candidates_names_the_first() -> None:
     with pytest.raises(ComesError, match=r"shape of the candidates, \(2, 3\); got \(2, 2\)"):
         check_relevant_inside(relevant[:, :2], candidates)
     check_relevant_inside(relevant, candidates | relevant)
+
+
+def test_the_advice_fits_the_view() -> None:
+    """Following the advice for candidates would exclude what nobody was asked about."""
+    with pytest.raises(ComesError, match="stays 1"):
+        as_candidates([[1, -1]])
+    with pytest.raises(ComesError, match="surely irrelevant.*stays 0"):
+        from_complementary([[1, -1]])
+
+
+def test_names_are_matched_by_name_or_by_position() -> None:
+    assert match_names(["a", "b", "c"], ["c", "a", "b"]) == [2, 0, 1]
+    assert match_names(["x", "y"], ["a", "b"]) == [0, 1]
+    for names in (["a", "x"], ["a"], ["x", "y", "z"], ["a", "b", "c"]):
+        with pytest.raises(ComesError, match="the labels 'a', 'b' were wanted"):
+            match_names(names, ["a", "b"])
 
 
 def test_method_names_without_torch_are_those_of_the_estimator() -> None:

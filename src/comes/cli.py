@@ -1,6 +1,8 @@
 """The command line: names of commands and options, and how results are printed."""
 
+import io
 import json
+import math
 import sys
 import warnings
 from pathlib import Path
@@ -33,12 +35,15 @@ Relevant = Annotated[str, typer.Option(help="The same for the truth, where the t
 Ignore = Annotated[str, typer.Option(help="Columns that are neither label nor feature.")]
 Json = Annotated[bool, typer.Option("--json", help="Print json.")]
 ModelFolder = Annotated[Path, typer.Option("--model", "-m", help="Folder that 'comes fit' wrote.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
 
 
 def main() -> None:
     """Run the command line; our own errors become one line and exit code 1."""
     warnings.showwarning = _print_warning
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # arrows on a terminal without them
+            stream.reconfigure(errors="replace")
     try:
         app(prog_name="comes")
     except ComesError as error:
@@ -71,7 +76,7 @@ def demo(
 
     rows = run_demo(scenes, epochs, seed)
     if as_json:
-        print(json.dumps([row._asdict() for row in rows], indent=2))
+        _print_json([row._asdict() for row in rows])
         return
     print(
         f"{scenes} scenes of handwritten digits; of the scenes without a digit, one in ten says so."
@@ -86,7 +91,11 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model.")],
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "comes-hl",
     labels: Columns = "",
+    relevant: Relevant = "",
     ignore: Ignore = "",
+    label_names: Annotated[
+        str, typer.Option(help="All labels there are, where a column of names may not show them.")
+    ] = "",
     complementary: Annotated[
         bool, typer.Option("--complementary", help="The labels mark what is surely irrelevant.")
     ] = False,
@@ -106,9 +115,16 @@ def fit(
     from comes.datasets import read_dataset
     from comes.estimator import CandidateClassifier, storage
 
-    storage.check_target(output)
+    partial = Path(f"{output}.partial")
+    for target in (output, partial):
+        storage.check_target(target)
     dataset = read_dataset(
-        data, labels=_split(labels), ignore=_split(ignore), complementary=complementary
+        data,
+        labels=_split(labels),
+        relevant=_split(relevant),
+        ignore=_split(ignore),
+        complementary=complementary,
+        label_names=_split(label_names) or None,
     )
     classifier = CandidateClassifier(
         method,
@@ -121,18 +137,23 @@ def fit(
         random_state=seed,
     ).fit(dataset.X, dataset.candidates_with_names())
     history = classifier.history_
+    if not history.risk:
+        raise KeyboardInterrupt  # before the first epoch: nothing to keep
     if history.interrupted:  # the work so far is kept, but not in place of a finished model
-        output = output.with_name(f"{output.name}.partial")
+        output = partial
     classifier.save(output)
     summary = {
         "data": str(dataset),
         "method": method,
         "epochs": len(history.risk),
+        "interrupted": history.interrupted,
         "seconds": round(history.seconds, 2),
-        "risk": history.risk[-1] if history.risk else None,
+        "risk": history.risk[-1],
         "model": str(output),
     }
-    print(json.dumps(summary, indent=2) if as_json else _lines(summary))
+    _print_summary(summary, as_json)
+    if history.interrupted:
+        raise typer.Exit(130)
 
 
 @app.command()
@@ -146,17 +167,18 @@ def predict(
 
     Example: comes predict new.csv --model model/ -o predictions.csv
     """
-    from comes.datasets import prediction_table, read_features, write_table
+    from comes.datasets import check_table_name, prediction_table, read_features, write_table
     from comes.estimator import CandidateClassifier
+    from comes.files import check_file_target
 
+    check_table_name(output)
+    check_file_target(output)
     classifier = CandidateClassifier.load(model)
-    X = read_features(data, classifier.feature_names)
-    table = prediction_table(
-        classifier.decision_function(X), classifier.predict(X), classifier.label_names_
-    )
+    scores = classifier.decision_function(read_features(data, classifier.feature_names))
+    table = prediction_table(scores, classifier.cut_scores(scores), classifier.label_names_)
     write_table(table, output)
     summary = {"rows": len(table), "labels": len(classifier.label_names_), "file": str(output)}
-    print(json.dumps(summary, indent=2) if as_json else _lines(summary))
+    _print_summary(summary, as_json)
 
 
 @app.command()
@@ -185,14 +207,14 @@ def evaluate(
         label_names=classifier.label_names_,
     )
     truth = dataset.known_relevant()
-    scores, predictions = classifier.decision_function(dataset.X), classifier.predict(dataset.X)
-    values = metrics.evaluate(scores, truth, predictions, convention)
+    scores = classifier.decision_function(dataset.X)
+    values = metrics.evaluate(scores, truth, classifier.cut_scores(scores), convention)
     degenerate = metrics.count_degenerate(truth)
     if as_json:
-        print(json.dumps({**values, **degenerate, "convention": convention}, indent=2))
+        _print_json({**values, **degenerate, "convention": convention})
         return
     _print_metrics([(classifier.method, values)])
-    print(f"convention {convention}; {_lines(degenerate, ', ')} of {len(truth)} rows")
+    print(f"{len(truth)} rows; convention: {convention}; {_lines(degenerate, '; ')}")
 
 
 def _print_metrics(rows: list[tuple[str, dict[str, float]]]) -> None:
@@ -212,6 +234,26 @@ def _print_metrics(rows: list[tuple[str, dict[str, float]]]) -> None:
     for title, values in rows:
         table.add_row(title, *(f"{values[name]:.3f}" for name in METRICS))
     Console(width=max(100, Console().width)).print(table)
+
+
+def _print_summary(summary: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        _print_json(summary)
+    else:
+        print(_lines(summary))
+
+
+def _print_json(values: Any) -> None:
+    """Print json; a metric that no row counts for is null."""
+    print(json.dumps(_without_nan(values), indent=2, ensure_ascii=False))
+
+
+def _without_nan(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {key: _without_nan(value) for key, value in values.items()}
+    if isinstance(values, list):
+        return [_without_nan(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
 def _lines(values: dict[str, Any], separator: str = "\n") -> str:

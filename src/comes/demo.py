@@ -39,8 +39,10 @@ def run_demo(
         classifier = CandidateClassifier(
             method, epochs=epochs, random_state=seed, progress=progress
         ).fit(train.X, labels)
-        scores, predictions = classifier.decision_function(test.X), classifier.predict(test.X)
-        metrics = evaluate(scores, test.known_relevant(), predictions)
+        if classifier.history_.interrupted:
+            raise KeyboardInterrupt  # a table of half-trained models would mislead
+        scores = classifier.decision_function(test.X)
+        metrics = evaluate(scores, test.known_relevant(), classifier.cut_scores(scores))
         return DemoRow(title, metrics, classifier.history_.seconds)
 
     return [

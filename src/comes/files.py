@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,57 +22,98 @@ def replacing_file(path: str | Path) -> Iterator[Path]:
     >>> target.read_text()
     'done'
     """
-    path = Path(path)
-    _check_parent(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    temporary.chmod(0o666 & ~_umask())
+    path = check_file_target(path)
+    try:
+        handle, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.stem[:20]}-", suffix=path.suffix
+        )
+        os.close(handle)
+        temporary = Path(name)
+        temporary.chmod(0o666 & ~_umask())
+    except OSError as error:
+        raise _cannot_write(path, error) from None
     try:
         yield temporary
         temporary.replace(path)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
     finally:
         temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def replacing_folder(path: str | Path, marker: str) -> Iterator[Path]:
+def replacing_folder(path: str | Path, files: Collection[str]) -> Iterator[Path]:
     """Give a temporary folder to fill; it becomes ``path`` when the block ends well.
 
-    An existing folder is replaced only if it is empty or holds the file ``marker``, so that a
-    mistyped path never deletes a folder of something else.
+    An existing folder is replaced only if it holds nothing but ``files``, so that a mistyped path
+    never deletes something else.
     """
-    path = Path(path)
-    check_replaceable(path, marker)
-    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
-    temporary.chmod(0o777 & ~_umask())
+    path = check_folder_target(path, files)
+    try:
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:20]}-"))
+        temporary.chmod(0o777 & ~_umask())
+    except OSError as error:
+        raise _cannot_write(path, error) from None
     try:
         yield temporary
-        if path.exists():
-            old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
-            path.replace(old)
-            temporary.replace(path)
-            shutil.rmtree(old)
-        else:
-            temporary.replace(path)
+        _swap(temporary, path)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def check_replaceable(path: str | Path, marker: str) -> None:
-    """Raise unless a folder could be written there; see `replacing_folder`."""
-    path = Path(path)
-    _check_parent(path)
-    if path.exists() and not (path / marker).exists() and (path.is_file() or any(path.iterdir())):
+def check_file_target(path: str | Path) -> Path:
+    """Return the path with links followed if a file could be written there, else raise."""
+    path = _writable(path)
+    if path.is_dir():
+        raise ComesError(f"{path} is a folder; the name of a file was wanted.")
+    return path
+
+
+def check_folder_target(path: str | Path, files: Collection[str]) -> Path:
+    """Return the path with links followed if such a folder could be written there, else raise."""
+    path = _writable(path)
+    if path.is_file():
+        raise ComesError(f"{path} is a file; the name of a folder was wanted.")
+    if path == Path.cwd():
+        raise ComesError("the folder that one is in cannot be replaced. Give it a name of its own.")
+    others = [p.name for p in path.iterdir() if p.name not in files] if path.exists() else []
+    if others:
         raise ComesError(
-            f"{path} exists and is not such an output (it has no {marker}). "
-            "Choose another name, or remove it."
+            f"{path} exists and holds something else ({others[0]}), which would be lost. "
+            "Choose another name."
         )
+    return path
 
 
-def _check_parent(path: Path) -> None:
+def _swap(new: Path, path: Path) -> None:
+    """Put a new folder in the place of an old one, or the old one back."""
+    if not path.exists():
+        new.replace(path)
+        return
+    old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:20]}-"))
+    try:
+        path.replace(old)
+        new.replace(path)
+    except BaseException:
+        if not path.exists():
+            old.replace(path)
+        raise
+    shutil.rmtree(old)
+
+
+def _writable(path: str | Path) -> Path:
+    path = Path(path).expanduser().resolve()
     if not path.parent.is_dir():
         raise ComesError(f"{path.parent} is not a folder. Create it first, or correct the path.")
+    if not os.access(path.parent, os.W_OK):
+        raise ComesError(f"{path.parent} cannot be written to. Choose another folder.")
+    return path
+
+
+def _cannot_write(path: Path, error: OSError) -> ComesError:
+    return ComesError(f"{path} cannot be written: {error.strerror or error}.")
 
 
 def _umask() -> int:

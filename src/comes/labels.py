@@ -6,6 +6,7 @@ the same fact seen from the other side: True where a label is surely irrelevant.
 two a matrix holds is never guessed: `as_candidates` reads one, `from_complementary` the other.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,27 +21,26 @@ BoolMatrix = npt.NDArray[np.bool_]
 METHODS = ("comes-hl", "comes-rl", "bce")
 
 
-def as_candidates(values: Any, name: str = "candidates") -> BoolMatrix:
-    """Return 0/1 values as a candidate matrix, checked.
+def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
+    """Return 0/1 values as a bool matrix, checked.
 
     Parameters
     ----------
     values : array, DataFrame or sparse matrix of shape (n_samples, n_labels)
-        bool or 0/1; 1 where the label is still possible.
-    name : str
-        What the error message calls the values.
+        bool or 0/1.
+    name, advice : str
+        What an error message calls the values, and what it says to do.
 
     Returns
     -------
-    candidates : bool array of shape (n_samples, n_labels)
-
-    Examples
-    --------
-    >>> as_candidates([[1, 0], [1, 1]])
-    array([[ True, False],
-           [ True,  True]])
+    indicators : bool array of shape (n_samples, n_labels)
     """
-    array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+    if np.ma.is_masked(values):
+        raise ComesError(f"{name} must not have masked entries. {advice}")
+    try:
+        array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+    except ValueError as error:
+        raise ComesError(f"{name} must be a matrix of 0 and 1; {error}.") from None
     if array.ndim != 2:
         raise ComesError(
             f"Unknown label type: {name} must have two dimensions, a row per sample and a column "
@@ -52,15 +52,51 @@ def as_candidates(values: Any, name: str = "candidates") -> BoolMatrix:
         )
     if array.dtype == np.bool_:
         return array
-    ones = array == 1
-    wrong = ~(ones | (array == 0))
+    try:
+        ones, zeros = array == 1, array == 0
+    except TypeError:  # pandas' missing value, which is neither
+        raise ComesError(f"{name} must be 0 or 1; some entries are missing. {advice}") from None
+    wrong = ~(ones | zeros)
     if wrong.any():
         row, label = (int(index) for index in np.argwhere(wrong)[0])
-        raise ComesError(
-            f"{name} must be 0 or 1; got {array[row, label]} at row {row}, label {label}. "
-            "1 means still possible; a label that nobody was asked about stays 1."
-        )
-    return np.asarray(ones)
+        shown = repr(values.columns[label]) if hasattr(values, "columns") else label
+        value = array[row : row + 1, label].tolist()[0]
+        place = f"at row {row}, label {shown}"
+        raise ComesError(f"{name} must be 0 or 1; got {value!r} {place}. {advice}".rstrip())
+    return np.asarray(ones, dtype=bool)
+
+
+def as_candidates(values: Any) -> BoolMatrix:
+    """Return 0/1 values as a candidate matrix, checked.
+
+    Parameters
+    ----------
+    values : array, DataFrame or sparse matrix of shape (n_samples, n_labels)
+        bool or 0/1; 1 where the label is still possible.
+
+    Returns
+    -------
+    candidates : bool array of shape (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> as_candidates([[1, 0], [1, 1]])
+    array([[ True, False],
+           [ True,  True]])
+    """
+    advice = "1 means still possible; a label that nobody was asked about stays 1."
+    return as_indicators(values, "candidates", advice)
+
+
+def as_relevant(values: Any) -> BoolMatrix:
+    """Return 0/1 values as true labels, checked.
+
+    Examples
+    --------
+    >>> as_relevant([[1, 0]])
+    array([[ True, False]])
+    """
+    return as_indicators(values, "relevant labels", "1 means relevant.")
 
 
 def from_complementary(complementary: Any) -> BoolMatrix:
@@ -81,7 +117,8 @@ def from_complementary(complementary: Any) -> BoolMatrix:
     array([[ True, False],
            [ True,  True]])
     """
-    return ~as_candidates(complementary, "complementary labels")
+    advice = "1 means surely irrelevant; a label that nobody was asked about stays 0."
+    return ~as_indicators(complementary, "complementary labels", advice)
 
 
 def from_sets(
@@ -110,16 +147,15 @@ def from_sets(
     """
     rows = [list(row) for row in sets]
     names = sorted({name for row in rows for name in row}) if label_names is None else label_names
+    check_names(names)
     column = {name: index for index, name in enumerate(names)}
-    if len(column) != len(names):
-        raise ComesError(f"label names must differ; got {_repeated(names)!r} more than once.")
     indicators = np.zeros((len(rows), len(column)), dtype=bool)
     try:
         labels = [column[name] for row in rows for name in row]
     except KeyError as unknown:
         raise ComesError(
-            f"label {unknown.args[0]!r} occurs in a set but not in label_names {list(names)}. "
-            "Add it there, or correct the set."
+            f"label {unknown.args[0]!r} occurs in a set but is none of the label names, "
+            f"{listed(names)}. Add it there, or correct the set."
         ) from None
     indicators[np.repeat(np.arange(len(rows)), [len(row) for row in rows]), labels] = True
     return indicators, list(names)
@@ -158,6 +194,38 @@ def check_relevant_inside(
         )
 
 
-def _repeated(names: Sequence[str]) -> str:
-    """Return the first name that occurs more than once."""
-    return next(name for index, name in enumerate(names) if name in names[:index])
+def check_names(names: Sequence[str]) -> None:
+    """Raise if a label name occurs more than once."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ComesError(f"label names must differ; got {repeated[0]!r} more than once.")
+
+
+def match_names(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Return where to find each wanted label among names.
+
+    The same names in any order are matched by name; quite other names, as many, by position. Names
+    that only partly agree are refused: one of the two lists must be wrong.
+
+    Examples
+    --------
+    >>> match_names(["sea", "sky"], ["sky", "sea"])
+    [1, 0]
+    >>> match_names(["is_sea", "is_sky"], ["sea", "sky"])
+    [0, 1]
+    """
+    if set(names) == set(wanted):
+        return [list(names).index(name) for name in wanted]
+    missing = [name for name in wanted if name not in set(names)]
+    if len(names) != len(wanted) or len(missing) < len(wanted):
+        raise ComesError(
+            f"the labels {listed(wanted)} were wanted; got {listed(names)}. Give the same names, "
+            "in any order, or as many other names in the same order."
+        )
+    return list(range(len(wanted)))
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Return names as a message shows them: the first few, and how many more."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

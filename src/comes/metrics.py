@@ -22,7 +22,7 @@ from sklearn.metrics import label_ranking_average_precision_score as sklearn_ave
 from sklearn.metrics import label_ranking_loss as sklearn_ranking_loss
 
 from comes.errors import ComesError
-from comes.labels import BoolMatrix, as_candidates
+from comes.labels import BoolMatrix, as_indicators, as_relevant
 
 Convention = Literal["pml", "sklearn"]
 Scores = npt.NDArray[np.floating]
@@ -167,7 +167,7 @@ def hamming_loss(predictions: npt.ArrayLike, relevant: npt.ArrayLike) -> float:
     >>> hamming_loss([[True, True]], [[True, False]])
     0.5
     """
-    predicted = as_candidates(predictions, "predictions")
+    predicted = as_indicators(predictions, "predictions")
     _, truth = _checked(predicted, relevant, "pml")
     return float((predicted != truth).mean())
 
@@ -266,7 +266,7 @@ def count_degenerate(relevant: npt.ArrayLike) -> dict[str, int]:
     >>> count_degenerate([[1, 0], [0, 0]])
     {'rows_without_relevant': 1, 'rows_all_relevant': 0, 'labels_without_relevant': 1}
     """
-    truth = as_candidates(relevant, "relevant labels")
+    truth = as_relevant(relevant)
     return {
         "rows_without_relevant": int((~truth.any(axis=1)).sum()),
         "rows_all_relevant": int(truth.all(axis=1).sum()),
@@ -289,7 +289,7 @@ def _checked(
     if convention not in ("pml", "sklearn"):
         raise ComesError(f"convention must be 'pml' or 'sklearn'; got {convention!r}.")
     values = np.asarray(scores)
-    truth = as_candidates(relevant, "relevant labels")
+    truth = as_relevant(relevant)
     if values.shape != truth.shape:
         raise ComesError(
             f"scores must have the shape of the relevant labels, {truth.shape}; got {values.shape}."

@@ -16,15 +16,17 @@ import torch
 from scipy import sparse
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.utils import check_array, check_random_state
 
 from comes.errors import ComesError
-from comes.labels import BoolMatrix, as_candidates
+from comes.labels import BoolMatrix, as_candidates, as_relevant
 from comes.models import linear
 from comes.risks import BceRisk
 from comes.training import make_optimizer, predict_scores, seeded, to_device, train
 
 N_FOLDS = 3
 MIN_ROWS = 20  # fewer tell nothing
+MIN_STEPS = 300  # of the optimiser, about
 MIN_BIN_SHARE, MIN_BIN_EXCLUDED, MAX_MIN_BIN_SHARE = 0.1, 25, 0.3  # how small a bin may be
 Z = 0.67  # of the lower bound that the best bin maximises
 
@@ -56,11 +58,11 @@ def count_class_prior(relevant: npt.ArrayLike) -> npt.NDArray[np.float64]:
     >>> count_class_prior([[1, 0], [1, 1]])
     array([1. , 0.5])
     """
-    return np.asarray(as_candidates(relevant, "relevant labels").mean(axis=0))
+    return np.asarray(as_relevant(relevant).mean(axis=0))
 
 
 def estimate_class_prior(
-    X: Any, candidates: npt.ArrayLike, random_state: int = 0
+    X: Any, candidates: npt.ArrayLike, random_state: int | np.random.RandomState | None = 0
 ) -> ClassPriorEstimate:
     """Estimate how often each label is relevant, from candidate labels alone.
 
@@ -79,7 +81,7 @@ def estimate_class_prior(
     X : array or sparse matrix of shape (n_samples, n_features)
     candidates : bool array of shape (n_samples, n_labels)
         True where the label is still possible.
-    random_state : int
+    random_state : int, RandomState or None
 
     Returns
     -------
@@ -100,6 +102,10 @@ def estimate_class_prior(
     True
     """
     candidates = as_candidates(candidates)
+    try:
+        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+    except ValueError as error:
+        raise ComesError(f"{str(error).splitlines()[0]} X must be a finite matrix.") from error
     if X.shape[0] != len(candidates):
         raise ComesError(
             f"X and candidates must have the same rows; got {X.shape[0]} and {len(candidates)}."
@@ -109,7 +115,8 @@ def estimate_class_prior(
     exclude_rate = np.where(excluded_share > 0, 1.0, 0.0)
     unknown = (excluded_share > 0) & (excluded_share < 1)
     if len(excluded) >= MIN_ROWS and unknown.any():
-        likely_excluded = -_scores_out_of_fold(X, candidates, random_state)
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        likely_excluded = -_scores_out_of_fold(X, candidates, seed)
         rate, n_bin = _best_bin_rate(excluded[:, unknown], likely_excluded[:, unknown])
         # At least the share over all rows, or the prior would be negative.
         exclude_rate[unknown] = np.maximum(_shrink(rate, n_bin), excluded_share[unknown])
@@ -157,10 +164,7 @@ def _shrink(rate: npt.NDArray[np.float64], n_bin: npt.NDArray[np.int64]) -> npt.
 
 def _scores_out_of_fold(X: Any, candidates: BoolMatrix, seed: int) -> npt.NDArray[np.float32]:
     """Return scores of candidates by linear models that have not seen the row, (n, q)."""
-    if sparse.issparse(X):
-        X = MaxAbsScaler().fit_transform(X)
-    else:
-        X = StandardScaler().fit_transform(np.asarray(X, dtype=np.float32))
+    X = (MaxAbsScaler() if sparse.issparse(X) else StandardScaler()).fit_transform(X)
     device = torch.device("cpu")
     targets = torch.tensor(candidates)
     scores = np.empty(candidates.shape, dtype=np.float32)
@@ -173,7 +177,8 @@ def _scores_out_of_fold(X: Any, candidates: BoolMatrix, seed: int) -> npt.NDArra
             targets[torch.as_tensor(seen)],
             BceRisk(),
             optimizer=make_optimizer("adam", learning_rate=0.01),
-            epochs=20,
+            epochs=max(20, MIN_STEPS * 256 // len(seen)),
+            batch_size=256,
             risk_scale=candidates.shape[1],
             seed=seed,
             progress=False,

@@ -64,7 +64,16 @@ def choose_device(device: str) -> torch.device:
     """Return the named device; ``auto`` is the GPU if torch sees one, else the CPU."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(device)
+    try:
+        chosen = torch.device(device)
+        torch.zeros(1, device=chosen).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ComesError(
+            f"device {device!r} cannot be used here ({reason}). Take 'auto', 'cpu' or one that "
+            "torch sees."
+        ) from None
+    return chosen
 
 
 def to_device(X: Any, device: torch.device) -> Tensor | SparseRows:
@@ -98,6 +107,13 @@ def make_optimizer(
             f"optimizer must be one of {', '.join(OPTIMIZERS)}, or a function of the parameters; "
             f"got {name!r}."
         )
+
+    for value, limit in ((learning_rate, math.inf), (momentum, 1), (weight_decay, math.inf)):
+        if not 0 <= value < limit:
+            raise ComesError(
+                "learning_rate and weight_decay must be finite and at least 0, momentum in [0, 1); "
+                f"got {learning_rate}, {weight_decay} and {momentum}."
+            )
 
     def make(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         parameters = list(parameters)
@@ -194,6 +210,8 @@ def train(
                 ComesWarning,
                 stacklevel=2,
             )
+    if not all(p.isfinite().all() for p in model.parameters()):
+        _finite(math.nan, len(history.risk) - 1)
     history.seconds = time.perf_counter() - started
     model.eval()
     return history
@@ -219,8 +237,8 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 def _finite(risk: float, epoch: int) -> float:
     if not math.isfinite(risk):
         raise ComesError(
-            f"the risk became {risk} in epoch {epoch + 1}. Lower the learning rate, scale the "
-            "features, or use a corrected risk (an unbiased one has no lower bound)."
+            f"the risk or the weights became {risk} in epoch {epoch + 1}. Lower the learning rate, "
+            "scale the features, or use a corrected risk (an unbiased one has no lower bound)."
         )
     return risk
 

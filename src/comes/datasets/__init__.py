@@ -4,10 +4,11 @@ from comes.datasets.archive import write_npz
 from comes.datasets.dataset import Dataset
 from comes.datasets.files import read_dataset, read_features
 from comes.datasets.scenes import make_scenes
-from comes.datasets.tables import prediction_table, write_table
+from comes.datasets.tables import check_table_name, prediction_table, write_table
 
 __all__ = [
     "Dataset",
+    "check_table_name",
     "make_scenes",
     "prediction_table",
     "read_dataset",

@@ -15,7 +15,7 @@ from scipy import sparse
 from comes.datasets.dataset import Dataset
 from comes.errors import ComesError
 from comes.files import replacing_file
-from comes.labels import as_candidates, from_complementary
+from comes.labels import as_candidates, as_relevant, from_complementary
 
 CSR_PARTS = ("X_data", "X_indices", "X_indptr", "X_shape")
 
@@ -32,14 +32,19 @@ def read_npz(path: Path) -> Dataset:
     elif "complementary" in arrays:
         candidates = from_complementary(arrays["complementary"])
     if "relevant" in arrays:
-        relevant = as_candidates(arrays["relevant"], "relevant labels")
+        relevant = as_relevant(arrays["relevant"])
     known = candidates if candidates is not None else relevant
     if known is None:
         raise ComesError(
             f"{path.name} needs an array 'candidates', 'complementary' or 'relevant'; "
             f"it has {', '.join(arrays)}."
         )
-    names = arrays.get("label_names", np.arange(known.shape[1]))
+    names = np.asarray(arrays.get("label_names", np.arange(known.shape[1])))
+    if names.ndim != 1 or names.dtype.kind not in "Uiu":
+        raise ComesError(
+            f"label_names in {path.name} must be one row of text; got {names.dtype} of shape "
+            f"{names.shape}."
+        )
     return Dataset(X, [str(name) for name in names], candidates, relevant)
 
 

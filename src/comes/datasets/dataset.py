@@ -1,5 +1,6 @@
 """`Dataset`: features with candidate labels, true labels, or both."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ import pandas as pd
 from scipy import sparse
 
 from comes.errors import ComesError
-from comes.labels import BoolMatrix, check_relevant_inside
+from comes.labels import BoolMatrix, check_names, check_relevant_inside, match_names
 
 
 @dataclass(frozen=True)
@@ -31,15 +32,25 @@ class Dataset:
 
     def __post_init__(self) -> None:
         check_features(self.X)
+        check_names(self.label_names)
         shape = (self.X.shape[0], len(self.label_names))
         for name, labels in (("candidates", self.candidates), ("relevant", self.relevant)):
             if labels is not None and labels.shape != shape:
                 raise ComesError(
-                    f"X has {shape[0]} rows and there are {shape[1]} label names, so {name} must "
-                    f"have shape {shape}; got {labels.shape}."
+                    f"X has {shape[0]} rows and there are {shape[1]} labels, so {name} must have "
+                    f"shape {shape}; got {labels.shape}."
                 )
         if self.candidates is not None and self.relevant is not None:
             check_relevant_inside(self.relevant, self.candidates, self.label_names)
+
+    def with_labels(self, label_names: Sequence[str]) -> "Dataset":
+        """Return the data set with its labels matched to these names, and in their order."""
+        order = match_names(self.label_names, label_names)
+        candidates, relevant = (
+            None if labels is None else labels[:, order]
+            for labels in (self.candidates, self.relevant)
+        )
+        return Dataset(self.X, list(label_names), candidates, relevant)
 
     def candidates_with_names(self) -> pd.DataFrame:
         """Return the candidates with the label names as columns; raise if there are none."""

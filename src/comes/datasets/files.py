@@ -8,10 +8,9 @@ from typing import Any
 from comes.datasets.archive import read_npz, read_npz_features
 from comes.datasets.dataset import Dataset, check_features
 from comes.datasets.pml import read_pml_mat
-from comes.datasets.tables import LabelColumns, read_table, table_dataset, table_features
+from comes.datasets.tables import ENDINGS as TABLES
+from comes.datasets.tables import LabelColumns, read_table, select_features, table_dataset
 from comes.errors import ComesError
-
-TABLES = (".csv", ".parquet")
 
 
 def read_dataset(
@@ -34,23 +33,24 @@ def read_dataset(
         name or with wildcards (``["has_*"]``), or one column of label names ("apple;plate").
         Other formats name them inside the file.
     ignore : list of str
-        Columns of a table that are neither label nor feature, by name or with wildcards.
+        Columns of a table that are neither label nor feature, by name or with wildcards; they
+        are left out of ``labels`` and ``relevant`` too.
     features : list of str, optional
         Feature columns of a table; by default every other column.
     complementary : bool
         The label columns mark what is surely irrelevant.
     label_names : list of str, optional
-        All labels there are, in order, where a column of label names may not show them all.
+        All labels there are, in the order wanted. A column of label names may not show them all;
+        others are matched by name, or by position where no name agrees.
 
     Returns
     -------
     dataset : Dataset
     """
     path = _existing(path)
-    if path.suffix in TABLES:
-        table = read_table(path)
+    if path.suffix.lower() in TABLES:
         return table_dataset(
-            table,
+            path,
             labels=labels,
             relevant=relevant,
             ignore=ignore,
@@ -58,25 +58,22 @@ def read_dataset(
             complementary=complementary,
             label_names=label_names,
         )
-    if labels or relevant or ignore:
-        raise ComesError(
-            f"{path.name} names its own labels; columns can be chosen in .csv and .parquet files."
-        )
     dataset = _reader(path)(path)
-    if label_names is not None and list(label_names) != dataset.label_names:
+    if labels or relevant or ignore or complementary:
         raise ComesError(
-            f"{path.name} has the labels {dataset.label_names[:5]}..., and "
-            f"{list(label_names)[:5]}... were wanted."
+            f"{path.name} says itself what its labels are; columns, and that they are "
+            "complementary, can be said of .csv and .parquet files."
         )
-    return dataset
+    return dataset if label_names is None else dataset.with_labels(label_names)
 
 
 def read_features(path: str | Path, features: Sequence[str] | None = None) -> Any:
     """Read features alone, for prediction; of a table, the named columns."""
     path = _existing(path)
-    if path.suffix in TABLES:
-        X = table_features(read_table(path), features, ignore=())
-    elif path.suffix == ".npz":
+    if path.suffix.lower() in TABLES:
+        table = read_table(path)
+        X = select_features(table, list(table.columns) if features is None else features)
+    elif path.suffix.lower() == ".npz":
         X = read_npz_features(path)
     else:
         X = _reader(path)(path).X
@@ -85,9 +82,9 @@ def read_features(path: str | Path, features: Sequence[str] | None = None) -> An
 
 
 def _reader(path: Path) -> Callable[[Path], Dataset]:
-    if path.suffix == ".npz":
+    if path.suffix.lower() == ".npz":
         return read_npz
-    if path.suffix == ".mat":
+    if path.suffix.lower() == ".mat":
         return read_pml_mat
     raise ComesError(
         f"{path.name} should end in .npz, .csv, .parquet or .mat; got {path.suffix or 'no ending'}."
@@ -95,12 +92,14 @@ def _reader(path: Path) -> Callable[[Path], Dataset]:
 
 
 def _existing(path: str | Path) -> Path:
-    path = Path(path)
+    path = Path(path).expanduser()
+    if path.is_dir():
+        raise ComesError(f"{path} is a folder; a .npz, .csv, .parquet or .mat file was wanted.")
     if not path.is_file():
         names = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         near = difflib.get_close_matches(path.name, names, n=1)
         hint = f" Did you mean {path.parent / near[0]}?" if near else " Check the path."
-        raise ComesError(f"{path} does not exist or is not a file.{hint}")
+        raise ComesError(f"{path} does not exist.{hint}")
     if path.stat().st_size == 0:
         raise ComesError(f"{path} is empty; a data set with at least one row was wanted.")
     return path

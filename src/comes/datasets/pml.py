@@ -39,12 +39,16 @@ def read_pml_mat(path: Path) -> Dataset:
 
 
 def _labels(values: Any, n: int, path: Path) -> BoolMatrix:
+    """Return labels as (n, q); a square matrix is taken as (q, n), the field's habit."""
     dense = np.asarray(values.toarray() if sparse.issparse(values) else values)
-    if dense.shape[1] == n:
-        dense = dense.T
-    if dense.shape[0] != n:
+    if dense.ndim != 2 or n not in dense.shape:
         raise ComesError(
             f"{path.name} has {n} rows of data, and labels of shape {dense.shape}, which fit "
             "neither as they are nor transposed."
         )
-    return np.asarray(dense > 0)
+    known = {*np.unique(dense).tolist()}
+    if not (known <= {0, 1} or known <= {-1, 1}):
+        raise ComesError(
+            f"labels in {path.name} must be 0 and 1, or -1 and 1; got {sorted(known, key=str)[:5]}."
+        )
+    return np.asarray((dense.T if dense.shape[1] == n else dense) == 1)

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -18,7 +19,16 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator import storage
 from comes.estimator.methods import Method, find_method, risk_scale
 from comes.estimator.scaling import fit_scaling
-from comes.labels import BoolMatrix, as_candidates, check_relevant_inside, from_complementary
+from comes.labels import (
+    BoolMatrix,
+    as_candidates,
+    as_relevant,
+    check_names,
+    check_relevant_inside,
+    from_complementary,
+    listed,
+    match_names,
+)
 from comes.metrics import average_precision
 from comes.models import linear, mlp
 from comes.priors import estimate_class_prior
@@ -177,7 +187,18 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : CandidateClassifier
         """
+        before = dict(self.__dict__)
+        try:
+            return self._fit(X, y, candidates, complementary)
+        except BaseException:  # a failed fit leaves an earlier one as it was
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any, candidates: Any, complementary: Any) -> Self:
         method = find_method(self.method)
+        self._check_numbers()
+        device = choose_device(self.device)
         X = self._check_features(X, reset=True)
         S, self.label_names_ = self._choose_candidates(y, candidates, complementary)
         if len(S) != X.shape[0]:
@@ -188,22 +209,21 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = np.arange(S.shape[1])
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         _warn_of_idle_labels(S, self.label_names_, method)
-        self.class_prior_ = self._find_class_prior(X, S, method, seed)
-
-        device = choose_device(self.device)
-        self.scaling_ = fit_scaling(X, self.scale)
-        rows = to_device(self.scaling_(X), device)
+        scale, optimizer = risk_scale(method, self.reduction, S.shape[1]), self._make_optimizer()
         with seeded(seed, device):
             self.module_ = self._make_module(X.shape[1], S.shape[1]).to(device)
+        self.scaling_ = fit_scaling(X, self.scale)
+        rows = to_device(self.scaling_(X), device)
+        self.class_prior_ = self._find_class_prior(X, S, method, seed)
         self.history_ = train(
             self.module_,
             rows,
             torch.tensor(S, device=device),
             self._make_risk(method, S).to(device),
-            optimizer=self._make_optimizer(),
+            optimizer=optimizer,
             epochs=self.epochs,
             batch_size=self.batch_size,
-            risk_scale=risk_scale(method, self.reduction, S.shape[1]),
+            risk_scale=scale,
             cosine=self.cosine,
             seed=seed,
             progress=self.progress,
@@ -223,7 +243,11 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:
         """Return 1 for relevant, 0 for irrelevant: one array of shape (n_samples, n_labels)."""
-        return (self.decision_function(X) > self.score_offset_).astype(np.int64)
+        return self.cut_scores(self.decision_function(X))
+
+    def cut_scores(self, scores: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return the predictions that belong to scores of `decision_function`."""
+        return (np.asarray(scores) > self.score_offset_).astype(np.int64)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return probabilities of relevance: one array of shape (n_samples, n_labels).
@@ -236,9 +260,15 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scores = self.decision_function(X)
         return np.asarray(1 / (1 + np.exp(-np.clip(scores - self.score_offset_, -80, 80))))
 
-    def score(self, X: Any, y: Any) -> float:
-        """Return the average precision against true labels, in the ``pml`` convention."""
-        return average_precision(self.decision_function(X), as_candidates(y, "relevant labels"))
+    def score(self, X: Any, y: Any, sample_weight: None = None) -> float:
+        """Return the average precision against true labels, in the ``pml`` convention.
+
+        Columns of a DataFrame y are matched by name. There are no weights of samples.
+        """
+        if sample_weight is not None:
+            raise ComesError("score takes no sample_weight; select rows of X and y instead.")
+        relevant = _align(as_relevant(y), y, self.label_names_)
+        return average_precision(self.decision_function(X), relevant)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a folder, as safetensors and json, replacing one there.
@@ -278,14 +308,31 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_features(self, X: Any, *, reset: bool) -> Any:
         """Return X as a finite float matrix, dense or CSR."""
         try:
-            return validate_data(
+            X = validate_data(
                 self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32)
             )
         except ValueError as error:
-            message = str(error)
-            if "NaN" in message or "infinity" in message:  # several lines on other estimators
-                message = f"{message.splitlines()[0]} X must be finite: fill or drop those entries."
+            lines = str(error).splitlines()
+            message = " ".join(line.strip() for line in lines)
+            if "NaN" in message or "infinity" in message or "Complex" in message:
+                message = f"{lines[0]} X must be finite and real: fill or drop those entries."
             raise ComesError(message) from error
+        values = X.data if sparse.issparse(X) else X
+        if values.size and max(values.max(), -values.min()) > np.finfo(np.float32).max:
+            raise ComesError(
+                "X contains values too large for float32 (over 3.4e38): divide that feature, take "
+                "its logarithm, or drop it."
+            )
+        return X
+
+    def _check_numbers(self) -> None:
+        """Raise unless counts are whole and at least 1, and the flood level is not negative."""
+        for name in ("epochs", "batch_size", "hidden"):
+            count = getattr(self, name)
+            if not isinstance(count, (int, np.integer)) or count < 1:
+                raise ComesError(f"{name} must be a whole number of at least 1; got {count!r}.")
+        if not 0 <= self.flood_level < np.inf:
+            raise ComesError(f"flood_level must be 0 or more; got {self.flood_level!r}.")
 
     def _choose_candidates(
         self, y: Any, candidates: Any, complementary: Any
@@ -308,10 +355,10 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
             named = y
         S = as_candidates(named) if complementary is None else from_complementary(named)
-        columns = getattr(named, "columns", range(S.shape[1]))
-        label_names = [str(name) for name in columns]
+        label_names = [str(name) for name in getattr(named, "columns", range(S.shape[1]))]
+        check_names(label_names)
         if named is not y and y is not None:
-            check_relevant_inside(as_candidates(y, "relevant labels"), S, label_names)
+            check_relevant_inside(_align(as_relevant(y), y, label_names), S, label_names)
         return S, label_names
 
     def _find_class_prior(self, X: Any, S: BoolMatrix, method: Method, seed: int) -> Any:
@@ -320,13 +367,19 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return None
         if self.class_prior is None:
             return estimate_class_prior(X, S, random_state=seed).class_prior
-        prior = np.array(self.class_prior, dtype=float)
         q = S.shape[1]
+        try:
+            prior = np.array(self.class_prior, dtype=float)
+        except (TypeError, ValueError):
+            prior = np.empty(0)
         if prior.shape != (q,) or not ((prior >= 0) & (prior <= 1)).all():
             raise ComesError(
                 f"class_prior must hold one number in [0, 1] for each of the {q} labels; "
                 f"got {self.class_prior!r}."
             )
+        names = getattr(self.class_prior, "index", None)
+        if names is not None and not callable(names):  # a Series; lists have a method index
+            prior = prior[match_names([str(name) for name in names], self.label_names_)]
         prior[~S.any(axis=0)] = 0
         _warn_of_impossible_prior(prior, S, self.label_names_)
         return prior
@@ -380,30 +433,33 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(((low + high) / 2).cpu().numpy())
 
 
+def _align(matrix: BoolMatrix, values: Any, label_names: list[str]) -> BoolMatrix:
+    """Return the columns in the order of the label names, if the values name their columns."""
+    if not hasattr(values, "columns"):
+        return matrix
+    return matrix[:, match_names([str(name) for name in values.columns], label_names)]
+
+
 def _warn_of_idle_labels(S: BoolMatrix, label_names: list[str], method: Method) -> None:
     """Warn of labels from which nothing, or only one thing, can be learned."""
     n_candidate = S.sum(axis=0)
     never = [label_names[j] for j in np.flatnonzero(n_candidate == len(S))]
     always = [label_names[j] for j in np.flatnonzero(n_candidate == 0)]
     if never:
-        warnings.warn(
-            f"No row excludes label {_listed(never)}: it is left out of the risk, since nothing "
-            "shows where it is irrelevant.",
-            ComesWarning,
-            stacklevel=3,
+        effect = (
+            "it is left out of the risk, since nothing shows where it is irrelevant, and its "
+            "scores mean nothing."
+            if method.needs_class_prior
+            else "it is taken for relevant everywhere."
         )
+        _warn(f"No row excludes label {listed(never)}: {effect}")
     if always:
-        warnings.warn(
-            f"Every row excludes label {_listed(always)}: its class prior is taken as 0.",
-            ComesWarning,
-            stacklevel=3,
-        )
+        prior = "; its class prior is taken as 0" if method.needs_class_prior else ""
+        _warn(f"Every row excludes label {listed(always)}: it is learned as irrelevant{prior}.")
     if S.shape[1] == 1 and method.ranks:
-        warnings.warn(
+        _warn(
             "A ranking risk needs two labels; with one it is 0 and nothing is learned. "
-            "Take method='comes-hl'.",
-            ComesWarning,
-            stacklevel=3,
+            "Take method='comes-hl'."
         )
 
 
@@ -413,15 +469,12 @@ def _warn_of_impossible_prior(prior: FloatArray, S: BoolMatrix, label_names: lis
     sampling_error = np.sqrt(prior * (1 - prior) / len(S))
     too_high = [label_names[j] for j in np.flatnonzero(prior > rate + 4 * sampling_error + 1e-9)]
     if too_high:
-        warnings.warn(
-            f"The class prior of label {_listed(too_high)} is above the share of rows in which it "
-            "is a candidate, so it cannot be right; or are these complementary labels? "
-            "Then pass them as complementary=.",
-            ComesWarning,
-            stacklevel=4,
+        _warn(
+            f"The class prior of label {listed(too_high)} is above the share of rows in which it "
+            "is a candidate, so it cannot be right; or are these complementary labels? Then pass "
+            "them as complementary=."
         )
 
 
-def _listed(names: list[str], most: int = 5) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+def _warn(message: str) -> None:
+    warnings.warn(message, ComesWarning, stacklevel=5)

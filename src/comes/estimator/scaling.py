@@ -22,13 +22,27 @@ class Scaling:
         """Return X scaled, as float32; sparse stays sparse."""
         if sparse.issparse(X):
             scaled = X if self.scale is None else X @ sparse.diags_array(1 / self.scale)
-            return sparse.csr_array(scaled, dtype=np.float32)
+            with np.errstate(over="ignore"):
+                result = sparse.csr_array(scaled, dtype=np.float32)
+            _check_finite(result.data)
+            return result
         scaled = np.asarray(X)
         if self.shift is not None:
             scaled = scaled - self.shift
         if self.scale is not None:
             scaled = scaled / self.scale
-        return scaled.astype(np.float32)
+        with np.errstate(over="ignore"):
+            result = scaled.astype(np.float32)
+        _check_finite(result)
+        return result
+
+
+def _check_finite(scaled: npt.NDArray[np.float32]) -> None:
+    if not np.isfinite(scaled).all():
+        raise ComesError(
+            "X is too large for float32 after scaling: a value is far outside the range that the "
+            "model was fitted on. Correct it, or fit with other scaling."
+        )
 
 
 def fit_scaling(X: Any, how: str | None) -> Scaling:

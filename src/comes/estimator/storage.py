@@ -11,7 +11,7 @@ from torch import nn
 import comes
 from comes.errors import ComesError
 from comes.estimator.scaling import Scaling
-from comes.files import check_replaceable, replacing_folder
+from comes.files import check_folder_target, replacing_folder
 from comes.training import History
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     C = TypeVar("C", bound=CandidateClassifier)
 
-DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
+FILES = DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
 FORMAT = 1
 OWN = "your own"  # stands for a parameter that is code
 
 
 def check_target(path: str | Path) -> None:
     """Raise unless a model could be saved there; for a look before a long training."""
-    check_replaceable(path, marker=DESCRIPTION)
+    check_folder_target(path, FILES)
 
 
 def save(classifier: "CandidateClassifier", path: str | Path) -> None:
@@ -41,17 +41,19 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     }
     tensors = {name: torch.as_tensor(a) for name, a in arrays.items() if a is not None}
     for name, tensor in classifier.module_.state_dict().items():
-        tensors[f"module.{name}"] = tensor.cpu().contiguous()
+        tensors[f"module.{name}"] = tensor.cpu().clone().contiguous()  # tied weights twice
+    parameters = {k: _plain(v) for k, v in classifier.get_params(deep=False).items()}
+    parameters["device"] = "auto"  # where it was trained need not be where it is used
     description = {
         "format": FORMAT,
         "comes_version": comes.__version__,
-        "parameters": {k: _plain(v) for k, v in classifier.get_params(deep=False).items()},
+        "parameters": parameters,
         "n_features": classifier.n_features_in_,
         "feature_names": classifier.feature_names,
         "label_names": classifier.label_names_,
         "history": vars(classifier.history_),
     }
-    with replacing_folder(path, marker=DESCRIPTION) as folder:
+    with replacing_folder(path, FILES) as folder:
         save_file(tensors, folder / WEIGHTS)
         text = json.dumps(description, indent=2, ensure_ascii=False)
         (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
@@ -71,22 +73,25 @@ def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
             f"{path} is not a saved model: it has no {Path(error.filename or WEIGHTS).name}. "
             "Give the folder that 'comes fit -o' or CandidateClassifier.save wrote."
         ) from None
-    except (json.JSONDecodeError, SafetensorError, UnicodeDecodeError, NotADirectoryError) as error:
+    except (ValueError, SafetensorError, OSError) as error:
         raise ComesError(f"{path} is not a saved model, or a damaged one: {error}.") from None
-    if description.get("format") != FORMAT:
-        raise ComesError(
-            f"{path} has format {description.get('format')}; this version of comes reads "
-            f"{FORMAT}. It was written by comes {description.get('comes_version')}."
-        )
-    parameters = description["parameters"]
-    if parameters["model"] == OWN:
-        if model is None:
+    try:
+        if description["format"] != FORMAT:
             raise ComesError(
-                f"{path} holds weights of a model of your own: pass it, load(path, model=...)."
+                f"{path} has format {description['format']}; this version of comes reads {FORMAT}. "
+                f"It was written by comes {description['comes_version']}."
             )
-        parameters["model"] = model
-    classifier = cls(**parameters)
-    _restore(classifier, description, tensors)
+        parameters = description["parameters"]
+        if parameters["model"] == OWN:
+            if model is None:
+                raise ComesError(
+                    f"{path} holds weights of a model of your own: pass it, load(path, model=...)."
+                )
+            parameters["model"] = model
+        classifier = cls(**parameters)
+        _restore(classifier, description, tensors)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ComesError(f"{path / DESCRIPTION} is damaged: {error!r}.") from error
     return classifier
 
 
@@ -117,14 +122,17 @@ def _restore(
     try:
         classifier.module_.load_state_dict(weights)
     except RuntimeError as error:
-        raise ComesError(f"the saved weights do not fit the model: {error}") from None
+        reason = " ".join(str(error).split())
+        raise ComesError(f"the saved weights do not fit the model: {reason}") from None
     classifier.module_.eval()
 
 
 def _plain(value: Any) -> Any:
     """Return a parameter as json holds it."""
-    if isinstance(value, nn.Module) or callable(value) or isinstance(value, np.random.RandomState):
+    if isinstance(value, np.random.RandomState):
+        return None
+    if isinstance(value, nn.Module) or callable(value):
         return OWN
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
-    return np.asarray(value).tolist()
+    return str(value) if isinstance(value, torch.device) else np.asarray(value).tolist()
