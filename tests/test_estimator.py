@@ -19,10 +19,14 @@ from torch import nn
 
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier
+from comes.estimator import classifier as module_of_classifier
 from comes.estimator.methods import METHODS, risk_scale
+from comes.estimator.scaling import fit_scaling
 from comes.generation import case_b
 from comes.metrics import average_precision
 from comes.models import mlp
+from comes.priors import estimate_class_prior
+from comes.training import train
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 5))
@@ -237,6 +241,56 @@ def test_flood_level_reaches_the_risk() -> None:
     plain = classifier("comes-rl", epochs=20).fit(X, CANDIDATES)
     flooded = classifier("comes-rl", epochs=20, flood_level=2.5).fit(X, CANDIDATES)
     assert plain.history_.risk[-1] < 2.5 <= min(flooded.history_.risk)
+
+
+def test_every_parameter_reaches_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+
+    def spying_train(module: Any, rows: Any, candidates: Any, risk: Any, **options: Any) -> Any:
+        seen.update(options, risk=risk, module=module)
+        return train(module, rows, candidates, risk, **options)
+
+    def spying_estimate(X: Any, S: Any, random_state: Any) -> Any:
+        seen["prior_seed"] = random_state
+        return estimate_class_prior(X, S, random_state)
+
+    monkeypatch.setattr(module_of_classifier, "train", spying_train)
+    monkeypatch.setattr(module_of_classifier, "estimate_class_prior", spying_estimate)
+    settings: dict[str, Any] = {
+        "normaliser": "dataset",
+        "hidden": 7,
+        "momentum": 0.3,
+        "weight_decay": 0.02,
+    }
+    settings |= {"cosine": False, "reduction": "mean", "epochs": 1, "random_state": 5}
+    classifier(class_prior=None, **settings).fit(X, CANDIDATES)
+    share = torch.tensor((~CANDIDATES).mean(axis=0), dtype=torch.float32)
+    torch.testing.assert_close(seen["risk"].exclude_share.cpu(), share)
+    optimizer = seen["optimizer"](seen["module"].parameters())
+    assert optimizer.defaults["momentum"] == 0.3
+    assert optimizer.defaults["weight_decay"] == 0.02
+    assert seen["cosine"] is False
+    assert seen["risk_scale"] == 1
+    assert seen["module"][2].in_features == 7
+    assert seen["seed"] == seen["prior_seed"] != 0
+    classifier(epochs=1).fit(X, CANDIDATES)
+    assert seen["risk"].exclude_share is None
+    assert seen["risk_scale"] == 3
+
+
+def test_what_was_passed_is_not_changed() -> None:
+    prior, never = PRIOR.copy(), CANDIDATES.copy()
+    never[:, 1] = False
+    with pytest.warns(ComesWarning):
+        fitted = classifier(epochs=1, class_prior=prior).fit(X, never)
+    np.testing.assert_array_equal(prior, PRIOR)
+    assert fitted.__getstate__()["module_"] is not fitted.module_
+
+
+def test_auto_scaling_leaves_sparse_features_alone() -> None:
+    scaling = fit_scaling(sparse.csr_array(X), "auto")
+    assert scaling.shift is None
+    assert scaling.scale is None
 
 
 def test_class_prior_none_is_estimated() -> None:

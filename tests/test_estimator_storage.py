@@ -3,7 +3,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
@@ -80,6 +82,20 @@ def test_a_model_trained_elsewhere_runs_here(tmp_path: Path) -> None:
     assert loaded.device == "auto"
     assert loaded.random_state is None
     assert loaded.predict(X).shape == (300, 3)
+
+
+def test_names_priors_and_mode_come_back_and_nothing_random_is_drawn(tmp_path: Path) -> None:
+    features = pd.DataFrame(X, columns=pd.Index(list("abcde")))
+    fitted = classifier(epochs=1).fit(features, CANDIDATES)
+    fitted.save(tmp_path / "model")
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    assert torch.rand(1) == expected
+    assert loaded.feature_names == list("abcde")
+    np.testing.assert_array_equal(loaded.class_prior_, fitted.class_prior_)
+    assert not loaded.module_.training
 
 
 def test_tied_weights_can_be_saved(tmp_path: Path) -> None:

@@ -36,8 +36,21 @@ def test_case_b_excludes_an_exact_count_per_label() -> None:
 
 
 def test_case_b_does_not_lose_a_row_to_rounding() -> None:
-    relevant = np.zeros((30, 1), dtype=bool)
-    assert (~case_b(relevant, 0.1)).sum() == 3
+    assert 0.29 * 100 < 29
+    assert (~case_b(np.zeros((100, 1), dtype=bool), 0.29)).sum() == 29
+
+
+def test_0_and_1_do_as_well_as_false_and_true() -> None:
+    for case in (case_a, case_b):
+        candidates = case(RELEVANT.astype(int), 0.5, seed=3)
+        np.testing.assert_array_equal(candidates, case(RELEVANT, 0.5, seed=3))
+        assert candidates.dtype == bool
+
+
+def test_the_defaults_are_the_rates_of_the_paper() -> None:
+    nothing = np.zeros((4000, 1), dtype=bool)
+    assert case_a(nothing).mean() == pytest.approx(0.9, abs=0.02)
+    assert case_b(nothing).mean() == 0.9
 
 
 @pytest.mark.parametrize("case", [case_a, case_b])

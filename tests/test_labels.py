@@ -65,6 +65,9 @@ def test_sets_become_a_matrix_and_come_back() -> None:
     wider, names = from_sets(sets, ["c", "b", "a", "never"])
     np.testing.assert_array_equal(wider[:, [2, 1, 0]], matrix)
     assert not wider[:, 3].any()
+    assert to_sets(matrix.astype(int), ["a", "b", "c"]) == to_sets(matrix, ["a", "b", "c"])
+    with pytest.raises(ComesError, match="a set of names per row; got text"):
+        from_sets(["apple", "plum"])
 
 
 def test_a_label_that_is_not_among_the_names_is_named() -> None:
@@ -83,6 +86,8 @@ def test_relevant_outside_the_candidates_names_the_first() -> None:
     with pytest.raises(ComesError, match=r"shape of the candidates, \(2, 3\); got \(2, 2\)"):
         check_relevant_inside(relevant[:, :2], candidates)
     check_relevant_inside(relevant, candidates | relevant)
+    with pytest.raises(ComesError, match="^1 rows"):  # rows are counted, not entries
+        check_relevant_inside(np.array([[True, True]]), np.array([[False, False]]))
 
 
 def test_the_advice_fits_the_view() -> None:

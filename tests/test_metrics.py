@@ -145,3 +145,12 @@ def test_degenerate_rows_and_labels_are_counted() -> None:
 def test_bad_input_is_named(arguments: tuple[object, ...], message: str) -> None:
     with pytest.raises(ComesError, match=message):
         metrics.ranking_loss(*arguments)  # type: ignore[arg-type]
+
+
+def test_predictions_are_used_for_the_hamming_loss_and_else_scores_above_0() -> None:
+    assert evaluate([[2.0, -1.0]], [[1, 1]], predictions=[[1, 1]])["hamming_loss"] == 0
+    assert evaluate([[0.0, 1.0]], [[0, 1]])["hamming_loss"] == 0
+
+
+def test_unsigned_scores_are_ranked_like_others() -> None:
+    assert metrics.ranking_loss(np.array([[3, 0]], dtype=np.uint8), [[1, 0]]) == 0

@@ -5,7 +5,7 @@ from scipy import sparse
 from comes.datasets import make_scenes
 from comes.errors import ComesError
 from comes.generation import case_b
-from comes.priors import count_class_prior, estimate_class_prior
+from comes.priors import _best_bin_rate, _shrink, count_class_prior, estimate_class_prior
 
 SCENES = make_scenes("train", n=3000)
 RELEVANT = SCENES.known_relevant()
@@ -35,6 +35,37 @@ def test_the_seed_decides_and_sparse_features_work() -> None:
     first, again = (estimate_class_prior(X, candidates, random_state=3) for _ in range(2))
     np.testing.assert_array_equal(first.class_prior, again.class_prior)
     assert abs(first.class_prior - PRIOR).mean() < 0.05
+    other = estimate_class_prior(X, candidates, random_state=4)
+    assert (first.class_prior != other.class_prior).any()
+
+
+def test_features_far_from_zero_are_no_obstacle() -> None:
+    """As timestamps are: in float32 they would all be one number."""
+    candidates = case_b(RELEVANT, 0.5, seed=0)
+    estimate = estimate_class_prior(SCENES.X.astype(float) + 1e8, candidates)
+    assert abs(estimate.class_prior - PRIOR).mean() < 0.05
+
+
+def test_the_best_bin_is_the_one_with_the_highest_lower_bound() -> None:
+    score = -np.arange(100.0)[:, None].astype(np.float32)
+    excluded = np.zeros((100, 1), dtype=bool)
+    excluded[:40] = True
+    excluded[0:40:10] = False
+    rate, n_bin = _best_bin_rate(excluded, score)
+    assert (rate[0], n_bin[0]) == (0.9, 40)
+    excluded[:] = False
+    excluded[:5] = True  # too few for a small bin
+    rate, n_bin = _best_bin_rate(excluded, score)
+    assert n_bin[0] == 30
+    assert rate[0] == pytest.approx(5 / 30)
+
+
+def test_rates_are_shrunk_as_far_as_their_sampling_error_allows() -> None:
+    alike = _shrink(np.array([0.5, 0.52]), np.array([100, 100]))
+    assert np.ptp(alike) < 1e-12
+    apart = _shrink(np.array([0.2, 0.8]), np.array([1000, 1000]))
+    np.testing.assert_allclose(apart, [0.2, 0.8], atol=0.01)
+    assert _shrink(np.array([0.3]), np.array([50])) == pytest.approx(0.3)
 
 
 def test_labels_excluded_nowhere_or_everywhere_have_the_known_values() -> None:
@@ -55,6 +86,14 @@ def test_small_and_odd_data_give_numbers_between_0_and_1(
     estimate = estimate_class_prior(rng.normal(size=(shape[0], 2)), rng.random(shape) < share)
     for values in (estimate.class_prior, estimate.exclude_rate):
         assert ((values >= 0) & (values <= 1)).all()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_features_that_are_not_finite_are_refused(wrong: float) -> None:
+    X = SCENES.X.copy()
+    X[3, 4] = wrong
+    with pytest.raises(ComesError, match="X must be a finite matrix"):
+        estimate_class_prior(X, RELEVANT)
 
 
 def test_unequal_rows_are_refused() -> None:

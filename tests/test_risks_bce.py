@@ -1,7 +1,9 @@
+import pytest
 import torch
 
 from annotation import N, Q, annotate, problem, softplus
 from comes import losses
+from comes.errors import ComesError
 from comes.risks import BceRisk, bce_risk
 
 SCORES, RELEVANT = problem()
@@ -31,3 +33,10 @@ def test_module_is_the_function() -> None:
 
 def test_half_precision_is_computed_in_float32() -> None:
     assert bce_risk(SCORES.half(), CANDIDATES).dtype == torch.float32
+
+
+def test_wrong_shapes_and_types_are_refused() -> None:
+    with pytest.raises(ComesError, match="must be bool"):
+        bce_risk(SCORES, CANDIDATES.float())
+    with pytest.raises(ComesError, match="one shape"):
+        bce_risk(SCORES, CANDIDATES[:, :1])

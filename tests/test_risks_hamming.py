@@ -247,3 +247,5 @@ def test_candidates_that_are_not_bool_are_refused() -> None:
 def test_module_refuses_a_prior_outside_0_and_1(wrong: float) -> None:
     with pytest.raises(ComesError, match=r"one number in \[0, 1\]"):
         HammingRisk(torch.tensor([0.5, wrong]))
+    with pytest.raises(ComesError, match=r"got shape \(1, 2\)"):
+        HammingRisk(torch.full((1, 2), 0.5))

@@ -60,14 +60,20 @@ def test_is_equation_13_written_as_loops_over_pairs(loss: MarginLoss) -> None:
 
 def test_flood_level_is_equation_14() -> None:
     risk = ranking_risk(SCORES, CANDIDATES, PRIOR).item()
-    for level in (risk / 2, 2 * risk):
+    for level in (0.01, risk / 2, 2 * risk):
         flooded = ranking_risk(SCORES, CANDIDATES, PRIOR, flood_level=level).item()
         assert flooded == pytest.approx(abs(risk - level) + level)
+    below, one = torch.tensor([[-5.0, 5.0]]), torch.tensor([[False, True]])
+    small = ranking_risk(below, one, torch.full((2,), 0.5)).item()
+    flooded = ranking_risk(below, one, torch.full((2,), 0.5), flood_level=0.5).item()
+    assert flooded == pytest.approx(1 - small)
+    with pytest.raises(ComesError, match="0 or more; got -1"):
+        ranking_risk(SCORES, CANDIDATES, PRIOR, flood_level=-1)
     scores = SCORES.clone().requires_grad_()
-    (below,) = torch.autograd.grad(ranking_risk(scores, CANDIDATES, PRIOR), scores)
+    (plain,) = torch.autograd.grad(ranking_risk(scores, CANDIDATES, PRIOR), scores)
     flooded_risk = ranking_risk(scores, CANDIDATES, PRIOR, flood_level=2 * risk)
     (turned,) = torch.autograd.grad(flooded_risk, scores)
-    torch.testing.assert_close(turned, -below)
+    torch.testing.assert_close(turned, -plain)
 
 
 def test_gradient_is_that_of_ccmn_and_differs_by_a_constant() -> None:
@@ -223,6 +229,11 @@ def test_a_loss_that_is_not_symmetric_is_refused_with_the_reason(loss: MarginLos
         ranking_risk(SCORES, CANDIDATES, PRIOR, loss=loss)
     with pytest.raises(ComesError, match="symmetric loss"):
         RankingRisk(PRIOR, loss=loss)
+
+
+def test_module_refuses_a_prior_outside_0_and_1() -> None:
+    with pytest.raises(ComesError, match=r"one number in \[0, 1\]"):
+        RankingRisk(torch.tensor([0.5, 1.1]))
 
 
 def test_wrong_shapes_say_which_were_wanted() -> None:

@@ -76,14 +76,24 @@ def test_every_row_is_used_once_per_epoch_in_batches_of_equal_size() -> None:
     assert set(seen) == {17, 18}
 
 
-def test_plain_sgd_by_hand() -> None:
-    """One batch, two epochs, cosine: the second step has half the learning rate."""
+@pytest.mark.parametrize("cosine", [True, False])
+def test_plain_sgd_by_hand(cosine: bool) -> None:
+    """One batch, two epochs; with the cosine the second step has half the learning rate."""
     with seeded(0, CPU):
         model, twin = linear(6, 3), linear(6, 3)
     twin.load_state_dict(model.state_dict())
     sgd = make_optimizer("sgd", learning_rate=0.5, momentum=0.0)
-    train(model, to_device(X, CPU), CANDIDATES, BceRisk(), optimizer=sgd, epochs=2, batch_size=999)
-    for rate in (0.5, 0.5 * 0.5 * (1 + math.cos(math.pi / 2))):
+    train(
+        model,
+        to_device(X, CPU),
+        CANDIDATES,
+        BceRisk(),
+        optimizer=sgd,
+        epochs=2,
+        batch_size=999,
+        cosine=cosine,
+    )
+    for rate in (0.5, 0.5 * 0.5 * (1 + math.cos(math.pi / 2)) if cosine else 0.5):
         twin.zero_grad()
         bce_risk(twin(torch.as_tensor(X)), CANDIDATES).backward()
         with torch.no_grad():
@@ -106,6 +116,90 @@ def test_risk_scale_scales_the_gradient_and_not_the_history() -> None:
 def test_optimisers_by_name_learn(name: str) -> None:
     _, history = trained(optimizer=make_optimizer(name, learning_rate=0.05), epochs=30)
     assert history.risk[-1] < 0.7 * history.risk[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("sgd", torch.optim.SGD), ("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)],
+)
+def test_optimisers_get_their_settings(name: str, kind: type) -> None:
+    make = make_optimizer(name, learning_rate=0.1, weight_decay=0.02, momentum=0.3)
+    optimizer = make(linear(2, 2).parameters())
+    assert type(optimizer) is kind
+    assert optimizer.defaults["weight_decay"] == 0.02
+    assert optimizer.defaults.get("momentum", 0.3) == 0.3
+
+
+class Spy(nn.Module):
+    """A linear model that notes in which state it is called, and draws as dropout would."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = linear(6, 3)
+        self.modes: set[tuple[bool, bool]] = set()
+        self.draws: list[float] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.modes.add((self.training, torch.is_grad_enabled()))
+        self.draws.append(torch.rand(()).item())
+        output: Tensor = self.layer(x)
+        return output
+
+
+def spied(seed: int) -> Spy:
+    model = Spy().eval()
+    train(model, to_device(X, CPU), CANDIDATES, BceRisk(), optimizer=SGD, epochs=1, seed=seed)
+    return model
+
+
+def test_trains_in_training_mode_and_predicts_in_evaluation_mode() -> None:
+    model = spied(3)
+    assert model.modes == {(True, True)}
+    assert not model.training
+    model.train()
+    model.modes.clear()
+    assert not predict_scores(model, to_device(X, CPU)).requires_grad
+    assert model.modes == {(False, False)}
+
+
+def test_the_seed_decides_what_the_model_draws() -> None:
+    first = spied(3).draws
+    torch.rand(7)
+    assert spied(3).draws == first
+    assert spied(4).draws != first
+
+
+def test_the_history_weighs_batches_by_their_rows() -> None:
+    values: list[tuple[float, int]] = []
+
+    def risk(scores: Tensor, candidates: Tensor) -> Tensor:
+        value = bce_risk(scores, candidates)
+        values.append((value.item(), len(candidates)))
+        return value
+
+    model = linear(6, 3)
+    rows = to_device(X, CPU)
+    history = train(model, rows, CANDIDATES, risk, optimizer=SGD, epochs=1, batch_size=60)
+    assert [n for _, n in values] == [52, 51]
+    expected = sum(value * n for value, n in values) / len(X)
+    assert history.risk[0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_rows_of_x_and_candidates_must_agree() -> None:
+    with pytest.raises(ComesError, match="same rows; got 103, 102"):
+        train(linear(6, 3), to_device(X, CPU), CANDIDATES[1:], BceRisk(), optimizer=SGD)
+
+
+def test_arrays_that_torch_cannot_share_are_copied() -> None:
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    torch.testing.assert_close(to_device(frozen, CPU), to_device(X[::-1][::-1], CPU))
+    assert to_device(X[::-1], CPU)[torch.tensor([0])].tolist() == [X[-1].tolist()]
+
+
+def test_weights_that_blow_up_in_the_last_step_are_noticed() -> None:
+    with pytest.raises(ComesError, match="weights became nan in epoch 1"):
+        trained(optimizer=lambda p: torch.optim.SGD(p, lr=math.inf), epochs=1, batch_size=999)
 
 
 def test_an_unknown_optimiser_is_refused() -> None:

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from comes.errors import ComesError
-from comes.labels import BoolMatrix
+from comes.labels import BoolMatrix, as_relevant
 
 Rate = float | npt.ArrayLike
 
 
 def case_a(
-    relevant: BoolMatrix, flip_rate: Rate = 0.9, seed: int | np.random.Generator = 0
+    relevant: npt.ArrayLike, flip_rate: Rate = 0.9, seed: int | np.random.Generator = 0
 ) -> BoolMatrix:
     """Let every irrelevant label become a candidate with probability ``flip_rate``.
 
@@ -36,13 +36,14 @@ def case_a(
     >>> case_a(relevant, flip_rate=1.0).all()
     np.True_
     """
+    relevant = as_relevant(relevant)
     rate = _checked_rate(flip_rate, relevant.shape[1], "flip_rate")
     draws = np.random.default_rng(seed).random(relevant.shape)
     return np.asarray(relevant | (draws < rate))
 
 
 def case_b(
-    relevant: BoolMatrix, exclude_rate: Rate = 0.1, seed: int | np.random.Generator = 0
+    relevant: npt.ArrayLike, exclude_rate: Rate = 0.1, seed: int | np.random.Generator = 0
 ) -> BoolMatrix:
     """Exclude every label on an exact share of the rows it is irrelevant to.
 
@@ -67,8 +68,9 @@ def case_b(
     >>> (~case_b(relevant, exclude_rate=[0.1, 0.5])).sum(axis=0)
     array([ 4, 20])
     """
+    relevant = as_relevant(relevant)
     rate = _checked_rate(exclude_rate, relevant.shape[1], "exclude_rate")
-    # The small addend keeps 0.1 * 30 = 2.9999... from losing a row.
+    # The small addend keeps 0.29 * 100 = 28.999... from losing a row.
     n_excluded = np.floor(rate * (~relevant).sum(axis=0) + 1e-9).astype(int)
     draws = np.where(relevant, 2.0, np.random.default_rng(seed).random(relevant.shape))
     rank = draws.argsort(axis=0).argsort(axis=0)

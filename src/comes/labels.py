@@ -7,7 +7,7 @@ two a matrix holds is never guessed: `as_candidates` reads one, `from_complement
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -122,13 +122,13 @@ def from_complementary(complementary: Any) -> BoolMatrix:
 
 
 def from_sets(
-    sets: Iterable[Iterable[str]], label_names: Sequence[str] | None = None
+    sets: Collection[Iterable[str]], label_names: Sequence[str] | None = None
 ) -> tuple[BoolMatrix, list[str]]:
     """Return the indicator matrix of label sets, and the names of its columns.
 
     Parameters
     ----------
-    sets : iterable of n_samples iterables of label names
+    sets : collection of n_samples iterables of label names
     label_names : sequence of str, optional
         All labels there are, in the order wanted. By default every name that occurs, sorted.
 
@@ -145,7 +145,9 @@ def from_sets(
     (array([[ True,  True],
            [False,  True]]), ['apple', 'plate'])
     """
-    rows = [list(row) for row in sets]
+    rows = [list(row) for row in sets if not isinstance(row, str)]
+    if len(rows) != len(sets):
+        raise ComesError("sets must hold a set of names per row; got text. Split it into names.")
     names = sorted({name for row in rows for name in row}) if label_names is None else label_names
     check_names(names)
     column = {name: index for index, name in enumerate(names)}
@@ -161,7 +163,7 @@ def from_sets(
     return indicators, list(names)
 
 
-def to_sets(indicators: BoolMatrix, label_names: Sequence[str]) -> list[list[str]]:
+def to_sets(indicators: npt.ArrayLike, label_names: Sequence[str]) -> list[list[str]]:
     """Return the label names of every row: the inverse of `from_sets`.
 
     Examples
@@ -171,7 +173,7 @@ def to_sets(indicators: BoolMatrix, label_names: Sequence[str]) -> list[list[str
     [['apple', 'plate'], []]
     """
     names = np.asarray(label_names, dtype=object)
-    return [list(names[row]) for row in indicators]
+    return [list(names[row]) for row in as_indicators(indicators, "indicators")]
 
 
 def check_relevant_inside(

@@ -288,7 +288,7 @@ def _checked(
 ) -> tuple[Scores, BoolMatrix]:
     if convention not in ("pml", "sklearn"):
         raise ComesError(f"convention must be 'pml' or 'sklearn'; got {convention!r}.")
-    values = np.asarray(scores)
+    values = np.asarray(scores, dtype=np.float64)  # unsigned scores could not be negated
     truth = as_relevant(relevant)
     if values.shape != truth.shape:
         raise ComesError(

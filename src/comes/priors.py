@@ -7,6 +7,7 @@ P(j excluded) = (1 - pi_j) p_j. The left side is counted, so an estimate of p_j 
 excluding ones.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ from comes.training import make_optimizer, predict_scores, seeded, to_device, tr
 
 N_FOLDS = 3
 MIN_ROWS = 20  # fewer tell nothing
-MIN_STEPS = 300  # of the optimiser, about
+BATCH_SIZE, MIN_STEPS = 256, 300  # of the scorer's training
 MIN_BIN_SHARE, MIN_BIN_EXCLUDED, MAX_MIN_BIN_SHARE = 0.1, 25, 0.3  # how small a bin may be
 Z = 0.67  # of the lower bound that the best bin maximises
 
@@ -177,8 +178,8 @@ def _scores_out_of_fold(X: Any, candidates: BoolMatrix, seed: int) -> npt.NDArra
             targets[torch.as_tensor(seen)],
             BceRisk(),
             optimizer=make_optimizer("adam", learning_rate=0.01),
-            epochs=max(20, MIN_STEPS * 256 // len(seen)),
-            batch_size=256,
+            epochs=max(20, math.ceil(MIN_STEPS / math.ceil(len(seen) / BATCH_SIZE))),
+            batch_size=BATCH_SIZE,
             risk_scale=candidates.shape[1],
             seed=seed,
             progress=False,

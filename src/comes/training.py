@@ -79,7 +79,7 @@ def choose_device(device: str) -> torch.device:
 def to_device(X: Any, device: torch.device) -> Tensor | SparseRows:
     """Return a numpy or scipy matrix as float32 rows on the device."""
     if not sparse.issparse(X):
-        return torch.as_tensor(np.require(X, np.float32, "W"), device=device)
+        return torch.as_tensor(np.require(X, np.float32, ["C", "W"]), device=device)
     X = sparse.csr_array(X)
     with warnings.catch_warnings():  # The first CSR tensor warns, once, that they are in beta.
         warnings.simplefilter("ignore", UserWarning)
@@ -178,6 +178,8 @@ def train(
         if count < 1:
             raise ComesError(f"{name} must be at least 1; got {count}.")
     n = len(X)
+    if n != len(candidates):
+        raise ComesError(f"X and candidates must have the same rows; got {n}, {len(candidates)}.")
     history = History()
     optimiser = optimizer(model.parameters())
     schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -228,9 +230,12 @@ def predict_scores(model: nn.Module, X: Tensor | SparseRows, batch_size: int = 4
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Seed torch inside the block and leave its random state as it was."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
+    is_cuda = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if is_cuda else []):
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would reach every device
+        if is_cuda:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
         yield
 
 

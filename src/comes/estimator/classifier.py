@@ -1,7 +1,6 @@
 """`CandidateClassifier`: scikit-learn's contract around models, risks and training."""
 
 import copy
-import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -9,14 +8,19 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError
 from comes.estimator import storage
+from comes.estimator.checks import (
+    align,
+    check_fits_float32,
+    warn_of_idle_labels,
+    warn_of_impossible_prior,
+)
 from comes.estimator.methods import Method, find_method, risk_scale
 from comes.estimator.scaling import fit_scaling
 from comes.labels import (
@@ -26,7 +30,6 @@ from comes.labels import (
     check_names,
     check_relevant_inside,
     from_complementary,
-    listed,
     match_names,
 )
 from comes.metrics import average_precision
@@ -208,7 +211,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         self.classes_ = np.arange(S.shape[1])
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        _warn_of_idle_labels(S, self.label_names_, method)
+        warn_of_idle_labels(S, self.label_names_, method)
         scale, optimizer = risk_scale(method, self.reduction, S.shape[1]), self._make_optimizer()
         with seeded(seed, device):
             self.module_ = self._make_module(X.shape[1], S.shape[1]).to(device)
@@ -267,7 +270,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if sample_weight is not None:
             raise ComesError("score takes no sample_weight; select rows of X and y instead.")
-        relevant = _align(as_relevant(y), y, self.label_names_)
+        relevant = align(as_relevant(y), y, self.label_names_)
         return average_precision(self.decision_function(X), relevant)
 
     def save(self, path: str | Path) -> None:
@@ -317,12 +320,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if "NaN" in message or "infinity" in message or "Complex" in message:
                 message = f"{lines[0]} X must be finite and real: fill or drop those entries."
             raise ComesError(message) from error
-        values = X.data if sparse.issparse(X) else X
-        if values.size and max(values.max(), -values.min()) > np.finfo(np.float32).max:
-            raise ComesError(
-                "X contains values too large for float32 (over 3.4e38): divide that feature, take "
-                "its logarithm, or drop it."
-            )
+        check_fits_float32(X)
         return X
 
     def _check_numbers(self) -> None:
@@ -358,7 +356,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         label_names = [str(name) for name in getattr(named, "columns", range(S.shape[1]))]
         check_names(label_names)
         if named is not y and y is not None:
-            check_relevant_inside(_align(as_relevant(y), y, label_names), S, label_names)
+            check_relevant_inside(align(as_relevant(y), y, label_names), S, label_names)
         return S, label_names
 
     def _find_class_prior(self, X: Any, S: BoolMatrix, method: Method, seed: int) -> Any:
@@ -381,7 +379,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if names is not None and not callable(names):  # a Series; lists have a method index
             prior = prior[match_names([str(name) for name in names], self.label_names_)]
         prior[~S.any(axis=0)] = 0
-        _warn_of_impossible_prior(prior, S, self.label_names_)
+        warn_of_impossible_prior(prior, S, self.label_names_)
         return prior
 
     def _make_module(self, d: int, q: int) -> nn.Module:
@@ -423,58 +421,11 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return where to cut the scores: the level that fits the prior if the risk sets none."""
         if not method.ranks:
             return np.zeros(len(self.classes_))
-        scores = predict_scores(self.module_, rows).double()
-        prior = torch.as_tensor(self.class_prior_, device=scores.device)
+        scores = predict_scores(self.module_, rows).cpu().double()
+        prior = torch.as_tensor(self.class_prior_)
         low, high = scores.amin(dim=0) - 40, scores.amax(dim=0) + 40
         for _ in range(60):  # bisection: the mean probability falls as the offset rises
             offset = (low + high) / 2
             too_many = torch.sigmoid(scores - offset).mean(dim=0) > prior
             low, high = torch.where(too_many, offset, low), torch.where(too_many, high, offset)
-        return np.asarray(((low + high) / 2).cpu().numpy())
-
-
-def _align(matrix: BoolMatrix, values: Any, label_names: list[str]) -> BoolMatrix:
-    """Return the columns in the order of the label names, if the values name their columns."""
-    if not hasattr(values, "columns"):
-        return matrix
-    return matrix[:, match_names([str(name) for name in values.columns], label_names)]
-
-
-def _warn_of_idle_labels(S: BoolMatrix, label_names: list[str], method: Method) -> None:
-    """Warn of labels from which nothing, or only one thing, can be learned."""
-    n_candidate = S.sum(axis=0)
-    never = [label_names[j] for j in np.flatnonzero(n_candidate == len(S))]
-    always = [label_names[j] for j in np.flatnonzero(n_candidate == 0)]
-    if never:
-        effect = (
-            "it is left out of the risk, since nothing shows where it is irrelevant, and its "
-            "scores mean nothing."
-            if method.needs_class_prior
-            else "it is taken for relevant everywhere."
-        )
-        _warn(f"No row excludes label {listed(never)}: {effect}")
-    if always:
-        prior = "; its class prior is taken as 0" if method.needs_class_prior else ""
-        _warn(f"Every row excludes label {listed(always)}: it is learned as irrelevant{prior}.")
-    if S.shape[1] == 1 and method.ranks:
-        _warn(
-            "A ranking risk needs two labels; with one it is 0 and nothing is learned. "
-            "Take method='comes-hl'."
-        )
-
-
-def _warn_of_impossible_prior(prior: FloatArray, S: BoolMatrix, label_names: list[str]) -> None:
-    """Warn of priors above the share of rows in which the label is a candidate at all."""
-    rate = S.mean(axis=0)
-    sampling_error = np.sqrt(prior * (1 - prior) / len(S))
-    too_high = [label_names[j] for j in np.flatnonzero(prior > rate + 4 * sampling_error + 1e-9)]
-    if too_high:
-        _warn(
-            f"The class prior of label {listed(too_high)} is above the share of rows in which it "
-            "is a candidate, so it cannot be right; or are these complementary labels? Then pass "
-            "them as complementary=."
-        )
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, ComesWarning, stacklevel=5)
+        return np.asarray(((low + high) / 2).numpy())

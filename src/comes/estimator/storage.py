@@ -12,7 +12,7 @@ import comes
 from comes.errors import ComesError
 from comes.estimator.scaling import Scaling
 from comes.files import check_folder_target, replacing_folder
-from comes.training import History
+from comes.training import History, seeded
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier, Model
@@ -113,7 +113,8 @@ def _restore(
     classifier.score_offset_ = array("score_offset")
     classifier.scaling_ = Scaling(array("feature_shift"), array("feature_scale"))
     classifier.history_ = History(**description["history"])
-    classifier.module_ = classifier._make_module(d, q)
+    with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
+        classifier.module_ = classifier._make_module(d, q)
     weights = {
         name.removeprefix("module."): tensor
         for name, tensor in tensors.items()

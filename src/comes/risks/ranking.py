@@ -78,6 +78,8 @@ def ranking_risk_from_sums(
     exclude_share: Tensor | None = None,
 ) -> Tensor:
     """Return the risk of the rows that went into the sums; parameters as in `ranking_risk`."""
+    if flood_level < 0:
+        raise ComesError(f"flood_level must be 0 or more; got {flood_level}.")
     weight, _ = excluded_weight(sums.n_rows, sums.n_excluded, class_prior, exclude_share)
     risk = (weight * sums.excluded_above).sum()
     return (risk - flood_level).abs() + flood_level if flood_level > 0 else risk

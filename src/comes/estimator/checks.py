@@ -1,0 +1,71 @@
+"""What the estimator looks at in data and priors before it trains."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from comes.errors import ComesError, ComesWarning
+from comes.estimator.methods import Method
+from comes.labels import BoolMatrix, listed, match_names
+
+
+def check_fits_float32(X: Any) -> None:
+    """Raise if an entry is too large to train on."""
+    values = X.data if sparse.issparse(X) else X
+    if values.size and max(values.max(), -values.min()) > np.finfo(np.float32).max:
+        raise ComesError(
+            "X contains values too large for float32 (over 3.4e38): divide that feature, take its "
+            "logarithm, or drop it."
+        )
+
+
+def align(matrix: BoolMatrix, values: Any, label_names: list[str]) -> BoolMatrix:
+    """Return the columns in the order of the label names, if the values name their columns."""
+    if not hasattr(values, "columns"):
+        return matrix
+    return matrix[:, match_names([str(name) for name in values.columns], label_names)]
+
+
+def warn_of_idle_labels(S: BoolMatrix, label_names: list[str], method: Method) -> None:
+    """Warn of labels from which nothing, or only one thing, can be learned."""
+    n_candidate = S.sum(axis=0)
+    never = [label_names[j] for j in np.flatnonzero(n_candidate == len(S))]
+    always = [label_names[j] for j in np.flatnonzero(n_candidate == 0)]
+    if never:
+        effect = (
+            "it is left out of the risk, since nothing shows where it is irrelevant, and its "
+            "scores mean nothing."
+            if method.needs_class_prior
+            else "it is taken for relevant everywhere."
+        )
+        _warn(f"No row excludes label {listed(never)}: {effect}")
+    if always:
+        prior = "; its class prior is taken as 0" if method.needs_class_prior else ""
+        _warn(f"Every row excludes label {listed(always)}: it is learned as irrelevant{prior}.")
+    if S.shape[1] == 1 and method.ranks:
+        _warn(
+            "A ranking risk needs two labels; with one it is 0 and nothing is learned. "
+            "Take method='comes-hl'."
+        )
+
+
+def warn_of_impossible_prior(
+    prior: npt.NDArray[np.float64], S: BoolMatrix, label_names: list[str]
+) -> None:
+    """Warn of priors above the share of rows in which the label is a candidate at all."""
+    rate = S.mean(axis=0)
+    sampling_error = np.sqrt(prior * (1 - prior) / len(S))
+    too_high = [label_names[j] for j in np.flatnonzero(prior > rate + 4 * sampling_error + 1e-9)]
+    if too_high:
+        _warn(
+            f"The class prior of label {listed(too_high)} is above the share of rows in which it "
+            "is a candidate, so it cannot be right; or are these complementary labels? Then pass "
+            "them as complementary=."
+        )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, ComesWarning, stacklevel=5)
