@@ -45,7 +45,13 @@ def read_npz(path: Path) -> Dataset:
             f"label_names in {path.name} must be one row of text; got {names.dtype} of shape "
             f"{names.shape}."
         )
-    return Dataset(X, [str(name) for name in names], candidates, relevant)
+    return Dataset(
+        X,
+        [str(name) for name in names],
+        candidates,
+        relevant,
+        from_complementary="complementary" in arrays,
+    )
 
 
 def read_npz_features(path: Path) -> Any:

@@ -1,7 +1,7 @@
 """`Dataset`: features with candidate labels, true labels, or both."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,15 @@ class Dataset:
     candidates : bool array of shape (n_samples, n_labels), optional
     relevant : bool array of shape (n_samples, n_labels), optional
         The truth, where it is known.
+    from_complementary : bool
+        Whether the file had complementary labels, of which these candidates are the other view.
     """
 
     X: Any
     label_names: list[str]
     candidates: BoolMatrix | None = None
     relevant: BoolMatrix | None = None
+    from_complementary: bool = False
 
     def __post_init__(self) -> None:
         check_features(self.X)
@@ -50,7 +53,9 @@ class Dataset:
             None if labels is None else labels[:, order]
             for labels in (self.candidates, self.relevant)
         )
-        return Dataset(self.X, list(label_names), candidates, relevant)
+        return replace(
+            self, label_names=list(label_names), candidates=candidates, relevant=relevant
+        )
 
     def candidates_with_names(self) -> pd.DataFrame:
         """Return the candidates with the label names as columns; raise if there are none."""

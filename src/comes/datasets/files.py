@@ -59,10 +59,15 @@ def read_dataset(
             label_names=label_names,
         )
     dataset = _reader(path)(path)
-    if labels or relevant or ignore or complementary:
+    if labels or relevant or ignore:
         raise ComesError(
-            f"{path.name} says itself what its labels are; columns, and that they are "
-            "complementary, can be said of .csv and .parquet files."
+            f"{path.name} says itself what its labels are; columns can be named in .csv and "
+            ".parquet files."
+        )
+    if complementary and not dataset.from_complementary:
+        raise ComesError(
+            f"{path.name} says itself that its labels are candidates. Complementary labels are an "
+            "array 'complementary' in an .npz file, or columns of a .csv or .parquet file."
         )
     return dataset if label_names is None else dataset.with_labels(label_names)
 

@@ -116,7 +116,8 @@ def table_dataset(
     if features is None:
         used = {*label_columns, *truth_columns, *ignored}
         features = [name for name in table.columns if name not in used]
-    return Dataset(select_features(table, features), names or [], candidates, truth)
+    X = select_features(table, features)
+    return Dataset(X, names or [], candidates, truth, from_complementary=complementary)
 
 
 def select_features(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
