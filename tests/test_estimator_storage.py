@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch import nn
 
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
@@ -107,6 +108,21 @@ def test_tied_weights_can_be_saved(tmp_path: Path) -> None:
     fitted = classifier(model=Tied, epochs=1).fit(X, CANDIDATES)
     fitted.save(tmp_path / "model")
     loaded = CandidateClassifier.load(tmp_path / "model", model=Tied)
+    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
+
+
+def test_weights_that_lie_across_memory_can_be_saved(tmp_path: Path) -> None:
+    class Transposed(nn.Module):
+        def __init__(self, d: int, q: int) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(q, d).t())
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x @ self.weight
+
+    fitted = classifier(model=Transposed, epochs=1).fit(X, CANDIDATES)
+    fitted.save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model", model=Transposed)
     np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
 
 

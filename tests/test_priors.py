@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from comes import priors
 from comes.datasets import make_scenes
 from comes.errors import ComesError
 from comes.generation import case_b
@@ -66,6 +67,18 @@ def test_rates_are_shrunk_as_far_as_their_sampling_error_allows() -> None:
     apart = _shrink(np.array([0.2, 0.8]), np.array([1000, 1000]))
     np.testing.assert_allclose(apart, [0.2, 0.8], atol=0.01)
     assert _shrink(np.array([0.3]), np.array([50])) == pytest.approx(0.3)
+
+
+def test_rates_are_shared_over_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(priors, "_shrink", lambda rate, n_bin: np.full_like(rate, 0.97))
+    estimate = estimate_class_prior(SCENES.X, case_b(RELEVANT, 0.5, seed=0))
+    assert (estimate.exclude_rate == 0.97).all()
+
+
+def test_where_exclusion_is_nearly_certain_the_candidate_rate_is_the_estimate() -> None:
+    candidates = case_b(RELEVANT, 0.999, seed=0)
+    estimate = estimate_class_prior(SCENES.X, candidates)
+    np.testing.assert_allclose(estimate.class_prior, candidates.mean(axis=0))
 
 
 def test_labels_excluded_nowhere_or_everywhere_have_the_known_values() -> None:

@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold
 from comes.datasets import read_dataset
 from comes.estimator import CandidateClassifier
 from comes.metrics import average_precision, count_degenerate
-from comes.priors import count_class_prior
+from comes.priors import count_class_prior, estimate_class_prior
 
 
 def first_fold_score(path: Path, method: str, epochs: int) -> float:
@@ -48,6 +48,12 @@ def test_scoring_by_frequency_alone_looks_good_in_the_convention_of_scikit_learn
     scores = np.tile(relevant.mean(axis=0), (len(relevant), 1))
     assert round(average_precision(scores, relevant), 3) == 0.181
     assert round(average_precision(scores, relevant, "sklearn"), 3) == 0.676
+
+
+def test_priors_are_found_where_candidates_are_nearly_the_truth(pml_data: Path) -> None:
+    dataset = read_dataset(pml_data / "YeastCC.mat")
+    estimate = estimate_class_prior(dataset.X, dataset.candidates_with_names())
+    assert abs(estimate.class_prior - count_class_prior(dataset.known_relevant())).mean() < 0.002
 
 
 def test_sparse_features_learn(pml_data: Path) -> None:

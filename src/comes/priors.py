@@ -30,6 +30,7 @@ MIN_ROWS = 20  # fewer tell nothing
 BATCH_SIZE, MIN_STEPS = 256, 300  # of the scorer's training
 MIN_BIN_SHARE, MIN_BIN_EXCLUDED, MAX_MIN_BIN_SHARE = 0.1, 25, 0.3  # how small a bin may be
 Z = 0.67  # of the lower bound that the best bin maximises
+NEARLY_CERTAIN = 0.98  # above, a few relevant rows in the bin weigh more than what is left to 1
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,9 @@ def estimate_class_prior(
     A linear classifier of the excluded labels scores every row out of fold. For each label, of
     all sets of the rows that look most like its excluding ones (at least a tenth of all rows),
     the one with the highest share of excluding rows, by a lower bound, gives the exclude rate p_j.
-    Rates are drawn towards their mean over labels as far as their sampling error allows. The class
-    prior is 1 - P(j excluded) / p_j: too low where no row is surely irrelevant to the label.
+    Rates are drawn towards their mean over labels as far as their sampling error allows, and rates
+    above 0.98 count as 1. The class prior is 1 - P(j excluded) / p_j: too low where no row is
+    surely irrelevant to the label.
 
     A label that no row excludes gets prior 1 (nothing can be known), one that every row excludes
     prior 0. With fewer than 20 rows the estimate is the upper bound: the share of rows in which
@@ -119,8 +121,10 @@ def estimate_class_prior(
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         likely_excluded = -_scores_out_of_fold(X, candidates, seed)
         rate, n_bin = _best_bin_rate(excluded[:, unknown], likely_excluded[:, unknown])
+        rate = _shrink(rate, n_bin)
+        rate[rate > NEARLY_CERTAIN] = 1
         # At least the share over all rows, or the prior would be negative.
-        exclude_rate[unknown] = np.maximum(_shrink(rate, n_bin), excluded_share[unknown])
+        exclude_rate[unknown] = np.maximum(rate, excluded_share[unknown])
     known_rate = np.where(exclude_rate > 0, exclude_rate, 1)
     class_prior = np.where(exclude_rate > 0, 1 - excluded_share / known_rate, 1.0)
     return ClassPriorEstimate(class_prior, exclude_rate)
