@@ -14,12 +14,13 @@ from typer.main import get_command
 
 import comes
 from comes.cli import app
+from comes.estimator.methods import METHODS
 from comes.metrics import METRICS
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-COMMANDS = {name: command for name, command in get_command(app).commands.items()}  # type: ignore[attr-defined]
+COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -84,12 +85,11 @@ def test_the_tables_of_real_data_are_the_stored_results(dataset: str) -> None:
     training = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
     result = json.loads((ROOT / "experiments" / "results" / "core" / f"{dataset}.json").read_text())
     names = [name for name in METRICS if name != "mean_average_precision"]
-    defaults = {"comes-hl": "sum", "bce": "sum", "comes-rl": "per_label"}
     for run in result["runs"]:
         values = shown(run["means"], names)
         row = f"| {dataset} | {run['method']} | {run['reduction']} | {values} |"
         assert row in training
-        if run["reduction"] == defaults[run["method"]]:
+        if run["reduction"] == METHODS[run["method"]].reduction:
             assert f"| {dataset} | {run['method']} | {values} |" in readme
 
 

@@ -100,7 +100,7 @@ def _swap(new: Path, path: Path) -> None:
         if not path.exists():
             old.replace(path)
         raise
-    shutil.rmtree(old)
+    shutil.rmtree(old, ignore_errors=True)  # the new one is in place
 
 
 def _writable(path: str | Path) -> Path:

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -35,6 +36,7 @@ from comes.labels import (
 from comes.metrics import average_precision
 from comes.models import linear, mlp
 from comes.priors import estimate_class_prior
+from comes.selection import offset_matching_prior
 from comes.training import (
     SparseRows,
     choose_device,
@@ -260,8 +262,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         the risk itself says nothing of the level of the scores. For BCE it is the probability
         that the label is a candidate.
         """
-        scores = self.decision_function(X)
-        return np.asarray(1 / (1 + np.exp(-np.clip(scores - self.score_offset_, -80, 80))))
+        return np.asarray(expit(self.decision_function(X) - self.score_offset_))
 
     def score(self, X: Any, y: Any, sample_weight: None = None) -> float:
         """Return the average precision against true labels, in the ``pml`` convention.
@@ -421,11 +422,5 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return where to cut the scores: the level that fits the prior if the risk sets none."""
         if not method.ranks:
             return np.zeros(len(self.classes_))
-        scores = predict_scores(self.module_, rows).cpu().double()
-        prior = torch.as_tensor(self.class_prior_)
-        low, high = scores.amin(dim=0) - 40, scores.amax(dim=0) + 40
-        for _ in range(60):  # bisection: the mean probability falls as the offset rises
-            offset = (low + high) / 2
-            too_many = torch.sigmoid(scores - offset).mean(dim=0) > prior
-            low, high = torch.where(too_many, offset, low), torch.where(too_many, high, offset)
-        return np.asarray(((low + high) / 2).numpy())
+        scores = predict_scores(self.module_, rows).cpu().numpy()
+        return offset_matching_prior(scores, self.class_prior_)

@@ -136,4 +136,4 @@ def _plain(value: Any) -> Any:
         return OWN
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
-    return str(value) if isinstance(value, torch.device) else np.asarray(value).tolist()
+    return np.asarray(value).tolist()
