@@ -1,22 +1,35 @@
-"""Candidate labels made from true ones, as in the experiments of the paper.
+"""Candidate labels made from true ones: the paper's two processes, and others for comparison.
 
-Both cases exclude every irrelevant label j with one constant probability, whatever the
-instance, so that the instances that exclude j are a fair sample of those irrelevant to j
-(Lemma 1 of the paper). They have the same marginals; case b also fixes the count per label.
+====================  =======================================================  =======
+process               an irrelevant label j of an instance x is excluded       Lemma 1
+====================  =======================================================  =======
+`case_a`              with probability 1 - flip_rate, independently            holds
+`case_b`              on an exact share of the instances irrelevant to j       holds
+`one_uniform`         if it is the one drawn among the irrelevant ones         fails
+`random_size`         if it is among as many as drawn (CTL)                    fails
+`instance_dependent`  with a probability that depends on x                     fails
+====================  =======================================================  =======
+
+Lemma 1 says that the instances that exclude j are a fair sample of those irrelevant to j,
+p(x | j excluded) = p(x | j irrelevant). It holds where the probability to exclude an irrelevant
+label is one number per label. In `one_uniform` and `random_size` it depends on how many labels are
+relevant: an instance with few irrelevant labels excludes each of them more often. The lemma holds
+there only in special cases, as when every instance has the same number of relevant labels.
 """
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+from scipy.special import expit
 
 from comes.errors import ComesError
 from comes.labels import BoolMatrix, as_relevant
 
 Rate = float | npt.ArrayLike
+Seed = int | np.random.Generator
 
 
-def case_a(
-    relevant: npt.ArrayLike, flip_rate: Rate = 0.9, seed: int | np.random.Generator = 0
-) -> BoolMatrix:
+def case_a(relevant: npt.ArrayLike, flip_rate: Rate = 0.9, seed: Seed = 0) -> BoolMatrix:
     """Let every irrelevant label become a candidate with probability ``flip_rate``.
 
     Parameters
@@ -42,9 +55,7 @@ def case_a(
     return np.asarray(relevant | (draws < rate))
 
 
-def case_b(
-    relevant: npt.ArrayLike, exclude_rate: Rate = 0.1, seed: int | np.random.Generator = 0
-) -> BoolMatrix:
+def case_b(relevant: npt.ArrayLike, exclude_rate: Rate = 0.1, seed: Seed = 0) -> BoolMatrix:
     """Exclude every label on an exact share of the rows it is irrelevant to.
 
     For label j, floor(exclude_rate * number of irrelevant rows) of those rows are drawn without
@@ -75,6 +86,147 @@ def case_b(
     draws = np.where(relevant, 2.0, np.random.default_rng(seed).random(relevant.shape))
     rank = draws.argsort(axis=0).argsort(axis=0)
     return np.asarray(rank >= n_excluded)
+
+
+def one_uniform(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
+    """Exclude one label per row, drawn uniformly among the irrelevant ones (GDF, MLCL).
+
+    A row to which every label is relevant excludes nothing.
+
+    Parameters
+    ----------
+    relevant : bool array of shape (n_samples, n_labels)
+    seed : int or numpy Generator
+
+    Returns
+    -------
+    candidates : bool array of shape (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> (~one_uniform(np.zeros((3, 5)))).sum(axis=1)
+    array([1, 1, 1])
+    """
+    relevant = as_relevant(relevant)
+    return _exclude_first(relevant, np.ones(len(relevant), dtype=int), np.random.default_rng(seed))
+
+
+def random_size(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
+    """Exclude a random number of labels per row, uniformly among the irrelevant ones (CTL).
+
+    The number is s with probability C(q, s) / (2^q - 2), for s = 1 to q - 1: the size of a random
+    set of labels that is neither empty nor full. Where fewer labels are irrelevant, all of them
+    are excluded.
+
+    Parameters
+    ----------
+    relevant : bool array of shape (n_samples, n_labels)
+        At least two labels.
+    seed : int or numpy Generator
+
+    Returns
+    -------
+    candidates : bool array of shape (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> excluded = ~random_size(np.zeros((1000, 2)))
+    >>> excluded.sum(axis=1).min(), excluded.sum(axis=1).max()
+    (np.int64(1), np.int64(1))
+    """
+    relevant = as_relevant(relevant)
+    n, q = relevant.shape
+    if q < 2:
+        raise ComesError(f"a set that is neither empty nor full needs two labels; got {q}.")
+    rng = np.random.default_rng(seed)
+    sizes = np.asarray(rng.binomial(q, 0.5, size=n))
+    while (redraw := (sizes == 0) | (sizes == q)).any():
+        sizes[redraw] = rng.binomial(q, 0.5, size=int(redraw.sum()))
+    return _exclude_first(relevant, sizes, rng)
+
+
+def instance_dependent(
+    relevant: npt.ArrayLike,
+    X: npt.ArrayLike,
+    exclude_rate: Rate = 0.1,
+    strength: float = 2.0,
+    seed: Seed = 0,
+) -> BoolMatrix:
+    """Exclude an irrelevant label with a probability that depends on the features.
+
+    Every label has a random direction w_j in the space of features. The probability for row x is
+    sigmoid(a_j + strength * z_j(x)), with z_j the standardised projection of x on w_j, and a_j such
+    that the mean over the rows irrelevant to j is ``exclude_rate``. A stress test: no method that
+    relies on Lemma 1 is right here, and at strength 0 it is `case_a`.
+
+    Parameters
+    ----------
+    relevant : bool array of shape (n_samples, n_labels)
+    X : array or CSR matrix of shape (n_samples, n_features)
+    exclude_rate : float or array of shape (n_labels,)
+        Mean probability over the irrelevant rows, in [0, 1].
+    strength : float
+    seed : int or numpy Generator
+
+    Returns
+    -------
+    candidates : bool array of shape (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> X = np.linspace(-1, 1, 1000)[:, None]
+    >>> excluded = ~instance_dependent(np.zeros((1000, 1)), X, exclude_rate=0.5)
+    >>> bool(abs(excluded[:500].mean() - excluded[500:].mean()) > 0.2)
+    True
+    """
+    relevant = as_relevant(relevant)
+    rate = _checked_rate(exclude_rate, relevant.shape[1], "exclude_rate")
+    features = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=float)
+    if features.ndim != 2 or features.shape[0] != relevant.shape[0]:
+        raise ComesError(
+            f"{relevant.shape[0]} rows of labels need as many rows of features; got shape "
+            f"{features.shape}."
+        )
+    rng = np.random.default_rng(seed)
+    scale = _column_scale(features)
+    directions = rng.normal(size=(features.shape[1], relevant.shape[1])) / scale[:, None]
+    projection = np.asarray(features @ directions)
+    spread = projection.std(axis=0)
+    z = (projection - projection.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    level = _level_for_rate(strength * z, ~relevant, rate)
+    probability = np.where(rate >= 1, 1.0, np.where(rate <= 0, 0.0, expit(level + strength * z)))
+    return np.asarray(relevant | (rng.random(relevant.shape) >= probability))
+
+
+def _exclude_first(
+    relevant: BoolMatrix, sizes: npt.NDArray[np.int64], rng: np.random.Generator
+) -> BoolMatrix:
+    """Exclude in every row as many of its irrelevant labels as its size says, drawn uniformly."""
+    draws = np.where(relevant, 2.0, rng.random(relevant.shape))
+    rank = draws.argsort(axis=1).argsort(axis=1)
+    return np.asarray(relevant | (rank >= sizes[:, None]))
+
+
+def _level_for_rate(
+    slope: npt.NDArray[np.float64], irrelevant: BoolMatrix, rate: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return a_j such that the mean of sigmoid(a_j + slope) over irrelevant rows is the rate."""
+    n_irrelevant = np.maximum(irrelevant.sum(axis=0), 1)
+    low = np.full(slope.shape[1], -50.0 - np.abs(slope).max())
+    high = -low
+    for _ in range(60):
+        middle = (low + high) / 2
+        mean = (expit(middle + slope) * irrelevant).sum(axis=0) / n_irrelevant
+        low, high = np.where(mean < rate, middle, low), np.where(mean < rate, high, middle)
+    return np.asarray((low + high) / 2)
+
+
+def _column_scale(X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the standard deviation of every feature, 1 where it is constant; X may be sparse."""
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    square = np.asarray((X * X).mean(axis=0)).ravel()
+    variance = np.maximum(square - mean**2, 0)
+    return np.where(variance > 1e-12 * np.maximum(square, 1e-300), np.sqrt(variance), 1.0)
 
 
 def _checked_rate(rate: Rate, q: int, name: str) -> npt.NDArray[np.float64]:
