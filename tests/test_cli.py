@@ -15,7 +15,7 @@ import pytest
 import comes
 from comes import training
 from comes.cli import main
-from comes.datasets import Dataset, make_scenes, write_npz
+from comes.datasets import Dataset, make_scenes, write_dataset, write_npz
 from comes.generation import case_b
 
 N = 120
@@ -23,6 +23,7 @@ SCENES = make_scenes("train", n=N)
 RELEVANT = SCENES.known_relevant()
 CANDIDATES = case_b(RELEVANT, 0.5, seed=0)
 SHORT = ("--epochs", "2")
+IGNORED = ("--ignore", "id,not_*,is_*")
 
 
 class Result(NamedTuple):
@@ -198,3 +199,113 @@ def test_version_and_help_do_not_import_torch(run: Run) -> None:
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "Usage: comes" in output
     assert "'torch'" not in output.split("HEAVY")[1]
+
+
+@pytest.fixture
+def no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No data set is at hand."""
+    monkeypatch.delenv("COMES_DATA", raising=False)
+    monkeypatch.setenv("COMES_CACHE", str(tmp_path / "cache"))
+
+
+def test_datasets_lists_what_is_known_and_what_is_at_hand(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, no_data: None
+) -> None:
+    names = {row["name"]: row for row in json.loads(run("datasets", "--json").stdout)}
+    assert names["YeastBP"] == {
+        "name": "YeastBP",
+        "rows": 6139,
+        "features": 6139,
+        "labels": 217,
+        "at_hand": False,
+        "download": True,
+        "about": "proteins, biological processes",
+    }
+    assert not names["mirflickr"]["download"] and names["CUB:test"]["rows"] == 5794
+    (folder / "mirflickr.mat").touch()
+    monkeypatch.setenv("COMES_DATA", str(folder))
+    text = run("datasets").stdout
+    assert re.search(r"mirflickr +10433 +100 +7 +at hand", text)
+    assert re.search(r"music_style +6839 +98 +10 +by hand", text)
+    assert re.search(r"VOC2007:test +4952 +images +20 +download", text)
+
+
+def test_datasets_describes_and_checks_a_file(run: Run) -> None:
+    text = run("datasets", "scenes.npz").stdout
+    assert text.startswith("120 rows, 256 features, 10 labels, ")
+    assert "features are constant: 0, 8" in text
+    assert "Every relevant label is a candidate." in text
+    values = json.loads(run("datasets", "show", "scenes.npz", "--json").stdout)
+    assert values["data"] == text.splitlines()[0] and values["constant_features"] > 0
+    assert "does not exist" in run("datasets", "scene.npz", code=1).stderr
+
+
+@pytest.mark.filterwarnings("default::comes.errors.ComesWarning")
+def test_datasets_convert_there_and_back(run: Run, folder: Path) -> None:
+    run("datasets", "convert", "scenes.npz", "copy.csv")
+    run("datasets", "convert", "copy.csv", "back.npz")
+    with np.load(folder / "scenes.npz") as first, np.load(folder / "back.npz") as back:
+        for name in ("candidates", "relevant", "label_names"):
+            np.testing.assert_array_equal(first[name], back[name])
+        np.testing.assert_allclose(first["X"], back["X"], rtol=1e-6)
+    result = run("datasets", "convert", "scenes.npz", "long.csv", "--form", "long", "--json")
+    assert json.loads(result.stdout)["file"] == "long.csv"
+    assert "Warning: long.csv cannot hold features and relevant" in result.stderr
+    assert "should end in" in run("datasets", "convert", "scenes.npz", "x.doc", code=1).stderr
+
+
+def test_generate_makes_candidates_that_fit_can_use(run: Run, folder: Path) -> None:
+    options = ("--case", "b", "--rate", "0.5", "--seed", "3")
+    result = run("generate", "scenes.npz", *options, "-o", "made.npz", "--json")
+    assert json.loads(result.stdout)["case"] == "b"
+    with np.load(folder / "made.npz") as made:
+        np.testing.assert_array_equal(made["candidates"], case_b(RELEVANT, 0.5, seed=3))
+        np.testing.assert_array_equal(made["relevant"], RELEVANT)
+    run("fit", "made.npz", *SHORT, "-o", "model")
+
+
+@pytest.mark.parametrize("case", ["a", "one", "size", "instance"])
+def test_generate_knows_every_process(run: Run, folder: Path, case: str) -> None:
+    run("generate", "scenes.npz", "--case", case, "-o", "made.npz")
+    with np.load(folder / "made.npz") as made:
+        excluded = ~made["candidates"]
+    assert not (excluded & RELEVANT).any()
+    if case == "one":
+        assert (excluded.sum(axis=1) == 1).all()
+    elif case != "size":  # a tenth, as in the paper
+        assert excluded.sum() / (~RELEVANT).sum() == pytest.approx(0.1, abs=0.03)
+
+
+def test_generate_refuses_what_makes_no_sense(run: Run) -> None:
+    for options, message in (
+        (("--case", "one", "--rate", "0.5"), "case one has no rate"),
+        (("--rate", "half"), "--rate should be a number"),
+        (("--rate", "0.1,0.2"), "one for each of the 10 labels"),
+    ):
+        result = run("generate", "scenes.npz", *options, "-o", "made.npz", code=1)
+        assert message in result.stderr
+    run("generate", "scenes.npz", "--case", "z", "-o", "made.npz", code=2)
+
+
+def test_fit_on_answers_with_features_of_another_file(run: Run, folder: Path) -> None:
+    items = [f"scene {row}" for row in range(N)]
+    pd.DataFrame(SCENES.X).add_prefix("pixel_").assign(item=items).sample(
+        frac=1, random_state=0
+    ).to_parquet(folder / "X.parquet")
+    dataset = Dataset(None, SCENES.label_names, CANDIDATES, items=items)
+    write_dataset(dataset, folder / "answers.csv", form="long")
+    run("fit", "answers.csv", "--features", "X.parquet", *SHORT, "-o", "by-item")
+    run("fit", "scenes.csv", "--labels", "maybe_*", *IGNORED, *SHORT, "-o", "by-row")
+    for name in ("by-item", "by-row"):
+        run("predict", "X.parquet", "--model", name, "-o", f"{name}.csv")
+    by_item, by_row = (pd.read_csv(folder / f"by-{way}.csv") for way in ("item", "row"))
+    np.testing.assert_allclose(by_item.filter(like="score"), by_row.filter(like="score"), atol=1e-4)
+    assert "--features" in run("fit", "answers.csv", "-o", "none", code=1).stderr
+
+
+def test_answers_in_words_of_ones_own(run: Run, folder: Path) -> None:
+    (folder / "votes.csv").write_text("item,label,answer\np,sky,0\np,sea,1\n")
+    assert "--answers" in run("datasets", "votes.csv", code=1).stderr
+    text = run("datasets", "votes.csv", "--answers", "0=no,1=maybe").stdout
+    assert text.startswith("1 rows without features, 2 labels, 1.00 candidates per row")
+    assert "pairs such as" in run("datasets", "votes.csv", "--answers", "0", code=1).stderr

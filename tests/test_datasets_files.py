@@ -7,7 +7,15 @@ import pytest
 from scipy import sparse
 from scipy.io import savemat
 
-from comes.datasets import Dataset, read_dataset, read_features, write_npz, write_table
+from comes.datasets import (
+    Dataset,
+    read_dataset,
+    read_features,
+    tables,
+    write_dataset,
+    write_npz,
+    write_table,
+)
 from comes.errors import ComesError
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -86,13 +94,16 @@ def test_an_empty_cell_of_candidates_is_not_guessed(tmp_path: Path) -> None:
 def test_the_label_names_asked_for_decide_the_order(tmp_path: Path) -> None:
     path = written(SETS, tmp_path / "sets.csv")
     dataset = read_dataset(
-        path, relevant=["truth"], features=["size"], label_names=["sky", "tree", "sea"]
+        path, relevant=["truth"], feature_columns=["size"], label_names=["sky", "tree", "sea"]
     )
     assert dataset.relevant is not None
     assert dataset.relevant.tolist() == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
     wide = WIDE.rename(columns={"is_sky": "sky", "is_sea": "sea"})
     dataset = read_dataset(
-        written(wide, path), relevant=["sky", "sea"], features=["age"], label_names=["sea", "sky"]
+        written(wide, path),
+        relevant=["sky", "sea"],
+        feature_columns=["age"],
+        label_names=["sea", "sky"],
     )
     np.testing.assert_array_equal(dataset.relevant, RELEVANT[:, ::-1])
 
@@ -238,7 +249,9 @@ def test_features_alone(tmp_path: Path) -> None:
     [
         ({}, {}, "which columns hold the labels"),
         ({}, {"labels": ["has_sku"]}, "no column 'has_sku'.*Did you mean 'has_sky'"),
-        ({}, {"labels": ["has_*"]}, "column 'item' must be numeric.*--ignore"),
+        ({"age": ["a", "b", "c"]}, {}, "column 'age' must be numeric.*--ignore"),
+        ({"item": ["p", "q", "p"]}, {"ignore": []}, "items must differ; 'p' occurs again at row 2"),
+        ({"item": ["p", "", "q"]}, {"ignore": []}, "'item' is empty at row 1"),
         ({"age": [1, np.nan, 2]}, {}, "finite; 1 entries.*row 1, column 'age'"),
         ({"age": [1, np.inf, 2]}, {}, "finite; 1 entries.*row 1, column 'age'"),
         ({"has_sky": [0, 2, 1]}, {}, "0 or 1; got 2 at row 1, label 'has_sky'"),
@@ -261,10 +274,20 @@ def test_a_bad_table_is_one_sentence_with_the_place(
     ("arrays", "message"),
     [
         ({"X": X}, "needs an array 'candidates'.*it has X"),
-        ({"candidates": CANDIDATES}, "needs an array 'X'.*it has candidates"),
+        ({"X_data": [1.0], "candidates": CANDIDATES}, "needs an array 'X', or X_data, X_indices"),
+        ({"X": X, "candidates": CANDIDATES, "items": ["p"]}, "3 rows need as many names"),
+        ({"X": X, "candidates": CANDIDATES, "feature_names": ["a"]}, "2 features and 1 feature_n"),
+        (
+            {"X": X, "candidates": CANDIDATES, "asked": CANDIDATES},
+            "excluded where nobody was asked",
+        ),
+        ({"X": X, "relevant": CANDIDATES, "asked": CANDIDATES}, "needs candidates"),
         ({"X": X, "candidates": CANDIDATES[:2]}, r"must have shape \(3, 2\); got \(2, 2\)"),
         ({"X": X, "candidates": CANDIDATES, "complementary": CANDIDATES}, "keep one of them"),
-        ({"X": X, "candidates": CANDIDATES, "label_names": ["a"]}, r"there are 1 labels.*\(3, 1\)"),
+        (
+            {"X": X, "candidates": CANDIDATES, "label_names": ["a"]},
+            r"3 rows and 1 labels.*\(3, 1\)",
+        ),
         ({"X": X, "candidates": CANDIDATES, "label_names": ["a", "a"]}, "'a' more than once"),
         ({"X": X, "candidates": CANDIDATES, "label_names": [b"a", b"b"]}, "one row of text"),
         ({"X": X, "candidates": CANDIDATES, "label_names": "a"}, "one row of text"),
@@ -272,7 +295,13 @@ def test_a_bad_table_is_one_sentence_with_the_place(
         ({"X": X.astype(str), "candidates": CANDIDATES}, "features must be numbers"),
         ({"X": np.array([{}, 1]), "candidates": CANDIDATES}, "cannot be read as npz"),
         (
-            {"X_data": [1.0], "X_indices": [9], "X_indptr": [0, 1], "X_shape": [1, 2]},
+            {
+                "X_data": [1.0],
+                "X_indices": [9],
+                "X_indptr": [0, 1],
+                "X_shape": [1, 2],
+                "candidates": [[1]],
+            },
             "sparse matrix in bad.npz is damaged",
         ),
     ],
@@ -309,7 +338,7 @@ def test_missing_empty_and_foreign_files(tmp_path: Path) -> None:
     with pytest.raises(ComesError, match="header.csv has columns but no rows"):
         read_dataset(tmp_path / "header.csv", labels=["a"])
     (tmp_path / "photos.xlsx").write_text("x")
-    with pytest.raises(ComesError, match="should end in .npz, .csv, .parquet or .mat; got .xlsx"):
+    with pytest.raises(ComesError, match="should end in .csv, .parquet, .*; got .xlsx"):
         read_dataset(tmp_path / "photos.xlsx")
     with pytest.raises(ComesError, match="says itself what its labels are"):
         read_dataset(tmp_path / "mirflickr.npz", labels=["a"])
@@ -318,12 +347,81 @@ def test_missing_empty_and_foreign_files(tmp_path: Path) -> None:
     with pytest.raises(ComesError, match="is a folder"):
         read_dataset(tmp_path)
     savemat(tmp_path / "other.mat", {"data": X})
-    with pytest.raises(ComesError, match="no variable 'target'"):
+    with pytest.raises(
+        ComesError, match="should have the variables 'data', 'target'.*it has 'data'"
+    ):
         read_dataset(tmp_path / "other.mat")
 
 
 def test_what_is_not_there_is_asked_for() -> None:
     with pytest.raises(ComesError, match="needed to fit"):
         Dataset(X, ["a", "b"], relevant=RELEVANT).candidates_with_names()
-    with pytest.raises(ComesError, match="needed to evaluate"):
+    with pytest.raises(ComesError, match="true labels are needed"):
         Dataset(X, ["a", "b"], candidates=CANDIDATES).known_relevant()
+
+
+def test_the_index_of_a_parquet_file_is_a_column_if_it_has_a_name(tmp_path: Path) -> None:
+    labels: dict[str, Any] = {"labels": ["has_*"], "ignore": ["is_*"]}
+    WIDE.set_index("item").to_parquet(tmp_path / "named.parquet")
+    dataset = read_dataset(tmp_path / "named.parquet", **labels)
+    assert dataset.items == ["p", "q", "r"]
+    shuffled = WIDE.drop(columns="item").iloc[[2, 0, 1]]
+    shuffled.to_parquet(tmp_path / "unnamed.parquet")
+    dataset = read_dataset(tmp_path / "unnamed.parquet", **labels)
+    assert list(dataset.X.columns) == ["age", "size"] and dataset.X["age"].tolist() == [5, 1, 3]
+
+
+def test_names_of_complementary_labels_and_of_the_truth_are_all_labels(tmp_path: Path) -> None:
+    text = "x,not,truth\n1,sea,sky\n2,,sun\n"
+    dataset = read_csv_text(tmp_path, text, labels=["not"], relevant=["truth"], complementary=True)
+    assert dataset.label_names == ["sea", "sky", "sun"]
+    assert dataset.candidates is not None
+    assert dataset.candidates.tolist() == [[False, True, True], [True, True, True]]
+
+
+def test_a_table_of_our_own_needs_no_options(tmp_path: Path) -> None:
+    dataset = read_csv_text(
+        tmp_path, "item,complementary,relevant,x\np,1;2,0,3\nq,(none),(none),4\n"
+    )
+    assert dataset.label_names == ["0", "1", "2"] and dataset.items == ["p", "q"]
+
+
+def test_names_that_cannot_be_joined_are_refused(tmp_path: Path) -> None:
+    dataset = Dataset(X, ["a;b", "c"], CANDIDATES)
+    with pytest.raises(ComesError, match="'a;b' cannot be one of names joined by ';'"):
+        write_dataset(dataset, tmp_path / "photos.csv", form="names")
+
+
+def test_a_feature_called_as_a_label_is_refused(tmp_path: Path) -> None:
+    clash = pd.DataFrame(X, columns=["candidate:a", "b"])
+    with pytest.raises(ComesError, match="two columns would be called 'candidate:a'"):
+        write_dataset(Dataset(clash, ["a", "c"], CANDIDATES), tmp_path / "photos.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "message"),
+    [
+        ("photos.arff", "wide", "photos.arff should end in .csv, .parquet, .npz or .mat or .jsonl"),
+        ("photos", "wide", "got no ending"),
+        ("photos.npz", "long", "wide, names and long are forms of .csv and .parquet"),
+        ("photos.csv", "tall", "the form 'tall' is none"),
+    ],
+)
+def test_a_name_that_cannot_be_written_to(
+    tmp_path: Path, name: str, form: Any, message: str
+) -> None:
+    with pytest.raises(ComesError, match=message):
+        write_dataset(Dataset(X, ["a", "c"], CANDIDATES), tmp_path / name, form)
+
+
+def test_a_sparse_matrix_is_written_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 2)
+    dataset = Dataset(sparse.csr_array(X), ["a", "c"], CANDIDATES, items=["p", "q", "r"])
+    for ending in (".csv", ".parquet"):
+        write_dataset(dataset, tmp_path / f"photos{ending}")
+        read = read_dataset(tmp_path / f"photos{ending}")
+        np.testing.assert_array_equal(read.X, X)
+        np.testing.assert_array_equal(read.candidates, CANDIDATES)
+        assert read.items == ["p", "q", "r"]

@@ -1,5 +1,6 @@
 """Documentation that cannot rot: examples run, commands are documented, numbers are results."""
 
+import inspect
 import json
 import os
 import re
@@ -13,7 +14,8 @@ import pytest
 from typer.main import get_command
 
 import comes
-from comes.cli import app
+from comes.cli import app, reading_options
+from comes.datasets import KNOWN
 from comes.estimator.methods import METHODS
 from comes.metrics import METRICS
 
@@ -52,6 +54,37 @@ def test_every_command_has_help_with_an_example_and_is_documented() -> None:
         assert f"Example: comes {name}" in command.help
         options = {option for p in command.params for option in p.opts if option.startswith("--")}
         assert "--json" in options, name
+
+
+def test_every_command_of_a_group_is_documented() -> None:
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    for group, commands in COMMANDS.items():
+        for name, command in getattr(commands, "commands", {}).items():
+            assert f"comes {group} {name}" in text or name == "show"
+            assert f"Example: comes {group} {name}" in command.help
+
+
+def test_every_option_of_reading_is_documented() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
+    for name in inspect.signature(reading_options).parameters:
+        assert f"--{name.replace('_', '-')}" in text, name
+
+
+def test_the_table_of_names_is_what_the_code_knows() -> None:
+    text = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    for known in KNOWN.values():
+        for split, n in known.rows.items():
+            name = f"{known.name}:{split}" if split else known.name
+            features = known.n_features or "images"
+            assert f"| {name} | {n} | {features} | {known.n_labels} | {known.about} |" in text
+
+
+def test_the_table_of_reading_is_the_stored_result() -> None:
+    text = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    result = json.loads((ROOT / "benchmarks" / "results" / "read_time.json").read_text())
+    for name, row in result["sets"].items():
+        memory = f"{row['peak_megabytes']:.0f} | {row['kept_megabytes']:.0f}"
+        assert f"| {name} | {row['seconds']:.2f} | {memory} |" in text
 
 
 def test_every_room_is_in_the_picture_of_the_house() -> None:

@@ -1,18 +1,34 @@
-"""Data sets: what they are, files of one's own, and the embedded scenes."""
+"""Data sets: what they are, by name, from files of one's own, and the embedded scenes."""
 
 from comes.datasets.archive import write_npz
+from comes.datasets.checks import check_dataset
 from comes.datasets.dataset import Dataset
-from comes.datasets.files import read_dataset, read_features
+from comes.datasets.files import (
+    check_writable,
+    open_dataset,
+    read_dataset,
+    read_features,
+    write_dataset,
+)
+from comes.datasets.images import Images
+from comes.datasets.known import KNOWN, load_dataset
 from comes.datasets.scenes import make_scenes
 from comes.datasets.tables import check_table_name, prediction_table, write_table
 
 __all__ = [
+    "KNOWN",
     "Dataset",
+    "Images",
+    "check_dataset",
     "check_table_name",
+    "check_writable",
+    "load_dataset",
     "make_scenes",
+    "open_dataset",
     "prediction_table",
     "read_dataset",
     "read_features",
+    "write_dataset",
     "write_npz",
     "write_table",
 ]

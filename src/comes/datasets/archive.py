@@ -1,21 +1,26 @@
-"""The npz form of a data set.
+"""The npz form of a data set, which holds all of it.
 
 Arrays by name: ``X`` (n, d), or ``X_data``, ``X_indices``, ``X_indptr``, ``X_shape`` of a CSR
-matrix; ``candidates`` or ``complementary`` (n, q); ``relevant`` (n, q); ``label_names`` (q,).
-All but X are optional, but labels of some kind are needed to fit.
+matrix; ``feature_names`` (d,); ``candidates`` or ``complementary`` (n, q); ``relevant`` (n, q);
+``asked`` (n, q); ``label_names`` (q,); ``items`` (n,). Labels of some kind are needed, the rest is
+optional.
 """
 
 import zipfile
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from comes.datasets.dataset import Dataset
+from comes.datasets.images import Images
 from comes.errors import ComesError
 from comes.files import replacing_file
-from comes.labels import as_candidates, as_relevant, from_complementary
+from comes.labels import as_candidates, as_indicators, as_relevant, from_complementary
 
 CSR_PARTS = ("X_data", "X_indices", "X_indptr", "X_shape")
 
@@ -23,7 +28,6 @@ CSR_PARTS = ("X_data", "X_indices", "X_indptr", "X_shape")
 def read_npz(path: Path) -> Dataset:
     """Read a data set from an npz file."""
     arrays = _load(path)
-    X = _features(arrays, path)
     if "candidates" in arrays and "complementary" in arrays:
         raise ComesError(f"{path.name} has candidates and complementary labels; keep one of them.")
     candidates = relevant = None
@@ -37,30 +41,30 @@ def read_npz(path: Path) -> Dataset:
     if known is None:
         raise ComesError(
             f"{path.name} needs an array 'candidates', 'complementary' or 'relevant'; "
-            f"it has {', '.join(arrays)}."
+            f"it has {', '.join(arrays) or 'none'}."
         )
-    names = np.asarray(arrays.get("label_names", np.arange(known.shape[1])))
-    if names.ndim != 1 or names.dtype.kind not in "Uiu":
-        raise ComesError(
-            f"label_names in {path.name} must be one row of text; got {names.dtype} of shape "
-            f"{names.shape}."
-        )
+    has_features = "X" in arrays or any(part in arrays for part in CSR_PARTS)
     return Dataset(
-        X,
-        [str(name) for name in names],
+        _features(arrays, path) if has_features else None,
+        _text(arrays, "label_names", path) or [str(j) for j in range(known.shape[1])],
         candidates,
         relevant,
+        as_indicators(arrays["asked"], "asked") if "asked" in arrays else None,
+        _text(arrays, "items", path),
         from_complementary="complementary" in arrays,
     )
 
 
-def read_npz_features(path: Path) -> Any:
-    """Read the features of an npz file and nothing else."""
-    return _features(_load(path), path)
+def read_npz_features(path: Path) -> tuple[Any, list[str] | None]:
+    """Read the features of an npz file and the names of its items, and nothing else."""
+    arrays = _load(path)
+    return _features(arrays, path), _text(arrays, "items", path)
 
 
 def write_npz(dataset: Dataset, path: str | Path) -> None:
     """Write a data set as npz, replacing the file if the whole of it could be written.
+
+    Of images, their names are written, as items.
 
     Examples
     --------
@@ -75,12 +79,23 @@ def write_npz(dataset: Dataset, path: str | Path) -> None:
         X = sparse.csr_array(dataset.X)
         parts = (X.data, X.indices, X.indptr, np.asarray(X.shape))
         arrays.update(zip(CSR_PARTS, parts, strict=True))
-    else:
+    elif dataset.X is not None and not isinstance(dataset.X, Images):
         arrays["X"] = np.asarray(dataset.X)
-    if dataset.candidates is not None:
+        if isinstance(dataset.X, pd.DataFrame):
+            arrays["feature_names"] = np.asarray(dataset.X.columns, dtype=np.str_)
+    if dataset.candidates is not None and dataset.from_complementary:
+        arrays["complementary"] = ~dataset.candidates
+    elif dataset.candidates is not None:
         arrays["candidates"] = dataset.candidates
     if dataset.relevant is not None:
         arrays["relevant"] = dataset.relevant
+    if dataset.asked is not None:
+        arrays["asked"] = dataset.asked
+    if dataset.items is not None:
+        arrays["items"] = np.asarray(dataset.items, dtype=np.str_)
+    for name, values in arrays.items():
+        if values.dtype.kind == "U" and any(text.endswith("\0") for text in values.tolist()):
+            raise ComesError(f"{name} have text that ends in a null character, which npz loses.")
     with replacing_file(path) as temporary:
         np.savez_compressed(temporary, **arrays)
 
@@ -89,16 +104,23 @@ def _load(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return dict(arrays)
-    except (ValueError, OSError, EOFError, TypeError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise ComesError(
             f"{path.name} cannot be read as npz ({error}); arrays of numbers and text are wanted, "
             "as numpy.savez writes them."
         ) from None
 
 
-def _features(arrays: dict[str, Any], path: Path) -> Any:
+def _features(arrays: Mapping[str, Any], path: Path) -> Any:
     if "X" in arrays:
-        return arrays["X"]
+        names = _text(arrays, "feature_names", path)
+        if names is None:
+            return arrays["X"]
+        if len(names) != arrays["X"].shape[-1]:
+            raise ComesError(
+                f"{path.name} has {arrays['X'].shape[-1]} features and {len(names)} feature_names."
+            )
+        return pd.DataFrame(arrays["X"], columns=names)
     if not all(part in arrays for part in CSR_PARTS):
         raise ComesError(
             f"{path.name} needs an array 'X', or {', '.join(CSR_PARTS)}; it has "
@@ -111,3 +133,16 @@ def _features(arrays: dict[str, Any], path: Path) -> Any:
     except (ValueError, TypeError) as error:
         raise ComesError(f"the sparse matrix in {path.name} is damaged: {error}.") from None
     return X
+
+
+def _text(arrays: Mapping[str, Any], name: str, path: Path) -> list[str] | None:
+    """Return a row of names, or None where there is none."""
+    if name not in arrays:
+        return None
+    names = np.asarray(arrays[name])
+    if names.ndim != 1 or names.dtype.kind not in "Uiu":
+        raise ComesError(
+            f"{name} in {path.name} must be one row of text; got {names.dtype} of shape "
+            f"{names.shape}."
+        )
+    return [str(text) for text in names]

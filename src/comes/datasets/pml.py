@@ -1,47 +1,154 @@
 """The .mat files of partial multi-label learning.
 
-Variables: ``data`` (n, d); ``target``, the truth, and ``partial_labels``, the candidates, usually
-(q, n) and 0/1 or -1/+1.
+Variables: ``data`` (n, d); ``target``, the truth; ``partial_labels``, ``candidate_labels`` or
+``partial_target``, the candidates. Labels are usually (q, n), sometimes (n, q), and 0/1 or -1/+1.
+Anything may be dense or sparse. Files of MATLAB 7.3 are HDF5, with every matrix transposed.
 """
 
+import itertools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.io import loadmat
+from scipy.io import loadmat, savemat, whosmat
 
 from comes.datasets.dataset import Dataset
 from comes.errors import ComesError
+from comes.files import replacing_file
 from comes.labels import BoolMatrix
 
 # Stored dense, but with fewer non-zeros than this share: kept as CSR.
 SPARSE_BELOW = 0.1
+FEATURES, TRUTH = "data", "target"
+CANDIDATES = ("partial_labels", "candidate_labels", "partial_target")
+NAMES = "label_names"
+WANTED = (FEATURES, TRUTH, *CANDIDATES, NAMES)
 
 
 def read_pml_mat(path: Path) -> Dataset:
     """Read features, candidates and the truth of a PML .mat file."""
-    names = ("data", "target", "partial_labels")
-    try:
-        variables = loadmat(path, variable_names=names)
-    except Exception as error:  # a damaged file makes scipy raise almost anything
-        raise ComesError(f"{path.name} cannot be read as a .mat file: {error}.") from None
-    missing = [name for name in names if name not in variables]
-    if missing:
-        raise ComesError(f"{path.name} has no variable {missing[0]!r}; {', '.join(names)} wanted.")
-    data, target, partial = (variables[name] for name in names)
-    X: Any = data
+    variables = _load(path)
+    found = [name for name in CANDIDATES if name in variables]
+    if FEATURES not in variables or not (found or TRUTH in variables):
+        raise ComesError(
+            f"{path.name} should have the variables {FEATURES!r}, {TRUTH!r} (the truth) and "
+            f"{CANDIDATES[0]!r} (the candidates; or {' or '.join(map(repr, CANDIDATES[1:]))}); "
+            f"it has {', '.join(map(repr, _all_names(path))) or 'none'}."
+        )
+    if len(found) > 1:
+        raise ComesError(f"{path.name} has both {found[0]!r} and {found[1]!r}; keep one of them.")
+    labels = {name: variables[name] for name in (TRUTH, *found) if name in variables}
+    data = variables[FEATURES]
+    for name, values in {FEATURES: data, **labels}.items():
+        if getattr(values, "ndim", 0) != 2 or values.dtype.kind not in "buif":
+            raise ComesError(f"{name} in {path.name} should be a matrix of numbers.")
+    shape = next(iter(labels.values())).shape
+    if data.shape[0] not in shape and data.shape[1] in shape:
+        data = data.T  # a few files have one column per row
     if sparse.issparse(data) or np.count_nonzero(data) < SPARSE_BELOW * data.size:
-        X = sparse.csr_array(data, dtype=np.float32)
+        dtype = np.float32 if data.dtype.kind in "bui" else data.dtype  # counts
+        data = sparse.csr_array(data, dtype=dtype)
     n = data.shape[0]
-    candidates, relevant = _labels(partial, n, path), _labels(target, n, path)
-    return Dataset(X, [str(j) for j in range(candidates.shape[1])], candidates, relevant)
+    relevant = _labels(labels[TRUTH], n, path) if TRUTH in labels else None
+    candidates = _labels(labels[found[0]], n, path) if found else None
+    known = candidates if candidates is not None else relevant
+    assert known is not None
+    return Dataset(data, _label_names(variables, known.shape[1]), candidates, relevant)
+
+
+def write_pml_mat(dataset: Dataset, path: Path) -> None:
+    """Write a data set with features as a .mat file of this form, labels (q, n) and 0/1."""
+    X = dataset.known_features()
+    variables: dict[str, Any] = {
+        FEATURES: sparse.csc_array(X) if sparse.issparse(X) else np.asarray(X),
+        NAMES: np.asarray(dataset.label_names, dtype=object),
+    }
+    if dataset.relevant is not None:
+        variables[TRUTH] = dataset.relevant.T.astype(np.uint8)
+    if dataset.candidates is not None:
+        variables[CANDIDATES[0]] = dataset.candidates.T.astype(np.uint8)
+    with replacing_file(path) as temporary:
+        savemat(temporary, variables, do_compression=True)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        if _is_hdf5(path):
+            return _load_hdf5(path)
+        return dict(loadmat(path, variable_names=WANTED))
+    except ComesError:
+        raise
+    except Exception as error:  # a damaged file makes the readers raise almost anything
+        raise ComesError(f"{path.name} cannot be read as a .mat file: {error}.") from None
+
+
+def _load_hdf5(path: Path) -> dict[str, Any]:
+    """Read the variables of a MATLAB 7.3 file as MATLAB shows them."""
+    import h5py
+
+    variables: dict[str, Any] = {}
+    with h5py.File(path, "r") as file:
+        for name in WANTED:
+            if name not in file:
+                continue
+            stored = file[name]
+            if isinstance(stored, h5py.Group):  # sparse, by columns
+                columns = stored["jc"][()].astype(np.int64)
+                n_rows = int(stored.attrs["MATLAB_sparse"])
+                empty = "data" not in stored
+                variables[name] = sparse.csc_array(
+                    (
+                        np.zeros(0) if empty else stored["data"][()],
+                        np.zeros(0, dtype=np.int64) if empty else stored["ir"][()].astype(np.int64),
+                        columns,
+                    ),
+                    shape=(n_rows, len(columns) - 1),
+                )
+            elif name == NAMES:  # a cell array: references to rows of UTF-16 code units
+                cells = [file[reference][()].ravel() for reference in stored[()].ravel()]
+                variables[name] = [
+                    cell.astype("<u2").tobytes().decode("utf-16-le") for cell in cells
+                ]
+            else:
+                variables[name] = stored[()].T
+    return variables
+
+
+def _is_hdf5(path: Path) -> bool:
+    """Return whether the file is HDF5: its mark stands at byte 0, 512, 1024 and so on."""
+    with path.open("rb") as file:
+        for start in itertools.chain([0], (512 << k for k in range(4))):
+            file.seek(start)
+            if file.read(8) == b"\x89HDF\r\n\x1a\n":
+                return True
+    return False
+
+
+def _all_names(path: Path) -> list[str]:
+    if _is_hdf5(path):
+        import h5py
+
+        with h5py.File(path, "r") as file:
+            return [str(name) for name in file]
+    return [str(name) for name, _, _ in whosmat(path)]
+
+
+def _label_names(variables: Mapping[str, Any], q: int) -> list[str]:
+    cells = variables.get(NAMES)
+    if cells is None:
+        return [str(j) for j in range(q)]
+    names = [str(np.asarray(cell).ravel()[0]) for cell in np.asarray(cells, dtype=object).ravel()]
+    if len(names) != q:
+        raise ComesError(f"{q} labels need as many {NAMES}; got {len(names)}.")
+    return names
 
 
 def _labels(values: Any, n: int, path: Path) -> BoolMatrix:
     """Return labels as (n, q); a square matrix is taken as (q, n), the field's habit."""
     dense = np.asarray(values.toarray() if sparse.issparse(values) else values)
-    if dense.ndim != 2 or n not in dense.shape:
+    if n not in dense.shape:
         raise ComesError(
             f"{path.name} has {n} rows of data, and labels of shape {dense.shape}, which fit "
             "neither as they are nor transposed."

@@ -1,9 +1,18 @@
 """Tables with features and labels in columns: csv and parquet.
 
-Labels are either 0/1 columns, one per label, or one column of label names ("apple;plate"). One
-column is taken for names unless all its cells are 0 or 1. An empty cell of names is refused in
+Labels come in one of three forms:
+
+- wide: a column per label, 0/1, or "no", "maybe" and nothing for not asked;
+- names: one column of label names ("apple;plate");
+- long: the columns item, label and answer, a row per answer (`comes.datasets.answers`).
+
+One column is taken for names unless all its cells are 0 or 1. An empty cell of names is refused in
 candidates and in the truth, where it could mean that nothing applies or that nobody was asked:
 ``(none)`` says the first. Among complementary labels an empty cell excludes nothing.
+
+A table that we write says itself what its columns are: ``item``; ``candidate:NAME``,
+``excluded:NAME`` or ``answer:NAME``, and ``relevant:NAME``; or ``candidates``, ``complementary``,
+``relevant`` with names. Every other column is a feature.
 """
 
 import difflib
@@ -11,54 +20,70 @@ import fnmatch
 import re
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy import sparse
 
+from comes.datasets.answers import (
+    LONG,
+    NO,
+    NOT_ASKED,
+    WORDS,
+    answers_of,
+    as_states,
+    as_text,
+    long_dataset,
+    long_table,
+)
 from comes.datasets.dataset import Dataset
+from comes.datasets.images import Images
 from comes.errors import ComesError
 from comes.files import replacing_file
 from comes.labels import BoolMatrix, as_indicators, from_sets, listed, match_names, to_sets
 
 LabelColumns = Sequence[str] | None
+TableForm = Literal["wide", "names", "long"]
 
 ENDINGS = (".csv", ".parquet")
 SEPARATOR = ";"
 NOTHING = "(none)"
 INDICATORS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "False": 0, "True": 1, "false": 0, "true": 1}
+ITEM_COLUMNS = ("item", "image", "file", "filename", "path")
+CANDIDATE, EXCLUDED, ANSWER, RELEVANT = "candidate:", "excluded:", "answer:", "relevant:"
+NAMES_COLUMNS = ("candidates", "complementary", "relevant")
+ROWS_AT_ONCE = 1000  # of a sparse matrix, written as a table
 
 
-def read_table(path: Path, label_patterns: Sequence[Sequence[str]] = ()) -> pd.DataFrame:
-    """Read a csv or parquet file.
-
-    Where the patterns of some labels name a single column, it may hold label names, and its cells
-    come as they are written: a label may be called NA.
-    """
-    try:
-        if path.suffix.lower() == ".csv":
-            table = _read_csv(path, label_patterns)
-        else:
-            table = pd.read_parquet(path)
-    except (ValueError, OSError, pd.errors.ParserWarning) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ComesError(f"{path.name} cannot be read as {path.suffix[1:]}: {reason}.") from None
+def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
+    """Read a csv or parquet file; some columns of a csv as they are written: a label may be NA."""
+    with _told(path):
+        table = _read_csv(path, text_columns) if _is_csv(path) else _read_parquet(path)
     if table.empty:
         raise ComesError(f"{path.name} has columns but no rows; at least one was wanted.")
     return table.set_axis([str(name) for name in table.columns], axis=1)
 
 
+def read_columns(path: Path) -> list[str]:
+    """Return the names of the columns of a csv or parquet file."""
+    with _told(path):
+        if not _is_csv(path):
+            names = [str(name) for name in pq.read_schema(path).names]
+            return [name for name in names if not re.fullmatch(r"__index_level_\d+__", name)]
+        header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
+    return [str(name) for name in header.iloc[0]]
+
+
 def write_table(table: pd.DataFrame, path: str | Path) -> None:
     """Write a csv or parquet file, replacing it if the whole of it could be written."""
-    check_table_name(path)
-    with replacing_file(path) as temporary:
-        if Path(path).suffix.lower() == ".csv":
-            table.to_csv(temporary, index=False)
-        else:
-            table.to_parquet(temporary, index=False)
+    _write_blocks(iter([table]), path)
 
 
 def check_table_name(path: str | Path) -> None:
@@ -85,39 +110,102 @@ def prediction_table(
     return table
 
 
-def table_dataset(
+def read_table_dataset(
     path: Path,
     *,
     labels: LabelColumns = None,
     relevant: LabelColumns = None,
     ignore: Sequence[str] = (),
-    features: Sequence[str] | None = None,
+    feature_columns: Sequence[str] | None = None,
+    item: str | None = None,
+    long: Sequence[str] | None = None,
+    answers: Mapping[str, str] | None = None,
     complementary: bool = False,
     label_names: Sequence[str] | None = None,
+    without_features: bool = False,
 ) -> Dataset:
     """Take features and labels from the columns of a table; see `read_dataset`."""
-    table = read_table(path, [labels or (), relevant or ()])
+    columns = read_columns(path)
     if not labels and not relevant:
-        raise ComesError(
-            "which columns hold the labels? Name them (--labels, or --relevant for the truth, on "
-            "the command line): 0/1 columns or one of label names. The columns are "
-            f"{listed(list(table.columns))}."
-        )
-    ignored = find_columns(table, ignore)
-    label_columns = [c for c in find_columns(table, labels or ()) if c not in ignored]
-    truth_columns = [c for c in find_columns(table, relevant or ()) if c not in ignored]
+        if long is None and set(LONG) <= set(columns):
+            long = LONG
+        if long is None:
+            labels, relevant, complementary = _self_described(columns, complementary)
+    if long is not None:
+        for name in long:
+            find_columns(columns, [name])
+        return long_dataset(read_table(path, long), long, answers, label_names)
+
+    ignored = find_columns(columns, ignore)
+    label_columns = [c for c in find_columns(columns, labels or ()) if c not in ignored]
+    truth_columns = [c for c in find_columns(columns, relevant or ()) if c not in ignored]
+    possible = ITEM_COLUMNS if without_features else ITEM_COLUMNS[:1]
+    if item is None:
+        taken = {*ignored, *label_columns, *truth_columns}
+        item = next((c for c in possible if c in columns and c not in taken), None)
+    in_states = answers is not None or any(c.startswith(ANSWER) for c in label_columns)
+    text = {c for group in (label_columns, truth_columns) if len(group) == 1 for c in group}
+    text.update(label_columns if in_states else (), find_columns(columns, [item] if item else []))
+    table = read_table(path, text)
+
     names = None if label_names is None else list(label_names)
-    candidates = truth = None
-    if label_columns:
+    if names is None and _are_names(table[label_columns]) and _are_names(table[truth_columns]):
+        cells = [*table[label_columns].iloc[:, 0], *table[truth_columns].iloc[:, 0]]
+        sets = _names_of_cells(pd.Series(cells, dtype=object), empty_is_none=True)
+        names = sorted({name for row in sets for name in row})
+    candidates = truth = asked = None
+    if label_columns and (in_states or _are_answers(table[label_columns])):
+        candidates, asked, names = _answers(table[label_columns], names, answers)
+    elif label_columns:
+        complementary = complementary or label_columns[0].startswith(EXCLUDED)
         marked, names = _labels(table[label_columns], names, empty_is_none=complementary)
         candidates = ~marked if complementary else marked
     if truth_columns:
         truth, names = _labels(table[truth_columns], names, empty_is_none=False)
-    if features is None:
-        used = {*label_columns, *truth_columns, *ignored}
-        features = [name for name in table.columns if name not in used]
-    X = select_features(table, features)
-    return Dataset(X, names or [], candidates, truth, from_complementary=complementary)
+    X = None
+    if not without_features:
+        if feature_columns is None:
+            used = {*label_columns, *truth_columns, *ignored, item}
+            feature_columns = [name for name in table.columns if name not in used]
+        X = select_features(table, feature_columns)
+    return Dataset(
+        X,
+        names or [],
+        candidates,
+        truth,
+        asked,
+        None if item is None else item_names(table, item),
+        from_complementary=complementary,
+    )
+
+
+def write_table_dataset(dataset: Dataset, path: Path, form: TableForm = "wide") -> None:
+    """Write a data set as a table that `read_table_dataset` reads without being told anything."""
+    check_table_name(path)
+    if form == "long":
+        write_table(long_table(dataset), path)
+        return
+    labels = _wide_labels(dataset) if form == "wide" else _label_sets(dataset)
+    if dataset.items is not None:
+        labels.insert(0, "item", dataset.items)
+    X = None if isinstance(dataset.X, Images) else dataset.X
+    names = list(labels.columns)
+    if X is not None:
+        is_table = isinstance(X, pd.DataFrame)
+        names += [str(c) for c in X.columns] if is_table else [f"x{j}" for j in range(X.shape[1])]
+    clashes = [name for name, count in Counter(names).items() if count > 1]
+    if clashes:
+        raise ComesError(f"two columns would be called {clashes[0]!r}; rename the feature.")
+    _write_blocks(_blocks(labels, X, names), path)
+
+
+def read_table_features(path: Path, columns: Sequence[str] | None) -> tuple[Any, list[str] | None]:
+    """Return the named columns, by default all but the item, and the names of the items."""
+    there = read_columns(path)
+    item = "item" if "item" in there and "item" not in (columns or ()) else None
+    table = read_table(path, [item] if item else [])
+    X = select_features(table, [c for c in there if c != item] if columns is None else columns)
+    return X, None if item is None else item_names(table, item)
 
 
 def select_features(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
@@ -126,7 +214,7 @@ def select_features(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame
         raise ComesError(f"no feature column is left of {listed(list(table.columns))}.")
     for name in columns:
         if name not in table.columns:
-            raise _no_column(name, table)
+            raise _no_column(name, list(table.columns))
         if re.fullmatch(r"Unnamed: \d+", name):
             raise ComesError(
                 f"a column without a name, probably row numbers, is not taken for a feature. "
@@ -140,45 +228,61 @@ def select_features(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame
     return table[list(columns)].astype(float)
 
 
-def find_columns(table: pd.DataFrame, patterns: Sequence[str]) -> list[str]:
+def item_names(table: pd.DataFrame, column: str) -> list[str]:
+    """Return the names of the items; raise if one is empty."""
+    names = [as_text(cell) for cell in table[column]]
+    if "" in names:
+        raise ComesError(
+            f"column {column!r} is empty at row {names.index('')}; the name of an item was wanted."
+        )
+    return names
+
+
+def find_columns(columns: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """Return the columns named, wildcards filled in, each once, in the order asked for."""
     found: dict[str, None] = {}
     for pattern in patterns:
-        hits = _matching(list(table.columns), pattern)
+        hits = [pattern] if pattern in columns else fnmatch_all(columns, pattern)
         if not hits:
-            raise _no_column(pattern, table)
+            raise _no_column(pattern, columns)
         found.update(dict.fromkeys(hits))
     return list(found)
 
 
-def _read_csv(path: Path, label_patterns: Sequence[Sequence[str]]) -> pd.DataFrame:
-    header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
-    names = [str(name) for name in header.iloc[0]]
-    repeated = [name for name, count in Counter(names).items() if count > 1 and name]
-    if repeated:
-        raise ValueError(f"column {repeated[0]!r} occurs more than once")
-    matched = [[c for p in patterns for c in _matching(names, p)] for patterns in label_patterns]
-    text = {columns[0] for columns in matched if len(columns) == 1}
-    missing = ["", "NA", "N/A", "NaN", "nan", "null", "None", "n/a", "<NA>"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than column names
-        return pd.read_csv(
-            path,
-            index_col=False,
-            dtype=dict.fromkeys(text, str),
-            keep_default_na=False,
-            na_values={name: missing for name in names if name not in text},
-        )
-
-
-def _matching(columns: list[str], pattern: str) -> list[str]:
-    if pattern in columns:
-        return [pattern]
+def fnmatch_all(columns: Sequence[str], pattern: str) -> list[str]:
+    """Return the columns that a pattern with wildcards matches."""
     return [name for name in columns if fnmatch.fnmatchcase(name, pattern)]
 
 
-def _no_column(name: str, table: pd.DataFrame) -> ComesError:
-    columns = list(table.columns)
+def _self_described(
+    columns: Sequence[str], complementary: bool
+) -> tuple[list[str], list[str], bool]:
+    """Return the label columns and the truth columns of a table that names them our way."""
+
+    def called(prefix: str, name: str | None) -> list[str]:
+        return [c for c in columns if c.startswith(prefix)] or [c for c in columns if c == name]
+
+    truth = called(RELEVANT, "relevant")
+    for prefix, name in ((CANDIDATE, "candidates"), (EXCLUDED, "complementary"), (ANSWER, None)):
+        if labels := called(prefix, name):
+            return labels, truth, complementary or prefix == EXCLUDED
+    if not truth:
+        raise ComesError(
+            "which columns hold the labels? Name them (--labels, or --relevant for the truth, on "
+            "the command line): 0/1 columns or one of label names. The columns are "
+            f"{listed(list(columns))}."
+        )
+    return [], truth, complementary
+
+
+def _without_prefix(columns: Sequence[str]) -> list[str]:
+    for prefix in (CANDIDATE, EXCLUDED, ANSWER, RELEVANT):
+        if all(name.startswith(prefix) for name in columns):
+            return [name.removeprefix(prefix) for name in columns]
+    return list(columns)
+
+
+def _no_column(name: str, columns: Sequence[str]) -> ComesError:
     near = difflib.get_close_matches(name, columns, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if len(columns) == 1 and re.search(r"[;\t]", columns[0]):
@@ -190,13 +294,11 @@ def _labels(
     cells: pd.DataFrame, wanted: Sequence[str] | None, empty_is_none: bool
 ) -> tuple[BoolMatrix, list[str]]:
     """Return the marked labels of every row, from 0/1 columns or one of label names."""
+    if _are_names(cells):
+        return from_sets(_names_of_cells(cells.iloc[:, 0], empty_is_none), wanted)
     columns = list(cells.columns)
     if len(columns) == 1:
-        column = cells.iloc[:, 0]
-        as_numbers = column.astype(object).astype(str).str.strip().map(INDICATORS)
-        if as_numbers.isna().any():
-            return from_sets(_names_of_cells(column, empty_is_none), wanted)
-        cells = as_numbers.to_frame(columns[0])
+        cells = cells.map(_as_indicator)
     empty = cells.isna()
     if empty.to_numpy().any():
         name = str(empty.any().idxmax())
@@ -205,10 +307,45 @@ def _labels(
             f"label column {name!r} must be 0 or 1; row {row} is empty. A label that nobody was "
             "asked about stays possible: write 1 (0 in a file of complementary labels)."
         )
-    marked = as_indicators(cells, "label columns")
+    advice = "Say what other values mean (--answers 0=no,1=maybe on the command line)."
+    return _in_order(as_indicators(cells, "label columns", advice), columns, wanted)
+
+
+def _are_names(cells: pd.DataFrame) -> bool:
+    """Return whether labels are one column of names: not all cells are 0 or 1, or it says so."""
+    if cells.shape[1] != 1:
+        return False
+    return cells.columns[0] in NAMES_COLUMNS or bool(cells.map(_as_indicator).isna().any().any())
+
+
+def _as_indicator(cell: Any) -> float:
+    return INDICATORS.get(str(cell).strip(), np.nan)
+
+
+def _are_answers(cells: pd.DataFrame) -> bool:
+    """Return whether several columns hold words of the three states."""
+    words = [word for word in WORDS if word]
+    return cells.shape[1] > 1 and bool(cells.isin(words).to_numpy().any())
+
+
+def _answers(
+    cells: pd.DataFrame, wanted: Sequence[str] | None, answers: Mapping[str, str] | None
+) -> tuple[BoolMatrix, BoolMatrix, list[str]]:
+    """Return the candidates, and where somebody was asked, of columns in three states."""
+    columns = list(cells.columns)
+    states = [as_states(cells[c], f"column {c!r}", answers).to_numpy() for c in columns]
+    state = np.stack(states, axis=1)
+    candidates, names = _in_order(state != NO, columns, wanted)
+    return candidates, _in_order(state != NOT_ASKED, columns, wanted)[0], names
+
+
+def _in_order(
+    marked: BoolMatrix, columns: Sequence[str], wanted: Sequence[str] | None
+) -> tuple[BoolMatrix, list[str]]:
+    names = _without_prefix(columns)
     if wanted is None:
-        return marked, columns
-    return marked[:, match_names(columns, wanted)], list(wanted)
+        return marked, names
+    return marked[:, match_names(names, wanted)], list(wanted)
 
 
 def _names_of_cells(cells: "pd.Series[Any]", empty_is_none: bool) -> list[list[str]]:
@@ -233,3 +370,107 @@ def _names_of_cells(cells: "pd.Series[Any]", empty_is_none: bool) -> list[list[s
             f"applies there, write {NOTHING}; if nobody was asked, list every label."
         )
     return sets
+
+
+def _wide_labels(dataset: Dataset) -> pd.DataFrame:
+    parts = []
+    if dataset.asked is not None:
+        candidates, asked = answers_of(dataset)
+        words = np.where(asked, np.where(candidates, "maybe", "no"), "")
+        parts.append(_frame(words, ANSWER, dataset))
+    elif dataset.candidates is not None and dataset.from_complementary:
+        parts.append(_frame((~dataset.candidates).astype(np.int8), EXCLUDED, dataset))
+    elif dataset.candidates is not None:
+        parts.append(_frame(dataset.candidates.astype(np.int8), CANDIDATE, dataset))
+    if dataset.relevant is not None:
+        parts.append(_frame(dataset.relevant.astype(np.int8), RELEVANT, dataset))
+    return pd.concat(parts, axis=1)
+
+
+def _frame(values: npt.NDArray[Any], prefix: str, dataset: Dataset) -> pd.DataFrame:
+    return pd.DataFrame(values, columns=[prefix + name for name in dataset.label_names])
+
+
+def _label_sets(dataset: Dataset) -> pd.DataFrame:
+    """Return the labels as columns of names; raise if they would not be read as they are."""
+    for name in dataset.label_names:
+        if SEPARATOR in name or name != name.strip() or name.lower() in ("", NOTHING):
+            raise ComesError(f"the label {name!r} cannot be one of names joined by {SEPARATOR!r}.")
+    columns = {}
+    if dataset.candidates is not None and dataset.from_complementary:
+        columns["complementary"] = ~dataset.candidates
+    elif dataset.candidates is not None:
+        columns["candidates"] = dataset.candidates
+    if dataset.relevant is not None:
+        columns["relevant"] = dataset.relevant
+    return pd.DataFrame(
+        {
+            column: [SEPARATOR.join(s) or NOTHING for s in to_sets(marked, dataset.label_names)]
+            for column, marked in columns.items()
+        }
+    )
+
+
+def _blocks(labels: pd.DataFrame, X: Any, names: Sequence[str]) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a table, so that a sparse matrix is never dense as a whole."""
+    step = ROWS_AT_ONCE if sparse.issparse(X) else max(len(labels), 1)
+    for start in range(0, len(labels), step):
+        parts = [labels.iloc[start : start + step].reset_index(drop=True)]
+        if X is not None and sparse.issparse(X):
+            parts.append(pd.DataFrame(X[start : start + step].toarray()))
+        elif X is not None:
+            parts.append(pd.DataFrame(X).reset_index(drop=True))
+        yield pd.concat(parts, axis=1).set_axis(list(names), axis=1)
+
+
+def _write_blocks(blocks: Iterator[pd.DataFrame], path: str | Path) -> None:
+    check_table_name(path)
+    with replacing_file(path) as temporary:
+        if _is_csv(Path(path)):
+            for number, block in enumerate(blocks):
+                block.to_csv(temporary, mode="a" if number else "w", header=not number, index=False)
+            return
+        first = pa.Table.from_pandas(next(blocks), preserve_index=False)
+        with pq.ParquetWriter(temporary, first.schema) as writer:
+            writer.write_table(first)
+            for block in blocks:
+                writer.write_table(pa.Table.from_pandas(block, first.schema, preserve_index=False))
+
+
+def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
+    names = read_columns(path)
+    repeated = [name for name, count in Counter(names).items() if count > 1 and name]
+    if repeated:
+        raise ValueError(f"column {repeated[0]!r} occurs more than once")
+    missing = ["", "NA", "N/A", "NaN", "nan", "null", "None", "n/a", "<NA>"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than column names
+        return pd.read_csv(
+            path,
+            index_col=False,
+            dtype=dict.fromkeys(text_columns, str),
+            keep_default_na=False,
+            na_values={name: missing for name in names if name not in text_columns},
+        )
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    """Read a parquet file; an index with a name is a column."""
+    table = pd.read_parquet(path)
+    named = [name for name in table.index.names if name is not None]
+    return table.reset_index(named) if named else table
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn what pandas and pyarrow raise into a sentence that names the file."""
+    try:
+        yield
+    except (ValueError, OSError, pd.errors.ParserWarning) as error:
+        reason = str(error).strip().splitlines()[0]
+        ending = path.suffix[1:].lower()
+        raise ComesError(f"{path.name} cannot be read as {ending}: {reason}.") from None
+
+
+def _is_csv(path: Path) -> bool:
+    return path.suffix.lower() == ".csv"

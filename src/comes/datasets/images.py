@@ -1,0 +1,200 @@
+"""Images in a folder or a zip archive, opened one at a time when they are asked for."""
+
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import Any, overload
+from warnings import warn
+
+import numpy as np
+import numpy.typing as npt
+
+from comes.errors import ComesError, ComesWarning
+from comes.labels import listed
+
+
+class Images:
+    """A row of images, read lazily: ``images[i]`` is an array of shape (height, width, 3).
+
+    Parameters
+    ----------
+    source : str or Path
+        A folder, or a .zip archive, which is read in place.
+    names : sequence of str
+        File names inside it, "/" between folders. None may lead outside.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> Image.new("RGB", (5, 4), "red").save(folder / "red.png")
+    >>> images = Images(folder, ["red.png"])
+    >>> images[0].shape, images[0][0, 0].tolist()
+    ((4, 5, 3), [255, 0, 0])
+    """
+
+    def __init__(self, source: str | Path, names: Sequence[str]):
+        self.source = Path(source)
+        self.names = list(names)
+        self._archive: zipfile.ZipFile | None = None
+        self._owner = -1
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of images; their sizes are known when they are opened."""
+        return (len(self.names),)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, rows: int) -> npt.NDArray[np.uint8]: ...
+    @overload
+    def __getitem__(self, rows: Sequence[int] | npt.NDArray[Any]) -> "Images": ...
+    def __getitem__(self, rows: Any) -> Any:
+        if not isinstance(rows, (int, np.integer)):
+            index = np.arange(len(self))[np.asarray(rows)]
+            return Images(self.source, [self.names[row] for row in index])
+        Image = _pillow()
+        try:
+            with Image.open(io.BytesIO(self.read_bytes(int(rows)))) as image:
+                return np.asarray(image.convert("RGB"))
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+            reason = str(error).split(" <_io")[0]
+            raise ComesError(
+                f"the image {self.names[rows]!r} cannot be read ({reason}). Replace it, or leave "
+                "broken images out (--skip-broken on the command line)."
+            ) from None
+
+    def read_bytes(self, row: int) -> bytes:
+        """Return the file as it is stored."""
+        name = self.names[row]
+        try:
+            if not _is_zip(self.source):
+                return (self.source / name).read_bytes()
+            if self._archive is None or self._owner != os.getpid():  # a forked handle shares its
+                self._archive, self._owner = zipfile.ZipFile(self.source), os.getpid()  # position
+            return self._archive.read(name)
+        except (OSError, KeyError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+            raise ComesError(
+                f"the image {name!r} in {self.source.name} cannot be read: {error}. Replace it, or "
+                "leave broken images out (--skip-broken on the command line)."
+            ) from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_archive": None, "_owner": -1}
+
+
+def open_images(
+    source: str | Path, names: Sequence[str], skip_broken: bool = False
+) -> tuple[Images, npt.NDArray[np.int64]]:
+    """Return the images that are there, and their rows among ``names``.
+
+    A name that leads outside raises. So does a missing file, unless broken images are skipped: then
+    every image is opened once, and a warning names those that are left out.
+    """
+    source = Path(source).expanduser()
+    _check_inside(names)
+    folder = _only_folder(source, names)
+    names = [folder + name for name in names]
+    missing = _find_missing(source, names)
+    if not missing:
+        images, kept = Images(source, names), np.arange(len(names))
+    elif not skip_broken:
+        shown = listed([names[row] for row in missing], 3)
+        raise ComesError(
+            f"{len(missing)} of {len(names)} images are not in {source.name}: {shown}. Add them, "
+            "or leave their rows out (--skip-broken on the command line)."
+        )
+    else:
+        kept = np.setdiff1d(np.arange(len(names)), missing)
+        images = Images(source, [names[row] for row in kept])
+    if skip_broken:
+        kept = np.delete(kept, find_broken(images))
+        if len(kept) < len(names):
+            shown = listed([names[row] for row in np.setdiff1d(np.arange(len(names)), kept)], 3)
+            left_out = len(names) - len(kept)
+            warn(f"{left_out} images cannot be read and are left out: {shown}.", ComesWarning, 2)
+        images = Images(source, [names[row] for row in kept])
+    if not len(kept):
+        raise ComesError(f"none of the {len(names)} images in {source.name} can be read.")
+    return images, kept
+
+
+def find_broken(images: Images) -> list[int]:
+    """Open every image and return the rows of those that cannot be read."""
+    from rich.console import Console
+    from rich.progress import track
+
+    def is_broken(row: int) -> bool:
+        try:
+            return images[row].size == 0
+        except ComesError:
+            return True
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        console = Console(stderr=True)
+        states = track(
+            pool.map(is_broken, range(len(images))),
+            "opening images",
+            total=len(images),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        return [row for row, broken in enumerate(states) if broken]
+
+
+def _is_zip(source: Path) -> bool:
+    return source.suffix.lower() == ".zip"
+
+
+def _only_folder(source: Path, names: Sequence[str]) -> str:
+    """Return the one folder that an archive of a folder consists of, unless names include it."""
+    if not _is_zip(source) or not zipfile.is_zipfile(source):
+        return ""
+    with zipfile.ZipFile(source) as archive:
+        there = archive.namelist()
+    folders = {name.partition("/")[0] for name in there if "/" in name}
+    inside = len(folders) == 1 and all("/" in name for name in there)
+    folder = f"{next(iter(folders))}/" if inside else ""
+    return "" if any(name.startswith(folder) for name in names) else folder
+
+
+def _find_missing(source: Path, names: Sequence[str]) -> list[int]:
+    if _is_zip(source):
+        try:
+            with zipfile.ZipFile(source) as archive:
+                there = set(archive.namelist())
+        except (OSError, zipfile.BadZipFile) as error:
+            raise ComesError(f"{source.name} cannot be read as zip: {error}.") from None
+        return [row for row, name in enumerate(names) if name not in there]
+    if not source.is_dir():
+        raise ComesError(f"{source} is neither a folder nor a .zip file of images.")
+    return [row for row, name in enumerate(names) if not (source / name).is_file()]
+
+
+def _check_inside(names: Sequence[str]) -> None:
+    """Raise if a name leads out of its folder: a file of labels is not trusted."""
+    for row, name in enumerate(names):
+        path = PurePosixPath(name.replace("\\", "/"))
+        if not name or path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
+            raise ComesError(
+                f"the image {name!r} (row {row}) is not a name inside the folder of images. Write "
+                "names relative to that folder."
+            )
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise ComesError(
+            "images are opened by Pillow, which is not installed: pip install 'comes[images]'."
+        ) from None
+    return Image

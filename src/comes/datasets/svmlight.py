@@ -1,0 +1,43 @@
+"""LIBSVM multi-label files, ``1,3 5:0.2 9:1``: the labels of a row, then its non-zeros.
+
+Files of the extreme classification repository are the same after a first line ``n d q``. Labels
+are the truth, and are named by their numbers.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
+
+from comes.datasets.dataset import Dataset
+from comes.errors import ComesError
+from comes.labels import from_sets
+
+
+def read_svmlight(path: Path, *, label_names: Sequence[str] | None = None) -> Dataset:
+    """Read a LIBSVM multi-label file, with a fixed list of labels where one is given."""
+    with path.open("rb") as file:
+        header = re.fullmatch(rb"\s*(\d+)[ \t]+(\d+)[ \t]+(\d+)\s*", file.readline())
+        start = file.tell() if header else 0
+        n, d, q = (int(size) for size in header.groups()) if header else (None, None, None)
+        file.seek(start)
+        try:
+            X, labels = load_svmlight_file(
+                file, multilabel=True, n_features=d, zero_based=True if header else "auto"
+            )
+        except (ValueError, OverflowError, UnicodeDecodeError) as error:
+            raise ComesError(
+                f"{path.name} cannot be read as LIBSVM ({error}); lines such as '1,3 5:0.2' were "
+                "wanted."
+            ) from None
+    if n is not None and X.shape[0] != n:
+        raise ComesError(f"{path.name} says that it has {n} rows, and has {X.shape[0]}.")
+    names = [[f"{label:g}" for label in row] for row in labels]
+    if label_names is None and q is not None:
+        label_names = [str(label) for label in range(q)]
+    if label_names is None:
+        label_names = sorted({name for row in names for name in row}, key=float)
+    relevant, known = from_sets(names, label_names)
+    return Dataset(sparse.csr_array(X), known, relevant=relevant)

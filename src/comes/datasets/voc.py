@@ -1,0 +1,99 @@
+"""PASCAL VOC folders: ``ImageSets/Main/<class>_<split>.txt`` and ``JPEGImages/``.
+
+A line says whether an image shows the class: 1 yes, -1 no, 0 only in a form that is difficult to
+see. By default a difficult object counts as irrelevant, as in most work on multi-label VOC;
+``difficult="relevant"`` counts it as there.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from comes.datasets.dataset import Dataset, join_images
+from comes.errors import ComesError
+from comes.labels import BoolMatrix
+
+Difficult = Literal["irrelevant", "relevant"]
+CLASSES = [
+    "aeroplane",
+    "bicycle",
+    "bird",
+    "boat",
+    "bottle",
+    "bus",
+    "car",
+    "cat",
+    "chair",
+    "cow",
+    "diningtable",
+    "dog",
+    "horse",
+    "motorbike",
+    "person",
+    "pottedplant",
+    "sheep",
+    "sofa",
+    "train",
+    "tvmonitor",
+]
+
+
+def read_voc(
+    folder: Path, split: str, difficult: Difficult = "irrelevant", skip_broken: bool = False
+) -> Dataset:
+    """Read the images and true labels of one split of a VOC folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the year, such as ``VOCdevkit/VOC2007``.
+    split : str
+        "train", "val", "trainval" or, for 2007, "test".
+    difficult : {"irrelevant", "relevant"}
+    skip_broken : bool
+        Leave images out that cannot be read, with a warning.
+    """
+    lists = [folder / "ImageSets" / "Main" / f"{name}_{split}.txt" for name in CLASSES]
+    flags = pd.concat([_read_flags(path) for path in lists], axis=1)
+    if flags.isna().to_numpy().any():
+        path = lists[int(flags.isna().any().to_numpy().argmax())]
+        raise ComesError(f"{path.name} does not list the same images as the other classes.")
+    files = [f"{name}.jpg" for name in flags.index]
+    dataset = Dataset(None, CLASSES, relevant=_relevant(flags.to_numpy(), difficult), items=files)
+    return join_images(dataset, folder / "JPEGImages", skip_broken)
+
+
+def read_voc_archive(
+    labels: Path,
+    archive: Path,
+    split: str,
+    difficult: Difficult = "irrelevant",
+    skip_broken: bool = False,
+) -> Dataset:
+    """Read a copy of VOC that is a zip of images and one table of the flags."""
+    table = pd.read_csv(labels)
+    table = table[table["split"] == split]
+    relevant = _relevant(table[CLASSES].to_numpy(), difficult)
+    dataset = Dataset(None, CLASSES, relevant=relevant, items=table["image"].tolist())
+    return join_images(dataset, archive, skip_broken)
+
+
+def _relevant(flags: npt.NDArray[Any], difficult: Difficult) -> BoolMatrix:
+    return np.asarray(flags >= 0 if difficult == "relevant" else flags == 1)
+
+
+def _read_flags(path: Path) -> "pd.Series[Any]":
+    """Return the flag of every image in a list, by its name."""
+    try:
+        table = pd.read_csv(path, sep=r"\s+", header=None, names=["image", "flag"], dtype=str)
+        flags = table.set_index("image")["flag"].astype(int)
+    except (OSError, ValueError) as error:
+        raise ComesError(f"{path} cannot be read: {error}.") from None
+    wrong = ~flags.isin((-1, 0, 1))
+    if wrong.any() or flags.index.has_duplicates or flags.empty:
+        where = f" at line {int(wrong.to_numpy().argmax()) + 1}" if wrong.any() else ""
+        raise ComesError(f"{path}: lines such as '000005 -1' were wanted, each image once{where}.")
+    return flags

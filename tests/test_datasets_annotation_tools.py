@@ -1,0 +1,162 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from comes.datasets import read_dataset
+from comes.errors import ComesError, ComesWarning
+
+
+def choice(name: str, *choices: str) -> dict[str, Any]:
+    return {"type": "choices", "from_name": name, "value": {"choices": list(choices)}}
+
+
+def task(item: str, *annotations: dict[str, Any]) -> dict[str, Any]:
+    return {"id": 1, "data": {"image": item}, "annotations": list(annotations)}
+
+
+def done(*results: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"result": list(results), "was_cancelled": False, **more}
+
+
+TASKS = [
+    task("p", done(choice("not", "sky", "sea"))),
+    task("q", done(choice("not", "sun"), was_cancelled=True)),
+    task("r", done({"type": "rectanglelabels", "value": {}})),
+    task("s"),
+    task("t", done(choice("not", "sea")), done(choice("not", "sun"))),
+]
+
+
+def label_studio(folder: Path, tasks: Any, **options: Any) -> Any:
+    (folder / "export.json").write_text(json.dumps(tasks))
+    return read_dataset(folder / "export.json", **options)
+
+
+def test_choices_of_label_studio_that_are_surely_not(tmp_path: Path) -> None:
+    """Skipped, cancelled and unanswered tasks exclude nothing."""
+    dataset = label_studio(tmp_path, TASKS, complementary=True)
+    assert dataset.items == ["p", "q", "r", "s", "t"]
+    assert sorted(dataset.label_names) == ["sea", "sky", "sun"]
+    excluded = ~dataset.with_labels(["sea", "sky", "sun"]).candidates
+    expected = [[1, 1, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 0, 1]]
+    assert excluded.astype(int).tolist() == expected
+    np.testing.assert_array_equal(
+        dataset.with_labels(["sea", "sky", "sun"]).asked.astype(int), expected
+    )
+    assert dataset.from_complementary
+
+
+def test_choices_of_label_studio_that_are_candidates(tmp_path: Path) -> None:
+    """What one of two people thinks possible stays possible."""
+    with pytest.warns(ComesWarning, match="2 labels of items have both"):
+        dataset = label_studio(tmp_path, TASKS).with_labels(["sea", "sky", "sun"])
+    expected = [[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 0, 1]]
+    assert dataset.candidates.astype(int).tolist() == expected
+
+
+def test_one_control_of_label_studio_per_label(tmp_path: Path) -> None:
+    tasks = [
+        task("p", done(choice("sky", "Surely not"), choice("sea", "Maybe"))),
+        task("q", done(choice("sky", "skip"))),
+    ]
+    dataset = label_studio(tmp_path, tasks)
+    assert dataset.label_names == ["sky", "sea"]
+    assert dataset.candidates.tolist() == [[False, True], [True, True]]
+    assert dataset.asked.tolist() == [[True, True], [False, False]]
+
+
+def test_several_controls_of_label_studio_need_a_name(tmp_path: Path) -> None:
+    tasks = [task("p", done(choice("not", "sky"), choice("mood", "happy", "calm")))]
+    with pytest.raises(ComesError, match="several choices, 'not', 'mood'.*--labels"):
+        label_studio(tmp_path, tasks)
+    dataset = label_studio(tmp_path, tasks, labels=["mood"], complementary=True)
+    assert dataset.label_names == ["calm", "happy"]
+    with pytest.raises(ComesError, match="no choices called 'nod'; it has 'not', 'mood'"):
+        label_studio(tmp_path, tasks, labels=["nod"])
+
+
+def test_label_studio_names_its_items(tmp_path: Path) -> None:
+    tasks = [{**TASKS[0], "id": 17, "data": {"url": "u", "weight": 3.5}}]
+    assert label_studio(tmp_path, tasks, complementary=True).items == ["u"]
+    assert label_studio(tmp_path, tasks, complementary=True, item="weight").items == ["3.5"]
+    tasks[0]["data"] = {"weight": 3.5}
+    assert label_studio(tmp_path, tasks, complementary=True).items == ["17"]
+    with pytest.raises(ComesError, match="task 0 of export.json has no field 'name'"):
+        label_studio(tmp_path, tasks, item="name")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        ([{"image": "p", "not": "sky"}], r"task 0 .* \(not JSON_MIN\)"),
+        ([TASKS[3]], "no choices that somebody made"),
+        ([], "no choices that somebody made"),
+        ([3], "task 0 of export.json has no 'data'"),
+    ],
+)
+def test_other_json_than_label_studios_is_refused(tmp_path: Path, tasks: Any, message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        label_studio(tmp_path, tasks)
+
+
+def test_label_names_of_label_studio_must_contain_the_choices(tmp_path: Path) -> None:
+    names = ["sky", "sea", "sun", "tree"]
+    dataset = label_studio(tmp_path, TASKS[:1], complementary=True, label_names=names)
+    assert dataset.candidates.tolist() == [[False, False, True, True]]
+    with pytest.raises(ComesError, match="'sea' occurs in an answer but is none of"):
+        label_studio(tmp_path, TASKS[:1], complementary=True, label_names=["sky"])
+
+
+def prodigy(folder: Path, *lines: Any, **options: Any) -> Any:
+    text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    (folder / "export.jsonl").write_text(text + "\n")
+    return read_dataset(folder / "export.jsonl", **options)
+
+
+def test_lines_of_prodigy_with_a_label(tmp_path: Path) -> None:
+    dataset = prodigy(
+        tmp_path,
+        {"text": "p", "label": "sky", "answer": "reject", "_input_hash": 3},
+        {"text": "p", "label": "sea", "answer": "accept"},
+        {"text": "q", "label": "sky", "answer": "ignore"},
+    )
+    assert dataset.items == ["p", "q"] and dataset.label_names == ["sky", "sea"]
+    assert dataset.candidates.tolist() == [[False, True], [True, True]]
+    assert dataset.asked.tolist() == [[True, True], [False, False]]
+
+
+OPTIONS = [{"id": "sky"}, {"id": 7, "text": "sea"}, {"id": "sun"}]
+
+
+def test_lines_of_prodigy_with_options(tmp_path: Path) -> None:
+    lines = [
+        {"image": "data:x", "path": "p", "options": OPTIONS, "accept": ["sky"], "answer": "accept"},
+        {"image": "q", "options": OPTIONS[:2], "accept": [7], "answer": "accept"},
+        {"image": "r", "options": OPTIONS, "accept": ["sun"], "answer": "reject"},
+        {"image": "s", "options": OPTIONS, "accept": [], "answer": "accept"},
+    ]
+    possible = prodigy(tmp_path, *lines).with_labels(["sky", "7", "sun"])
+    assert possible.items == ["p", "q", "r", "s"]
+    expected = [[1, 0, 0], [0, 1, 1], [1, 1, 1], [1, 1, 1]]  # q was not shown the sun
+    assert possible.candidates.astype(int).tolist() == expected
+    surely_not = prodigy(tmp_path, *lines, complementary=True).with_labels(["sky", "7", "sun"])
+    expected = [[0, 1, 1], [1, 0, 1], [1, 1, 1], [1, 1, 1]]
+    assert surely_not.candidates.astype(int).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"text": "p", "label"', "line 2 of export.jsonl cannot be read as json"),
+        ("[1]", "line 2 of export.jsonl should be an object"),
+        ({"text": "p", "label": "sky", "answer": "yes"}, "line 2 .* accept, reject or ignore; got"),
+        ({"text": "p", "answer": "accept"}, "line 2 .* neither a label nor options"),
+        ({"label": "sky", "answer": "accept"}, "line 2 .* no field that names its item"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: Any, message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        prodigy(tmp_path, {"text": "p", "label": "sky", "answer": "reject"}, line)

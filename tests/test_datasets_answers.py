@@ -1,0 +1,162 @@
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from comes.datasets import Dataset, read_dataset, write_dataset, write_npz
+from comes.datasets.answers import combine_answers, long_table
+from comes.errors import ComesError, ComesWarning
+
+LONG = """item,label,answer,who
+p,sky,no,ann
+p,sea,maybe,ann
+q,sea,no,bob
+r,sky,,bob
+r,sun,not asked,bob
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "answers.csv").write_text(text)
+    return folder / "answers.csv"
+
+
+def test_of_the_three_states_only_no_excludes(tmp_path: Path) -> None:
+    dataset = read_dataset(written(tmp_path, LONG))
+    assert dataset.items == ["p", "q", "r"]
+    assert dataset.label_names == ["sky", "sea", "sun"]
+    assert dataset.candidates is not None and dataset.asked is not None
+    assert dataset.candidates.astype(int).tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 1]]
+    assert dataset.asked.astype(int).tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 0]]
+    assert str(dataset) == "3 rows without features, 3 labels, 2.33 candidates per row"
+
+
+def test_a_maybe_outweighs_a_no() -> None:
+    with pytest.warns(ComesWarning, match="1 labels of items have both 'no' and 'maybe'"):
+        dataset = combine_answers(["p"] * 3, ["sky"] * 3, ["no", "maybe", "no"])
+    assert dataset.candidates is not None
+    assert dataset.candidates.tolist() == [[True]]
+
+
+def test_other_columns_and_other_words(tmp_path: Path) -> None:
+    """As in Open Images: verified labels, 1 present and 0 absent."""
+    path = written(tmp_path, "ImageID,LabelName,Confidence\n7,cat,1\n7,dog,0\n8,dog,\n")
+    columns = ["ImageID", "LabelName", "Confidence"]
+    with pytest.raises(ComesError, match=r"'Confidence' has the answer '1' at row 0.*--answers"):
+        read_dataset(path, long=columns)
+    dataset = read_dataset(path, long=columns, answers={"0": "no", "1": "maybe"})
+    assert dataset.candidates is not None and dataset.asked is not None
+    assert dataset.candidates.tolist() == [[True, False], [True, True]]
+    assert dataset.asked.tolist() == [[True, True], [False, False]]
+    table = pd.read_csv(path)
+    table.to_parquet(tmp_path / "answers.parquet")  # numbers with a gap are floats there
+    parquet = read_dataset(
+        tmp_path / "answers.parquet", long=columns, answers={"0": "no", "1": "maybe"}
+    )
+    assert parquet.items == ["7", "8"]
+    np.testing.assert_array_equal(parquet.candidates, dataset.candidates)
+
+
+def test_wide_columns_in_three_states(tmp_path: Path) -> None:
+    text = "item,x,sky,sea\np,1,no,Maybe\nq,2,,NO\n"
+    dataset = read_dataset(written(tmp_path, text), labels=["sky", "sea"])
+    assert dataset.candidates is not None and dataset.asked is not None
+    assert dataset.candidates.tolist() == [[False, True], [True, False]]
+    assert dataset.asked.tolist() == [[True, True], [False, True]]
+    assert list(dataset.X.columns) == ["x"] and dataset.items == ["p", "q"]
+
+
+def test_wide_columns_with_words_of_ones_own(tmp_path: Path) -> None:
+    """As in CheXpert: 1 present, 0 absent, -1 uncertain, blank not mentioned."""
+    path = written(tmp_path, "x,edema,fracture\n1,0.0,\n2,-1.0,1.0\n3,,0.0\n")
+    with pytest.raises(ComesError, match="0 or 1; row"):
+        read_dataset(path, labels=["edema", "fracture"])
+    words = {"0.0": "no", "1.0": "maybe", "-1.0": "maybe"}
+    dataset = read_dataset(path, labels=["edema", "fracture"], answers=words)
+    assert dataset.candidates is not None and dataset.asked is not None
+    assert dataset.candidates.tolist() == [[False, True], [True, True], [True, False]]
+    assert dataset.asked.tolist() == [[True, False], [True, True], [False, True]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("item,label,answer\np,sky,perhaps\n", "'perhaps' at row 0; .*'maybe'"),
+        ("item,label,answer\np,,no\n", "column 'label' is empty at row 0"),
+        ("item,label,answer\n,sky,no\n", "column 'item' is empty at row 0"),
+        ("item,x,sky,sea\np,1,no,never\n", "column 'sea' has the answer 'never' at row 0"),
+    ],
+)
+def test_an_unclear_answer_is_refused_with_its_place(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    labels = ["sky", "sea"] if "sea" in text else None
+    with pytest.raises(ComesError, match=message):
+        read_dataset(written(tmp_path, text), labels=labels)
+
+
+def test_a_word_must_mean_one_of_the_three_states(tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match="'0' must mean 'no', 'maybe' or 'not asked'; got 'nein'"):
+        read_dataset(written(tmp_path, LONG), answers={"0": "nein"})
+
+
+def test_all_labels_there_are_can_be_named(tmp_path: Path) -> None:
+    path = written(tmp_path, LONG)
+    dataset = read_dataset(path, label_names=["sun", "sea", "sky", "tree"])
+    assert dataset.candidates is not None
+    assert dataset.candidates[0].astype(int).tolist() == [1, 1, 0, 1]
+    with pytest.raises(ComesError, match="'sky' occurs in an answer but is none of"):
+        read_dataset(path, label_names=["sun", "sea"])
+
+
+def test_the_long_table_names_every_item_and_label() -> None:
+    candidates = np.array([[True, True], [True, False], [True, True]])
+    asked = np.array([[False, False], [True, True], [False, False]])
+    dataset = Dataset(None, ["sky", "sea"], candidates, asked=asked, items=["p", "q", "r"])
+    assert long_table(dataset).to_numpy().tolist() == [
+        ["p", "sky", "not asked"],
+        ["p", "sea", "not asked"],
+        ["q", "sky", "maybe"],
+        ["q", "sea", "no"],
+        ["r", "sky", "not asked"],
+    ]
+
+
+@pytest.mark.parametrize("ending", [".npz", ".csv", ".parquet"])
+def test_features_are_joined_by_item(tmp_path: Path, ending: str) -> None:
+    answers = written(tmp_path, LONG)
+    names = ["r", "q", "s", "p"]
+    X = pd.DataFrame({"size": [3.0, 2.0, 9.0, 1.0]})
+    table = tmp_path / f"features{ending}"
+    if ending == ".npz":
+        np.savez(table, X=X.to_numpy(), items=names)
+    elif ending == ".csv":
+        X.assign(item=names).to_csv(table, index=False)
+    else:
+        X.assign(item=names).to_parquet(table, index=False)
+    dataset = read_dataset(answers, features=table)
+    assert np.asarray(dataset.X).ravel().tolist() == [1.0, 2.0, 3.0]
+    assert dataset.items == ["p", "q", "r"]
+
+
+def test_an_item_without_features_is_named(tmp_path: Path) -> None:
+    np.savez(tmp_path / "X.npz", X=np.eye(2), items=["p", "q"])
+    with pytest.raises(ComesError, match=r"1 items have labels and no features \(first: 'r'\)"):
+        read_dataset(written(tmp_path, LONG), features=tmp_path / "X.npz")
+    np.savez(tmp_path / "X.npz", X=np.eye(3))
+    with pytest.raises(ComesError, match="3 rows of labels have them, 3 rows of features lack"):
+        read_dataset(written(tmp_path, LONG), features=tmp_path / "X.npz")
+
+
+def test_rows_without_names_are_joined_by_place(tmp_path: Path) -> None:
+    write_npz(Dataset(None, ["sky"], np.array([[True], [False]])), tmp_path / "labels.npz")
+    np.savez(tmp_path / "X.npz", X=np.eye(2))
+    dataset = read_dataset(tmp_path / "labels.npz", features=tmp_path / "X.npz")
+    np.testing.assert_array_equal(dataset.X, np.eye(2))
+
+
+def test_what_a_format_cannot_hold_is_said(tmp_path: Path) -> None:
+    dataset = Dataset(np.eye(2), ["sky"], np.array([[True], [False]]), np.zeros((2, 1), bool))
+    with pytest.warns(ComesWarning, match="cannot hold features and relevant"):
+        write_dataset(dataset, tmp_path / "long.csv", form="long")

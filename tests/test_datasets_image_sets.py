@@ -1,0 +1,136 @@
+"""VOC, CUB and COCO in small folders of their official layouts."""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from comes.datasets import read_dataset
+from comes.datasets.coco import read_coco
+from comes.datasets.cub import read_cub
+from comes.datasets.voc import CLASSES, read_voc
+from comes.errors import ComesError
+from image_folders import COCO, make_cub, make_voc, save_images
+
+
+def test_voc_difficult_objects_are_irrelevant_unless_asked(tmp_path: Path) -> None:
+    folder = make_voc(tmp_path / "VOC2007")
+    dataset = read_voc(folder, "train")
+    assert dataset.label_names == CLASSES and dataset.items == [f"00000{k}.jpg" for k in range(3)]
+    cat, dog, person = (CLASSES.index(name) for name in ("cat", "dog", "person"))
+    assert np.argwhere(dataset.known_relevant()).tolist() == [[0, cat], [1, dog]]
+    with_difficult = read_voc(folder, "train", difficult="relevant").known_relevant()
+    assert np.argwhere(with_difficult).tolist() == [[0, cat], [1, cat], [1, dog], [2, person]]
+    assert dataset.X[2].shape == (2, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("000000 -1\n000001 -1\n", "boat_train.txt does not list the same images"),
+        ("000000 -1\n000000 -1\n000002 1\n", "each image once"),
+        ("000000 -1\n000001 7\n000002 1\n", "wanted, each image once at line 2"),
+        ("000000\n", "boat_train.txt"),
+        ("", "boat_train.txt: lines such as"),
+    ],
+)
+def test_a_bad_list_of_voc_is_named(tmp_path: Path, text: str, message: str) -> None:
+    folder = make_voc(tmp_path / "VOC2007")
+    (folder / "ImageSets" / "Main" / "boat_train.txt").write_text(text)
+    with pytest.raises(ComesError, match=message):
+        read_voc(folder, "train")
+
+
+def test_cub_attributes_and_official_split(tmp_path: Path) -> None:
+    folder = make_cub(tmp_path)
+    dataset = read_cub(folder)
+    assert dataset.label_names == ["bill::long", "bill::short", "wing::blue"]
+    assert dataset.known_relevant().astype(int).tolist() == [[0, 1, 1], [0, 0, 1]]
+    assert dataset.items == ["001.A/a.jpg", "002.B/b c.jpg"]
+    assert read_cub(folder, "train").items == ["001.A/a.jpg"]
+    assert read_cub(folder, "test").items == ["002.B/b c.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("images.txt", "1 a.jpg\n3 b.jpg\n", r"line 2 should be '2 NAME'; got \['3', 'b.jpg'\]"),
+        ("attributes/image_attribute_labels.txt", "1 1 0 3 2.0\n", "each of 2 images and 3 attrib"),
+        ("attributes/image_attribute_labels.txt", "1 x 0 3 2.0\n", "cannot be read"),
+        ("train_test_split.txt", "1 1\n", "has 1 lines for 2 images"),
+        ("../attributes.txt", None, "attributes.txt is neither in"),
+        ("images.txt", None, "images.txt cannot be read"),
+    ],
+)
+def test_a_bad_file_of_cub_is_named(
+    tmp_path: Path, file: str, text: str | None, message: str
+) -> None:
+    folder = make_cub(tmp_path)
+    (folder / file).unlink() if text is None else (folder / file).write_text(text)
+    with pytest.raises(ComesError, match=message):
+        read_cub(folder, "train")
+
+
+def write_json(folder: Path, content: Any) -> Path:
+    (folder / "instances.json").write_text(json.dumps(content))
+    return folder / "instances.json"
+
+
+def test_coco_images_without_annotation_are_left_out_unless_asked(tmp_path: Path) -> None:
+    path = write_json(tmp_path, COCO)
+    dataset = read_dataset(path)
+    assert dataset.label_names == ["person", "toothbrush"] and dataset.items == ["9.jpg", "4.jpg"]
+    assert dataset.known_relevant().tolist() == [[False, True], [True, False]]
+    kept = read_coco(path, unannotated="keep")
+    assert kept.items == ["7.jpg", "9.jpg", "4.jpg"]
+    assert not kept.known_relevant()[0].any()
+    np.testing.assert_array_equal(read_dataset(path, candidates=True).candidates, dataset.relevant)
+
+
+def test_categories_verified_absent_are_complementary_labels(tmp_path: Path) -> None:
+    """As in LVIS: what is neither annotated nor verified absent was not asked."""
+    images = [dict(image) for image in COCO["images"]]
+    images[0]["neg_category_ids"], images[1]["neg_category_ids"] = [90], [1]
+    dataset = read_dataset(write_json(tmp_path, {**COCO, "images": images}))
+    assert dataset.relevant is None and dataset.from_complementary
+    assert dataset.candidates is not None
+    assert dataset.candidates.tolist() == [[True, False], [False, True], [True, True]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"images": None}, "cannot be read as COCO json"),
+        ({"categories": [{"id": 1}]}, "'name' is missing"),
+        ({"annotations": [{"image_id": 9, "category_id": 3}]}, "the id 3, which no image or categ"),
+        ({"images": COCO["images"] + COCO["images"][:1]}, "an image id or a category id twice"),
+        ({"images": [], "annotations": []}, "0 images and 2 categories"),
+    ],
+)
+def test_a_bad_coco_file_is_one_sentence(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ComesError, match=message):
+        read_dataset(write_json(tmp_path, {**COCO, **change}))
+
+
+def test_json_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "cut.json").write_text('{"images": [')
+    with pytest.raises(ComesError, match="cut.json cannot be read as json"):
+        read_dataset(tmp_path / "cut.json")
+    for content in (3, "text", {"a": 1}):
+        with pytest.raises(ComesError, match="cannot be read as COCO json"):
+            read_dataset(write_json(tmp_path, content))
+
+
+def test_images_of_a_coco_file_from_a_zip(tmp_path: Path) -> None:
+    save_images(tmp_path, ["4.jpg", "9.jpg"])
+    with zipfile.ZipFile(tmp_path / "val.zip", "w") as archive:
+        for name in ("4.jpg", "9.jpg"):
+            archive.write(tmp_path / name, f"val2014/{name}")
+    dataset = read_dataset(write_json(tmp_path, COCO), images=tmp_path / "val.zip")
+    assert dataset.X.names == ["val2014/9.jpg", "val2014/4.jpg"] and dataset.X[0].size
+    assert dataset.items == ["9.jpg", "4.jpg"]

@@ -1,0 +1,123 @@
+import os
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from comes.datasets import Images, read_dataset
+from comes.datasets.images import find_broken, open_images
+from comes.errors import ComesError, ComesWarning
+
+COLOURS = {"red.png": (255, 0, 0), "sub/blue.png": (0, 0, 255), "grey.png": (9, 9, 9)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with three images, one of them grey."""
+    source = tmp_path / "images"
+    for k, (name, colour) in enumerate(COLOURS.items()):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        image = Image.new("RGB", (4 + k, 3), colour)
+        (image.convert("L") if name == "grey.png" else image).save(source / name)
+    return source
+
+
+def zipped(folder: Path, inside: str = "") -> Path:
+    path = folder.parent / "images.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in COLOURS:
+            archive.write(folder / name, inside + name)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip", "zip of a folder"])
+def test_images_are_arrays_opened_when_asked_for(folder: Path, kind: str) -> None:
+    source = folder if kind == "folder" else zipped(folder, "top/" if "of" in kind else "")
+    images, kept = open_images(source, list(COLOURS))
+    assert len(images) == 3 and images.shape == (3,) and kept.tolist() == [0, 1, 2]
+    for k, colour in enumerate(COLOURS.values()):
+        assert images[k].shape == (3, 4 + k, 3) and images[k].dtype == np.uint8
+        assert images[k][0, 0].tolist() == list(colour)
+    some = images[np.array([False, True, True])]
+    assert isinstance(some, Images) and some[1].shape == (3, 6, 3)
+    again = pickle.loads(pickle.dumps(images))
+    np.testing.assert_array_equal(again[1], images[1])
+
+
+def test_a_forked_process_does_not_share_its_place_in_the_archive(folder: Path) -> None:
+    images, _ = open_images(zipped(folder), list(COLOURS))
+    assert images[0].size
+    handle = images._archive
+    images._owner = os.getpid() + 1  # as in a child
+    assert images[0].size
+    assert images._archive is not handle
+
+
+def test_a_name_never_leads_outside(folder: Path) -> None:
+    (folder.parent / "secret.png").write_bytes((folder / "red.png").read_bytes())
+    for name in ("../secret.png", str(folder.parent / "secret.png"), "a/../../secret.png", ""):
+        with pytest.raises(ComesError, match=r"row 1\) is not a name inside the folder"):
+            open_images(folder, ["red.png", name])
+
+
+def test_missing_and_broken_images_are_named_or_skipped(folder: Path) -> None:
+    names = [*COLOURS, "gone.png", "bad.png", "short.png"]
+    with pytest.raises(ComesError, match=r"3 of 6 images are not in images: 'gone.png', 'bad.png'"):
+        open_images(folder, names)
+    (folder / "bad.png").write_text("no image")
+    noise = np.random.default_rng(0).integers(0, 255, (40, 40, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(folder / "short.png")
+    whole = (folder / "short.png").read_bytes()
+    (folder / "short.png").write_bytes(whole[: len(whole) // 2])
+    names.remove("gone.png")
+    images, _ = open_images(folder, names)
+    with pytest.raises(ComesError, match=r"'bad.png' cannot be read.*--skip-broken"):
+        images[3]
+    assert find_broken(images) == [3, 4]
+    with pytest.warns(ComesWarning, match=r"3 images cannot be read and are left out: 'gone.png'"):
+        images, kept = open_images(folder, [*COLOURS, "gone.png", *names[3:]], skip_broken=True)
+    assert kept.tolist() == [0, 1, 2] and images.names == list(COLOURS)
+    with (
+        pytest.warns(ComesWarning, match="1 images"),
+        pytest.raises(ComesError, match="none of the 1 images"),
+    ):
+        open_images(folder, ["gone.png"], skip_broken=True)
+
+
+def test_a_broken_archive_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04")
+    with pytest.raises(ComesError, match="bad.zip cannot be read as zip"):
+        open_images(tmp_path / "bad.zip", ["a.png"])
+    with pytest.raises(ComesError, match="neither a folder nor a .zip"):
+        open_images(tmp_path / "nowhere", ["a.png"])
+
+
+def test_a_folder_of_images_with_a_table(folder: Path) -> None:
+    table = folder.parent / "labels.csv"
+    table.write_text(
+        "image,size,maybe\nred.png,1,warm;bright\nsub/blue.png,2,bright\ngrey.png,,warm\n"
+    )
+    dataset = read_dataset(table, labels=["maybe"], images=folder)
+    assert isinstance(dataset.X, Images) and dataset.items == list(COLOURS)
+    assert str(dataset) == "3 images, 2 labels, 1.33 candidates per row"
+    assert dataset.take([2]).X.names == ["grey.png"]
+    with pytest.raises(ComesError, match="has images, and a matrix of features is needed"):
+        dataset.known_features()
+    (folder / "sub" / "blue.png").write_text("broken")
+    with pytest.warns(ComesWarning, match="1 images cannot be read"):
+        dataset = read_dataset(table, labels=["maybe"], images=folder, skip_broken=True)
+    assert dataset.items == ["red.png", "grey.png"]
+    assert dataset.candidates is not None
+    assert dataset.candidates.tolist() == [[True, True], [False, True]]
+
+
+def test_options_for_images_need_images(folder: Path) -> None:
+    table = folder.parent / "labels.csv"
+    table.write_text("x,maybe\n1,warm\n")
+    with pytest.raises(ComesError, match="broken images can be skipped where there are images"):
+        read_dataset(table, labels=["maybe"], skip_broken=True)
+    with pytest.raises(ComesError, match="images are found by the names of the items"):
+        read_dataset(table, labels=["maybe"], images=folder)

@@ -1,0 +1,127 @@
+"""The .mat files of the field, in every form that is around."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.io import savemat
+
+from comes.datasets import read_dataset
+from comes.errors import ComesError
+
+X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+CANDIDATES = np.array([[1, 1, 0, 1], [1, 0, 0, 1], [0, 1, 1, 1]])
+RELEVANT = np.array([[1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]])
+
+
+def write_v73(path: Path, variables: dict[str, Any]) -> None:
+    """Write as MATLAB 7.3 does: HDF5 behind a header, by columns, sparse matrices as groups."""
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, values in variables.items():
+            if sparse.issparse(values):
+                columns = sparse.csc_array(values)
+                group = file.create_group(name)
+                group.attrs["MATLAB_sparse"] = np.uint64(values.shape[0])
+                group["jc"] = columns.indptr.astype(np.uint64)
+                if columns.nnz:  # MATLAB leaves these out of an empty matrix
+                    group["data"], group["ir"] = columns.data, columns.indices.astype(np.uint64)
+            else:
+                file[name] = np.asarray(values).T
+    with path.open("r+b") as handle:
+        handle.write(b"MATLAB 7.3 MAT-file")
+
+
+@pytest.mark.parametrize("v73", [False, True])
+@pytest.mark.parametrize("labels_sparse", [False, True])
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("name", ["partial_labels", "candidate_labels", "partial_target"])
+def test_every_form_gives_the_same_data(
+    tmp_path: Path, v73: bool, labels_sparse: bool, transposed: bool, signed: bool, name: str
+) -> None:
+    def stored(labels: np.ndarray) -> Any:
+        values = 2 * labels - 1 if signed else labels
+        values = (values.T if transposed else values).astype(float)
+        return sparse.csc_array(values) if labels_sparse else values
+
+    content = {"data": X, "target": stored(RELEVANT), name: stored(CANDIDATES)}
+    path = tmp_path / "photos.mat"
+    write_v73(path, content) if v73 else savemat(path, content)
+    dataset = read_dataset(path)
+    np.testing.assert_array_equal(dataset.X, X)
+    np.testing.assert_array_equal(dataset.candidates, CANDIDATES == 1)
+    np.testing.assert_array_equal(dataset.relevant, RELEVANT == 1)
+    assert dataset.label_names == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("v73", [False, True])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_features_with_few_non_zeros_are_csr(tmp_path: Path, v73: bool, is_sparse: bool) -> None:
+    data = np.zeros((3, 100))
+    data[1, 7], data[2, 99] = 3, 0.5
+    content = {"data": sparse.csc_array(data) if is_sparse else data, "target": RELEVANT.T}
+    path = tmp_path / "counts.mat"
+    write_v73(path, content) if v73 else savemat(path, content)
+    dataset = read_dataset(path)
+    assert sparse.issparse(dataset.X) and dataset.X.format == "csr" and dataset.X.nnz == 2
+    np.testing.assert_array_equal(dataset.X.toarray(), data)
+    assert dataset.candidates is None
+
+
+def test_an_empty_sparse_matrix_of_matlab(tmp_path: Path) -> None:
+    nothing = sparse.csc_array((4, 3))
+    write_v73(tmp_path / "none.mat", {"data": X, "target": nothing, "partial_labels": RELEVANT.T})
+    dataset = read_dataset(tmp_path / "none.mat")
+    assert not dataset.known_relevant().any()
+
+
+def test_data_with_a_column_per_row_is_turned(tmp_path: Path) -> None:
+    savemat(tmp_path / "t.mat", {"data": X.T, "target": RELEVANT, "partial_labels": CANDIDATES})
+    np.testing.assert_array_equal(read_dataset(tmp_path / "t.mat").X, X)
+
+
+@pytest.mark.parametrize("v73", [False, True])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"data": X}, "should have the variables 'data', 'target'.*it has 'data'"),
+        ({"features": X, "target": RELEVANT}, "it has 'features', 'target'"),
+        ({"data": X, "target": np.zeros((5, 4))}, r"3 rows of data, .* of shape \(5, 4\)"),
+        ({"data": X, "target": RELEVANT + 1}, r"must be 0 and 1, or -1 and 1; got \[1, 2\]"),
+        ({"data": X, "target": RELEVANT - 0.5}, "must be 0 and 1, or -1 and 1"),
+        (
+            {"data": X, "partial_labels": CANDIDATES, "candidate_labels": CANDIDATES},
+            "both 'partial_labels' and 'candidate_labels'",
+        ),
+        ({"data": X, "target": RELEVANT, "partial_labels": 1 - CANDIDATES}, "outside their cand"),
+        ({"data": np.zeros((3, 2, 2)), "target": RELEVANT}, "data in bad.mat should be a matrix"),
+    ],
+)
+def test_a_foreign_file_is_one_sentence(
+    tmp_path: Path, v73: bool, content: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "bad.mat"
+    write_v73(path, content) if v73 else savemat(path, content)
+    with pytest.raises(ComesError, match=message):
+        read_dataset(path)
+
+
+def test_text_in_place_of_numbers_is_refused(tmp_path: Path) -> None:
+    savemat(tmp_path / "text.mat", {"data": "hello", "target": RELEVANT})
+    with pytest.raises(ComesError, match="data in text.mat should be a matrix of numbers"):
+        read_dataset(tmp_path / "text.mat")
+
+
+@pytest.mark.parametrize("v73", [False, True])
+def test_a_truncated_file_is_one_sentence(tmp_path: Path, v73: bool) -> None:
+    path = tmp_path / "short.mat"
+    content = {"data": np.random.default_rng(0).random((50, 50)), "target": np.eye(50)}
+    write_v73(path, content) if v73 else savemat(path, content)
+    whole = path.read_bytes()
+    for share in (0.2, 0.5, 0.9):
+        path.write_bytes(whole[: int(len(whole) * share)])
+        with pytest.raises(ComesError, match="short.mat"):
+            read_dataset(path)

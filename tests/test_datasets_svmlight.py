@@ -1,0 +1,56 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from comes.datasets import read_dataset
+from comes.errors import ComesError
+
+
+def written(folder: Path, text: str, name: str = "pages.svm") -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def test_labels_are_the_truth_named_by_their_numbers(tmp_path: Path) -> None:
+    dataset = read_dataset(written(tmp_path, "1,10 1:0.5 3:2 # a comment\n 2:1\n2 3:-1\n"))
+    assert sparse.issparse(dataset.X)
+    assert dataset.X.toarray().tolist() == [[0.5, 0, 2], [0, 1, 0], [0, 0, -1]]
+    assert dataset.label_names == ["1", "2", "10"]
+    assert dataset.relevant is not None and dataset.candidates is None
+    assert dataset.relevant.astype(int).tolist() == [[1, 0, 1], [0, 0, 0], [0, 1, 0]]
+
+
+def test_the_list_of_labels_can_be_fixed(tmp_path: Path) -> None:
+    path = written(tmp_path, "1,3 1:1\n0 2:1\n")
+    dataset = read_dataset(path, label_names=["0", "1", "2", "3"])
+    assert dataset.relevant is not None
+    assert dataset.relevant.astype(int).tolist() == [[0, 1, 0, 1], [1, 0, 0, 0]]
+    with pytest.raises(ComesError, match="'1' occurs in a set but is none of the label names"):
+        read_dataset(path, label_names=["0", "2"])
+
+
+def test_a_first_line_of_sizes_counts_from_0(tmp_path: Path) -> None:
+    """The form of the extreme classification repository."""
+    dataset = read_dataset(written(tmp_path, "2 5 4\n0,3 0:1\n1 4:2\n", "train.txt"))
+    assert dataset.X.shape == (2, 5)
+    assert dataset.X.toarray()[1].tolist() == [0, 0, 0, 0, 2]
+    assert dataset.label_names == ["0", "1", "2", "3"]
+    with pytest.raises(ComesError, match="says that it has 9 rows, and has 1"):
+        read_dataset(written(tmp_path, "9 5 4\n0 0:1\n", "train.txt"))
+
+
+def test_labels_can_be_candidates_or_complementary(tmp_path: Path) -> None:
+    path = written(tmp_path, "1,2 1:1\n2 1:2\n")
+    marked = np.array([[True, True], [False, True]])
+    np.testing.assert_array_equal(read_dataset(path, candidates=True).candidates, marked)
+    np.testing.assert_array_equal(read_dataset(path, complementary=True).candidates, ~marked)
+    with pytest.raises(ComesError, match="either candidates or complementary; got both"):
+        read_dataset(path, candidates=True, complementary=True)
+
+
+@pytest.mark.parametrize("text", ["a,b 1:2\n", "1 2\n", "1 2:x\n", "\x00\x01\n", "1 3:1 2:1:1\n"])
+def test_a_bad_file_is_one_sentence(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ComesError, match="pages.svm cannot be read as LIBSVM"):
+        read_dataset(written(tmp_path, text))
