@@ -1,14 +1,18 @@
 """The command line: names of commands and options, and how results are printed."""
 
+import functools
+import inspect
 import io
 import json
 import math
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
 import comes
 from comes.errors import ComesError
@@ -23,16 +27,15 @@ app = typer.Typer(
     help="Multi-label classification from candidate labels and complementary labels.",
 )
 
-Data = Annotated[Path, typer.Argument(help="A .npz, .csv, .parquet or PML .mat file.")]
-Columns = Annotated[
-    str,
-    typer.Option(
-        help="Candidate columns of a table: 0/1 columns, separated by commas, wildcards allowed; "
-        'or one column of label names such as "apple;plate".'
-    ),
+Data = Annotated[
+    str, typer.Argument(help="A file (.csv, .parquet, .npz, .mat, .arff, .svm, ...) or a name.")
 ]
-Relevant = Annotated[str, typer.Option(help="The same for the truth, where the table has it.")]
-Ignore = Annotated[str, typer.Option(help="Columns that are neither label nor feature.")]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", help="A .npz, .csv, .parquet, .mat or .jsonl file.")
+]
+Form = Annotated[
+    Literal["wide", "names", "long"], typer.Option(help="Form of the labels in a written table.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print json.")]
 ModelFolder = Annotated[Path, typer.Option("--model", "-m", help="Folder that 'comes fit' wrote.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
@@ -85,20 +88,249 @@ def demo(
     _print_metrics([(row.title, row.metrics) for row in rows])
 
 
-@app.command()
-def fit(
-    data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model.")],
-    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "comes-hl",
-    labels: Columns = "",
-    relevant: Relevant = "",
-    ignore: Ignore = "",
-    label_names: Annotated[
-        str, typer.Option(help="All labels there are, where a column of names may not show them.")
+def reading_options(
+    labels: Annotated[
+        str,
+        typer.Option(
+            help="Candidate columns of a table: one per label (0/1, or no/maybe/nothing), "
+            'separated by commas, wildcards allowed; or one of label names such as "apple;plate".'
+        ),
     ] = "",
+    relevant: Annotated[
+        str, typer.Option(help="The same for the truth, where the table has it.")
+    ] = "",
+    ignore: Annotated[str, typer.Option(help="Columns that are neither label nor feature.")] = "",
+    item: Annotated[str, typer.Option(help="The column that names the items.")] = "",
+    long: Annotated[
+        str,
+        typer.Option(help="The three columns of a table of answers, if not item,label,answer."),
+    ] = "",
+    answers: Annotated[
+        str, typer.Option(help="What the words of answers mean, such as 0=no,1=maybe.")
+    ] = "",
+    features: Annotated[
+        str, typer.Option(help="A file of features with the same items, for a file of labels.")
+    ] = "",
+    images: Annotated[str, typer.Option(help="The folder or .zip of the images.")] = "",
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
+    ] = False,
+    candidates: Annotated[
+        bool, typer.Option("--candidates", help="The labels are candidates, not the truth.")
+    ] = False,
     complementary: Annotated[
         bool, typer.Option("--complementary", help="The labels mark what is surely irrelevant.")
     ] = False,
+    label_names: Annotated[
+        str, typer.Option(help="All labels there are, where a column of names may not show them.")
+    ] = "",
+    difficult: Annotated[
+        str, typer.Option(help="VOC's difficult objects: irrelevant (default) or relevant.")
+    ] = "",
+    unannotated: Annotated[
+        str, typer.Option(help="COCO's images without annotation: drop (default) or keep.")
+    ] = "",
+) -> dict[str, Any]:
+    """Return how data is to be read; the parameters are options of every command that reads."""
+    return {
+        "labels": _split(labels),
+        "relevant": _split(relevant),
+        "ignore": _split(ignore),
+        "item": item,
+        "long": _split(long),
+        "answers": _pairs(answers),
+        "features": features,
+        "images": images,
+        "skip_broken": skip_broken,
+        "candidates": candidates,
+        "complementary": complementary,
+        "label_names": _split(label_names),
+        "difficult": difficult,
+        "unannotated": unannotated,
+    }
+
+
+def reads_data(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `reading_options`; it gets what they say as ``reading``."""
+    own, shared = (inspect.signature(f).parameters for f in (command, reading_options))
+
+    @functools.wraps(command)
+    def with_options(**values: Any) -> None:
+        reading = reading_options(**{name: values.pop(name) for name in shared})
+        command(**values, reading=reading)
+
+    parameters = [p for p in own.values() if p.name != "reading"] + list(shared.values())
+    by_keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    hints = [get_type_hints(f, include_extras=True) for f in (reading_options, command)]
+    with_options.__signature__ = inspect.Signature(by_keyword)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {**hints[0], **hints[1]}
+    return with_options
+
+
+class NameOrCommand(TyperGroup):
+    """Commands of a group, and ``show`` for whatever else comes first."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first word names, or show."""
+        if args and args[0] not in self.commands:
+            args = ["show", *args]
+        return super().resolve_command(ctx, args)
+
+
+datasets_app = typer.Typer(cls=NameOrCommand, rich_markup_mode=None)
+app.add_typer(datasets_app, name="datasets")
+
+
+@datasets_app.callback(invoke_without_command=True)
+def datasets(context: typer.Context, as_json: Json = False) -> None:
+    """List the data sets that have a name, describe and check one, or convert a file.
+
+    Example: comes datasets
+
+    Example: comes datasets YeastBP
+
+    Example: comes datasets photos.csv --labels 'has_*'
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from comes.datasets import KNOWN
+
+    rows = [
+        {
+            "name": f"{known.name}:{split}" if split else known.name,
+            "rows": n,
+            "features": known.n_features,
+            "labels": known.n_labels,
+            "at_hand": known.is_at_hand(split),
+            "download": known.can_be_downloaded(split),
+            "about": known.about,
+        }
+        for known in KNOWN.values()
+        for split, n in known.rows.items()
+    ]
+    if as_json:
+        _print_json(rows)
+        return
+    for row in rows:
+        state = "at hand" if row["at_hand"] else "download" if row["download"] else "by hand"
+        row["features"] = row["features"] or "images"
+        row["at_hand"] = state
+        del row["download"]
+    _print_rows(rows)
+
+
+@datasets_app.command("show")
+@reads_data
+def show_dataset(data: Data, reading: dict[str, Any], as_json: Json = False) -> None:
+    """Describe a data set, and say what deserves a look.
+
+    Example: comes datasets show photos.csv --labels 'has_*'
+    """
+    from comes.datasets import check_dataset, open_dataset
+
+    dataset = open_dataset(data, **reading)
+    findings = check_dataset(dataset)
+    if as_json:
+        _print_json({"data": str(dataset), **{found.name: found.number for found in findings}})
+        return
+    print(dataset)
+    for finding in findings:
+        print(f"- {finding.text}")
+    if dataset.candidates is not None and dataset.relevant is not None:
+        print("Every relevant label is a candidate.")
+
+
+@datasets_app.command("convert")
+@reads_data
+def convert_dataset(
+    data: Data,
+    output: Annotated[Path, typer.Argument(help="A .npz, .csv, .parquet, .mat or .jsonl file.")],
+    reading: dict[str, Any],
+    form: Form = "wide",
+    as_json: Json = False,
+) -> None:
+    """Write a data set in another format, named by the ending.
+
+    Example: comes datasets convert answers.json answers.csv --form long
+    """
+    from comes.datasets import check_writable, open_dataset, write_dataset
+    from comes.files import check_file_target
+
+    check_writable(output, form)
+    check_file_target(output)
+    dataset = open_dataset(data, **reading)
+    write_dataset(dataset, output, form)
+    _print_summary({"data": str(dataset), "file": str(output)}, as_json)
+
+
+@app.command()
+@reads_data
+def generate(
+    data: Data,
+    output: Output,
+    reading: dict[str, Any],
+    case: Annotated[
+        Literal["a", "b", "one", "size", "instance"],
+        typer.Option(
+            help="The process: a and b as in the paper; one uniform label; a set of random size "
+            "(CTL); instance-dependent."
+        ),
+    ] = "b",
+    rate: Annotated[
+        str,
+        typer.Option(
+            help="Share of irrelevant labels that are excluded (case a: that become candidates): "
+            "one number, or one per label separated by commas. Default: 0.1 (case a: 0.9)."
+        ),
+    ] = "",
+    strength: Annotated[
+        float, typer.Option(help="How much the features decide, for case instance.")
+    ] = 2.0,
+    form: Form = "wide",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Make candidate labels from true ones.
+
+    Example: comes generate scene:train --case b --rate 0.1 --seed 0 -o scene.npz
+    """
+    from dataclasses import replace
+
+    from comes import generation
+    from comes.datasets import check_writable, open_dataset, write_dataset
+    from comes.files import check_file_target
+
+    check_writable(output, form)
+    check_file_target(output)
+    rates = _rates(rate)
+    if rates is not None and case in ("one", "size"):
+        raise ComesError(f"case {case} has no rate; leave --rate out.")
+    given = {} if rates is None else {"flip_rate" if case == "a" else "exclude_rate": rates}
+    dataset = open_dataset(data, **reading)
+    truth = dataset.known_relevant()
+    if case == "instance":
+        X = dataset.known_features()
+        candidates = generation.instance_dependent(truth, X, strength=strength, seed=seed, **given)
+    else:
+        process: dict[str, Callable[..., Any]] = {
+            "a": generation.case_a,
+            "b": generation.case_b,
+            "one": generation.one_uniform,
+            "size": generation.random_size,
+        }
+        candidates = process[case](truth, seed=seed, **given)
+    made = replace(dataset, candidates=candidates, asked=None, from_complementary=False)
+    write_dataset(made, output, form)
+    _print_summary({"data": str(made), "case": case, "seed": seed, "file": str(output)}, as_json)
+
+
+@app.command()
+@reads_data
+def fit(
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model.")],
+    reading: dict[str, Any],
+    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "comes-hl",
     model: Annotated[str, typer.Option(help="mlp or linear.")] = "mlp",
     epochs: Annotated[int, typer.Option(min=1)] = 200,
     batch_size: Annotated[int, typer.Option(min=1)] = 256,
@@ -112,20 +344,14 @@ def fit(
 
     Example: comes fit photos.csv --labels 'has_*' --method comes-hl -o model/
     """
-    from comes.datasets import read_dataset
+    from comes.datasets import open_dataset
     from comes.estimator import CandidateClassifier, storage
 
     partial = Path(f"{output}.partial")
     for target in (output, partial):
         storage.check_target(target)
-    dataset = read_dataset(
-        data,
-        labels=_split(labels),
-        relevant=_split(relevant),
-        ignore=_split(ignore),
-        complementary=complementary,
-        label_names=_split(label_names) or None,
-    )
+    dataset = open_dataset(data, **reading)
+    X = dataset.known_features()
     classifier = CandidateClassifier(
         method,
         model=model,
@@ -135,7 +361,7 @@ def fit(
         reduction=reduction,
         device=device,
         random_state=seed,
-    ).fit(dataset.X, dataset.candidates_with_names())
+    ).fit(X, dataset.candidates_with_names())
     history = classifier.history_
     if not history.risk:
         raise KeyboardInterrupt  # before the first epoch: nothing to keep
@@ -182,10 +408,11 @@ def predict(
 
 
 @app.command()
+@reads_data
 def evaluate(
     data: Data,
     model: ModelFolder,
-    relevant: Relevant = "",
+    reading: dict[str, Any],
     convention: Annotated[
         Literal["pml", "sklearn"], typer.Option(help="pml is the paper's.")
     ] = "pml",
@@ -196,18 +423,15 @@ def evaluate(
     Example: comes evaluate test.csv --relevant 'is_*' --model model/
     """
     from comes import metrics
-    from comes.datasets import read_dataset
+    from comes.datasets import open_dataset
     from comes.estimator import CandidateClassifier
 
     classifier = CandidateClassifier.load(model)
-    dataset = read_dataset(
-        data,
-        relevant=_split(relevant),
-        features=classifier.feature_names,
-        label_names=classifier.label_names_,
-    )
+    reading["feature_columns"] = classifier.feature_names
+    reading["label_names"] = classifier.label_names_
+    dataset = open_dataset(data, **reading)
     truth = dataset.known_relevant()
-    scores = classifier.decision_function(dataset.X)
+    scores = classifier.decision_function(dataset.known_features())
     values = metrics.evaluate(scores, truth, classifier.cut_scores(scores), convention)
     degenerate = metrics.count_degenerate(truth)
     if as_json:
@@ -233,6 +457,21 @@ def _print_metrics(rows: list[tuple[str, dict[str, float]]]) -> None:
         )
     for title, values in rows:
         table.add_row(title, *(f"{values[name]:.3f}" for name in METRICS))
+    Console(width=max(100, Console().width)).print(table)
+
+
+def _print_rows(rows: list[dict[str, Any]]) -> None:
+    """Print a table of rows with the same keys."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=SIMPLE)
+    for name in rows[0]:
+        is_number = isinstance(rows[0][name], int)
+        table.add_column(name.replace("_", " "), justify="right" if is_number else "left")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
     Console(width=max(100, Console().width)).print(table)
 
 
@@ -262,6 +501,24 @@ def _lines(values: dict[str, Any], separator: str = "\n") -> str:
 
 def _split(columns: str) -> list[str]:
     return [name for part in columns.split(",") if (name := part.strip())]
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Return what "0=no,1=maybe" says."""
+    pairs = [part.partition("=") for part in _split(text)]
+    if not all(equals for _, equals, _ in pairs):
+        raise ComesError(f"--answers should be pairs such as 0=no,1=maybe; got {text!r}.")
+    return {word.strip(): state.strip() for word, _, state in pairs}
+
+
+def _rates(text: str) -> float | list[float] | None:
+    try:
+        rates = [float(part) for part in _split(text)]
+    except ValueError:
+        raise ComesError(f"--rate should be a number, or one per label; got {text!r}.") from None
+    if not rates:
+        return None
+    return rates[0] if len(rates) == 1 else rates
 
 
 def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -1,0 +1,68 @@
+"""Seconds and memory to read every named data set that is at hand.
+
+    python benchmarks/read_time.py
+
+writes ``benchmarks/results/read_time.json``. Memory is what Python and numpy allocate: at the peak,
+and what the data set keeps.
+"""
+
+import json
+import platform
+import statistics
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+from comes.datasets import KNOWN, load_dataset
+from comes.files import replacing_file
+
+REPEATS = 5
+RESULT = Path(__file__).parent / "results" / "read_time.json"
+
+
+def seconds(name: str, split: str) -> float:
+    """Return how long one reading takes."""
+    started = time.perf_counter()
+    load_dataset(name, split)
+    return time.perf_counter() - started
+
+
+def memory(name: str, split: str) -> tuple[float, float]:
+    """Return the megabytes at the peak and those that are kept."""
+    tracemalloc.start()
+    dataset = load_dataset(name, split)
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del dataset
+    return peak / 1e6, kept / 1e6
+
+
+def main() -> None:
+    """Measure every data set, and write medians."""
+    sets: dict[str, Any] = {}
+    for known in KNOWN.values():
+        for split in known.rows:
+            if not known.is_at_hand(split):
+                continue
+            name = f"{known.name}:{split}" if split else known.name
+            times = [seconds(known.name, split) for _ in range(REPEATS)]
+            peak, kept = memory(known.name, split)
+            sets[name] = {
+                "seconds": round(statistics.median(times), 3),
+                "peak_megabytes": round(peak, 1),
+                "kept_megabytes": round(kept, 1),
+            }
+            print(name, sets[name])
+    result = {
+        "command": "python benchmarks/read_time.py",
+        "machine": f"{platform.machine()}, Python {platform.python_version()}",
+        "repeats": REPEATS,
+        "sets": sets,
+    }
+    with replacing_file(RESULT) as temporary:
+        temporary.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
