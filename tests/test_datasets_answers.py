@@ -72,7 +72,7 @@ def test_wide_columns_with_words_of_ones_own(tmp_path: Path) -> None:
     path = written(tmp_path, "x,edema,fracture\n1,0.0,\n2,-1.0,1.0\n3,,0.0\n")
     with pytest.raises(ComesError, match="0 or 1; row"):
         read_dataset(path, labels=["edema", "fracture"])
-    words = {"0.0": "no", "1.0": "maybe", "-1.0": "maybe"}
+    words = {"0": "no", "1.0": "maybe", "-1": "maybe"}
     dataset = read_dataset(path, labels=["edema", "fracture"], answers=words)
     assert dataset.candidates is not None and dataset.asked is not None
     assert dataset.candidates.tolist() == [[False, True], [True, True], [True, False]]
@@ -94,6 +94,13 @@ def test_an_unclear_answer_is_refused_with_its_place(
     labels = ["sky", "sea"] if "sea" in text else None
     with pytest.raises(ComesError, match=message):
         read_dataset(written(tmp_path, text), labels=labels)
+
+
+def test_a_table_of_answers_takes_no_other_view(tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match="answers.csv is read as answers.*'no' is what excludes"):
+        read_dataset(written(tmp_path, LONG), complementary=True)
+    with pytest.raises(ComesError, match="Name three columns"):
+        read_dataset(written(tmp_path, LONG), long=["item", "label"])
 
 
 def test_a_word_must_mean_one_of_the_three_states(tmp_path: Path) -> None:

@@ -29,16 +29,16 @@ LONG = ("item", "label", "answer")
 
 
 def combine_answers(
-    items: Sequence[str],
-    labels: Sequence[str],
-    states: Sequence[str],
+    items: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    states: npt.ArrayLike,
     label_names: Sequence[str] | None = None,
 ) -> Dataset:
     """Return the data set of answers, one per (item, label), without features.
 
     Parameters
     ----------
-    items, labels, states : sequences of str, as many each
+    items, labels, states : sequences or arrays of str, as many each
         A state is "no", "maybe" or "not asked". A pair may occur more than once.
     label_names : sequence of str, optional
         All labels there are. By default those that occur, in the order of their first occurrence.
@@ -60,9 +60,10 @@ def combine_answers(
     else:
         check_names(label_names)
         names = list(label_names)
-        column = pd.Index(names).get_indexer(pd.Index(labels, dtype=object))
+        asked_about = pd.Index(np.asarray(labels, dtype=object))
+        column = pd.Index(names, dtype=object).get_indexer(asked_about)
         if (column < 0).any():
-            unknown = labels[int(np.argmax(column < 0))]
+            unknown = asked_about[int(np.argmax(column < 0))]
             raise ComesError(
                 f"label {unknown!r} occurs in an answer but is none of the label names, "
                 f"{listed(names)}. Add it there, or correct the answer."
@@ -88,12 +89,13 @@ def long_dataset(
     label_names: Sequence[str] | None = None,
 ) -> Dataset:
     """Take the answers of a table with the columns item, label and answer."""
-    items, labels = ([as_text(cell) for cell in table[name]] for name in columns[:2])
+    items, labels = (_as_texts(table[name]) for name in columns[:2])
     for name, cells in zip(columns[:2], (items, labels), strict=True):
-        if "" in cells:
-            raise ComesError(f"column {name!r} is empty at row {cells.index('')}. Fill it in.")
+        empty = cells == ""
+        if empty.any():
+            raise ComesError(f"column {name!r} is empty at row {int(empty.argmax())}. Fill it in.")
     states = as_states(table[columns[2]], f"column {columns[2]!r}", answers)
-    return combine_answers(items, labels, states.tolist(), label_names)
+    return combine_answers(items, labels, states, label_names)
 
 
 def long_table(dataset: Dataset) -> pd.DataFrame:
@@ -127,20 +129,33 @@ def answers_of(dataset: Dataset) -> tuple[BoolMatrix, BoolMatrix]:
 
 def as_states(
     cells: "pd.Series[Any]", place: str, answers: Mapping[str, str] | None = None
-) -> "pd.Series[Any]":
+) -> npt.NDArray[Any]:
     """Return the state that each cell says; raise at the first unknown word."""
-    words = WORDS if answers is None else {"": NOT_ASKED, **answers}
-    text = cells.astype(object).map(lambda cell: as_text(cell).strip())
-    states = text.map(words if answers is not None else lambda word: words.get(word.lower()))
-    unknown = states.isna()
+    codes, found = pd.factorize(cells, use_na_sentinel=False)
+    words = [as_text(cell).strip() for cell in found]
+    states = np.array([_state(word, answers) for word in words], dtype=object)
+    unknown = np.array([state is None for state in states])
     if unknown.any():
-        row = int(unknown.to_numpy().argmax())
+        row = int(unknown[codes].argmax())
+        known = sorted(WORDS if answers is None else answers)
         raise ComesError(
-            f"{place} has the answer {text.iloc[row]!r} at row {row}; "
-            f"{listed(sorted(set(words) - {''}))} or nothing (not asked) were wanted. Say what "
-            "other words mean (--answers 0=no,1=maybe on the command line)."
+            f"{place} has the answer {words[codes[row]]!r} at row {row}; "
+            f"{listed([word for word in known if word])} or nothing (not asked) were wanted. Say "
+            "what other words mean (--answers 0=no,1=maybe on the command line)."
         )
-    return states
+    return np.asarray(states[codes])
+
+
+def _state(word: str, answers: Mapping[str, str] | None) -> str | None:
+    """Return what a word says; a number means the same however it is written, 0 or 0.0."""
+    if answers is None:
+        return WORDS.get(word.lower())
+    if word in answers or not word:
+        return answers.get(word, NOT_ASKED)
+    try:
+        return {float(known): state for known, state in answers.items()}.get(float(word))
+    except ValueError:
+        return None
 
 
 def check_answers(answers: Mapping[str, str] | None) -> None:
@@ -157,6 +172,12 @@ def as_text(cell: Any) -> str:
     if pd.isna(cell):
         return ""
     return f"{cell:.15g}" if isinstance(cell, float) else str(cell)
+
+
+def _as_texts(cells: "pd.Series[Any]") -> npt.NDArray[Any]:
+    """Return cells as text, each different one turned once."""
+    codes, found = pd.factorize(cells, use_na_sentinel=False)
+    return np.array([as_text(cell) for cell in found], dtype=object)[codes]
 
 
 def _marked(

@@ -85,9 +85,8 @@ WRITERS: Mapping[str, Callable[[Dataset, Path], None]] = {
     ".mat": write_pml_mat,
     ".jsonl": write_prodigy,
 }
-# What a written file holds of a data set; csv, parquet and npz hold everything.
+# What a written file holds of a data set; npz and wide tables hold everything.
 HOLDS = {
-    "wide": {"features", "candidates", "relevant", "asked", "items"},
     "names": {"features", "candidates", "relevant", "items"},
     "long": {"candidates", "asked", "items"},
     ".mat": {"features", "candidates", "relevant"},

@@ -132,8 +132,12 @@ def read_table_dataset(
         if long is None:
             labels, relevant, complementary = _self_described(columns, complementary)
     if long is not None:
-        for name in long:
-            find_columns(columns, [name])
+        find_columns(columns, long)
+        if len(long) != 3 or labels or relevant or complementary:
+            raise ComesError(
+                f"{path.name} is read as answers: item, label, answer. Name three columns, and "
+                "leave labels, relevant and complementary out; 'no' is what excludes."
+            )
         return long_dataset(read_table(path, long), long, answers, label_names)
 
     ignored = find_columns(columns, ignore)
@@ -333,7 +337,7 @@ def _answers(
 ) -> tuple[BoolMatrix, BoolMatrix, list[str]]:
     """Return the candidates, and where somebody was asked, of columns in three states."""
     columns = list(cells.columns)
-    states = [as_states(cells[c], f"column {c!r}", answers).to_numpy() for c in columns]
+    states = [as_states(cells[c], f"column {c!r}", answers) for c in columns]
     state = np.stack(states, axis=1)
     candidates, names = _in_order(state != NO, columns, wanted)
     return candidates, _in_order(state != NOT_ASKED, columns, wanted)[0], names
