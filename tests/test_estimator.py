@@ -20,7 +20,7 @@ from torch import nn
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.estimator import classifier as module_of_classifier
-from comes.estimator.methods import METHODS, risk_scale
+from comes.estimator.methods import METHODS, find_method, risk_scale
 from comes.estimator.scaling import fit_scaling
 from comes.generation import case_b
 from comes.metrics import average_precision
@@ -77,7 +77,7 @@ def test_learns_from_candidates(method: str) -> None:
     fitted = classifier(method).fit(X, CANDIDATES)
     scores = fitted.decision_function(X)
     assert scores.shape == (300, 3)
-    assert average_precision(scores, RELEVANT) > 0.9
+    assert average_precision(scores, RELEVANT) > (0.8 if method in ("mlcl", "comrank") else 0.9)
     assert fitted.score(X, RELEVANT) == average_precision(scores, RELEVANT)
 
 
@@ -229,12 +229,14 @@ def test_the_normaliser_of_the_data_set_is_another_training(method: str) -> None
 
 
 def test_reductions_are_sums_and_means_over_labels_or_pairs() -> None:
-    hamming, ranking = METHODS["comes-hl"], METHODS["comes-rl"]
+    hamming, ranking, summed = (find_method(name) for name in ("comes-hl", "comes-rl", "gdf"))
     scales = {r: risk_scale(hamming, r, 5) for r in ("sum", "mean", "per_label", "auto")}
     assert scales == {"sum": 5, "mean": 1, "per_label": 1, "auto": 5}
     scales = {r: risk_scale(ranking, r, 5) for r in ("sum", "mean", "per_label", "auto")}
     assert scales == {"sum": 1, "mean": 1 / 10, "per_label": 1 / 5, "auto": 1 / 5}
     assert risk_scale(ranking, "mean", 1) == 1
+    scales = {r: risk_scale(summed, r, 5) for r in ("sum", "mean", "per_label", "auto")}
+    assert scales == {"sum": 1, "mean": 1 / 5, "per_label": 1 / 5, "auto": 1}
 
 
 def test_flood_level_reaches_the_risk() -> None:
@@ -295,7 +297,7 @@ def test_auto_scaling_leaves_sparse_features_alone() -> None:
 
 def test_class_prior_none_is_estimated() -> None:
     fitted = classifier(class_prior=None, epochs=2).fit(X, CANDIDATES)
-    assert fitted.class_prior_.shape == (3,)
+    assert fitted.class_prior_ is not None and fitted.class_prior_.shape == (3,)
     assert abs(fitted.class_prior_ - PRIOR).max() < 0.25
     assert classifier("bce", class_prior=None, epochs=1).fit(X, CANDIDATES).class_prior_ is None
 
@@ -309,7 +311,7 @@ def test_a_label_excluded_nowhere_or_everywhere_is_a_warning_with_its_name() -> 
     odd["sea"] = False
     with pytest.warns(ComesWarning, match="Every row excludes label 'sea'.*prior is taken as 0"):
         fitted = classifier(epochs=30).fit(X, odd)
-    assert fitted.class_prior_[1] == 0
+    assert fitted.class_prior_ is not None and fitted.class_prior_[1] == 0
     odd["sea"] = True
     with pytest.warns(ComesWarning, match="taken for relevant everywhere"):
         classifier("bce", epochs=1).fit(X, odd)
@@ -376,7 +378,7 @@ def test_one_label_and_one_row_are_not_errors() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "comes"}, "method must be one of comes-hl, comes-rl, bce; got 'comes'"),
+        ({"method": "comes"}, "method must be one of comes-hl, comes-rl, bce, .*; got 'comes'"),
         ({"class_prior": [0.1, 0.2]}, "one number in .0, 1. for each of the 3 labels; got"),
         ({"class_prior": [0.1, 0.2, 1.2]}, "one number in .0, 1. for each of the 3 labels"),
         ({"class_prior": [0.1, 0.2, np.nan]}, "one number in .0, 1. for each of the 3 labels"),

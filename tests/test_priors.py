@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from comes import priors
 from comes.datasets import make_scenes
 from comes.errors import ComesError
 from comes.generation import case_b
-from comes.priors import _best_bin_rate, _shrink, count_class_prior, estimate_class_prior
+from comes.priors import class_prior, count_class_prior, estimate_class_prior
+from comes.priors.class_prior import _best_bin_rate, _shrink
 
 SCENES = make_scenes("train", n=3000)
 RELEVANT = SCENES.known_relevant()
@@ -70,7 +70,7 @@ def test_rates_are_shrunk_as_far_as_their_sampling_error_allows() -> None:
 
 
 def test_rates_are_shared_over_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(priors, "_shrink", lambda rate, n_bin: np.full_like(rate, 0.97))
+    monkeypatch.setattr(class_prior, "_shrink", lambda rate, n_bin: np.full_like(rate, 0.97))
     estimate = estimate_class_prior(SCENES.X, case_b(RELEVANT, 0.5, seed=0))
     assert (estimate.exclude_rate == 0.97).all()
 

@@ -302,7 +302,7 @@ def generate(
 
     check_writable(output, form)
     check_file_target(output)
-    rates = _rates(rate)
+    rates = _numbers(rate, "--rate")
     if rates is not None and case in ("one", "size"):
         raise ComesError(f"case {case} has no rate; leave --rate out.")
     given = {} if rates is None else {"flip_rate" if case == "a" else "exclude_rate": rates}
@@ -331,6 +331,14 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model.")],
     reading: dict[str, Any],
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "comes-hl",
+    variant: Annotated[str, typer.Option(help="Of a method that has variants.")] = "",
+    flip_rate: Annotated[
+        str,
+        typer.Option(
+            help="For ccmn: a number, or one per label separated by commas, or class_prior; by "
+            "default estimated."
+        ),
+    ] = "",
     model: Annotated[str, typer.Option(help="mlp or linear.")] = "mlp",
     epochs: Annotated[int, typer.Option(min=1)] = 200,
     batch_size: Annotated[int, typer.Option(min=1)] = 256,
@@ -354,6 +362,8 @@ def fit(
     X = dataset.known_features()
     classifier = CandidateClassifier(
         method,
+        variant=variant or None,
+        flip_rate=flip_rate if flip_rate == "class_prior" else _numbers(flip_rate, "--flip-rate"),
         model=model,
         epochs=epochs,
         batch_size=batch_size,
@@ -437,7 +447,7 @@ def evaluate(
     if as_json:
         _print_json({**values, **degenerate, "convention": convention})
         return
-    _print_metrics([(classifier.method, values)])
+    _print_metrics([(str(classifier.method), values)])
     print(f"{len(truth)} rows; convention: {convention}; {_lines(degenerate, '; ')}")
 
 
@@ -511,14 +521,15 @@ def _pairs(text: str) -> dict[str, str]:
     return {word.strip(): state.strip() for word, _, state in pairs}
 
 
-def _rates(text: str) -> float | list[float] | None:
+def _numbers(text: str, option: str) -> float | list[float] | None:
+    """Return one number, one per label, or None for nothing."""
     try:
-        rates = [float(part) for part in _split(text)]
+        numbers = [float(part) for part in _split(text)]
     except ValueError:
-        raise ComesError(f"--rate should be a number, or one per label; got {text!r}.") from None
-    if not rates:
+        raise ComesError(f"{option} should be a number, or one per label; got {text!r}.") from None
+    if not numbers:
         return None
-    return rates[0] if len(rates) == 1 else rates
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:

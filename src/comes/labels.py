@@ -18,7 +18,17 @@ from comes.errors import ComesError
 BoolMatrix = npt.NDArray[np.bool_]
 
 # The methods by name, here so that the command line can list them without importing torch.
-METHODS = ("comes-hl", "comes-rl", "bce")
+METHODS = (
+    "comes-hl",
+    "comes-rl",
+    "bce",
+    "ccmn",
+    "gdf",
+    "ctl",
+    "mlcl",
+    "comes-hl-unbiased",
+    "comrank",
+)
 
 
 def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
@@ -174,6 +184,32 @@ def to_sets(indicators: npt.ArrayLike, label_names: Sequence[str]) -> list[list[
     """
     names = np.asarray(label_names, dtype=object)
     return [list(names[row]) for row in as_indicators(indicators, "indicators")]
+
+
+def keep_one_excluded(candidates: npt.ArrayLike, seed: int | np.random.Generator = 0) -> BoolMatrix:
+    """Return candidates in which every row excludes at most one of the labels that it did.
+
+    The one is drawn uniformly: the setting of methods for a single complementary label.
+
+    Parameters
+    ----------
+    candidates : bool array of shape (n_samples, n_labels)
+    seed : int or numpy Generator
+
+    Returns
+    -------
+    candidates : bool array of shape (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> kept = keep_one_excluded([[0, 0, 1], [1, 1, 1], [1, 0, 1]])
+    >>> (~kept).sum(axis=1)
+    array([1, 0, 1])
+    """
+    candidates = as_candidates(candidates)
+    draws = np.where(candidates, -1.0, np.random.default_rng(seed).random(candidates.shape))
+    kept = draws.argmax(axis=1)[:, None] == np.arange(candidates.shape[1])
+    return np.asarray(candidates | ~kept)
 
 
 def check_relevant_inside(

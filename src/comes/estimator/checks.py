@@ -29,6 +29,25 @@ def align(matrix: BoolMatrix, values: Any, label_names: list[str]) -> BoolMatrix
     return matrix[:, match_names([str(name) for name in values.columns], label_names)]
 
 
+def per_label(values: Any, name: str, label_names: list[str]) -> npt.NDArray[np.float64]:
+    """Return one number in [0, 1] per label; a Series is matched by name, a number is for all."""
+    q = len(label_names)
+    try:
+        numbers = np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.full(q, np.nan)
+    if name == "flip_rate" and numbers.shape == ():
+        numbers = np.full(q, float(numbers))
+    if numbers.shape != (q,) or not ((numbers >= 0) & (numbers <= 1)).all():
+        raise ComesError(
+            f"{name} must hold one number in [0, 1] for each of the {q} labels; got {values!r}."
+        )
+    names = getattr(values, "index", None)
+    if names is not None and not callable(names):  # a Series; lists have a method index
+        numbers = numbers[match_names([str(name) for name in names], label_names)]
+    return numbers
+
+
 def warn_of_idle_labels(S: BoolMatrix, label_names: list[str], method: Method) -> None:
     """Warn of labels from which nothing, or only one thing, can be learned."""
     n_candidate = S.sum(axis=0)
@@ -38,14 +57,14 @@ def warn_of_idle_labels(S: BoolMatrix, label_names: list[str], method: Method) -
         effect = (
             "it is left out of the risk, since nothing shows where it is irrelevant, and its "
             "scores mean nothing."
-            if method.needs_class_prior
+            if method.needs == "class_prior"
             else "it is taken for relevant everywhere."
         )
         _warn(f"No row excludes label {listed(never)}: {effect}")
     if always:
-        prior = "; its class prior is taken as 0" if method.needs_class_prior else ""
+        prior = "; its class prior is taken as 0" if method.needs == "class_prior" else ""
         _warn(f"Every row excludes label {listed(always)}: it is learned as irrelevant{prior}.")
-    if S.shape[1] == 1 and method.ranks:
+    if S.shape[1] == 1 and method.unit == "pairs":
         _warn(
             "A ranking risk needs two labels; with one it is 0 and nothing is learned. "
             "Take method='comes-hl'."

@@ -19,10 +19,11 @@ from comes.estimator import storage
 from comes.estimator.checks import (
     align,
     check_fits_float32,
+    per_label,
     warn_of_idle_labels,
     warn_of_impossible_prior,
 )
-from comes.estimator.methods import Method, find_method, risk_scale
+from comes.estimator.methods import Known, Method, find_method, risk_scale
 from comes.estimator.scaling import fit_scaling
 from comes.labels import (
     BoolMatrix,
@@ -31,13 +32,20 @@ from comes.labels import (
     check_names,
     check_relevant_inside,
     from_complementary,
-    match_names,
+    keep_one_excluded,
 )
 from comes.metrics import average_precision
 from comes.models import linear, mlp
-from comes.priors import estimate_class_prior
+from comes.priors import (
+    MAX_RATE,
+    estimate_class_prior,
+    estimate_flip_rate,
+    estimate_transition,
+    flip_rate_from_prior,
+)
 from comes.selection import offset_matching_prior
 from comes.training import (
+    Risk,
     SparseRows,
     choose_device,
     make_optimizer,
@@ -56,11 +64,18 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method : {"comes-hl", "comes-rl", "bce"}
-        COMES-HL estimates the Hamming loss, COMES-RL the ranking loss; BCE takes every candidate
-        for relevant.
+    method : str, or function (scores, candidates) -> scalar tensor
+        "comes-hl" estimates the Hamming loss, "comes-rl" the ranking loss; "bce" takes every
+        candidate for relevant. Also "ccmn", "gdf", "ctl", "mlcl", "comes-hl-unbiased" and
+        "comrank": docs/methods.md. Or a risk of your own, a function or a module.
+    variant : str, optional
+        Of methods with variants, such as "ranking" of "ccmn"; docs/methods.md names them.
     class_prior : array of shape (n_labels,), optional
         How often each label is relevant. By default estimated by `comes.estimate_class_prior`.
+    flip_rate : float, array of shape (n_labels,), or "class_prior", optional
+        For "ccmn": how often an irrelevant label is a candidate. By default estimated by
+        `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies, so that
+        CCMN knows what COMES knows.
     model : {"mlp", "linear"}, module, or function (n_features, n_labels) -> module
         A module is copied and trained on from its weights.
     hidden : int
@@ -68,7 +83,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     reduction : {"auto", "sum", "mean", "per_label"}
         What the risk is divided by for the gradient. ``sum`` over labels, or over pairs of labels
         for COMES-RL; ``mean`` over these; ``per_label`` divides the sum by the number of labels.
-        ``auto`` is ``sum`` for COMES-HL and BCE, ``per_label`` for COMES-RL.
+        ``auto`` is ``per_label`` for risks over pairs (COMES-RL), else ``sum``.
     normaliser : {"batch", "dataset"}
         Which n_j divides the sums over rows that exclude label j: the batch's own count (a label
         that nothing excludes in a batch is left out of that batch), or the data set's share.
@@ -102,6 +117,8 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     label_names_ : list of str
         Column names of the candidates if they came as a DataFrame, else "0", "1", ...
     class_prior_ : array of shape (n_labels,), or None if the method needs none
+    flip_rate_ : array of shape (n_labels,), or None; for "ccmn"
+    transition_ : array of shape (n_labels, n_labels), or None; for "mlcl"
     module_ : module
         The trained network, on scaled features.
     history_ : History
@@ -124,11 +141,17 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([[1, 0]])
     """
 
+    class_prior_: npt.NDArray[np.float64] | None
+    flip_rate_: npt.NDArray[np.float64] | None
+    transition_: npt.NDArray[np.float64] | None
+
     def __init__(
         self,
-        method: str = "comes-hl",
+        method: str | Risk = "comes-hl",
         *,
+        variant: str | None = None,
         class_prior: npt.ArrayLike | None = None,
+        flip_rate: npt.ArrayLike | str | None = None,
         model: Model = "mlp",
         hidden: int = 500,
         reduction: str = "auto",
@@ -148,7 +171,9 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         progress: bool | None = None,
     ) -> None:
         self.method = method
+        self.variant = variant
         self.class_prior = class_prior
+        self.flip_rate = flip_rate
         self.model = model
         self.hidden = hidden
         self.reduction = reduction
@@ -201,7 +226,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise
 
     def _fit(self, X: Any, y: Any, candidates: Any, complementary: Any) -> Self:
-        method = find_method(self.method)
+        method = find_method(self.method, self.variant)
         self._check_numbers()
         device = choose_device(self.device)
         X = self._check_features(X, reset=True)
@@ -214,17 +239,19 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = np.arange(S.shape[1])
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         warn_of_idle_labels(S, self.label_names_, method)
+        if method.keeps_one_excluded:
+            S = keep_one_excluded(S, seed)
         scale, optimizer = risk_scale(method, self.reduction, S.shape[1]), self._make_optimizer()
         with seeded(seed, device):
             self.module_ = self._make_module(X.shape[1], S.shape[1]).to(device)
         self.scaling_ = fit_scaling(X, self.scale)
         rows = to_device(self.scaling_(X), device)
-        self.class_prior_ = self._find_class_prior(X, S, method, seed)
+        risk = self._make_risk(method, X, S, seed)
         self.history_ = train(
             self.module_,
             rows,
             torch.tensor(S, device=device),
-            self._make_risk(method, S).to(device),
+            risk.to(device) if isinstance(risk, nn.Module) else risk,
             optimizer=optimizer,
             epochs=self.epochs,
             batch_size=self.batch_size,
@@ -232,7 +259,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             cosine=self.cosine,
             seed=seed,
             progress=self.progress,
-            description=self.method,
+            description=self.method if isinstance(self.method, str) else "your risk",
         )
         self.score_offset_ = self._find_offset(rows, method)
         return self
@@ -360,28 +387,29 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_relevant_inside(align(as_relevant(y), y, label_names), S, label_names)
         return S, label_names
 
-    def _find_class_prior(self, X: Any, S: BoolMatrix, method: Method, seed: int) -> Any:
+    def _find_class_prior(self, X: Any, S: BoolMatrix, seed: int) -> npt.NDArray[np.float64]:
         """Return the class prior given or estimated, 0 for labels that every row excludes."""
-        if not method.needs_class_prior:
-            return None
         if self.class_prior is None:
             return estimate_class_prior(X, S, random_state=seed).class_prior
-        q = S.shape[1]
-        try:
-            prior = np.array(self.class_prior, dtype=float)
-        except (TypeError, ValueError):
-            prior = np.empty(0)
-        if prior.shape != (q,) or not ((prior >= 0) & (prior <= 1)).all():
-            raise ComesError(
-                f"class_prior must hold one number in [0, 1] for each of the {q} labels; "
-                f"got {self.class_prior!r}."
-            )
-        names = getattr(self.class_prior, "index", None)
-        if names is not None and not callable(names):  # a Series; lists have a method index
-            prior = prior[match_names([str(name) for name in names], self.label_names_)]
+        prior = per_label(self.class_prior, "class_prior", self.label_names_)
         prior[~S.any(axis=0)] = 0
         warn_of_impossible_prior(prior, S, self.label_names_)
         return prior
+
+    def _find_flip_rate(self, X: Any, S: BoolMatrix, seed: int) -> npt.NDArray[np.float64]:
+        """Return the flip rate given, estimated, or implied by the class prior."""
+        if self.flip_rate is None:
+            return estimate_flip_rate(X, S, random_state=seed)
+        if isinstance(self.flip_rate, str):
+            if self.flip_rate != "class_prior":
+                raise ComesError(
+                    "flip_rate must be numbers in [0, 1), 'class_prior' or None; got "
+                    f"{self.flip_rate!r}."
+                )
+            self.class_prior_ = self._find_class_prior(X, S, seed)
+            return flip_rate_from_prior(self.class_prior_, S)
+        rate = per_label(self.flip_rate, "flip_rate", self.label_names_)
+        return np.minimum(rate, MAX_RATE)
 
     def _make_module(self, d: int, q: int) -> nn.Module:
         if isinstance(self.model, nn.Module):
@@ -397,15 +425,38 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             f"got {self.model!r}."
         )
 
-    def _make_risk(self, method: Method, S: BoolMatrix) -> nn.Module:
+    def _make_risk(self, method: Method, X: Any, S: BoolMatrix, seed: int) -> Risk:
+        """Return the risk, after finding out what it must know."""
         if self.normaliser not in ("batch", "dataset"):
             raise ComesError(f"normaliser must be 'batch' or 'dataset'; got {self.normaliser!r}.")
-        prior = np.zeros(S.shape[1]) if self.class_prior_ is None else self.class_prior_
-        share = 1 - S.mean(axis=0) if self.normaliser == "dataset" else None
+        q = S.shape[1]
+        excluded_share = 1 - S.mean(axis=0)
+        self.class_prior_ = self.flip_rate_ = self.transition_ = None
+        if method.needs == "flip_rate":
+            self.flip_rate_ = self._find_flip_rate(X, S, seed)
+            if method.unit == "pairs" and self.class_prior_ is None:
+                self.class_prior_ = np.maximum(1 - excluded_share / (1 - self.flip_rate_), 0)
+        elif method.needs == "class_prior" or method.unit == "pairs":
+            self.class_prior_ = self._find_class_prior(X, S, seed)
+        elif method.needs == "transition":
+            self.transition_ = estimate_transition(X, S, random_state=seed)
+
+        share = None
+        if self.normaliser == "dataset":
+            share = torch.as_tensor(excluded_share, dtype=torch.float32)
+
+        def tensor(values: Any, shape: tuple[int, ...]) -> torch.Tensor:
+            values = np.zeros(shape) if values is None else values
+            return torch.as_tensor(values, dtype=torch.float32)
+
         return method.make_risk(
-            torch.as_tensor(prior, dtype=torch.float32),
-            None if share is None else torch.as_tensor(share, dtype=torch.float32),
-            self.flood_level,
+            Known(
+                class_prior=tensor(self.class_prior_, (q,)),
+                flip_rate=tensor(self.flip_rate_, (q,)),
+                transition=tensor(self.transition_, (q, q)),
+                exclude_share=share,
+                flood_level=self.flood_level,
+            )
         )
 
     def _make_optimizer(self) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
@@ -420,7 +471,8 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _find_offset(self, rows: torch.Tensor | SparseRows, method: Method) -> FloatArray:
         """Return where to cut the scores: the level that fits the prior if the risk sets none."""
-        if not method.ranks:
+        if method.unit != "pairs":
             return np.zeros(len(self.classes_))
         scores = predict_scores(self.module_, rows).cpu().numpy()
+        assert self.class_prior_ is not None
         return offset_matching_prior(scores, self.class_prior_)

@@ -35,6 +35,8 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
 
     arrays = {
         "class_prior": classifier.class_prior_,
+        "flip_rate": classifier.flip_rate_,
+        "transition": classifier.transition_,
         "score_offset": classifier.score_offset_,
         "feature_shift": classifier.scaling_.shift,
         "feature_scale": classifier.scaling_.scale,
@@ -110,6 +112,8 @@ def _restore(
     classifier.label_names_ = description["label_names"]
     classifier.classes_ = np.arange(q)
     classifier.class_prior_ = array("class_prior")
+    classifier.flip_rate_ = array("flip_rate")
+    classifier.transition_ = array("transition")
     classifier.score_offset_ = array("score_offset")
     classifier.scaling_ = Scaling(array("feature_shift"), array("feature_scale"))
     classifier.history_ = History(**description["history"])

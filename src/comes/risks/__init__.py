@@ -1,6 +1,15 @@
 """Risks: scores and candidates in, one number to minimise out. One file per estimator."""
 
 from comes.risks.bce import BceRisk, bce_risk
+from comes.risks.ccmn import (
+    CcmnHammingRisk,
+    CcmnRankingRisk,
+    ccmn_hamming_risk,
+    ccmn_ranking_risk,
+)
+from comes.risks.comrank import ComrankRisk, comrank_risk
+from comes.risks.ctl import CtlRisk, CtlUnbiasedRisk, ctl_risk, ctl_unbiased_risk
+from comes.risks.gdf import GdfRisk, gdf_risk
 from comes.risks.hamming import (
     HammingRisk,
     HammingSums,
@@ -8,6 +17,7 @@ from comes.risks.hamming import (
     hamming_risk_from_sums,
     hamming_sums,
 )
+from comes.risks.mlcl import MlclRisk, mlcl_risk
 from comes.risks.ranking import (
     RankingRisk,
     RankingSums,
@@ -18,14 +28,28 @@ from comes.risks.ranking import (
 
 __all__ = [
     "BceRisk",
+    "CcmnHammingRisk",
+    "CcmnRankingRisk",
+    "ComrankRisk",
+    "CtlRisk",
+    "CtlUnbiasedRisk",
+    "GdfRisk",
     "HammingRisk",
     "HammingSums",
+    "MlclRisk",
     "RankingRisk",
     "RankingSums",
     "bce_risk",
+    "ccmn_hamming_risk",
+    "ccmn_ranking_risk",
+    "comrank_risk",
+    "ctl_risk",
+    "ctl_unbiased_risk",
+    "gdf_risk",
     "hamming_risk",
     "hamming_risk_from_sums",
     "hamming_sums",
+    "mlcl_risk",
     "ranking_risk",
     "ranking_risk_from_sums",
     "ranking_sums",

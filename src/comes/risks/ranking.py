@@ -11,9 +11,7 @@ so neither is the minimum. The per-label sums, `RankingSums`, add up over batche
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from comes.errors import ComesError
 from comes.losses import BinaryLoss, sigmoid_loss
@@ -24,9 +22,7 @@ from comes.risks.excluded import (
     excluded_weight,
     in_full_precision,
 )
-
-# Score differences held at a time: 16 MiB of float32.
-DIFFERENCES_AT_ONCE = 2**22
+from comes.risks.pairs import sum_over_pairs
 
 
 class RankingSums(NamedTuple):
@@ -45,29 +41,10 @@ def ranking_sums(
     symmetry_constant = _symmetry_constant(loss)
     scores = in_full_precision(scores)
     excluded = excluded_mask(candidates, scores)
-    n, q = scores.shape
-
-    def above(columns: slice) -> Tensor:
-        differences = scores[:, columns, None] - scores[:, None, :]  # (n, columns, q)
-        per_entry = loss(differences, 0).sum(dim=2) - symmetry_constant / 2  # without k = j
-        return (excluded[:, columns] * per_entry).sum(dim=0)
-
-    width = max(1, DIFFERENCES_AT_ONCE // max(1, n * q))
-    if width >= q:
-        excluded_above = above(slice(0, q))
-    else:  # Differences are recomputed for the gradient, so that they are never all there.
-        excluded_above = torch.cat(
-            [
-                checkpoint(
-                    above,
-                    slice(start, start + width),
-                    use_reentrant=False,
-                    preserve_rng_state=False,
-                )
-                for start in range(0, q, width)
-            ]
-        )
-    return RankingSums(scores.new_full((), n), excluded.sum(dim=0), excluded_above)
+    above = sum_over_pairs(scores, excluded, lambda difference: loss(difference, 0))
+    n_excluded = excluded.sum(dim=0)
+    excluded_above = above - symmetry_constant / 2 * n_excluded  # without k = j
+    return RankingSums(scores.new_full((), scores.shape[0]), n_excluded, excluded_above)
 
 
 def ranking_risk_from_sums(
@@ -120,6 +97,7 @@ def ranking_risk(
 
     Examples
     --------
+    >>> import torch
     >>> scores = torch.tensor([[2.0, -1.0], [0.5, 1.0], [-3.0, 0.0]])
     >>> candidates = torch.tensor([[True, False], [True, True], [False, True]])
     >>> ranking_risk(scores, candidates, torch.tensor([0.6, 0.5]))
@@ -151,6 +129,7 @@ class RankingRisk(nn.Module):
 
     Examples
     --------
+    >>> import torch
     >>> risk = RankingRisk(torch.tensor([0.6, 0.5]))
     >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
     tensor(0.2500)

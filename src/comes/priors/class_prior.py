@@ -7,27 +7,17 @@ P(j excluded) = (1 - pi_j) p_j. The left side is counted, so an estimate of p_j 
 excluding ones.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from scipy import sparse
-from sklearn.model_selection import KFold
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 
-from comes.errors import ComesError
 from comes.labels import BoolMatrix, as_candidates, as_relevant
-from comes.models import linear
-from comes.risks import BceRisk
-from comes.training import make_optimizer, predict_scores, seeded, to_device, train
+from comes.priors.scorer import check_rows, scores_out_of_fold
 
-N_FOLDS = 3
 MIN_ROWS = 20  # fewer tell nothing
-BATCH_SIZE, MIN_STEPS = 256, 300  # of the scorer's training
 MIN_BIN_SHARE, MIN_BIN_EXCLUDED, MAX_MIN_BIN_SHARE = 0.1, 25, 0.3  # how small a bin may be
 Z = 0.67  # of the lower bound that the best bin maximises
 NEARLY_CERTAIN = 0.98  # above, a few relevant rows in the bin weigh more than what is left to 1
@@ -105,21 +95,14 @@ def estimate_class_prior(
     True
     """
     candidates = as_candidates(candidates)
-    try:
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
-    except ValueError as error:
-        raise ComesError(f"{str(error).splitlines()[0]} X must be a finite matrix.") from error
-    if X.shape[0] != len(candidates):
-        raise ComesError(
-            f"X and candidates must have the same rows; got {X.shape[0]} and {len(candidates)}."
-        )
+    X = check_rows(X, candidates)
     excluded = ~candidates
     excluded_share = excluded.mean(axis=0)
     exclude_rate = np.where(excluded_share > 0, 1.0, 0.0)
     unknown = (excluded_share > 0) & (excluded_share < 1)
     if len(excluded) >= MIN_ROWS and unknown.any():
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        likely_excluded = -_scores_out_of_fold(X, candidates, seed)
+        likely_excluded = -scores_out_of_fold(X, candidates, seed)
         rate, n_bin = _best_bin_rate(excluded[:, unknown], likely_excluded[:, unknown])
         rate = _shrink(rate, n_bin)
         rate[rate > NEARLY_CERTAIN] = 1
@@ -165,29 +148,3 @@ def _shrink(rate: npt.NDArray[np.float64], n_bin: npt.NDArray[np.int64]) -> npt.
     mean = (weight * logit).sum() / weight.sum()
     shrunk = (between * logit + variance * mean) / (between + variance)
     return np.asarray(1 / (1 + np.exp(-shrunk)))
-
-
-def _scores_out_of_fold(X: Any, candidates: BoolMatrix, seed: int) -> npt.NDArray[np.float32]:
-    """Return scores of candidates by linear models that have not seen the row, (n, q)."""
-    X = (MaxAbsScaler() if sparse.issparse(X) else StandardScaler()).fit_transform(X)
-    device = torch.device("cpu")
-    targets = torch.tensor(candidates)
-    scores = np.empty(candidates.shape, dtype=np.float32)
-    for seen, unseen in KFold(N_FOLDS, shuffle=True, random_state=seed).split(candidates):
-        with seeded(seed, device):
-            model = linear(X.shape[1], candidates.shape[1])
-        train(
-            model,
-            to_device(X[seen], device),
-            targets[torch.as_tensor(seen)],
-            BceRisk(),
-            optimizer=make_optimizer("adam", learning_rate=0.01),
-            epochs=max(20, math.ceil(MIN_STEPS / math.ceil(len(seen) / BATCH_SIZE))),
-            batch_size=BATCH_SIZE,
-            risk_scale=candidates.shape[1],
-            seed=seed,
-            progress=False,
-            return_on_interrupt=False,
-        )
-        scores[unseen] = predict_scores(model, to_device(X[unseen], device)).numpy()
-    return scores

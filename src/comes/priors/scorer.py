@@ -1,0 +1,79 @@
+"""Linear models of candidates, trained before the main model: the scorers of this room."""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy import sparse
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.utils import check_array
+
+from comes.errors import ComesError
+from comes.labels import BoolMatrix
+from comes.models import linear
+from comes.risks import BceRisk
+from comes.training import Risk, make_optimizer, predict_scores, seeded, to_device, train
+
+N_FOLDS = 3
+BATCH_SIZE, MIN_STEPS = 256, 300
+
+
+def check_rows(X: Any, candidates: BoolMatrix) -> Any:
+    """Return X as a finite matrix with a row for each row of candidates, else raise."""
+    try:
+        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+    except ValueError as error:
+        raise ComesError(f"{str(error).splitlines()[0]} X must be a finite matrix.") from error
+    if X.shape[0] != len(candidates):
+        raise ComesError(
+            f"X and candidates must have the same rows; got {X.shape[0]} and {len(candidates)}."
+        )
+    return X
+
+
+def scores_out_of_fold(X: Any, candidates: BoolMatrix, seed: int) -> npt.NDArray[np.float32]:
+    """Return scores of candidates by linear models that have not seen the row, (n, q)."""
+    X = scaled(X)
+    scores = np.empty(candidates.shape, dtype=np.float32)
+    for seen, unseen in KFold(N_FOLDS, shuffle=True, random_state=seed).split(candidates):
+        scale = float(candidates.shape[1])  # a sum over labels
+        model = fit_linear(X[seen], candidates[seen], BceRisk(), seed, risk_scale=scale)
+        scores[unseen] = predict_linear(model, X[unseen])
+    return scores
+
+
+def scaled(X: Any) -> Any:
+    """Return X with features of one size; zeros of a sparse matrix stay zeros."""
+    return (MaxAbsScaler() if sparse.issparse(X) else StandardScaler()).fit_transform(X)
+
+
+def fit_linear(
+    X: Any, candidates: BoolMatrix, risk: Risk, seed: int, risk_scale: float = 1.0
+) -> torch.nn.Module:
+    """Return a linear model that minimises a risk, trained for a few hundred steps."""
+    device = torch.device("cpu")
+    with seeded(seed, device):
+        model = linear(X.shape[1], candidates.shape[1])
+    train(
+        model,
+        to_device(X, device),
+        torch.tensor(candidates),
+        risk,
+        optimizer=make_optimizer("adam", learning_rate=0.01),
+        epochs=max(20, math.ceil(MIN_STEPS / math.ceil(len(candidates) / BATCH_SIZE))),
+        batch_size=BATCH_SIZE,
+        risk_scale=risk_scale,
+        seed=seed,
+        progress=False,
+        return_on_interrupt=False,
+    )
+    return model
+
+
+def predict_linear(model: torch.nn.Module, X: Any) -> npt.NDArray[np.float32]:
+    """Return the scores of a model of `fit_linear`, (n, q)."""
+    scores = predict_scores(model, to_device(X, torch.device("cpu")))
+    return np.asarray(scores.numpy())

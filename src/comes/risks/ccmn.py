@@ -1,0 +1,165 @@
+r"""CCMN: unbiased estimators under class-conditional label noise, for candidate labels.
+
+A candidate is taken for a noisy relevant label: an irrelevant label j becomes a candidate with
+the *flip rate* :math:`\rho_j`, a relevant one always is. For the Hamming loss,
+
+.. math:: \max\Big(0, \frac{1}{nq} \sum_i \sum_j \tilde\ell_{ij}\Big), \qquad \tilde\ell_{ij} =
+    \begin{cases} \ell(g_{ij}, 1) & s_{ij} = 1 \\
+    \ell(g_{ij}, 0) + \frac{\rho_j}{1 - \rho_j} \big( \ell(g_{ij}, 0) - \ell(g_{ij}, 1) \big)
+    & s_{ij} = 0 \end{cases}
+
+where the maximum is that of the authors' released code: without it the estimate has no lower
+bound. For the ranking loss and a symmetric loss, up to a constant,
+
+.. math:: \frac1n \sum_i \sum_{j: s_{ij} = 0} \frac{1}{1 - \rho_j}
+    \sum_{k \ne j} \ell(g_{ij} - g_{ik}, 0)
+
+With :math:`\rho_j = 1 - \frac{n_j / n}{1 - \pi_j}` and without corrections these are COMES-HL and,
+but for a constant, COMES-RL.
+
+References
+----------
+Xie and Huang, "CCMN: A General Framework for Learning with Class-Conditional Multi-Label Noise",
+TPAMI 2023, sections 4 and 5.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from comes.errors import ComesError
+from comes.losses import BinaryLoss, logistic_loss, sigmoid_loss
+from comes.risks.excluded import check_batch, in_full_precision
+from comes.risks.ranking import ranking_sums
+
+
+def ccmn_hamming_risk(
+    scores: Tensor,  # g, real, (n, q)
+    candidates: Tensor,  # s, bool, (n, q)
+    flip_rate: Tensor,  # rho, in [0, 1), (q,)
+    *,
+    loss: BinaryLoss = logistic_loss,
+    correction: Callable[[Tensor], Tensor] = torch.relu,
+) -> Tensor:
+    """Return CCMN's estimate of the Hamming risk of one batch.
+
+    Parameters
+    ----------
+    scores : float tensor of shape (n_samples, n_labels)
+    candidates : bool tensor of shape (n_samples, n_labels)
+    flip_rate : float tensor of shape (n_labels,)
+        How often an irrelevant label is a candidate, in [0, 1).
+    loss : callable (scores, 0 or 1) -> tensor
+    correction : callable tensor -> tensor
+        Acts on the mean over rows and labels. ``torch.relu`` as released; while it is clamped,
+        nothing is learned. The identity gives the unbiased estimate.
+
+    Returns
+    -------
+    risk : scalar tensor
+
+    Examples
+    --------
+    >>> candidates = torch.tensor([[True, False]])
+    >>> ccmn_hamming_risk(torch.tensor([[1.0, -1.0]]), candidates, torch.tensor([0.5, 0.5]))
+    tensor(0.)
+    """
+    check_batch(scores, candidates)
+    _check_rate(flip_rate, scores.shape[1])
+    scores = in_full_precision(scores)
+    odds = (flip_rate / (1 - flip_rate)).to(scores)
+    if_relevant, if_irrelevant = loss(scores, 1), loss(scores, 0)
+    if_excluded = if_irrelevant + odds * (if_irrelevant - if_relevant)
+    return correction(torch.where(candidates, if_relevant, if_excluded).mean())
+
+
+def ccmn_ranking_risk(
+    scores: Tensor,  # g, real, (n, q)
+    candidates: Tensor,  # s, bool, (n, q)
+    flip_rate: Tensor,  # rho, in [0, 1), (q,)
+    *,
+    loss: BinaryLoss = sigmoid_loss,
+) -> Tensor:
+    """Return CCMN's estimate of the ranking risk of one batch, up to a constant.
+
+    Parameters
+    ----------
+    scores : float tensor of shape (n_samples, n_labels)
+    candidates : bool tensor of shape (n_samples, n_labels)
+    flip_rate : float tensor of shape (n_labels,)
+        How often an irrelevant label is a candidate, in [0, 1).
+    loss : callable (scores, 0 or 1) -> tensor
+        A symmetric loss of `comes.losses`.
+
+    Returns
+    -------
+    risk : scalar tensor
+        A sum over pairs of labels, a mean over rows. Nothing in it is negative; the constant that
+        is left out, the share of pairs with both labels excluded, does not depend on the scores.
+
+    Examples
+    --------
+    >>> candidates = torch.tensor([[True, False]])
+    >>> ccmn_ranking_risk(torch.zeros(1, 2), candidates, torch.tensor([0.5, 0.5]))
+    tensor(1.)
+    """
+    _check_rate(flip_rate, scores.shape[-1])
+    sums = ranking_sums(scores, candidates, loss=loss)
+    return (sums.excluded_above / (1 - flip_rate).to(sums.excluded_above)).sum() / sums.n_rows
+
+
+class CcmnHammingRisk(nn.Module):
+    """`ccmn_hamming_risk` that keeps its flip rates and moves with ``.to(device)``."""
+
+    flip_rate: Tensor
+
+    def __init__(
+        self,
+        flip_rate: Tensor,
+        *,
+        loss: BinaryLoss = logistic_loss,
+        correction: Callable[[Tensor], Tensor] = torch.relu,
+    ) -> None:
+        super().__init__()
+        self.register_buffer("flip_rate", check_flip_rate(flip_rate))
+        self.loss = loss
+        self.correction = correction
+
+    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+        """Return the scalar risk of one batch."""
+        return ccmn_hamming_risk(
+            scores, candidates, self.flip_rate, loss=self.loss, correction=self.correction
+        )
+
+
+class CcmnRankingRisk(nn.Module):
+    """`ccmn_ranking_risk` that keeps its flip rates and moves with ``.to(device)``."""
+
+    flip_rate: Tensor
+
+    def __init__(self, flip_rate: Tensor, *, loss: BinaryLoss = sigmoid_loss) -> None:
+        super().__init__()
+        self.register_buffer("flip_rate", check_flip_rate(flip_rate))
+        self.loss = loss
+
+    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+        """Return the scalar risk of one batch."""
+        return ccmn_ranking_risk(scores, candidates, self.flip_rate, loss=self.loss)
+
+
+def check_flip_rate(flip_rate: Tensor) -> Tensor:
+    """Return the flip rates if they are a vector of numbers in [0, 1), else raise."""
+    if flip_rate.ndim != 1 or not ((flip_rate >= 0) & (flip_rate < 1)).all():
+        raise ComesError(
+            "flip_rate must hold one number in [0, 1) for each label; got "
+            f"shape {tuple(flip_rate.shape)} with values {flip_rate.flatten()[:8].tolist()}."
+        )
+    return flip_rate
+
+
+def _check_rate(flip_rate: Tensor, q: int) -> None:
+    if flip_rate.shape != (q,):
+        raise ComesError(
+            f"scores for {q} labels need a flip_rate of shape {(q,)}; got {tuple(flip_rate.shape)}."
+        )

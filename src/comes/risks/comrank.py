@@ -1,0 +1,66 @@
+r"""ComRank: an excluded label should rank below the other labels of its row.
+
+.. math:: \frac1n \sum_i \sum_{j: s_{ij} = 0} \sum_{k: s_{ik} = 1}
+    \phi\big( \sigma(g_{ij}) - \sigma(g_{ik}) \big)
+
+With one excluded label per row and :math:`\phi = \exp` this is the loss of the paper; its code for
+several has :math:`\phi(z) = \log(1 + e^z)`, the default here. It needs no class prior.
+
+References
+----------
+"ComRank: Ranking Loss for Multi-Label Complementary Label Learning", NeurIPS 2025.
+"""
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from comes.risks.excluded import check_batch, excluded_mask, in_full_precision
+from comes.risks.pairs import sum_over_pairs
+
+PairLoss = Callable[[Tensor], Tensor]
+
+
+def comrank_risk(
+    scores: Tensor,  # g, real, (n, q)
+    candidates: Tensor,  # s, bool, (n, q)
+    *,
+    pair_loss: PairLoss = F.softplus,
+) -> Tensor:
+    """Return the ComRank risk of one batch: a sum over pairs, a mean over rows.
+
+    Parameters
+    ----------
+    scores : float tensor of shape (n_samples, n_labels)
+    candidates : bool tensor of shape (n_samples, n_labels)
+    pair_loss : callable tensor -> tensor
+        Of the difference of two probabilities, elementwise and increasing.
+
+    Returns
+    -------
+    risk : scalar tensor
+
+    Examples
+    --------
+    >>> import torch
+    >>> comrank_risk(torch.zeros(1, 3), torch.tensor([[True, True, False]]), pair_loss=torch.exp)
+    tensor(2.)
+    """
+    check_batch(scores, candidates)
+    scores = in_full_precision(scores)
+    excluded = excluded_mask(candidates, scores)
+    sums = sum_over_pairs(scores.sigmoid(), excluded, pair_loss, others=1 - excluded)
+    return sums.sum() / scores.shape[0]
+
+
+class ComrankRisk(nn.Module):
+    """`comrank_risk` as a module."""
+
+    def __init__(self, *, pair_loss: PairLoss = F.softplus) -> None:
+        super().__init__()
+        self.pair_loss = pair_loss
+
+    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+        """Return the scalar risk of one batch."""
+        return comrank_risk(scores, candidates, pair_loss=self.pair_loss)

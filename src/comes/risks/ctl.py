@@ -1,0 +1,152 @@
+r"""CTL: several complementary labels per row, weighted by their number.
+
+With :math:`m = |\bar S_i|` excluded labels in a row,
+
+.. math:: \alpha_m \sum_{j: s_{ij} = 1} \big( \ell(g_{ij}, 1) + w_{ij} \, \ell(g_{ij}, 0) \big)
+    + \beta_m \sum_{j: s_{ij} = 0} \ell(g_{ij}, 0), \qquad
+    \alpha_m = e^{-2^{-m}}, \quad \beta_m = e^{2^{1-m}}
+
+averaged over rows. :math:`w_{ij} = 1` for candidates that score low in their row,
+:math:`0 < u_{ij} \le 0.3`, where u is the sigmoid of the scores, stretched to [0, 1] within the row
+and without a gradient (as it is, in a row of equal scores).
+
+The unbiased estimator assumes that, given the excluded labels, all non-empty sets of the others are
+equally likely. It is the mean of the supervised loss over these sets,
+
+.. math:: \sum_{j: s_{ij} = 1} \big( a_m \, \ell(g_{ij}, 1) + (1 - a_m) \, \ell(g_{ij}, 0) \big)
+    + \sum_{j: s_{ij} = 0} \ell(g_{ij}, 0), \qquad
+    a_m = \frac{2^{q-m-1}}{2^{q-m} - 1} = \frac{1/2}{1 - 2^{m-q}}
+
+which for :math:`m = 1` is the unbiased GDF. The released code multiplies the mean by
+:math:`(2^{q-m} - 1) / (2^q - 2)`, which in single precision is 0 for many excluded labels:
+``released_weight``.
+
+References
+----------
+Gao, Zhu, Xu and Zhang, "Multi-Label Learning with Multiple Complementary Labels", TPAMI 2025.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from comes.errors import ComesError
+from comes.losses import BinaryLoss, logistic_loss
+from comes.risks.excluded import check_batch, in_full_precision
+
+LOW = 0.3  # candidates up to here, in [0, 1] within the row, are also taken for irrelevant
+
+
+def ctl_risk(
+    scores: Tensor,  # g, real, (n, q)
+    candidates: Tensor,  # s, bool, (n, q)
+    *,
+    loss: BinaryLoss = logistic_loss,
+) -> Tensor:
+    """Return the CTL risk of one batch: a sum over labels, a mean over rows.
+
+    Parameters
+    ----------
+    scores : float tensor of shape (n_samples, n_labels)
+    candidates : bool tensor of shape (n_samples, n_labels)
+    loss : callable (scores, 0 or 1) -> tensor
+
+    Returns
+    -------
+    risk : scalar tensor
+
+    Examples
+    --------
+    >>> ctl_risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
+    tensor(2.3046)
+    """
+    check_batch(scores, candidates)
+    scores = in_full_precision(scores)
+    n_excluded = (~candidates).sum(dim=1).to(scores)
+    alpha, beta = torch.exp(-(2.0**-n_excluded)), torch.exp(2.0 ** (1 - n_excluded))
+    if_relevant, if_irrelevant = loss(scores, 1), loss(scores, 0)
+    if_candidate = if_relevant + _is_low(scores) * if_irrelevant
+    zero = scores.new_zeros(())
+    of_candidates = torch.where(candidates, if_candidate, zero).sum(dim=1)
+    of_excluded = torch.where(candidates, zero, if_irrelevant).sum(dim=1)
+    return (alpha * of_candidates + beta * of_excluded).mean()
+
+
+def ctl_unbiased_risk(
+    scores: Tensor,  # g, real, (n, q)
+    candidates: Tensor,  # s, bool, (n, q)
+    *,
+    released_weight: bool = False,
+    loss: BinaryLoss = logistic_loss,
+) -> Tensor:
+    """Return the unbiased form of the CTL risk of one batch.
+
+    Parameters
+    ----------
+    scores : float tensor of shape (n_samples, n_labels)
+        At least two labels.
+    candidates : bool tensor of shape (n_samples, n_labels)
+    released_weight : bool
+        Weight rows by the share of all label sets that their excluded labels leave, as the
+        released code does: about 2^-m for m excluded labels.
+    loss : callable (scores, 0 or 1) -> tensor
+
+    Returns
+    -------
+    risk : scalar tensor
+
+    Examples
+    --------
+    >>> ctl_unbiased_risk(torch.zeros(1, 3), torch.tensor([[True, True, False]]))
+    tensor(2.0794)
+    """
+    check_batch(scores, candidates)
+    q = scores.shape[1]
+    if q < 2:
+        raise ComesError(f"the unbiased form of CTL needs at least two labels; got {q}.")
+    scores = in_full_precision(scores)
+    n_left = candidates.sum(dim=1, keepdim=True).to(scores)  # q - m
+    share = 0.5 / (1 - 2.0 ** -n_left.clamp(min=1))  # a_m; of no use where nothing is left
+    if_relevant, if_irrelevant = loss(scores, 1), loss(scores, 0)
+    if_candidate = share * if_relevant + (1 - share) * if_irrelevant
+    per_row = torch.where(candidates, if_candidate, if_irrelevant).sum(dim=1)
+    if released_weight:  # (2^(q-m) - 1) / (2^q - 2), without forming 2^q
+        left = 2.0 ** (n_left.squeeze(1) - q) - 2.0**-q
+        per_row = per_row * left / (1 - 2.0 ** (1 - q))
+    return per_row.mean()
+
+
+class CtlRisk(nn.Module):
+    """`ctl_risk` as a module."""
+
+    def __init__(self, *, loss: BinaryLoss = logistic_loss) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+        """Return the scalar risk of one batch."""
+        return ctl_risk(scores, candidates, loss=self.loss)
+
+
+class CtlUnbiasedRisk(nn.Module):
+    """`ctl_unbiased_risk` as a module."""
+
+    def __init__(self, *, released_weight: bool = False, loss: BinaryLoss = logistic_loss) -> None:
+        super().__init__()
+        self.released_weight = released_weight
+        self.loss = loss
+
+    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+        """Return the scalar risk of one batch."""
+        return ctl_unbiased_risk(
+            scores, candidates, released_weight=self.released_weight, loss=self.loss
+        )
+
+
+def _is_low(scores: Tensor) -> Tensor:
+    """Return w: 1 where the sigmoid, stretched to [0, 1] within the row, is in (0, LOW]."""
+    probability = scores.detach().sigmoid()
+    low, high = probability.amin(dim=1, keepdim=True), probability.amax(dim=1, keepdim=True)
+    spread = high - low
+    stretched = (probability - low) / torch.where(spread > 0, spread, 1)
+    stretched = torch.where(spread > 0, stretched, probability)
+    return ((stretched > 0) & (stretched <= LOW)).to(scores)
