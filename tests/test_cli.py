@@ -309,3 +309,36 @@ def test_answers_in_words_of_ones_own(run: Run, folder: Path) -> None:
     text = run("datasets", "votes.csv", "--answers", "0=no,1=maybe").stdout
     assert text.startswith("1 rows without features, 2 labels, 1.00 candidates per row")
     assert "pairs such as" in run("datasets", "votes.csv", "--answers", "0", code=1).stderr
+
+
+def test_predictions_carry_the_names_of_the_items(run: Run, folder: Path) -> None:
+    items = [f"scene {row}" for row in range(N)]
+    write_npz(Dataset(SCENES.X, SCENES.label_names, CANDIDATES, items=items), folder / "named.npz")
+    run("fit", "named.npz", *SHORT, "-o", "model")
+    run("predict", "named.npz", "-m", "model", "-o", "p.csv")
+    assert pd.read_csv(folder / "p.csv")["item"].tolist() == items
+
+
+def test_a_sparse_test_file_may_not_show_the_last_features(run: Run, folder: Path) -> None:
+    lines = [f"{k % 3},{(k + 1) % 3} 1:1 {k % 4 + 2}:{k}\n" for k in range(40)]
+    (folder / "train.svm").write_text("".join(lines))
+    (folder / "test.svm").write_text("1 1:1 2:1\n0 1:2\n2 1:1\n")
+    run("fit", "train.svm", "--candidates", *SHORT, "-o", "model")
+    run("evaluate", "test.svm", "-m", "model")
+    run("predict", "test.svm", "-m", "model", "-o", "p.csv")
+    assert len(pd.read_csv(folder / "p.csv")) == 3
+    error = run("evaluate", "test.svm", "-m", "model", "--label-names", "a", code=1).stderr
+    assert "the model knows its labels" in error
+
+
+def test_json_may_stand_before_the_name(run: Run) -> None:
+    assert "data" in json.loads(run("datasets", "--json", "scenes.npz").stdout)
+
+
+def test_generate_takes_no_option_of_another_case(run: Run) -> None:
+    for options, message in (
+        (("--strength", "5"), "case b has no strength"),
+        (("--rate", ","), "--rate should be a number"),
+        (("--case", "instance", "--strength", "nan"), "strength must be a finite number"),
+    ):
+        assert message in run("generate", "scenes.npz", *options, "-o", "m.npz", code=1).stderr

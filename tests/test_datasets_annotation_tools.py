@@ -93,7 +93,14 @@ def test_label_studio_names_its_items(tmp_path: Path) -> None:
     [
         ([{"image": "p", "not": "sky"}], r"task 0 .* \(not JSON_MIN\)"),
         ([TASKS[3]], "no choices that somebody made"),
-        ([], "no choices that somebody made"),
+        ([], "is an empty list"),
+        ([{**TASKS[0], "annotations": [3]}], "task 0 .* has not the form"),
+        ([{**TASKS[0], "annotations": [{"result": [{"type": "choices"}]}]}], "has not the form"),
+        ([task("p", {"result": None})], "no choices that somebody made"),
+        (
+            [task("p", done({"type": "choices", "from_name": "n", "value": {"choices": "sky"}}))],
+            "a list",
+        ),
         ([3], "task 0 of export.json has no 'data'"),
     ],
 )
@@ -160,3 +167,73 @@ def test_lines_of_prodigy_with_options(tmp_path: Path) -> None:
 def test_a_bad_line_is_named(tmp_path: Path, line: Any, message: str) -> None:
     with pytest.raises(ComesError, match=message):
         prodigy(tmp_path, {"text": "p", "label": "sky", "answer": "reject"}, line)
+
+
+def test_what_was_skipped_and_old_exports(tmp_path: Path) -> None:
+    tasks = [
+        task("p", done(choice("not", "sky"))),
+        task("q", done(choice("not", "sky"), skipped=True)),
+        {"data": {"image": "r"}, "completions": [done(choice("not", "sky"))]},
+        task("s", done(choice("not"))),
+    ]
+    dataset = label_studio(tmp_path, tasks, complementary=True)
+    assert dataset.candidates.ravel().tolist() == [False, True, False, True]
+
+
+def test_labels_called_like_states_are_labels_if_there_are_others(tmp_path: Path) -> None:
+    dataset = label_studio(tmp_path, [task("p", done(choice("not", "skip", "sky")))])
+    assert dataset.label_names == ["skip", "sky"]
+
+
+def test_answers_label_by_label_take_no_other_view(tmp_path: Path) -> None:
+    tasks = [task("p", done(choice("sky", "no")))]
+    with pytest.raises(ComesError, match="'no' is what excludes; leave --complementary out"):
+        label_studio(tmp_path, tasks, complementary=True)
+    line = {"text": "p", "label": "sky", "answer": "reject"}
+    with pytest.raises(ComesError, match="'no' is what excludes"):
+        prodigy(tmp_path, line, complementary=True)
+
+
+def test_how_an_item_is_named(tmp_path: Path) -> None:
+    answer = {"label": "sky", "answer": "reject"}
+    for fields, name in (
+        ({"image": "data:x", "url": "u"}, "u"),
+        ({"id": 3, "text": "t"}, "3"),
+        ({"item": "a", "id": 1}, "a"),
+        ({"_input_hash": 77}, "77"),
+        ({"path": "p", "image": "i"}, "p"),
+    ):
+        assert prodigy(tmp_path, {**fields, **answer}).items == [name]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({"options": ["sky"], "accept": []}, "options without an id"),
+        ({"options": [{"text": "sky"}]}, "options without an id"),
+        ({"options": OPTIONS, "accept": "sky"}, "a list of label names; got 'sky'"),
+        ({"label": None}, "a list of label names"),
+        ({"options": []}, "neither a label nor options"),
+    ],
+)
+def test_a_line_of_another_form_is_named(
+    tmp_path: Path, line: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ComesError, match=f"line 1 .*{message}"):
+        prodigy(tmp_path, {"text": "p", "answer": "accept", **line})
+
+
+def test_lines_that_say_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match="export.jsonl has no answers"):
+        prodigy(tmp_path, "", "  ")
+    lines = {"text": "p", "options": OPTIONS, "answer": "reject"}
+    dataset = prodigy(tmp_path, lines)
+    assert dataset.candidates.all() and dataset.label_names == ["sky", "7", "sun"]
+    (tmp_path / "mark.jsonl").write_bytes(b"\xef\xbb\xbf" + json.dumps(lines).encode())
+    assert len(read_dataset(tmp_path / "mark.jsonl")) == 1
+    (tmp_path / "bad.jsonl").write_bytes(b'{"text": "\xff"}')
+    with pytest.raises(ComesError, match="bad.jsonl cannot be read as text in UTF-8"):
+        read_dataset(tmp_path / "bad.jsonl")
+    (tmp_path / "deep.jsonl").write_text("[" * 100_000)
+    with pytest.raises(ComesError, match="line 1 of deep.jsonl cannot be read as json"):
+        read_dataset(tmp_path / "deep.jsonl")

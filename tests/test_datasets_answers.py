@@ -167,3 +167,80 @@ def test_what_a_format_cannot_hold_is_said(tmp_path: Path) -> None:
     dataset = Dataset(np.eye(2), ["sky"], np.array([[True], [False]]), np.zeros((2, 1), bool))
     with pytest.warns(ComesWarning, match="cannot hold features and relevant"):
         write_dataset(dataset, tmp_path / "long.csv", form="long")
+
+
+def test_numbers_as_names_keep_all_their_digits(tmp_path: Path) -> None:
+    table = pd.DataFrame(
+        {"item": [1234567.0, 1234568.0], "label": ["a", "a"], "answer": ["no", ""]}
+    )
+    table.to_parquet(tmp_path / "long.parquet")
+    assert read_dataset(tmp_path / "long.parquet").items == ["1234567", "1234568"]
+    dataset = read_dataset(written(tmp_path, "item,label,answer\n001,NA, no \n002,NA,Yes\n"))
+    assert dataset.items == ["001", "002"] and dataset.label_names == ["NA"]
+    assert dataset.candidates is not None and dataset.candidates.tolist() == [[False], [True]]
+
+
+def test_words_of_ones_own_are_the_only_ones(tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match="has the answer 'no' at row 0; 'nein' or nothing"):
+        read_dataset(written(tmp_path, LONG), answers={"nein": "no"})
+
+
+def test_one_column_of_answers_is_one_label(tmp_path: Path) -> None:
+    path = written(tmp_path, "photo,sky,x\np,no,1\nq,Maybe,2\n")
+    dataset = read_dataset(path, labels=["sky"], item="photo")
+    assert dataset.label_names == ["sky"] and dataset.items == ["p", "q"]
+    assert dataset.candidates is not None and dataset.candidates.tolist() == [[False], [True]]
+    path = written(tmp_path, "x,sky\n1,no\n2,sea\n")  # names: one of them is "no"
+    assert read_dataset(path, labels=["sky"]).label_names == ["no", "sea"]
+
+
+def test_answers_take_no_other_view_in_columns_either(tmp_path: Path) -> None:
+    path = written(tmp_path, "a,b,x\nyes,no,1\nno,,2\n")
+    with pytest.raises(ComesError, match="are answers, of which 'no' is what excludes"):
+        read_dataset(path, labels=["a", "b"], complementary=True)
+
+
+def test_repeated_label_names_and_columns_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match="'a' more than once"):
+        combine_answers(["p"], ["a"], ["no"], ["a", "a"])
+    with pytest.raises(ComesError, match="no column 'x'"):
+        read_dataset(written(tmp_path, LONG), long=["x", "y", "z"])
+
+
+def test_the_item_of_the_features_has_the_same_name(tmp_path: Path) -> None:
+    labels, features = tmp_path / "labels.csv", tmp_path / "features.csv"
+    labels.write_text("photo,text,maybe\np,hello,sky\nq,you,sea\n")
+    features.write_text("photo,x\nq,2\np,1\n")
+    dataset = read_dataset(labels, labels=["maybe"], item="photo", features=features)
+    assert dataset.X["x"].tolist() == [1, 2] and dataset.items == ["p", "q"]
+
+
+def test_labels_of_a_table_of_ours_are_no_features(tmp_path: Path) -> None:
+    whole = Dataset(
+        pd.DataFrame({"u": [1.0, 2.0]}), ["sky"], np.array([[True], [False]]), items=["p", "q"]
+    )
+    write_dataset(whole, tmp_path / "whole.csv")
+    answers = written(tmp_path, "item,label,answer\nq,sky,no\n")
+    dataset = read_dataset(answers, features=tmp_path / "whole.csv")
+    assert list(dataset.X.columns) == ["u"] and dataset.X["u"].tolist() == [2.0]
+
+
+def test_repeated_or_missing_items_of_features(tmp_path: Path) -> None:
+    np.savez(tmp_path / "X.npz", X=np.eye(2), items=["p", "p"])
+    with pytest.raises(ComesError, match=r"X.npz: the names of items must differ"):
+        read_dataset(written(tmp_path, LONG), features=tmp_path / "X.npz")
+    write_npz(Dataset(None, ["sky"], np.array([[True], [False]])), tmp_path / "labels.npz")
+    np.savez(tmp_path / "X.npz", X=np.eye(3))
+    with pytest.raises(ComesError, match="matched by the names of the items"):
+        read_dataset(tmp_path / "labels.npz", features=tmp_path / "X.npz")
+    with pytest.raises(ComesError, match="features or images; got a file of each"):
+        read_dataset(tmp_path / "labels.npz", features=tmp_path / "X.npz", images=tmp_path)
+
+
+def test_a_table_of_labels_alone_is_read_as_such(tmp_path: Path) -> None:
+    dataset = read_dataset(written(tmp_path, LONG))
+    for form in ("wide", "long"):
+        write_dataset(dataset, tmp_path / "again.csv", form)
+        again = read_dataset(tmp_path / "again.csv")
+        assert again.X is None and again.items == dataset.items
+        np.testing.assert_array_equal(again.asked, dataset.asked)

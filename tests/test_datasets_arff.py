@@ -185,3 +185,55 @@ def test_entities_do_not_multiply(tmp_path: Path) -> None:
     text = f'<!DOCTYPE l [<!ENTITY e0 "ha">{entities}]><l><label name="&e9;"/></l>'
     with pytest.raises(ComesError, match="declares a document type"):
         read_label_xml(written(tmp_path, text, "bomb.xml"))
+
+
+def test_ignored_attributes_are_no_labels_either(tmp_path: Path) -> None:
+    written(tmp_path, XML, "photos.xml")
+    path = written(tmp_path, DENSE)
+    assert read_dataset(path, ignore=["coral"]).label_names == ["sky", "deep sea"]
+    names = ["deep sea", "sky"]
+    assert (
+        read_dataset(path, relevant=["*e*", "sky"], ignore=["coral", "size"]).label_names == names
+    )
+    assert read_dataset(path, labels=["sky", "coral"], ignore=["coral"]).label_names == ["sky"]
+
+
+def test_the_nearest_xml_and_comments_among_the_data(tmp_path: Path) -> None:
+    written(tmp_path, XML, "photos.xml")
+    written(tmp_path, XML.replace("sky", "tall"), "photos-train.xml")
+    text = SPARSE.replace("@data", "@data\n% a comment")
+    dataset = read_dataset(written(tmp_path, text, "photos-train.arff"))
+    assert dataset.label_names[0] == "tall" and sparse.issparse(dataset.X)
+
+
+def test_complementary_attributes(tmp_path: Path) -> None:
+    written(tmp_path, XML, "photos.xml")
+    path = written(tmp_path, DENSE)
+    marked = read_dataset(path).known_relevant()
+    for labels in (None, ["sky", "deep sea", "coral"]):
+        dataset = read_dataset(path, complementary=True, labels=labels)
+        assert dataset.from_complementary and dataset.relevant is None
+        np.testing.assert_array_equal(dataset.candidates, ~marked)
+    np.testing.assert_array_equal(
+        read_dataset(path, labels=["sky", "deep sea", "coral"], candidates=True).candidates, marked
+    )
+
+
+def test_numbers_of_sparse_rows_keep_their_digits(tmp_path: Path) -> None:
+    written(tmp_path, XML, "photos.xml")
+    dataset = read_dataset(written(tmp_path, SPARSE.replace("2.5", "0.123456789012")))
+    assert dataset.X[0, 0] == 0.123456789012
+    assert read_dataset(written(tmp_path, SPARSE)).X.dtype == np.float32  # nothing is lost
+
+
+def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
+    written(tmp_path, XML, "photos.xml")
+    (tmp_path / "photos.arff").write_bytes(b"\xef\xbb\xbf" + DENSE.encode())
+    assert len(read_dataset(tmp_path / "photos.arff")) == 2
+
+
+def test_an_unknown_encoding_of_the_xml_is_one_sentence(tmp_path: Path) -> None:
+    for encoding in ("foo", "utf-7"):
+        bad = written(tmp_path, XML.replace("utf-8", encoding), "bad.xml")
+        with pytest.raises(ComesError, match="bad.xml"):
+            read_label_xml(bad)

@@ -79,3 +79,16 @@ def test_hashes_are_equal_exactly_for_equal_rows(values: str) -> None:
         exact = container if values != "normal" else X
         np.testing.assert_array_equal(pd.factorize(row_hashes(exact))[0], expected)
     np.testing.assert_array_equal(row_hashes(X), row_hashes(sparse.csr_array(X)))
+
+
+def test_other_candidates_are_other_labels_too() -> None:
+    X = np.ones((2, 1)) * np.array([[1.0], [1.0]])
+    candidates = np.array([[True, True], [True, False]])
+    relevant = np.array([[True, False], [True, False]])
+    text = found(Dataset(X, SKY_SEA, candidates, relevant))["duplicate_rows"]
+    assert "1 of them with other labels" in text
+
+
+def test_columns_of_a_sparse_matrix_are_no_rows() -> None:
+    X = np.array([[1.0, 2.0], [2.0, 1.0], [0.0, 0.0]])
+    np.testing.assert_array_equal(row_hashes(sparse.csc_array(X)), row_hashes(X))

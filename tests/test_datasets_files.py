@@ -1,3 +1,6 @@
+import warnings
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,8 @@ from comes.datasets import (
     write_npz,
     write_table,
 )
-from comes.errors import ComesError
+from comes.datasets.dataset import join_features
+from comes.errors import ComesError, ComesWarning
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 CANDIDATES = np.array([[True, True], [True, False], [False, True]])
@@ -161,7 +165,7 @@ def test_cells_are_what_is_written_in_them(tmp_path: Path) -> None:
         ("x,maybe\n1,a\n2,(None);b\n", r"row 1 has \(none\) beside other labels"),
         ("x,maybe\n1,2,a\n3,4,b\n", "cannot be read as csv"),
         ("x,x,maybe\n1,2,a\n", "column 'x' occurs more than once"),
-        (",x,maybe\n0,2,a\n", "without a name, probably row numbers.*--ignore 'Unnamed: 0'"),
+        (",x,maybe\n7,2,a\n", "without a name is not taken for a feature.*--ignore 'Unnamed: 0'"),
         ("x;maybe\n1;a\n", "no column 'maybe'.*separated by commas"),
         ('x,maybe\n"1,a\n', "cannot be read as csv"),
     ],
@@ -239,9 +243,13 @@ def test_mostly_zero_features_of_a_mat_become_sparse(tmp_path: Path) -> None:
 
 def test_features_alone(tmp_path: Path) -> None:
     table = written(WIDE, tmp_path / "new.parquet")
-    np.testing.assert_array_equal(read_features(table, ["size", "age"]), X[:, ::-1])
+    found, items = read_features(table, ["size", "age"])
+    np.testing.assert_array_equal(found, X[:, ::-1])
+    assert items == ["p", "q", "r"]
     np.savez(tmp_path / "new.npz", X=X)
-    np.testing.assert_array_equal(read_features(tmp_path / "new.npz"), X)
+    found, items = read_features(tmp_path / "new.npz")
+    np.testing.assert_array_equal(found, X)
+    assert items is None
 
 
 @pytest.mark.parametrize(
@@ -292,7 +300,7 @@ def test_a_bad_table_is_one_sentence_with_the_place(
         ({"X": X, "candidates": CANDIDATES, "label_names": [b"a", b"b"]}, "one row of text"),
         ({"X": X, "candidates": CANDIDATES, "label_names": "a"}, "one row of text"),
         ({"X": X[:, 0], "candidates": CANDIDATES}, r"features must be a matrix.*\(3,\)"),
-        ({"X": X.astype(str), "candidates": CANDIDATES}, "features must be numbers"),
+        ({"X": X.astype(str), "candidates": CANDIDATES}, "features must be real numbers"),
         ({"X": np.array([{}, 1]), "candidates": CANDIDATES}, "cannot be read as npz"),
         (
             {
@@ -323,7 +331,7 @@ def test_a_sparse_feature_that_is_not_finite_is_found() -> None:
 @pytest.mark.parametrize("name", ["damaged.npz", "damaged.parquet", "damaged.mat"])
 def test_a_damaged_file_is_one_sentence(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"PK\x03\x04 not what it says")
-    with pytest.raises(ComesError, match=f"{name} cannot be read as"):
+    with pytest.raises(ComesError, match=f"{name} (cannot be read as|is no npz)"):
         read_dataset(tmp_path / name, labels=["a"] if name.endswith("parquet") else None)
 
 
@@ -394,7 +402,7 @@ def test_names_that_cannot_be_joined_are_refused(tmp_path: Path) -> None:
 
 def test_a_feature_called_as_a_label_is_refused(tmp_path: Path) -> None:
     clash = pd.DataFrame(X, columns=["candidate:a", "b"])
-    with pytest.raises(ComesError, match="two columns would be called 'candidate:a'"):
+    with pytest.raises(ComesError, match="feature called 'candidate:a' would be taken"):
         write_dataset(Dataset(clash, ["a", "c"], CANDIDATES), tmp_path / "photos.csv")
 
 
@@ -425,3 +433,236 @@ def test_a_sparse_matrix_is_written_in_blocks(
         np.testing.assert_array_equal(read.X, X)
         np.testing.assert_array_equal(read.candidates, CANDIDATES)
         assert read.items == ["p", "q", "r"]
+
+
+def test_what_pandas_writes_by_default_is_read(tmp_path: Path) -> None:
+    pd.DataFrame({"x": [1.0, 2.0], "maybe": ["a", "b"]}).to_csv(tmp_path / "index.csv")
+    dataset = read_dataset(tmp_path / "index.csv", labels=["maybe"])
+    assert list(dataset.X.columns) == ["x"]
+    dataset = read_csv_text(tmp_path, "x,maybe,,\n1,a,,\n2,b,,\n", labels=["maybe"])
+    assert list(dataset.X.columns) == ["x"]
+    text = ",x,maybe\n7,1,a\n9,2,b\n"
+    dataset = read_csv_text(tmp_path, text, labels=["maybe"], ignore=["Unnamed: 0"])
+    assert list(dataset.X.columns) == ["x"]
+
+
+def test_a_ragged_csv_is_refused_whatever_the_filter_of_warnings(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ComesError, match="cannot be read as csv"):
+            read_csv_text(tmp_path, "x,maybe\n1,2,a\n3,4,b\n", labels=["maybe"])
+
+
+def test_names_of_columns_mean_what_they_say(tmp_path: Path) -> None:
+    dataset = read_csv_text(tmp_path, "item,l,file\n1,0,5\n0,1,6\n", labels=["item", "l"])
+    assert dataset.items is None and list(dataset.X.columns) == ["file"]
+    dataset = read_csv_text(tmp_path, "a[1],b,x\n1,0,5\n", labels=["a[1]", "b"])
+    assert dataset.label_names == ["a[1]", "b"]
+    text = "item,excluded:a,excluded:b,x\n001,1,0,5\n"
+    dataset = read_csv_text(tmp_path, text, labels=["excluded:*"])
+    assert dataset.items == ["001"] and dataset.label_names == ["a", "b"]
+    assert dataset.candidates is not None and dataset.candidates.tolist() == [[False, True]]
+    dataset = read_csv_text(tmp_path, "id,l,x\n1,0,5\n", labels=["l"], item="i*")
+    assert dataset.items == ["1"]
+    with pytest.raises(ComesError, match="say themselves what they are"):
+        read_csv_text(tmp_path, "candidate:a,x\n1,5\n", complementary=True)
+    assert read_features(written(WIDE, tmp_path / "w.csv"), ["age"])[1] == ["p", "q", "r"]
+
+
+def test_the_truth_may_say_yes_and_no_and_must_be_known(tmp_path: Path) -> None:
+    text = "a,b,x\nyes,No,1\nno,YES,2\n"
+    dataset = read_csv_text(tmp_path, text, relevant=["a", "b"])
+    assert dataset.known_relevant().tolist() == [[True, False], [False, True]]
+    with pytest.raises(ComesError, match=r"text.csv: label column 'b'.*The truth must be known"):
+        read_csv_text(tmp_path, "a,b,x\n1,,1\n", relevant=["a", "b"])
+    with pytest.raises(ComesError, match="1 cells of label names are empty"):
+        read_csv_text(tmp_path, "l,x\na,1\n,2\n", relevant=["l"])
+    dataset = read_dataset(
+        written(WIDE, tmp_path / "w.csv"), relevant=["is_*"], ignore=["is_sea", "item", "has_*"]
+    )
+    assert dataset.label_names == ["is_sky"]
+
+
+def test_0_and_1_written_as_text_are_read(tmp_path: Path) -> None:
+    table = pd.DataFrame({"x": [1, 2], "a": ["0", "1"], "b": ["1", "1"]})
+    dataset = read_dataset(written(table, tmp_path / "text.parquet"), labels=["a", "b"])
+    assert dataset.candidates is not None
+    assert dataset.candidates.tolist() == [[False, True], [True, True]]
+
+
+@pytest.mark.parametrize("cell", [["sea", None], {"a": 1}, b"a"])
+def test_a_cell_that_holds_no_names_is_refused(tmp_path: Path, cell: Any) -> None:
+    table = pd.DataFrame({"x": [1], "maybe": pd.Series([cell], dtype=object)})
+    with pytest.raises(ComesError, match="names"):
+        read_dataset(written(table, tmp_path / "odd.parquet"), labels=["maybe"])
+
+
+def test_a_long_name_in_numbers_is_not_rounded(tmp_path: Path) -> None:
+    table = pd.DataFrame({"x": [1, 2], "maybe": [1234567.0, 1234568.0]})
+    dataset = read_dataset(written(table, tmp_path / "n.parquet"), labels=["maybe"])
+    assert dataset.label_names == ["1234567", "1234568"]
+
+
+@pytest.mark.parametrize("name", ["item", "relevant", "candidate:z", "Unnamed: 0", "answer:b"])
+def test_a_feature_whose_name_means_something_is_not_written(tmp_path: Path, name: str) -> None:
+    dataset = Dataset(pd.DataFrame(X, columns=[name, "v"]), ["a", "c"], CANDIDATES)
+    with pytest.raises(ComesError, match="would be taken for something else"):
+        write_dataset(dataset, tmp_path / "a.csv")
+    write_npz(dataset, tmp_path / "a.npz")
+    assert list(read_dataset(tmp_path / "a.npz").X.columns) == [name, "v"]
+
+
+def test_labels_that_no_name_shows_are_a_warning(tmp_path: Path) -> None:
+    excluded = np.array([[False, True, False]] * 3)
+    dataset = Dataset(X, ["sea", "sky", "sun"], ~excluded, from_complementary=True)
+    with pytest.warns(ComesWarning, match="loses 'sea', 'sun'.*--label-names"):
+        write_dataset(dataset, tmp_path / "a.csv", form="names")
+    again = read_dataset(tmp_path / "a.csv", label_names=["sea", "sky", "sun"])
+    np.testing.assert_array_equal(again.candidates, ~excluded)
+    with pytest.raises(ComesError, match="no cell of a.csv would show a label"):
+        write_dataset(
+            replace(dataset, from_complementary=False, candidates=excluded & False),
+            tmp_path / "a.csv",
+            form="names",
+        )
+
+
+def test_a_carriage_return_would_be_lost_in_a_csv(tmp_path: Path) -> None:
+    dataset = Dataset(X, ["a", "c"], CANDIDATES, items=["p", "q\rr", "s"])
+    with pytest.raises(ComesError, match="carriage return"):
+        write_dataset(dataset, tmp_path / "a.csv")
+    write_dataset(dataset, tmp_path / "a.parquet")
+    assert read_dataset(tmp_path / "a.parquet").items == dataset.items
+
+
+@pytest.mark.parametrize(
+    ("ending", "form", "lost"),
+    [
+        (".mat", "wide", "feature names and asked and items"),
+        (".jsonl", "wide", "features and feature names and relevant"),
+        (".csv", "names", "asked"),
+        (".csv", "long", "features and feature names and relevant"),
+    ],
+)
+def test_every_loss_is_named(tmp_path: Path, ending: str, form: Any, lost: str) -> None:
+    dataset = Dataset(
+        pd.DataFrame(X, columns=["u", "v"]),
+        ["a", "c"],
+        CANDIDATES,
+        RELEVANT,
+        asked=~CANDIDATES,
+        items=["p", "q", "r"],
+    )
+    with pytest.warns(ComesWarning, match=f"cannot hold {lost};"):
+        write_dataset(dataset, tmp_path / f"a{ending}", form)
+
+
+def test_that_labels_were_complementary_is_lost_in_a_mat(tmp_path: Path) -> None:
+    dataset = Dataset(X, ["a", "c"], CANDIDATES, from_complementary=True)
+    with pytest.warns(ComesWarning, match="cannot hold that the labels were complementary"):
+        write_dataset(dataset, tmp_path / "a.mat")
+
+
+def test_rows_and_labels_are_taken_with_all_that_belongs_to_them() -> None:
+    frame = pd.DataFrame(X, columns=["u", "v"], index=[2, 0, 1])
+    asked = ~CANDIDATES | np.array([[True, False]] * 3)
+    dataset = Dataset(frame, ["a", "c"], CANDIDATES, asked=asked, items=["p", "q", "r"])
+    one = dataset.take([1])
+    assert one.X.to_numpy().tolist() == [[3.0, 4.0]] and one.items == ["q"]
+    assert one.asked is not None and one.asked.tolist() == asked[[1]].tolist()
+    turned = dataset.with_labels(["c", "a"])
+    np.testing.assert_array_equal(turned.asked, asked[:, ::-1])
+    joined = join_features(
+        Dataset(None, ["a", "c"], CANDIDATES, items=["r", "p", "q"]), frame, ["p", "q", "r"]
+    )
+    assert joined.X["u"].tolist() == [5.0, 1.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.empty((3, 0)), "at least one row and one column"),
+        (np.eye(3) * 1j, "must be real numbers; got complex128"),
+        (np.array([[np.nan, 1], [2, 3], [np.nan, 4]]), "2 entries.*the first at row 0, column 0"),
+    ],
+)
+def test_features_that_cannot_be_used(X: Any, message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        Dataset(X, ["a", "c"], CANDIDATES)
+
+
+def test_features_may_be_true_and_false_and_asked_has_a_shape() -> None:
+    Dataset(np.eye(3, dtype=bool), ["a", "c"], CANDIDATES)
+    with pytest.raises(ComesError, match="asked must have shape"):
+        Dataset(X, ["a", "c"], CANDIDATES, asked=np.ones((1, 2), dtype=bool))
+    with pytest.raises(ComesError, match="at least one row and one label; got 3 rows and 0"):
+        Dataset(X, [], np.zeros((3, 0), dtype=bool))
+    with pytest.raises(ComesError, match="names must not be empty; number 1 is"):
+        Dataset(X, ["a", ""], CANDIDATES)
+
+
+def test_feature_columns_of_an_archive(tmp_path: Path) -> None:
+    write_npz(
+        Dataset(pd.DataFrame(X, columns=["u", "v"]), ["a", "c"], CANDIDATES), tmp_path / "a.npz"
+    )
+    assert list(read_dataset(tmp_path / "a.npz", feature_columns=["v"]).X.columns) == ["v"]
+    assert read_features(tmp_path / "a.npz", ["v"])[0].shape == (3, 1)
+    np.savez(tmp_path / "nan.npz", X=X * np.nan)
+    with pytest.raises(ComesError, match="nan.npz: features must be finite"):
+        read_features(tmp_path / "nan.npz")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"X": 3, "feature_names": ["a"], "candidates": CANDIDATES}, "features must be a matrix"),
+        ({"X": X, "candidates": CANDIDATES, "label_names": ["a", ""]}, "must not be empty"),
+        ({"X_shape": 5, "X_data": [1.0], "X_indices": [0], "X_indptr": [0, 1]}, "needs an array"),
+    ],
+)
+def test_an_odd_archive_is_one_sentence(
+    tmp_path: Path, arrays: dict[str, Any], message: str
+) -> None:
+    np.savez(tmp_path / "odd.npz", **arrays)
+    with pytest.raises(ComesError, match=f"odd.npz.*{message}"):
+        read_dataset(tmp_path / "odd.npz")
+
+
+def test_an_archive_is_not_trusted(tmp_path: Path) -> None:
+    write_npz(Dataset(X, ["a", "c"], CANDIDATES), tmp_path / "good.npz")
+    whole = (tmp_path / "good.npz").read_bytes()
+    for start in range(30, len(whole), 97):  # bits flipped all over the file
+        damaged = bytearray(whole)
+        damaged[start] ^= 0xFF
+        (tmp_path / "bad.npz").write_bytes(bytes(damaged))
+        try:
+            read_dataset(tmp_path / "bad.npz")
+        except ComesError as error:
+            assert "bad.npz" in str(error)
+    with zipfile.ZipFile(tmp_path / "text.npz", "w") as archive:
+        archive.writestr("X.npy", "no array")
+    with pytest.raises(ComesError, match="text.npz"):
+        read_dataset(tmp_path / "text.npz")
+    with zipfile.ZipFile(tmp_path / "text.npz", "w") as archive:
+        archive.writestr("X", "no array")
+    with pytest.raises(ComesError, match="'X' in text.npz is no array"):
+        read_dataset(tmp_path / "text.npz")
+    np.savez(tmp_path / "numbers.npz", X=X, candidates=CANDIDATES, label_names=[3, 7])
+    assert read_dataset(tmp_path / "numbers.npz").label_names == ["3", "7"]
+    with pytest.raises(ComesError, match="null character"):
+        write_npz(Dataset(X, ["a\0", "c"], CANDIDATES), tmp_path / "null.npz")
+
+
+def test_paths_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    written(WIDE, tmp_path / "w.csv")
+    assert len(read_dataset("~/w.csv", labels=["has_*"], ignore=["is_*"])) == 3
+    with pytest.raises(ComesError, match="Write the path out"):
+        read_dataset("~nobody-of-that-name/w.csv")
+    with pytest.raises(ComesError, match="does not exist"):
+        read_dataset(tmp_path / ("x" * 300 + ".csv"))
+    (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
+    with pytest.raises(ComesError, match="loop.csv does not exist. (?!Did you mean .*loop)"):
+        read_dataset(tmp_path / "loop.csv")
+    with pytest.raises(ComesError, match="cannot be written"):
+        write_npz(Dataset(X, ["a", "c"], CANDIDATES), tmp_path / "loop.csv")

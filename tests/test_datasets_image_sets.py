@@ -12,7 +12,7 @@ from comes.datasets import read_dataset
 from comes.datasets.coco import read_coco
 from comes.datasets.cub import read_cub
 from comes.datasets.voc import CLASSES, read_voc
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 from image_folders import COCO, make_cub, make_voc, save_images
 
 
@@ -134,3 +134,95 @@ def test_images_of_a_coco_file_from_a_zip(tmp_path: Path) -> None:
     dataset = read_dataset(write_json(tmp_path, COCO), images=tmp_path / "val.zip")
     assert dataset.X.names == ["val2014/9.jpg", "val2014/4.jpg"] and dataset.X[0].size
     assert dataset.items == ["9.jpg", "4.jpg"]
+
+
+def test_a_choice_must_be_one_of_two(tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match="unannotated must be 'drop' or 'keep'; got 'keeep'"):
+        read_dataset(write_json(tmp_path, COCO), unannotated="keeep")  # type: ignore[arg-type]
+    folder = make_voc(tmp_path / "VOC2007")
+    with pytest.raises(ComesError, match="difficult must be .*; got 'foo'"):
+        read_voc(folder, "train", difficult="foo")  # type: ignore[arg-type]
+
+
+def test_broken_images_of_a_set_can_be_skipped(tmp_path: Path) -> None:
+    folder = make_voc(tmp_path / "VOC2007")
+    (folder / "JPEGImages" / "000001.jpg").write_text("broken")
+    with pytest.warns(ComesWarning, match="1 images cannot be read"):
+        assert read_voc(folder, "train", skip_broken=True).items == ["000000.jpg", "000002.jpg"]
+    folder = make_cub(tmp_path)
+    (folder / "images" / "001.A" / "a.jpg").write_text("broken")
+    with pytest.warns(ComesWarning, match="1 images cannot be read"):
+        assert read_cub(folder, skip_broken=True).items == ["002.B/b c.jpg"]
+
+
+def test_a_list_that_is_missing_is_named(tmp_path: Path) -> None:
+    folder = make_voc(tmp_path / "VOC2007")
+    with pytest.raises(ComesError, match="aeroplane_val.txt cannot be read"):
+        read_voc(folder, "val")
+    folder = make_cub(tmp_path)
+    (folder / "images.txt").write_bytes(b"1 \xff\n")
+    with pytest.raises(ComesError, match="images.txt cannot be read"):
+        read_cub(folder)
+
+
+def test_lines_of_cub_are_read_by_their_numbers(tmp_path: Path) -> None:
+    folder = make_cub(tmp_path)
+    path = folder / "attributes" / "image_attribute_labels.txt"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(reversed(lines)))
+    assert read_cub(folder).known_relevant().astype(int).tolist() == [[0, 1, 1], [0, 0, 1]]
+    for wrong in ("1 1 2 3 1.0", "0 1 1 3 1.0", "1 4 1 3 1.0"):
+        path.write_text("\n".join([wrong, *lines[1:]]))
+        with pytest.raises(ComesError, match="should have a line"):
+            read_cub(folder)
+
+
+@pytest.mark.parametrize("place", ["CUB_200_2011", "CUB_200_2011/attributes"])
+def test_the_list_of_attributes_may_lie_inside(tmp_path: Path, place: str) -> None:
+    folder = make_cub(tmp_path)
+    (tmp_path / "attributes.txt").rename(tmp_path / place / "attributes.txt")
+    assert len(read_cub(folder).label_names) == 3
+
+
+def test_coco_in_other_views_and_forms(tmp_path: Path) -> None:
+    path = write_json(tmp_path, COCO)
+    dataset = read_dataset(path, complementary=True)
+    np.testing.assert_array_equal(dataset.candidates, ~read_dataset(path).known_relevant())
+    for options in ({"labels": ["a"]}, {"item": "b"}):
+        with pytest.raises(ComesError, match="is a COCO file, and says itself"):
+            read_dataset(path, **options)  # type: ignore[arg-type]
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(COCO).encode())
+    assert len(read_dataset(path)) == 2
+    path.write_text("[" * 100_000)
+    with pytest.raises(ComesError, match="cannot be read as json"):
+        read_dataset(path)
+    without = {k: v for k, v in COCO.items() if k != "annotations"}
+    with pytest.raises(ComesError, match="no image in .* has an annotation.*--unannotated keep"):
+        read_dataset(write_json(tmp_path, without))
+
+
+def test_what_is_annotated_is_never_excluded(tmp_path: Path) -> None:
+    """Nor is the truth known where absence was verified; LVIS names images by their address."""
+    images: list[dict[str, Any]]
+    images = [{"id": k, "coco_url": f"http://x/val/{k}.jpg"} for k in (7, 9, 4)]
+    images[1]["neg_category_ids"] = [90, 1]
+    path = write_json(tmp_path, {**COCO, "images": images})
+    dataset = read_dataset(path)
+    assert dataset.items == ["7.jpg", "9.jpg", "4.jpg"]
+    assert dataset.candidates is not None
+    assert dataset.candidates.tolist() == [[True, True], [False, True], [True, True]]
+    with pytest.raises(ComesError, match="'unannotated' says nothing about it"):
+        read_dataset(path, unannotated="keep")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"categories": COCO["categories"][:1] * 2}, "a category id twice"),
+        ({"categories": [], "annotations": []}, "3 images and 0 categories"),
+        ({"annotations": [{"image_id": [9], "category_id": 1}]}, "an annotation in"),
+    ],
+)
+def test_more_bad_coco_files(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        read_dataset(write_json(tmp_path, {**COCO, **change}))

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from comes.datasets import Images, read_dataset
+from comes.datasets import Dataset, Images, check_dataset, read_dataset
+from comes.datasets.dataset import join_images
 from comes.datasets.images import find_broken, open_images
 from comes.errors import ComesError, ComesWarning
 
@@ -121,3 +122,69 @@ def test_options_for_images_need_images(folder: Path) -> None:
         read_dataset(table, labels=["maybe"], skip_broken=True)
     with pytest.raises(ComesError, match="images are found by the names of the items"):
         read_dataset(table, labels=["maybe"], images=folder)
+
+
+def test_more_names_that_lead_outside(folder: Path) -> None:
+    for name in ("C:/x.png", "..\\secret.png", ".", "a\0b.png"):
+        with pytest.raises(ComesError, match="is not a name inside the folder"):
+            open_images(folder, [name])
+    (folder / "folder.png").mkdir()
+    for name in ("folder.png", "x" * 300 + ".png"):
+        with pytest.raises(ComesError, match="1 of 1 images are not in images"):
+            open_images(folder, [name])
+    with pytest.raises(ComesError, match="gone.zip cannot be read as zip"):
+        open_images(folder / "gone.zip", ["a.png"])
+
+
+def test_the_one_folder_of_an_archive(folder: Path) -> None:
+    path = zipped(folder, "top/")
+    names = [f"top/{name}" for name in COLOURS]
+    assert open_images(path, names)[0].names == names
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("__MACOSX/top/._red.png", "")
+        archive.writestr(".DS_Store", "")
+    assert open_images(path, list(COLOURS))[0].names == names
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("README", "hello")
+    assert open_images(path, names)[0].names == names
+    with pytest.raises(ComesError, match="3 of 3 images are not in"):
+        open_images(path, list(COLOURS))
+
+
+def test_images_as_a_person_sees_them(tmp_path: Path) -> None:
+    deep = np.array([[0, 20000], [40000, 65535]], dtype=np.uint16)
+    Image.fromarray(deep).save(tmp_path / "deep.png")
+    turned = Image.new("RGB", (4, 2), "red")
+    exif = turned.getexif()
+    exif[0x0112] = 6  # turn by a quarter
+    turned.save(tmp_path / "turned.jpg", exif=exif)
+    Image.new("P", (2, 2)).save(tmp_path / "palette.png", transparency=0)
+    Image.new("CMYK", (2, 2)).save(tmp_path / "ink.jpg")
+    Image.new("RGBA", (2, 2)).save(tmp_path / "alpha.png")
+    Image.new("F", (2, 2)).save(tmp_path / "float.tiff")
+    names = ["deep.png", "turned.jpg", "palette.png", "ink.jpg", "alpha.png", "float.tiff"]
+    images, _ = open_images(tmp_path, names)
+    assert images[0][:, :, 0].tolist() == [[0, 78], [156, 255]]
+    assert images[1].shape == (4, 2, 3)
+    assert all(images[k].shape == (2, 2, 3) for k in (2, 3, 4))
+    with pytest.raises(ComesError, match="'float.tiff' cannot be read .pixels of 32 bits"):
+        images[5]
+    assert images[1:3].names == names[1:3]
+
+
+def test_damaged_members_of_an_archive_are_named(folder: Path) -> None:
+    path = zipped(folder)
+    content = path.read_bytes()
+    start = content.index(b"\x89PNG") + 30
+    path.write_bytes(content[:start] + b"\0\0\0\0" + content[start + 4 :])
+    images, _ = open_images(path, list(COLOURS))
+    assert find_broken(images) == [0]
+    labels = Dataset(None, ["a"], relevant=np.array([[True], [False], [True]]), items=list(COLOURS))
+    findings = {found.name: found.number for found in check_dataset(join_images(labels, path))}
+    assert findings == {"broken_images": 1}
+
+
+def test_an_image_too_large_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1)
+    with pytest.raises(ComesError, match="'red.png' cannot be read"):
+        open_images(folder, ["red.png"])[0][0]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from comes.datasets import KNOWN, known, load_dataset, open_dataset
+from comes.datasets import KNOWN, known, load_dataset, open_dataset, read_features
 from comes.datasets.known import Needed
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 from image_folders import COCO, make_cub, make_voc, save_images
 from serving import Server
 
@@ -195,3 +195,111 @@ def test_one_door_for_names_and_files(home: Path, monkeypatch: pytest.MonkeyPatc
         open_dataset("no/such/thing.npz")
     with pytest.raises(ComesError, match="'labels' says nothing about a data set of OpenML"):
         open_dataset("openml:7", labels=["a"])
+
+
+def test_a_wrong_checksum_is_found_out_in_files_and_archives(
+    home: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for is_tar in (False, True):
+        wrong = Needed(("x.mat",), server.address("x.tar"), f"sha256:{'0' * 64}", is_tar=is_tar)
+        small(monkeypatch, "mirflickr", needs=lambda _, wrong=wrong: (wrong,))
+        with pytest.raises(ComesError, match="checksum differs"):
+            load_dataset("mirflickr")
+
+
+def test_every_split_needs_its_own_files() -> None:
+    assert "VOCtest" in KNOWN["VOC2007"].needs("test")[0].address
+    assert "VOCtrainval" in KNOWN["VOC2007"].needs("val")[0].address
+    files = {s: [n.places[0] for n in KNOWN["scene"].needs(s)] for s in KNOWN["scene"].rows}
+    assert files["train"] == ["scene-train.arff", "scene.xml"]
+    assert files["test"] == ["scene-test.arff", "scene.xml"]
+    assert files[""] == ["scene-train.arff", "scene-test.arff", "scene.xml"]
+
+
+@pytest.mark.parametrize(("d", "q"), [(99, 7), (100, 6)])
+def test_another_number_of_features_or_labels_is_another_version(
+    home: Path, d: int, q: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small(monkeypatch, "mirflickr", rows={"": 20})
+    labels = np.ones((q, 20))
+    content = {"data": np.ones((20, d)), "target": labels, "partial_labels": labels}
+    savemat(home / "data" / "mirflickr.mat", content)
+    with pytest.raises(ComesError, match="another version of it"):
+        load_dataset("mirflickr")
+
+
+ARFF = """@relation r
+@attribute x numeric
+@attribute sky {0,1}
+@data
+1,1
+2,0
+"""
+
+
+def test_the_parts_of_a_set_may_lie_apart(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small(monkeypatch, "emotions", rows={"": 2}, n_features=1, n_labels=1)
+    emotions = known.KNOWN["emotions"]
+    (home / "data" / "emotions.arff").write_text(ARFF)
+    assert not emotions.is_at_hand("") and emotions.can_be_downloaded("")
+    (home / "cache" / "mulan").mkdir()
+    (home / "cache" / "mulan" / "emotions.xml").write_text("<l><label name='sky'/></l>")
+    assert emotions.is_at_hand("")
+    dataset = open_dataset("emotions", labels=None, feature_columns=["x"], candidates=True)
+    assert dataset.candidates is not None and dataset.candidates.tolist() == [[True], [False]]
+    assert read_features("emotions", ["x"])[0]["x"].tolist() == [1, 2]
+    by_hand = Needed(("emotions.arff",))
+    small(monkeypatch, "emotions", needs=lambda _: (by_hand, emotions.needs("")[1]))
+    assert known.KNOWN["emotions"].can_be_downloaded("")
+    small(monkeypatch, "emotions", needs=lambda _: (Needed(("gone.arff",)), by_hand))
+    assert not known.KNOWN["emotions"].can_be_downloaded("")
+
+
+def test_splits_options_and_labels_through_the_one_door(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_cub(home / "data")
+    small(monkeypatch, "CUB", rows={"": 2, "train": 1}, n_labels=3)
+    assert open_dataset("CUB:train").items == ["001.A/a.jpg"]
+    names = ["wing::blue", "bill::short", "bill::long"]
+    assert open_dataset("cub", label_names=names).label_names == names
+    (home / "data" / "CUB_200_2011" / "images" / "001.A" / "a.jpg").write_text("broken")
+    with pytest.warns(ComesWarning, match="1 images"):
+        assert len(open_dataset("CUB", skip_broken=True)) == 1
+    monkeypatch.chdir(home)
+    (home / "CUB").mkdir()  # a folder of that name does not hide it
+    assert len(open_dataset("CUB")) == 2
+    make_voc(home / "data" / "VOCdevkit" / "VOC2007")
+    small(monkeypatch, "VOC2007", rows={"train": 3})
+    assert open_dataset("VOC2007:train", difficult="relevant").known_relevant().sum() == 4
+    (home / "own.csv").write_text("x,l\n1,a\n")
+    with pytest.raises(ComesError, match="'difficult' is a choice for VOC"):
+        open_dataset("own.csv", labels=["l"], difficult="relevant")
+
+
+def test_a_broken_image_of_coco_can_be_skipped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = home / "data" / "COCO2014"
+    save_images(folder / "val2014", ["4.jpg", "9.jpg"])
+    (folder / "val2014" / "9.jpg").write_text("broken")
+    (folder / "annotations").mkdir()
+    (folder / "annotations" / "instances_val2014.json").write_text(json.dumps(COCO))
+    small(monkeypatch, "COCO2014", rows={"val": 2}, n_labels=2)
+    with pytest.warns(ComesWarning, match="1 images"):
+        assert load_dataset("COCO2014", "val", skip_broken=True).items == ["4.jpg"]
+
+
+def test_data_that_is_no_folder_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMES_DATA", str(home / "gone"))
+    with pytest.raises(ComesError, match="COMES_DATA names .*gone, which is no folder"):
+        load_dataset("mirflickr")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("COMES_DATA", "~/data")
+    write_pml(home / "data" / "mirflickr.mat", 10433)
+    assert len(load_dataset("mirflickr")) == 10433
+
+
+def test_a_table_of_voc_flags_is_checked(home: Path) -> None:
+    (home / "data" / "voc2012-labels.csv").write_text("a,b\n1,2\n")
+    (home / "data" / "voc2012-160px-val.zip").touch()
+    with pytest.raises(ComesError, match="has no column 'image'"):
+        load_dataset("VOC2012-160px", "val")

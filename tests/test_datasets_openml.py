@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from comes.datasets import open_dataset, openml
+from comes.datasets.download import cache_folder
 from comes.errors import ComesError
 from serving import Server
 
@@ -107,3 +109,25 @@ def test_what_cannot_be_had_is_one_sentence(site: Server) -> None:
     site.pages["/data/v1/download/1/photos.arff"] = b"something else"
     with pytest.raises(ComesError, match="checksum differs"):
         open_dataset("openml:1")
+
+
+def test_what_openml_says_is_no_feature_is_none(site: Server) -> None:
+    assert site.pages is not None
+    page = "/api/v1/json/data/features/1"
+    for mark in ("is_ignore", "is_row_identifier"):
+        content = json.loads(site.pages[page])
+        content["data_features"]["feature"][0][mark] = "true"
+        site.pages["/api/v1/json/data/features/4"] = json.dumps(content).encode()
+        site.pages["/api/v1/json/data/4"] = site.pages["/api/v1/json/data/1"]
+        shutil.rmtree(cache_folder() / "openml" / "4", ignore_errors=True)
+        assert "size" not in open_dataset("openml:4").X.columns
+
+
+def test_a_bad_answer_is_not_kept(site: Server) -> None:
+    assert site.pages is not None
+    site.pages["/api/v1/json/data/8"] = b"<html>"
+    with pytest.raises(ComesError, match="no json"):
+        open_dataset("openml:8")
+    site.pages["/api/v1/json/data/8"] = site.pages["/api/v1/json/data/1"]
+    site.pages["/api/v1/json/data/features/8"] = site.pages["/api/v1/json/data/features/1"]
+    assert len(open_dataset("openml:8")) == 2

@@ -125,3 +125,50 @@ def test_a_truncated_file_is_one_sentence(tmp_path: Path, v73: bool) -> None:
         path.write_bytes(whole[: int(len(whole) * share)])
         with pytest.raises(ComesError, match="short.mat"):
             read_dataset(path)
+
+
+def test_data_is_turned_only_if_it_must_be(tmp_path: Path) -> None:
+    """With as many features as labels, rows are rows."""
+    savemat(tmp_path / "t.mat", {"data": np.zeros((4, 3)) + 1, "target": np.eye(3, 4)})
+    assert read_dataset(tmp_path / "t.mat").X.shape == (4, 3)
+
+
+def test_mixed_codes_are_refused(tmp_path: Path) -> None:
+    savemat(tmp_path / "m.mat", {"data": X, "target": RELEVANT - (CANDIDATES == 0) * 1})
+    with pytest.raises(ComesError, match="must be 0 and 1, or -1 and 1"):
+        read_dataset(tmp_path / "m.mat")
+
+
+def test_names_of_labels_in_every_form(tmp_path: Path) -> None:
+    names = ["sky", "sea \xe9", "a", "b"]
+    path = tmp_path / "names.mat"
+    savemat(path, {"data": X, "target": RELEVANT, "label_names": np.array(names, dtype=object)})
+    assert read_dataset(path).label_names == names
+    savemat(
+        path, {"data": X, "target": RELEVANT, "label_names": np.array(["sky", "a", "b", "c d"])}
+    )
+    assert read_dataset(path).label_names == ["sky", "a", "b", "c d"]  # a padded matrix of letters
+    write_v73(path, {"data": X, "target": RELEVANT})
+    with h5py.File(path, "r+") as file:
+        cells = file.create_dataset("label_names", (1, 4), dtype=h5py.ref_dtype)
+        for j, name in enumerate(names):
+            letters = np.frombuffer(name.encode("utf-16-le"), dtype=np.uint16)
+            cells[0, j] = file.create_dataset(f"#refs#/{j}", data=letters[:, None]).ref
+    assert read_dataset(path).label_names == names
+    savemat(path, {"data": X, "target": RELEVANT, "label_names": np.array(names[:2], dtype=object)})
+    with pytest.raises(ComesError, match="4 labels need as many label_names; got 2"):
+        read_dataset(path)
+
+
+def test_large_counts_keep_their_digits(tmp_path: Path) -> None:
+    data = np.zeros((3, 100), dtype=np.int64)
+    data[1, 7] = 123456789
+    savemat(tmp_path / "counts.mat", {"data": data, "target": RELEVANT})
+    assert read_dataset(tmp_path / "counts.mat").X[1, 7] == 123456789
+
+
+def test_cells_in_place_of_numbers_are_refused(tmp_path: Path) -> None:
+    cells = np.array([["a", "b"], ["c", "d"], ["e", "f"]], dtype=object)
+    savemat(tmp_path / "cells.mat", {"data": cells, "target": RELEVANT})
+    with pytest.raises(ComesError, match="data in cells.mat should be a matrix of numbers"):
+        read_dataset(tmp_path / "cells.mat")

@@ -54,3 +54,24 @@ def test_labels_can_be_candidates_or_complementary(tmp_path: Path) -> None:
 def test_a_bad_file_is_one_sentence(tmp_path: Path, text: str) -> None:
     with pytest.raises(ComesError, match="pages.svm cannot be read as LIBSVM"):
         read_dataset(written(tmp_path, text))
+
+
+def test_large_label_numbers_are_not_rounded(tmp_path: Path) -> None:
+    dataset = read_dataset(written(tmp_path, "1000001,3 1:0.5\n1000002 1:0.2\n"))
+    assert dataset.label_names == ["3", "1000001", "1000002"]
+
+
+def test_sizes_and_names_that_are_given_come_first(tmp_path: Path) -> None:
+    assert read_dataset(written(tmp_path, "1 5 4\n0 0:1\n")).X.shape == (1, 5)
+    names = ["0", "1", "2", "3", "4"]
+    assert read_dataset(written(tmp_path, "1 5 4\n0 0:1\n"), label_names=names).label_names == names
+    dataset = read_dataset(written(tmp_path, "1,2 1:1\n"), n_features=7)
+    assert dataset.X.shape == (1, 7)
+    assert read_dataset(written(tmp_path, "1 1:1\n"), complementary=True).from_complementary
+
+
+def test_a_byte_order_mark_and_a_number_too_large(tmp_path: Path) -> None:
+    (tmp_path / "mark.svm").write_bytes(b"\xef\xbb\xbf1 1:2\n")
+    assert read_dataset(tmp_path / "mark.svm").label_names == ["1"]
+    with pytest.raises(ComesError, match="cannot be read as LIBSVM"):
+        read_dataset(written(tmp_path, "1 99999999999999999999:1\n"))

@@ -8,10 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
+from scipy.special import expit
 from scipy.stats import ks_2samp
 
 from comes.errors import ComesError
-from comes.generation import case_a, case_b, instance_dependent, one_uniform, random_size
+from comes.generation import (
+    _level_for_rate,
+    case_a,
+    case_b,
+    instance_dependent,
+    one_uniform,
+    random_size,
+)
 from comes.labels import BoolMatrix
 
 N, Q = 4000, 5
@@ -186,3 +194,26 @@ def test_a_rate_outside_0_and_1_or_of_another_length_is_refused(rate: Any) -> No
         case_a(RELEVANT, rate)
     with pytest.raises(ComesError, match="exclude_rate must be one number"):
         instance_dependent(RELEVANT, FEATURES, rate)
+
+
+def test_the_level_gives_the_rate_on_irrelevant_rows_exactly() -> None:
+    slope = FEATURES[:, [0] * Q] * np.array([0.5, 2.0, 20.0, 200.0, 1.0])
+    rate = np.array([0.1, 0.5, 0.3, 0.7, 0.01])
+    level = _level_for_rate(slope, ~RELEVANT, rate)
+    mean = (expit(level + slope) * ~RELEVANT).sum(axis=0) / (~RELEVANT).sum(axis=0)
+    np.testing.assert_allclose(mean, rate, atol=1e-6)
+
+
+def test_the_size_of_a_feature_does_not_matter() -> None:
+    first = instance_dependent(RELEVANT, FEATURES, 0.3)
+    np.testing.assert_array_equal(instance_dependent(RELEVANT, FEATURES * [1, 1e6, 1], 0.3), first)
+    explicit = instance_dependent(RELEVANT, FEATURES, exclude_rate=0.1, strength=2.0, seed=0)
+    np.testing.assert_array_equal(instance_dependent(RELEVANT, FEATURES), explicit)
+
+
+def test_a_strength_or_features_of_another_form_are_refused() -> None:
+    for strength in (np.nan, np.inf):
+        with pytest.raises(ComesError, match="strength must be a finite number"):
+            instance_dependent(RELEVANT, FEATURES, strength=strength)
+    with pytest.raises(ComesError, match="need as many rows of features"):
+        instance_dependent(RELEVANT, FEATURES[:, 0])

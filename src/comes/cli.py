@@ -191,6 +191,7 @@ def datasets(context: typer.Context, as_json: Json = False) -> None:
 
     Example: comes datasets photos.csv --labels 'has_*'
     """
+    context.obj = as_json  # comes datasets --json NAME
     if context.invoked_subcommand is not None:
         return
     from comes.datasets import KNOWN
@@ -221,7 +222,9 @@ def datasets(context: typer.Context, as_json: Json = False) -> None:
 
 @datasets_app.command("show")
 @reads_data
-def show_dataset(data: Data, reading: dict[str, Any], as_json: Json = False) -> None:
+def show_dataset(
+    context: typer.Context, data: Data, reading: dict[str, Any], as_json: Json = False
+) -> None:
     """Describe a data set, and say what deserves a look.
 
     Example: comes datasets show photos.csv --labels 'has_*'
@@ -230,7 +233,7 @@ def show_dataset(data: Data, reading: dict[str, Any], as_json: Json = False) -> 
 
     dataset = open_dataset(data, **reading)
     findings = check_dataset(dataset)
-    if as_json:
+    if as_json or context.obj:
         _print_json({"data": str(dataset), **{found.name: found.number for found in findings}})
         return
     print(dataset)
@@ -284,8 +287,9 @@ def generate(
         ),
     ] = "",
     strength: Annotated[
-        float, typer.Option(help="How much the features decide, for case instance.")
-    ] = 2.0,
+        float | None,
+        typer.Option(help="How much the features decide, for case instance; by default 2."),
+    ] = None,
     form: Form = "wide",
     seed: Seed = 0,
     as_json: Json = False,
@@ -305,12 +309,17 @@ def generate(
     rates = _numbers(rate, "--rate")
     if rates is not None and case in ("one", "size"):
         raise ComesError(f"case {case} has no rate; leave --rate out.")
-    given = {} if rates is None else {"flip_rate" if case == "a" else "exclude_rate": rates}
+    if strength is not None and case != "instance":
+        raise ComesError(f"case {case} has no strength; leave --strength out.")
+    given: dict[str, Any] = (
+        {} if rates is None else {"flip_rate" if case == "a" else "exclude_rate": rates}
+    )
     dataset = open_dataset(data, **reading)
     truth = dataset.known_relevant()
     if case == "instance":
         X = dataset.known_features()
-        candidates = generation.instance_dependent(truth, X, strength=strength, seed=seed, **given)
+        given |= {} if strength is None else {"strength": strength}
+        candidates = generation.instance_dependent(truth, X, seed=seed, **given)
     else:
         process: dict[str, Callable[..., Any]] = {
             "a": generation.case_a,
@@ -410,8 +419,9 @@ def predict(
     check_table_name(output)
     check_file_target(output)
     classifier = CandidateClassifier.load(model)
-    scores = classifier.decision_function(read_features(data, classifier.feature_names))
-    table = prediction_table(scores, classifier.cut_scores(scores), classifier.label_names_)
+    X, items = read_features(data, classifier.feature_names, classifier.n_features_in_)
+    scores = classifier.decision_function(X)
+    table = prediction_table(scores, classifier.cut_scores(scores), classifier.label_names_, items)
     write_table(table, output)
     summary = {"rows": len(table), "labels": len(classifier.label_names_), "file": str(output)}
     _print_summary(summary, as_json)
@@ -437,8 +447,11 @@ def evaluate(
     from comes.estimator import CandidateClassifier
 
     classifier = CandidateClassifier.load(model)
+    if reading["label_names"]:
+        raise ComesError("the model knows its labels; leave --label-names out.")
     reading["feature_columns"] = classifier.feature_names
     reading["label_names"] = classifier.label_names_
+    reading["n_features"] = classifier.n_features_in_
     dataset = open_dataset(data, **reading)
     truth = dataset.known_relevant()
     scores = classifier.decision_function(dataset.known_features())
@@ -527,6 +540,8 @@ def _numbers(text: str, option: str) -> float | list[float] | None:
         numbers = [float(part) for part in _split(text)]
     except ValueError:
         raise ComesError(f"{option} should be a number, or one per label; got {text!r}.") from None
+    if not numbers and text:
+        raise ComesError(f"{option} should be a number, or one per label; got {text!r}.")
     if not numbers:
         return None
     return numbers[0] if len(numbers) == 1 else numbers

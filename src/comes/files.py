@@ -103,8 +103,19 @@ def _swap(new: Path, path: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)  # the new one is in place
 
 
+def expanded(path: str | Path) -> Path:
+    """Return the path with ~ filled in; raise if there is no such user."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ComesError(f"{path} cannot be found: {error}. Write the path out.") from None
+
+
 def _writable(path: str | Path) -> Path:
-    path = Path(path).expanduser().resolve()
+    try:
+        path = expanded(path).resolve()
+    except (RuntimeError, OSError) as error:  # links that lead round in a circle
+        raise ComesError(f"{path} cannot be written: {error}. Correct the path.") from None
     if not path.parent.is_dir():
         raise ComesError(f"{path.parent} is not a folder. Create it first, or correct the path.")
     if not os.access(path.parent, os.W_OK):

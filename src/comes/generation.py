@@ -181,6 +181,8 @@ def instance_dependent(
     """
     relevant = as_relevant(relevant)
     rate = _checked_rate(exclude_rate, relevant.shape[1], "exclude_rate")
+    if not np.isfinite(strength):
+        raise ComesError(f"strength must be a finite number; got {strength}.")
     features = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=float)
     if features.ndim != 2 or features.shape[0] != relevant.shape[0]:
         raise ComesError(

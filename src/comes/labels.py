@@ -233,7 +233,9 @@ def check_relevant_inside(
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise if a label name occurs more than once."""
+    """Raise if a label name is empty or occurs more than once."""
+    if "" in names:
+        raise ComesError(f"label names must not be empty; number {list(names).index('')} is.")
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise ComesError(f"label names must differ; got {repeated[0]!r} more than once.")

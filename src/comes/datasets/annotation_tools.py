@@ -62,13 +62,12 @@ def label_studio_dataset(
             )
         name = _item(task["data"], item, task.get("id", number), where)
         items.append(name)
-        for annotation in task.get("annotations") or task.get("completions") or []:
-            if annotation.get("was_cancelled") or annotation.get("skipped"):
-                continue
-            for result in annotation.get("result", []):
-                if result.get("type") == "choices" and result["value"].get("choices"):
-                    choices = [str(choice) for choice in result["value"]["choices"]]
-                    chosen.append((name, str(result["from_name"]), choices))
+        try:
+            chosen += [(name, control, choices) for control, choices in _choices(task, where)]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ComesError(
+                f"{where} has not the form of Label Studio's JSON: {error!r}."
+            ) from None
     controls = list(dict.fromkeys(control for _, control, _ in chosen))
     if labels:
         unknown = [name for name in labels if name not in controls]
@@ -81,6 +80,7 @@ def label_studio_dataset(
     if not chosen:
         raise ComesError(f"{path.name} has no choices that somebody made.")
     if all(choice.lower() in WORDS for _, _, choices in chosen for choice in choices):
+        _refuse_complementary(complementary, path)
         answers = [(name, control, WORDS[c.lower()]) for name, control, cs in chosen for c in cs]
     elif len(controls) > 1:
         raise ComesError(
@@ -91,6 +91,16 @@ def label_studio_dataset(
         names = _all_labels((c for _, _, cs in chosen for c in cs), label_names)
         answers = list(_ticked([(name, cs, names) for name, _, cs in chosen], complementary))
     return _combined(items, answers, complementary, label_names)
+
+
+def _choices(task: dict[str, Any], where: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name of each ``<Choices>`` of a task and what was chosen, if anything was."""
+    for annotation in task.get("annotations") or task.get("completions") or []:
+        if annotation.get("was_cancelled") or annotation.get("skipped"):
+            continue
+        for result in annotation.get("result") or []:
+            if result.get("type") == "choices" and result["value"].get("choices"):
+                yield str(result["from_name"]), _names(result["value"]["choices"], where)
 
 
 def read_prodigy(
@@ -119,10 +129,14 @@ def read_prodigy(
                 f"{where} should have the answer accept, reject or ignore; got {answer!r}."
             )
         if "label" in line:
-            answers.append((name, str(line["label"]), WORDS[answer]))
-        elif "options" in line:
-            shown = [str(option["id"]) for option in line["options"]]
-            ticked = [str(choice) for choice in line.get("accept", [])]
+            _refuse_complementary(complementary, path)
+            answers += [(name, label, WORDS[answer]) for label in _names([line["label"]], where)]
+        elif line.get("options"):
+            options = line["options"]
+            if not all(isinstance(option, dict) and "id" in option for option in options):
+                raise ComesError(f"{where} has options without an id; got {options!r}.")
+            shown = _names([option["id"] for option in options], where)
+            ticked = _names(line.get("accept") or [], where)
             if answer == "accept" and ticked:
                 ticks.append((name, ticked, shown))
             else:
@@ -130,6 +144,8 @@ def read_prodigy(
         else:
             raise ComesError(f"{where} has neither a label nor options.")
     answers += _ticked(ticks, complementary)
+    if not answers:
+        raise ComesError(f"{path.name} has no answers; lines of Prodigy were wanted.")
     return _combined(items, answers, complementary and bool(ticks), label_names)
 
 
@@ -158,6 +174,21 @@ def _item(fields: dict[str, Any], wanted: str | None, fallback: Any, where: str)
             "does (--item on the command line)."
         )
     return str(fallback)
+
+
+def _names(values: Any, where: str) -> list[str]:
+    """Return a list of label names as text, checked."""
+    if not isinstance(values, list) or not all(isinstance(v, (str, int)) for v in values):
+        raise ComesError(f"{where} should have a list of label names; got {values!r}.")
+    return [str(value) for value in values]
+
+
+def _refuse_complementary(complementary: bool, path: Path) -> None:
+    if complementary:
+        raise ComesError(
+            f"{path.name} has an answer for each label, of which 'no' is what excludes; leave "
+            "--complementary out."
+        )
 
 
 def _ticked(
@@ -199,7 +230,7 @@ def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                     if not isinstance(line, dict):
                         raise ComesError(f"line {number} of {path.name} should be an object.")
                     yield number, line
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ComesError(f"line {number} of {path.name} cannot be read as json: {error}.") from None
-    except UnicodeDecodeError as error:
-        raise ComesError(f"{path.name} is not text in UTF-8: {error}.") from None
+    except (UnicodeDecodeError, OSError) as error:
+        raise ComesError(f"{path.name} cannot be read as text in UTF-8: {error}.") from None

@@ -7,7 +7,6 @@ optional.
 """
 
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -93,28 +92,36 @@ def write_npz(dataset: Dataset, path: str | Path) -> None:
         arrays["asked"] = dataset.asked
     if dataset.items is not None:
         arrays["items"] = np.asarray(dataset.items, dtype=np.str_)
-    for name, values in arrays.items():
-        if values.dtype.kind == "U" and any(text.endswith("\0") for text in values.tolist()):
-            raise ComesError(f"{name} have text that ends in a null character, which npz loses.")
+    columns = dataset.X.columns if isinstance(dataset.X, pd.DataFrame) else ()
+    texts = [*dataset.label_names, *(dataset.items or ()), *map(str, columns)]
+    if any(text.endswith("\0") for text in texts):
+        raise ComesError("a name ends in a null character, which an npz file would lose.")
     with replacing_file(path) as temporary:
         np.savez_compressed(temporary, **arrays)
 
 
 def _load(path: Path) -> dict[str, Any]:
+    wanted = "arrays of numbers and text are wanted, as numpy.savez writes them"
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return dict(arrays)
-    except (ValueError, OSError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        raise ComesError(
-            f"{path.name} cannot be read as npz ({error}); arrays of numbers and text are wanted, "
-            "as numpy.savez writes them."
-        ) from None
+        if not zipfile.is_zipfile(path):
+            raise ComesError(f"{path.name} is no npz file, which is a zip archive; {wanted}.")
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = dict(archive)
+    except ComesError:
+        raise
+    except Exception as error:  # a damaged file makes numpy raise almost anything
+        reason = str(error) if "allow_pickle" not in str(error) else "it has pickled objects"
+        raise ComesError(f"{path.name} cannot be read as npz ({reason}); {wanted}.") from None
+    foreign = [name for name, values in arrays.items() if not isinstance(values, np.ndarray)]
+    if foreign:
+        raise ComesError(f"{foreign[0]!r} in {path.name} is no array; {wanted}.")
+    return arrays
 
 
 def _features(arrays: Mapping[str, Any], path: Path) -> Any:
     if "X" in arrays:
         names = _text(arrays, "feature_names", path)
-        if names is None:
+        if names is None or arrays["X"].ndim != 2:
             return arrays["X"]
         if len(names) != arrays["X"].shape[-1]:
             raise ComesError(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from comes.datasets.dataset import Dataset
+from comes.datasets.dataset import Dataset, compact
 from comes.datasets.tables import LabelColumns, find_columns
 from comes.errors import ComesError
 from comes.labels import BoolMatrix, check_names, listed
@@ -40,6 +40,7 @@ def read_arff(
     labels: LabelColumns = None,
     relevant: LabelColumns = None,
     ignore: Sequence[str] = (),
+    complementary: bool = False,
     xml: str | Path | None = None,
 ) -> Dataset:
     """Read features and labels of an ARFF file; see `read_dataset`."""
@@ -53,12 +54,15 @@ def read_arff(
     features = [j for j, name in enumerate(table.names) if name not in used]
     if not features:
         raise ComesError(f"{path.name} has no attribute beside its labels; features are wanted.")
-    return Dataset(
-        _features(table, features, path),
-        candidate_names or truth_names,
-        _indicators(table, candidate_names, path) if candidate_names else None,
-        _indicators(table, truth_names, path) if truth_names else None,
-    )
+    X = _features(table, features, path)
+    truth = _indicators(table, truth_names, path) if truth_names else None
+    if not candidate_names:
+        marked, truth = (truth, None) if complementary else (None, truth)
+    else:
+        marked = _indicators(table, candidate_names, path)
+    candidates = ~marked if complementary and marked is not None else marked
+    names = candidate_names or truth_names
+    return Dataset(X, names, candidates, truth, from_complementary=complementary)
 
 
 def read_label_xml(path: Path) -> list[str]:
@@ -82,7 +86,9 @@ def read_label_xml(path: Path) -> list[str]:
     parser.StartDoctypeDeclHandler = refuse  # no entities, neither inside nor from elsewhere
     try:
         parser.Parse(path.read_bytes(), True)
-    except expat.ExpatError as error:
+    except ComesError:
+        raise
+    except (expat.ExpatError, OSError, LookupError, ValueError) as error:
         raise ComesError(f"{path.name} cannot be read as XML: {error}.") from None
     if not names:
         raise ComesError(f"{path.name} names no label; <label name=...> was wanted.")
@@ -92,7 +98,7 @@ def read_label_xml(path: Path) -> list[str]:
 
 def _parse(path: Path) -> _Table:
     try:
-        return _parse_as(path, "utf-8")
+        return _parse_as(path, "utf-8-sig")
     except UnicodeDecodeError:
         return _parse_as(path, "latin-1")  # which reads everything
 
@@ -100,16 +106,16 @@ def _parse(path: Path) -> _Table:
 def _parse_as(path: Path, encoding: str) -> _Table:
     import arff
 
-    is_sparse = _is_sparse(path, encoding)
-    kind_of_rows = arff.LOD_GEN if is_sparse else arff.DENSE_GEN
     rows: list[Any] = []
     try:
+        is_sparse = _is_sparse(path, encoding)
+        kind_of_rows = arff.LOD_GEN if is_sparse else arff.DENSE_GEN
         with path.open(encoding=encoding) as lines:
             content = arff.load(lines, encode_nominal=True, return_type=kind_of_rows)
             rows.extend(content["data"])
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, ComesError):
         raise
-    except (arff.ArffException, ValueError) as error:
+    except (arff.ArffException, ValueError, OSError) as error:
         reason = str(error).replace("line -1", f"row {len(rows)}")
         raise ComesError(f"{path.name} cannot be read as ARFF: {reason}") from None
     if not rows:
@@ -205,7 +211,7 @@ def _indicators(table: _Table, names: Sequence[str], path: Path) -> BoolMatrix:
         wrong = ~np.isin(codes, (0.0, 1.0))
         if wrong.any():
             row = int(wrong.argmax())
-            shown = kind if isinstance(kind, list) else f"{codes[row]:g}"
+            shown = "nothing (?)" if np.isnan(_column(table.cells, j)[row]) else kind
             raise ComesError(
                 f"label {name!r} of {path.name} should be 0 or 1; got {shown} at row {row}."
             )
@@ -229,7 +235,7 @@ def _features(table: _Table, chosen: Sequence[int], path: Path) -> Any:
         stack = sparse.hstack if sparse.issparse(X) else np.hstack
         X = stack([block for block, _ in blocks])
     if sparse.issparse(X):
-        return sparse.csr_array(X, dtype=np.float32)
+        return compact(sparse.csr_array(X))
     return pd.DataFrame(X, columns=names)
 
 

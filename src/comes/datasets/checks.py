@@ -52,9 +52,11 @@ def check_dataset(dataset: Dataset) -> list[Finding]:
 def _all_findings(dataset: Dataset) -> list[Finding]:
     findings = []
     if isinstance(dataset.X, Images):
-        findings += [_broken_images(dataset.X)]
-        hashes = [hash(dataset.X.read_bytes(row)) for row in range(len(dataset))]
-        findings += [_duplicates(np.array(hashes), dataset)]
+        broken = find_broken(dataset.X)
+        findings += [_broken_images([dataset.X.names[row] for row in broken])]
+        readable = np.setdiff1d(np.arange(len(dataset)), broken)
+        hashes = [hash(dataset.X.read_bytes(row)) for row in readable]
+        findings += [_duplicates(np.array(hashes), dataset.take(readable), readable)]
     elif dataset.X is not None:
         findings += [_duplicates(row_hashes(dataset.X), dataset), _constant_columns(dataset.X)]
     names = dataset.label_names
@@ -105,7 +107,9 @@ def _bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     return bits ^ (bits >> np.uint64(32))
 
 
-def _duplicates(hashes: npt.NDArray[Any], dataset: Dataset) -> Finding:
+def _duplicates(
+    hashes: npt.NDArray[Any], dataset: Dataset, rows: npt.NDArray[Any] | None = None
+) -> Finding:
     repeated = pd.Series(hashes).duplicated().to_numpy()
     n = int(repeated.sum())
     if not n:
@@ -114,12 +118,13 @@ def _duplicates(hashes: npt.NDArray[Any], dataset: Dataset) -> Finding:
     labels = row_hashes(np.concatenate(known, axis=1).astype(np.uint8))
     both = pd.DataFrame({"row": hashes, "labels": labels})
     others = int(n - both.duplicated().to_numpy()[repeated].sum())
+    first = repeated.argmax() if rows is None else rows[repeated.argmax()]
     what = "image" if isinstance(dataset.X, Images) else "features"
     return Finding(
         "duplicate_rows",
         n,
         f"{n} rows repeat the {what} of an earlier row, {others} of them with other labels "
-        f"(first: row {int(repeated.argmax())}).",
+        f"(first: row {int(first)}).",
     )
 
 
@@ -137,8 +142,7 @@ def _constant_columns(X: Any) -> Finding:
     return Finding("constant_features", len(names), text)
 
 
-def _broken_images(images: Images) -> Finding:
-    names = [images.names[row] for row in find_broken(images)]
+def _broken_images(names: Sequence[str]) -> Finding:
     return Finding(
         "broken_images", len(names), f"{len(names)} images cannot be read: {listed(names)}."
     )

@@ -38,18 +38,20 @@ def coco_dataset(content: Any, path: Path, unannotated: Unannotated = "drop") ->
         images, categories = content["images"], content["categories"]
         column = {category["id"]: j for j, category in enumerate(categories)}
         row = {image["id"]: i for i, image in enumerate(images)}
-        files = [str(image["file_name"]) for image in images]
+        files = [_file_name(image) for image in images]
         names = [str(category["name"]) for category in categories]
         pairs = [(a["image_id"], a["category_id"]) for a in content.get("annotations", [])]
         negatives = [
             (image["id"], c) for image in images for c in image.get("neg_category_ids", ())
         ]
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else "it has another form"
         raise ComesError(
-            f"{path.name} cannot be read as COCO json: {error} is missing or misplaced; images "
-            "(id, file_name), annotations (image_id, category_id) and categories (id, name) were "
-            "wanted."
+            f"{path.name} cannot be read as COCO json, {what}: images (id, file_name), annotations "
+            "(image_id, category_id) and categories (id, name) were wanted."
         ) from None
+    if unannotated not in ("drop", "keep"):
+        raise ComesError(f"unannotated must be 'drop' or 'keep'; got {unannotated!r}.")
     if len(row) < len(images) or len(column) < len(categories):
         raise ComesError(f"{path.name} has an image id or a category id twice.")
 
@@ -57,7 +59,7 @@ def coco_dataset(content: Any, path: Path, unannotated: Unannotated = "drop") ->
         matrix = np.zeros((len(images), len(categories)), dtype=bool)
         try:
             matrix[[row[i] for i, _ in found], [column[c] for _, c in found]] = True
-        except KeyError as unknown:
+        except (KeyError, TypeError) as unknown:
             raise ComesError(
                 f"an annotation in {path.name} names the id {unknown}, which no image or category "
                 "has."
@@ -72,7 +74,18 @@ def coco_dataset(content: Any, path: Path, unannotated: Unannotated = "drop") ->
     dataset = Dataset(None, names, relevant=marked(pairs), items=files)
     if unannotated == "keep":
         return dataset
-    return dataset.take(dataset.known_relevant().any(axis=1))
+    annotated = dataset.known_relevant().any(axis=1)
+    if not annotated.any():
+        raise ComesError(
+            f"no image in {path.name} has an annotation, and such images are left out. If nothing "
+            "is relevant there, keep them (--unannotated keep on the command line)."
+        )
+    return dataset.take(annotated)
+
+
+def _file_name(image: dict[str, Any]) -> str:
+    """Return the name of an image; LVIS has only its address."""
+    return str(image["file_name"] if "file_name" in image else image["coco_url"].split("/")[-1])
 
 
 def load_json(path: Path) -> Any:

@@ -55,6 +55,11 @@ class Dataset:
         check_names(self.label_names)
         check_items(self.items)
         shape = (len(self), len(self.label_names))
+        if 0 in shape:
+            raise ComesError(
+                f"a data set needs at least one row and one label; got {shape[0]} rows and "
+                f"{shape[1]} labels."
+            )
         matrices = {
             "candidates": self.candidates,
             "relevant": self.relevant,
@@ -208,6 +213,13 @@ def join_images(dataset: Dataset, source: str | Path, skip_broken: bool = False)
     return replace(dataset if len(kept) == len(dataset) else dataset.take(kept), X=images)
 
 
+def compact(X: Any) -> Any:
+    """Return a sparse matrix in float32 if that loses nothing, as with counts."""
+    with np.errstate(over="ignore"):
+        small = X.astype(np.float32)
+    return small if (small.data == X.data).all() else X.astype(np.float64)
+
+
 def check_items(items: Sequence[str] | None) -> None:
     """Raise if the name of an item occurs more than once."""
     if items is None:
@@ -229,8 +241,8 @@ def check_features(X: Any) -> None:
             f"features must be a matrix with at least one row and one column; got shape {X.shape}."
         )
     values = X.data if sparse.issparse(X) else np.asarray(X)
-    if not np.issubdtype(values.dtype, np.number) and values.dtype != np.bool_:
-        raise ComesError(f"features must be numbers; got {values.dtype}.")
+    if values.dtype.kind not in "buif":
+        raise ComesError(f"features must be real numbers; got {values.dtype}.")
     wrong = ~np.isfinite(values)
     if not wrong.any():
         return

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from comes.errors import ComesError
+from comes.files import expanded
 
 CHUNK = 1 << 16  # bytes; a broken download loses less than one
 
@@ -17,7 +18,7 @@ def cache_folder() -> Path:
     """Return the folder of downloads: $COMES_CACHE, or the user's cache."""
     import pooch
 
-    return Path(os.environ.get("COMES_CACHE") or pooch.os_cache("comes")).expanduser()
+    return expanded(os.environ.get("COMES_CACHE") or pooch.os_cache("comes"))
 
 
 def download(address: str, checksum: str | None, path: Path) -> Path:

@@ -1,12 +1,15 @@
 """One door for data: a known name, or a file, read by the ending of its name."""
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from warnings import warn
 
+import numpy as np
 import pandas as pd
 
 from comes.datasets.annotation_tools import label_studio_dataset, read_prodigy, write_prodigy
@@ -30,6 +33,8 @@ from comes.datasets.tables import (
     write_table_dataset,
 )
 from comes.errors import ComesError, ComesWarning
+from comes.files import expanded
+from comes.labels import listed
 
 
 class Format(NamedTuple):
@@ -55,6 +60,8 @@ TABLE_OPTIONS = (
 def _read_json(path: Path, *, unannotated: Unannotated | None = None, **options: Any) -> Dataset:
     """Read a COCO file or an export of Label Studio: an object or a list of tasks."""
     content = load_json(path)
+    if content == []:
+        raise ComesError(f"{path.name} is an empty list; tasks of Label Studio were wanted.")
     if isinstance(content, list):
         if unannotated is not None:
             raise ComesError(f"{path.name} is no COCO file: 'unannotated' says nothing about it.")
@@ -62,18 +69,20 @@ def _read_json(path: Path, *, unannotated: Unannotated | None = None, **options:
     if set(options) - {"label_names", "complementary"}:
         raise ComesError(f"{path.name} is a COCO file, and says itself what its labels are.")
     dataset = coco_dataset(content, path, unannotated or "drop")
+    if unannotated is not None and dataset.candidates is not None:
+        raise ComesError(f"{path.name} has verified labels: 'unannotated' says nothing about it.")
     return _meaning(dataset, path, complementary=options.get("complementary", False))
 
 
 TABLE = Format(read_table_dataset, TABLE_OPTIONS)
-SVMLIGHT = Format(read_svmlight, ("label_names",))
+SVMLIGHT = Format(read_svmlight, ("label_names", "n_features"))
 JSON_OPTIONS = ("labels", "item", "complementary", "label_names", "unannotated")
 FORMATS = {
     ".csv": TABLE,
     ".parquet": TABLE,
     ".npz": Format(read_npz),
     ".mat": Format(read_pml_mat),
-    ".arff": Format(read_arff, ("labels", "relevant", "ignore", "xml")),
+    ".arff": Format(read_arff, ("labels", "relevant", "ignore", "complementary", "xml")),
     ".svm": SVMLIGHT,
     ".libsvm": SVMLIGHT,
     ".txt": SVMLIGHT,
@@ -86,8 +95,9 @@ WRITERS: Mapping[str, Callable[[Dataset, Path], None]] = {
     ".jsonl": write_prodigy,
 }
 # What a written file holds of a data set; npz and wide tables hold everything.
+COMPLEMENTARY = "that the labels were complementary"
 HOLDS = {
-    "names": {"features", "candidates", "relevant", "items"},
+    "names": {"features", "feature names", "candidates", "relevant", "items", COMPLEMENTARY},
     "long": {"candidates", "asked", "items"},
     ".mat": {"features", "candidates", "relevant"},
     ".jsonl": {"candidates", "asked", "items"},
@@ -112,6 +122,7 @@ def read_dataset(
     xml: str | Path | None = None,
     unannotated: Unannotated | None = None,
     skip_broken: bool = False,
+    n_features: int | None = None,
 ) -> Dataset:
     """Read features and labels from a file.
 
@@ -154,6 +165,8 @@ def read_dataset(
         What to do with images of a COCO file that have no annotation; dropped by default.
     skip_broken : bool
         Leave images out that are missing or cannot be read, with a warning.
+    n_features : int, optional
+        How many features there are, of a LIBSVM file that may not show the last ones.
 
     Returns
     -------
@@ -174,9 +187,11 @@ def read_dataset(
         "label_names": label_names,
         "xml": xml,
         "unannotated": unannotated,
+        "n_features": n_features,
     }
     given = {name: value for name, value in given.items() if value}
-    ours = {"complementary", "label_names", "feature_columns"}  # done here for the other formats
+    # Done here for the other formats, or of no use to them.
+    ours = {"complementary", "label_names", "feature_columns", "n_features"}
     foreign = [name for name in given if name not in reader.options and name not in ours]
     if foreign:
         raise ComesError(
@@ -186,7 +201,10 @@ def read_dataset(
     options = {name: value for name, value in given.items() if name in reader.options}
     if reader is TABLE and (features is not None or images is not None):
         options["without_features"] = True
-    dataset = reader.read(path, **options)
+    if features is not None and images is not None:
+        raise ComesError("a data set has features or images; got a file of each. Leave one out.")
+    with _naming(path):
+        dataset = reader.read(path, **options)
     if "complementary" not in reader.options or candidates:
         dataset = _meaning(dataset, path, candidates, complementary)
     if feature_columns and isinstance(dataset.X, pd.DataFrame):
@@ -196,17 +214,36 @@ def read_dataset(
     if images is not None:
         return join_images(dataset, images, skip_broken)
     if features is not None:
-        return join_features(dataset, *_read_features(_existing(features), None))
+        features = _existing(features)
+        with _naming(features):
+            return join_features(dataset, *_read_features(features, None, item))
     if skip_broken:
         raise ComesError("broken images can be skipped where there are images (--images).")
     return dataset
 
 
-def read_features(path: str | Path, columns: Sequence[str] | None = None) -> Any:
-    """Read features alone, for prediction; of a table, the named columns."""
-    X, _ = _read_features(_existing(path), columns)
-    check_features(X)
-    return X
+def read_features(
+    which: str | Path, columns: Sequence[str] | None = None, n_features: int | None = None
+) -> tuple[Any, list[str] | None]:
+    """Read features alone, for prediction, and the names of the items where there are any.
+
+    Parameters
+    ----------
+    which : str or Path
+        A file, or a name as in `open_dataset`.
+    columns : sequence of str, optional
+        Feature columns of a table.
+    n_features : int, optional
+        As in `read_dataset`.
+    """
+    if not os.path.isfile(expanded(which)) and _is_name(str(which)):
+        dataset = open_dataset(which, feature_columns=columns)
+        return dataset.known_features(), dataset.items
+    path = _existing(which)
+    with _naming(path):
+        X, items = _read_features(path, columns, n_features=n_features)
+        check_features(X)
+    return X, items
 
 
 def open_dataset(which: str | Path, **options: Any) -> Dataset:
@@ -216,7 +253,7 @@ def open_dataset(which: str | Path, **options: Any) -> Dataset:
     ----------
     which : str or Path
         "photos.csv", "YeastBP", "scene:train", "openml:emotions", "openml:41465". A file of that
-        name comes first.
+        name comes first, a folder does not.
     **options
         Those of `read_dataset` or, for names, of `load_dataset`; None and empty ones count as not
         given.
@@ -227,19 +264,23 @@ def open_dataset(which: str | Path, **options: Any) -> Dataset:
     """
     options = {name: value for name, value in options.items() if value}
     name, _, split = str(which).partition(":")
-    if Path(which).expanduser().exists():
-        return read_dataset(which, **options)
+    path = expanded(which)
+    if os.path.isfile(path) or not _is_name(str(which)):
+        if "difficult" in options:
+            raise ComesError("'difficult' is a choice for VOC, and says nothing about a file.")
+        return read_dataset(path, **options)
     complementary = {key: options.pop(key, False) for key in ("candidates", "complementary")}
     label_names = options.pop("label_names", None)
-    options.pop("feature_columns", None)
+    feature_columns = options.pop("feature_columns", None)
+    options.pop("n_features", None)
     if name.lower() == "openml" and split:
         if options:
             raise ComesError(f"{next(iter(options))!r} says nothing about a data set of OpenML.")
         dataset = read_openml(split, cache_folder() / "openml")
-    elif find_known(name) is not None:
-        dataset = load_dataset(name, split, **options)
     else:
-        raise _nothing_called(Path(which))
+        dataset = load_dataset(name, split, **options)
+    if feature_columns and isinstance(dataset.X, pd.DataFrame):
+        dataset = replace(dataset, X=select_features(dataset.X, feature_columns))
     dataset = _meaning(dataset, Path(which), **complementary)
     return dataset if label_names is None else dataset.with_labels(label_names)
 
@@ -272,18 +313,22 @@ def write_dataset(dataset: Dataset, path: str | Path, form: TableForm = "wide") 
     if held is not None:
         parts = {
             "features": not isinstance(dataset.X, Images) and dataset.X is not None,
+            "feature names": isinstance(dataset.X, pd.DataFrame),
             "candidates": dataset.candidates is not None,
             "relevant": dataset.relevant is not None,
             "asked": dataset.asked is not None,
             "items": dataset.items is not None,
+            COMPLEMENTARY: dataset.from_complementary,
         }
         lost = [name for name, there in parts.items() if there and name not in held]
         if lost:
             warn(
-                f"{path.name} cannot hold {' and '.join(lost)}, which are left out.",
+                f"{path.name} cannot hold {' and '.join(lost)}; left out.",
                 ComesWarning,
                 stacklevel=2,
             )
+    if form == "names":
+        _warn_of_labels_not_shown(dataset, path)
     if ending in WRITERS:
         WRITERS[ending](dataset, path)
     else:
@@ -306,6 +351,43 @@ def check_writable(path: Path, form: TableForm = "wide") -> str:
     return ending
 
 
+def _warn_of_labels_not_shown(dataset: Dataset, path: Path) -> None:
+    """Warn of labels that no cell of names would show."""
+    shown = np.zeros(len(dataset.label_names), dtype=bool)
+    if dataset.candidates is not None:
+        marked = ~dataset.candidates if dataset.from_complementary else dataset.candidates
+        shown |= marked.any(axis=0)
+    if dataset.relevant is not None:
+        shown |= dataset.relevant.any(axis=0)
+    hidden = [name for name, seen in zip(dataset.label_names, shown, strict=True) if not seen]
+    if len(hidden) == len(shown):
+        raise ComesError(f"no cell of {path.name} would show a label. Write another form.")
+    if hidden:
+        warn(
+            f"a column of names shows the labels that occur: {path.name} loses {listed(hidden)}. "
+            "Give all of them (--label-names) when it is read.",
+            ComesWarning,
+            stacklevel=3,
+        )
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Let a message about the content of a file name the file."""
+    try:
+        yield
+    except ComesError as error:
+        if path.name in str(error):
+            raise
+        raise ComesError(f"{path.name}: {error}") from None
+
+
+def _is_name(which: str) -> bool:
+    """Return whether a known data set, or one of OpenML, is meant."""
+    name, _, split = which.partition(":")
+    return find_known(name) is not None or (name.lower() == "openml" and bool(split))
+
+
 def _meaning(
     dataset: Dataset, path: Path, candidates: bool = False, complementary: bool = False
 ) -> Dataset:
@@ -315,7 +397,7 @@ def _meaning(
     if candidates and complementary:
         raise ComesError("labels are either candidates or complementary; got both.")
     if dataset.candidates is not None:
-        if complementary and dataset.from_complementary:
+        if complementary == dataset.from_complementary:
             return dataset
         raise ComesError(
             f"{path.name} says itself that its labels are "
@@ -332,13 +414,24 @@ def _meaning(
     )
 
 
-def _read_features(path: Path, columns: Sequence[str] | None) -> tuple[Any, list[str] | None]:
-    if _format(path) is TABLE:
-        return read_table_features(path, columns)
+def _read_features(
+    path: Path,
+    columns: Sequence[str] | None,
+    item: str | None = None,
+    n_features: int | None = None,
+) -> tuple[Any, list[str] | None]:
+    reader = _format(path)
+    if reader is TABLE:
+        return read_table_features(path, columns, item)
     if path.suffix.lower() == ".npz":
-        return read_npz_features(path)
-    dataset = _format(path).read(path)
-    return dataset.known_features(), dataset.items
+        X, items = read_npz_features(path)
+    else:
+        options = {"n_features": n_features} if reader is SVMLIGHT else {}
+        dataset = reader.read(path, **options)
+        X, items = dataset.known_features(), dataset.items
+    if columns and isinstance(X, pd.DataFrame):
+        X = select_features(X, columns)
+    return X, items
 
 
 def _format(path: Path) -> Format:
@@ -353,21 +446,24 @@ def _format(path: Path) -> Format:
 
 
 def _existing(path: str | Path) -> Path:
-    path = Path(path).expanduser()
-    if path.is_dir():
+    path = expanded(path)
+    if os.path.isdir(path):
         raise ComesError(
             f"{path} is a folder; a file was wanted. Of a folder of images, the file is the one "
             "with their labels."
         )
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise _nothing_called(path)
+    if not os.access(path, os.R_OK):
+        raise ComesError(f"{path} cannot be read: permission is denied.")
     if path.stat().st_size == 0:
         raise ComesError(f"{path} is empty; a data set with at least one row was wanted.")
     return path
 
 
 def _nothing_called(path: Path) -> ComesError:
-    names = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    readable = os.path.isdir(path.parent) and os.access(path.parent, os.R_OK)
+    names = [name for name in (os.listdir(path.parent) if readable else []) if name != path.name]
     near = difflib.get_close_matches(path.name, names, n=1)
     known = difflib.get_close_matches(str(path), KNOWN, n=1)
     if near:

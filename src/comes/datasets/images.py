@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from comes.errors import ComesError, ComesWarning
+from comes.files import expanded
 from comes.labels import listed
 
 
@@ -55,15 +56,15 @@ class Images:
     @overload
     def __getitem__(self, rows: int) -> npt.NDArray[np.uint8]: ...
     @overload
-    def __getitem__(self, rows: Sequence[int] | npt.NDArray[Any]) -> "Images": ...
+    def __getitem__(self, rows: slice | Sequence[int] | npt.NDArray[Any]) -> "Images": ...
     def __getitem__(self, rows: Any) -> Any:
         if not isinstance(rows, (int, np.integer)):
-            index = np.arange(len(self))[np.asarray(rows)]
+            index = np.arange(len(self))[rows if isinstance(rows, slice) else np.asarray(rows)]
             return Images(self.source, [self.names[row] for row in index])
         Image = _pillow()
         try:
             with Image.open(io.BytesIO(self.read_bytes(int(rows)))) as image:
-                return np.asarray(image.convert("RGB"))
+                return _as_rgb(image)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             reason = str(error).split(" <_io")[0]
             raise ComesError(
@@ -90,6 +91,21 @@ class Images:
         return {**self.__dict__, "_archive": None, "_owner": -1}
 
 
+def _as_rgb(image: Any) -> npt.NDArray[np.uint8]:
+    """Return the pixels as a person sees them: turned upright, 16 bits as 8."""
+    from PIL import ImageOps
+
+    image = ImageOps.exif_transpose(image)
+    if image.mode.startswith("I;16"):
+        grey = (np.asarray(image) >> 8).astype(np.uint8)
+        return np.stack([grey] * 3, axis=2)
+    if image.mode in ("I", "F"):
+        raise ValueError(f"pixels of 32 bits, mode {image.mode}; save it with 8 or 16")
+    if "transparency" in image.info:
+        image = image.convert("RGBA")
+    return np.asarray(image.convert("RGB"))
+
+
 def open_images(
     source: str | Path, names: Sequence[str], skip_broken: bool = False
 ) -> tuple[Images, npt.NDArray[np.int64]]:
@@ -98,7 +114,7 @@ def open_images(
     A name that leads outside raises. So does a missing file, unless broken images are skipped: then
     every image is opened once, and a warning names those that are left out.
     """
-    source = Path(source).expanduser()
+    source = expanded(source)
     _check_inside(names)
     folder = _only_folder(source, names)
     names = [folder + name for name in names]
@@ -159,11 +175,16 @@ def _only_folder(source: Path, names: Sequence[str]) -> str:
     if not _is_zip(source) or not zipfile.is_zipfile(source):
         return ""
     with zipfile.ZipFile(source) as archive:
-        there = archive.namelist()
+        there = [name for name in archive.namelist() if not _is_litter(name)]
     folders = {name.partition("/")[0] for name in there if "/" in name}
     inside = len(folders) == 1 and all("/" in name for name in there)
     folder = f"{next(iter(folders))}/" if inside else ""
     return "" if any(name.startswith(folder) for name in names) else folder
+
+
+def _is_litter(name: str) -> bool:
+    """Return whether a member of an archive is what a Mac puts there."""
+    return name.startswith("__MACOSX/") or name.endswith(".DS_Store")
 
 
 def _find_missing(source: Path, names: Sequence[str]) -> list[int]:
@@ -174,16 +195,17 @@ def _find_missing(source: Path, names: Sequence[str]) -> list[int]:
         except (OSError, zipfile.BadZipFile) as error:
             raise ComesError(f"{source.name} cannot be read as zip: {error}.") from None
         return [row for row, name in enumerate(names) if name not in there]
-    if not source.is_dir():
+    if not os.path.isdir(source):
         raise ComesError(f"{source} is neither a folder nor a .zip file of images.")
-    return [row for row, name in enumerate(names) if not (source / name).is_file()]
+    return [row for row, name in enumerate(names) if not os.path.isfile(source / name)]
 
 
 def _check_inside(names: Sequence[str]) -> None:
     """Raise if a name leads out of its folder: a file of labels is not trusted."""
     for row, name in enumerate(names):
         path = PurePosixPath(name.replace("\\", "/"))
-        if not name or path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
+        inside = path.parts and not path.is_absolute() and ".." not in path.parts
+        if not inside or ":" in path.parts[0] or "\0" in name:
             raise ComesError(
                 f"the image {name!r} (row {row}) is not a name inside the folder of images. Write "
                 "names relative to that folder."

@@ -25,6 +25,7 @@ from comes.datasets.download import cache_folder, download, unpack_tar
 from comes.datasets.pml import read_pml_mat
 from comes.datasets.voc import read_voc, read_voc_archive
 from comes.errors import ComesError
+from comes.files import expanded
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Needed:
         """Return where it lies, or None."""
         folders = [folder for folder in (data_folder(), cache_folder()) if folder is not None]
         found = (folder / place for folder in folders for place in self.places)
-        return next((path for path in found if path.exists()), None)
+        return next((path for path in found if os.path.exists(path)), None)
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,12 @@ class KnownDataset:
 def data_folder() -> Path | None:
     """Return the folder that ``$COMES_DATA`` names, if it does."""
     name = os.environ.get("COMES_DATA")
-    return Path(name).expanduser() if name else None
+    if not name:
+        return None
+    folder = expanded(name)
+    if not os.path.isdir(folder):
+        raise ComesError(f"COMES_DATA names {folder}, which is no folder. Correct or unset it.")
+    return folder
 
 
 def load_dataset(name: str, split: str = "", **options: Any) -> Dataset:

@@ -14,10 +14,10 @@ import numpy as np
 from scipy import sparse
 from scipy.io import loadmat, savemat, whosmat
 
-from comes.datasets.dataset import Dataset
+from comes.datasets.dataset import Dataset, compact
 from comes.errors import ComesError
 from comes.files import replacing_file
-from comes.labels import BoolMatrix
+from comes.labels import BoolMatrix, listed
 
 # Stored dense, but with fewer non-zeros than this share: kept as CSR.
 SPARSE_BELOW = 0.1
@@ -35,7 +35,7 @@ def read_pml_mat(path: Path) -> Dataset:
         raise ComesError(
             f"{path.name} should have the variables {FEATURES!r}, {TRUTH!r} (the truth) and "
             f"{CANDIDATES[0]!r} (the candidates; or {' or '.join(map(repr, CANDIDATES[1:]))}); "
-            f"it has {', '.join(map(repr, _all_names(path))) or 'none'}."
+            f"it has {listed(_all_names(path)) or 'none'}."
         )
     if len(found) > 1:
         raise ComesError(f"{path.name} has both {found[0]!r} and {found[1]!r}; keep one of them.")
@@ -48,8 +48,7 @@ def read_pml_mat(path: Path) -> Dataset:
     if data.shape[0] not in shape and data.shape[1] in shape:
         data = data.T  # a few files have one column per row
     if sparse.issparse(data) or np.count_nonzero(data) < SPARSE_BELOW * data.size:
-        dtype = np.float32 if data.dtype.kind in "bui" else data.dtype  # counts
-        data = sparse.csr_array(data, dtype=dtype)
+        data = compact(sparse.csr_array(data))
     n = data.shape[0]
     relevant = _labels(labels[TRUTH], n, path) if TRUTH in labels else None
     candidates = _labels(labels[found[0]], n, path) if found else None
@@ -139,7 +138,11 @@ def _label_names(variables: Mapping[str, Any], q: int) -> list[str]:
     cells = variables.get(NAMES)
     if cells is None:
         return [str(j) for j in range(q)]
-    names = [str(np.asarray(cell).ravel()[0]) for cell in np.asarray(cells, dtype=object).ravel()]
+    if np.asarray(cells).dtype.kind == "U":  # a matrix of letters, rows padded with blanks
+        names = [str(row).rstrip() for row in np.asarray(cells).ravel()]
+    else:
+        rows = (np.asarray(cell).ravel() for cell in np.asarray(cells, dtype=object).ravel())
+        names = [str(row[0]) if len(row) else "" for row in rows]
     if len(names) != q:
         raise ComesError(f"{q} labels need as many {NAMES}; got {len(names)}.")
     return names

@@ -5,27 +5,36 @@ are the truth, and are named by their numbers.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from pathlib import Path
 
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from comes.datasets.answers import as_text
 from comes.datasets.dataset import Dataset
 from comes.errors import ComesError
 from comes.labels import from_sets
 
 
-def read_svmlight(path: Path, *, label_names: Sequence[str] | None = None) -> Dataset:
-    """Read a LIBSVM multi-label file, with a fixed list of labels where one is given."""
+def read_svmlight(
+    path: Path,
+    *,
+    label_names: Sequence[str] | None = None,
+    n_features: int | None = None,
+) -> Dataset:
+    """Read a LIBSVM multi-label file, with fixed labels and features where they are given."""
     with path.open("rb") as file:
+        mark = len(BOM_UTF8) if file.read(len(BOM_UTF8)) == BOM_UTF8 else 0
+        file.seek(mark)
         header = re.fullmatch(rb"\s*(\d+)[ \t]+(\d+)[ \t]+(\d+)\s*", file.readline())
-        start = file.tell() if header else 0
+        start = file.tell() if header else mark
         n, d, q = (int(size) for size in header.groups()) if header else (None, None, None)
         file.seek(start)
         try:
             X, labels = load_svmlight_file(
-                file, multilabel=True, n_features=d, zero_based=True if header else "auto"
+                file, multilabel=True, n_features=d or n_features, zero_based=bool(header) or "auto"
             )
         except (ValueError, OverflowError, UnicodeDecodeError) as error:
             raise ComesError(
@@ -34,7 +43,7 @@ def read_svmlight(path: Path, *, label_names: Sequence[str] | None = None) -> Da
             ) from None
     if n is not None and X.shape[0] != n:
         raise ComesError(f"{path.name} says that it has {n} rows, and has {X.shape[0]}.")
-    names = [[f"{label:g}" for label in row] for row in labels]
+    names = [[as_text(float(label)) for label in row] for row in labels]
     if label_names is None and q is not None:
         label_names = [str(label) for label in range(q)]
     if label_names is None:

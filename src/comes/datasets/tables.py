@@ -55,7 +55,9 @@ TableForm = Literal["wide", "names", "long"]
 ENDINGS = (".csv", ".parquet")
 SEPARATOR = ";"
 NOTHING = "(none)"
-INDICATORS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "False": 0, "True": 1, "false": 0, "true": 1}
+INDICATORS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
+TRUTHS = {**INDICATORS, "no": 0, "yes": 1}
+NAMELESS = re.compile(r"Unnamed: \d+|")
 ITEM_COLUMNS = ("item", "image", "file", "filename", "path")
 CANDIDATE, EXCLUDED, ANSWER, RELEVANT = "candidate:", "excluded:", "answer:", "relevant:"
 NAMES_COLUMNS = ("candidates", "complementary", "relevant")
@@ -78,7 +80,7 @@ def read_columns(path: Path) -> list[str]:
             names = [str(name) for name in pq.read_schema(path).names]
             return [name for name in names if not re.fullmatch(r"__index_level_\d+__", name)]
         header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
-    return [str(name) for name in header.iloc[0]]
+    return [str(name) or f"Unnamed: {j}" for j, name in enumerate(header.iloc[0])]
 
 
 def write_table(table: pd.DataFrame, path: str | Path) -> None:
@@ -93,9 +95,12 @@ def check_table_name(path: str | Path) -> None:
 
 
 def prediction_table(
-    scores: npt.ArrayLike, predictions: npt.ArrayLike, label_names: Sequence[str]
+    scores: npt.ArrayLike,
+    predictions: npt.ArrayLike,
+    label_names: Sequence[str],
+    items: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return one row per item: the predicted label names, and a column of scores per label.
+    """Return one row per item: its name, the predicted labels, and a column of scores per label.
 
     Examples
     --------
@@ -107,6 +112,8 @@ def prediction_table(
     columns = pd.Index([f"score:{name}" for name in label_names])
     table = pd.DataFrame(np.asarray(scores), columns=columns)
     table.insert(0, "predicted", [SEPARATOR.join(names) or NOTHING for names in sets])
+    if items is not None:
+        table.insert(0, "item", list(items))
     return table
 
 
@@ -127,16 +134,21 @@ def read_table_dataset(
     """Take features and labels from the columns of a table; see `read_dataset`."""
     columns = read_columns(path)
     if not labels and not relevant:
+        if complementary and any(c.startswith((CANDIDATE, RELEVANT)) for c in columns):
+            raise ComesError(
+                f"the columns of {path.name} say themselves what they are; leave --complementary "
+                "out, or name the columns (--labels)."
+            )
         if long is None and set(LONG) <= set(columns):
             long = LONG
         if long is None:
             labels, relevant, complementary = _self_described(columns, complementary)
     if long is not None:
-        find_columns(columns, long)
-        if len(long) != 3 or labels or relevant or complementary:
+        long = find_columns(columns, long)
+        if len(long) != 3 or labels or relevant or complementary or item or ignore:
             raise ComesError(
                 f"{path.name} is read as answers: item, label, answer. Name three columns, and "
-                "leave labels, relevant and complementary out; 'no' is what excludes."
+                "leave other options of columns and --complementary out; 'no' is what excludes."
             )
         return long_dataset(read_table(path, long), long, answers, label_names)
 
@@ -144,7 +156,9 @@ def read_table_dataset(
     label_columns = [c for c in find_columns(columns, labels or ()) if c not in ignored]
     truth_columns = [c for c in find_columns(columns, relevant or ()) if c not in ignored]
     possible = ITEM_COLUMNS if without_features else ITEM_COLUMNS[:1]
-    if item is None:
+    if item is not None:
+        (item,) = find_columns(columns, [item])[:1]
+    else:
         taken = {*ignored, *label_columns, *truth_columns}
         item = next((c for c in possible if c in columns and c not in taken), None)
     in_states = answers is not None or any(c.startswith(ANSWER) for c in label_columns)
@@ -159,19 +173,24 @@ def read_table_dataset(
         names = sorted({name for row in sets for name in row})
     candidates = truth = asked = None
     if label_columns and (in_states or _are_answers(table[label_columns])):
+        if complementary:
+            raise ComesError(
+                f"the labels in {path.name} are answers, of which 'no' is what excludes; leave "
+                "--complementary out, or say with --answers what the words mean."
+            )
         candidates, asked, names = _answers(table[label_columns], names, answers)
     elif label_columns:
         complementary = complementary or label_columns[0].startswith(EXCLUDED)
         marked, names = _labels(table[label_columns], names, empty_is_none=complementary)
         candidates = ~marked if complementary else marked
     if truth_columns:
-        truth, names = _labels(table[truth_columns], names, empty_is_none=False)
+        truth, names = _labels(table[truth_columns], names, empty_is_none=False, is_truth=True)
     X = None
     if not without_features:
         if feature_columns is None:
             used = {*label_columns, *truth_columns, *ignored, item}
             feature_columns = [name for name in table.columns if name not in used]
-        X = select_features(table, feature_columns)
+        X = select_features(table, feature_columns) if feature_columns else None
     return Dataset(
         X,
         names or [],
@@ -198,17 +217,34 @@ def write_table_dataset(dataset: Dataset, path: Path, form: TableForm = "wide") 
         is_table = isinstance(X, pd.DataFrame)
         names += [str(c) for c in X.columns] if is_table else [f"x{j}" for j in range(X.shape[1])]
     clashes = [name for name, count in Counter(names).items() if count > 1]
+    clashes += [
+        name for name in names[len(labels.columns) :] if is_reserved(name) or name == "item"
+    ]
     if clashes:
-        raise ComesError(f"two columns would be called {clashes[0]!r}; rename the feature.")
+        raise ComesError(
+            f"a feature called {clashes[0]!r} would be taken for something else in a table. Rename "
+            "it, or write an .npz file."
+        )
+    texts = [*names, *(dataset.items or ()), *dataset.label_names]
+    if _is_csv(path) and any("\r" in text for text in texts):
+        raise ComesError("a name has a carriage return in it, which a csv file would lose.")
     _write_blocks(_blocks(labels, X, names), path)
 
 
-def read_table_features(path: Path, columns: Sequence[str] | None) -> tuple[Any, list[str] | None]:
-    """Return the named columns, by default all but the item, and the names of the items."""
+def read_table_features(
+    path: Path, columns: Sequence[str] | None, item: str | None = None
+) -> tuple[Any, list[str] | None]:
+    """Return the named columns, and the names of the items.
+
+    By default every column is a feature but the item and what we call labels in our own tables.
+    """
     there = read_columns(path)
-    item = "item" if "item" in there and "item" not in (columns or ()) else None
+    if item is None or item not in there:
+        item = "item" if "item" in there and "item" not in (columns or ()) else None
     table = read_table(path, [item] if item else [])
-    X = select_features(table, [c for c in there if c != item] if columns is None else columns)
+    if columns is None:
+        columns = [c for c in table.columns if c != item and not is_reserved(c)]
+    X = select_features(table, columns)
     return X, None if item is None else item_names(table, item)
 
 
@@ -219,12 +255,12 @@ def select_features(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame
     for name in columns:
         if name not in table.columns:
             raise _no_column(name, list(table.columns))
-        if re.fullmatch(r"Unnamed: \d+", name):
+        if NAMELESS.fullmatch(name):
             raise ComesError(
-                f"a column without a name, probably row numbers, is not taken for a feature. "
-                f"Ignore it (--ignore '{name}' on the command line), or name it."
+                "a column without a name is not taken for a feature. Ignore it "
+                f"(--ignore '{name}' on the command line), or name it."
             )
-        if not pd.api.types.is_numeric_dtype(table[name]):
+        if not _is_numeric(table[name]):
             raise ComesError(
                 f"feature column {name!r} must be numeric; got {table[name].dtype}. Ignore it "
                 "(--ignore on the command line), or turn it into numbers."
@@ -271,6 +307,8 @@ def _self_described(
         if labels := called(prefix, name):
             return labels, truth, complementary or prefix == EXCLUDED
     if not truth:
+        if len(columns) == 1 and re.search(r"[;\t]", columns[0]):
+            raise _no_column("labels", columns)
         raise ComesError(
             "which columns hold the labels? Name them (--labels, or --relevant for the truth, on "
             "the command line): 0/1 columns or one of label names. The columns are "
@@ -286,6 +324,12 @@ def _without_prefix(columns: Sequence[str]) -> list[str]:
     return list(columns)
 
 
+def is_reserved(name: str) -> bool:
+    """Return whether a column of that name is no feature: a label in our tables, or nameless."""
+    prefixes = (CANDIDATE, EXCLUDED, ANSWER, RELEVANT)
+    return name in NAMES_COLUMNS or name.startswith(prefixes) or bool(NAMELESS.fullmatch(name))
+
+
 def _no_column(name: str, columns: Sequence[str]) -> ComesError:
     near = difflib.get_close_matches(name, columns, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -295,41 +339,56 @@ def _no_column(name: str, columns: Sequence[str]) -> ComesError:
 
 
 def _labels(
-    cells: pd.DataFrame, wanted: Sequence[str] | None, empty_is_none: bool
+    cells: pd.DataFrame,
+    wanted: Sequence[str] | None,
+    empty_is_none: bool,
+    is_truth: bool = False,
 ) -> tuple[BoolMatrix, list[str]]:
     """Return the marked labels of every row, from 0/1 columns or one of label names."""
-    if _are_names(cells):
+    words = TRUTHS if is_truth else INDICATORS
+    if _are_names(cells, words):
         return from_sets(_names_of_cells(cells.iloc[:, 0], empty_is_none), wanted)
     columns = list(cells.columns)
-    if len(columns) == 1:
-        cells = cells.map(_as_indicator)
-    empty = cells.isna()
+    for name in columns:
+        if not _is_numeric(cells[name]):  # text that says 0 and 1
+            as_numbers = cells[name].map(lambda cell: _as_indicator(cell, words))
+            gaps = cells[name].isna() | (cells[name].astype(object) == "")
+            cells = cells.assign(**{name: as_numbers.where(as_numbers.notna() | gaps, cells[name])})
+    empty = cells.isna() | (cells.astype(object) == "")
     if empty.to_numpy().any():
         name = str(empty.any().idxmax())
         row = int(empty[name].to_numpy().argmax())
-        raise ComesError(
-            f"label column {name!r} must be 0 or 1; row {row} is empty. A label that nobody was "
-            "asked about stays possible: write 1 (0 in a file of complementary labels)."
-        )
+        advice = "A label that nobody was asked about stays possible: write 1 (0 in a file of "
+        advice += "complementary labels)."
+        if is_truth:
+            advice = "The truth must be known: fill it in, or leave the row out."
+        raise ComesError(f"label column {name!r} must be 0 or 1; row {row} is empty. {advice}")
     advice = "Say what other values mean (--answers 0=no,1=maybe on the command line)."
+    if is_truth:
+        advice = "The truth is 0 or 1, or yes or no."
     return _in_order(as_indicators(cells, "label columns", advice), columns, wanted)
 
 
-def _are_names(cells: pd.DataFrame) -> bool:
+def _are_names(cells: pd.DataFrame, words: Mapping[str, int] = INDICATORS) -> bool:
     """Return whether labels are one column of names: not all cells are 0 or 1, or it says so."""
     if cells.shape[1] != 1:
         return False
-    return cells.columns[0] in NAMES_COLUMNS or bool(cells.map(_as_indicator).isna().any().any())
+    as_numbers = cells.iloc[:, 0].map(lambda cell: _as_indicator(cell, words))
+    return cells.columns[0] in NAMES_COLUMNS or bool(as_numbers.isna().any())
 
 
-def _as_indicator(cell: Any) -> float:
-    return INDICATORS.get(str(cell).strip(), np.nan)
+def _as_indicator(cell: Any, words: Mapping[str, int]) -> float:
+    return words.get(str(cell).strip().lower(), np.nan)
 
 
 def _are_answers(cells: pd.DataFrame) -> bool:
-    """Return whether several columns hold words of the three states."""
-    words = [word for word in WORDS if word]
-    return cells.shape[1] > 1 and bool(cells.isin(words).to_numpy().any())
+    """Return whether columns hold words of the three states; a single one, nothing else."""
+    if cells.columns[0] in NAMES_COLUMNS:
+        return False
+    texts = [cells[name].dropna() for name in cells if not _is_numeric(cells[name])]
+    found = {cell.strip().lower() for column in texts for cell in column.map(str).unique()}
+    words = {word for word in WORDS if word}
+    return bool(found & words) and (cells.shape[1] > 1 or found <= {*words, ""})
 
 
 def _answers(
@@ -357,9 +416,13 @@ def _names_of_cells(cells: "pd.Series[Any]", empty_is_none: bool) -> list[list[s
     sets, unclear = [], []
     for row, cell in enumerate(cells):
         if isinstance(cell, (list, tuple, np.ndarray)):
-            names = [str(name) for name in cell]
+            names = [as_text(name) for name in cell]
+            if not all(isinstance(name, (str, int, float)) for name in cell) or "" in names:
+                raise ComesError(f"row {row} has a list of something else than names: {cell!r}.")
+        elif isinstance(cell, (dict, bytes)):
+            raise ComesError(f"row {row} has {cell!r}, and names of labels were wanted.")
         else:
-            text = "" if pd.isna(cell) else f"{cell:g}" if isinstance(cell, float) else str(cell)
+            text = as_text(cell)
             names = [name for part in text.split(SEPARATOR) if (name := part.strip())]
             if not names and not empty_is_none:
                 unclear.append(row)
@@ -443,19 +506,28 @@ def _write_blocks(blocks: Iterator[pd.DataFrame], path: str | Path) -> None:
 
 def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
     names = read_columns(path)
-    repeated = [name for name, count in Counter(names).items() if count > 1 and name]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise ValueError(f"column {repeated[0]!r} occurs more than once")
     missing = ["", "NA", "N/A", "NaN", "nan", "null", "None", "n/a", "<NA>"]
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than column names
-        return pd.read_csv(
+        table = pd.read_csv(
             path,
             index_col=False,
             dtype=dict.fromkeys(text_columns, str),
             keep_default_na=False,
             na_values={name: missing for name in names if name not in text_columns},
         )
+    return table.drop(columns=[c for c in table.columns if _says_nothing(str(c), table[c])])
+
+
+def _says_nothing(name: str, cells: "pd.Series[Any]") -> bool:
+    """Return whether a column without a name is empty, or counts the rows."""
+    if not NAMELESS.fullmatch(name):
+        return False
+    numbers = pd.api.types.is_integer_dtype(cells)
+    return bool(cells.isna().all() or (numbers and (cells == np.arange(len(cells))).all()))
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -470,10 +542,16 @@ def _told(path: Path) -> Iterator[None]:
     """Turn what pandas and pyarrow raise into a sentence that names the file."""
     try:
         yield
+    except UnicodeDecodeError:
+        raise ComesError(f"{path.name} is not text in UTF-8; save it as UTF-8.") from None
     except (ValueError, OSError, pd.errors.ParserWarning) as error:
         reason = str(error).strip().splitlines()[0]
         ending = path.suffix[1:].lower()
         raise ComesError(f"{path.name} cannot be read as {ending}: {reason}.") from None
+
+
+def _is_numeric(cells: "pd.Series[Any]") -> bool:
+    return pd.api.types.is_numeric_dtype(cells)
 
 
 def _is_csv(path: Path) -> bool:

@@ -75,6 +75,9 @@ def read_voc_archive(
 ) -> Dataset:
     """Read a copy of VOC that is a zip of images and one table of the flags."""
     table = pd.read_csv(labels)
+    missing = [name for name in ("image", "split", *CLASSES) if name not in table.columns]
+    if missing:
+        raise ComesError(f"{labels} has no column {missing[0]!r}; it should be VOC's flags.")
     table = table[table["split"] == split]
     relevant = _relevant(table[CLASSES].to_numpy(), difficult)
     dataset = Dataset(None, CLASSES, relevant=relevant, items=table["image"].tolist())
@@ -82,6 +85,8 @@ def read_voc_archive(
 
 
 def _relevant(flags: npt.NDArray[Any], difficult: Difficult) -> BoolMatrix:
+    if difficult not in ("irrelevant", "relevant"):
+        raise ComesError(f"difficult must be 'irrelevant' or 'relevant'; got {difficult!r}.")
     return np.asarray(flags >= 0 if difficult == "relevant" else flags == 1)
 
 
