@@ -190,7 +190,7 @@ def test_coco_in_other_views_and_forms(tmp_path: Path) -> None:
     np.testing.assert_array_equal(dataset.candidates, ~read_dataset(path).known_relevant())
     for options in ({"labels": ["a"]}, {"item": "b"}):
         with pytest.raises(ComesError, match="is a COCO file, and says itself"):
-            read_dataset(path, **options)  # type: ignore[arg-type]
+            read_dataset(path, **options)
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(COCO).encode())
     assert len(read_dataset(path)) == 2
     path.write_text("[" * 100_000)

@@ -1,6 +1,7 @@
 import functools
 import pickle
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import check_estimator
 from torch import nn
 
+from comes import labels
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.estimator import classifier as module_of_classifier
@@ -25,7 +27,8 @@ from comes.estimator.scaling import fit_scaling
 from comes.generation import case_b
 from comes.metrics import average_precision
 from comes.models import mlp
-from comes.priors import estimate_class_prior
+from comes.priors import estimate_class_prior, estimate_flip_rate, flip_rate_from_prior
+from comes.risks import BceRisk
 from comes.training import train
 
 RNG = np.random.default_rng(0)
@@ -35,7 +38,7 @@ CANDIDATES = case_b(RELEVANT, 0.5, seed=0)
 PRIOR = RELEVANT.mean(axis=0)
 
 
-def classifier(method: str = "comes-hl", **options: Any) -> CandidateClassifier:
+def classifier(method: Any = "comes-hl", **options: Any) -> CandidateClassifier:
     options = {"class_prior": PRIOR, "epochs": 30, "batch_size": 50, "random_state": 0} | options
     return CandidateClassifier(method, **options)
 
@@ -436,3 +439,107 @@ def test_another_number_of_features_in_predict_is_refused() -> None:
     fitted = classifier(epochs=1).fit(X, CANDIDATES)
     with pytest.raises(ComesError, match="X has 4 features.*expecting 5"):
         fitted.predict(X[:, :4])
+
+
+VARIANTS = [(method, variant) for method, variants in METHODS.items() for variant in variants]
+
+
+@pytest.mark.parametrize(("method", "variant"), VARIANTS)
+def test_every_variant_trains(method: str, variant: str) -> None:
+    fitted = classifier(method, variant=variant).fit(X, CANDIDATES)
+    assert fitted.score(X, RELEVANT) > 0.8
+    assert fitted.history_.risk[-1] < fitted.history_.risk[0]
+    assert clone(fitted).get_params()["variant"] == variant
+
+
+def test_the_names_without_torch_are_the_names_of_the_methods() -> None:
+    assert tuple(METHODS) == labels.METHODS
+
+
+def test_ccmn_takes_rates_estimated_given_or_of_the_prior(tmp_path: Path) -> None:
+    estimated = classifier("ccmn", epochs=2).fit(X, CANDIDATES)
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    expected = estimate_flip_rate(X, CANDIDATES, random_state=seed)
+    np.testing.assert_array_equal(estimated.flip_rate_, expected)
+    assert estimated.class_prior_ is None
+    given = classifier("ccmn", flip_rate=0.5, epochs=2).fit(X, CANDIDATES)
+    assert given.flip_rate_ is not None and given.flip_rate_.tolist() == [0.5, 0.5, 0.5]
+    of_prior = classifier("ccmn", flip_rate="class_prior", epochs=2).fit(X, CANDIDATES)
+    np.testing.assert_array_equal(of_prior.flip_rate_, flip_rate_from_prior(PRIOR, CANDIDATES))
+    np.testing.assert_array_equal(of_prior.class_prior_, PRIOR)
+    of_prior.save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.flip_rate_, of_prior.flip_rate_)
+
+
+def test_ccmn_with_the_rates_of_the_prior_is_comes_but_for_the_correction() -> None:
+    """Same seed, same information: where neither correction acts, the same weights."""
+    options: dict[str, Any] = {"normaliser": "dataset", "epochs": 1, "batch_size": 300}
+    comes = classifier("comes-hl-unbiased", **options).fit(X, CANDIDATES)
+    ccmn = classifier("ccmn", flip_rate="class_prior", **options).fit(X, CANDIDATES)
+    np.testing.assert_allclose(ccmn.decision_function(X), comes.decision_function(X), atol=1e-5)
+    ranking = {**options, "reduction": "sum"}
+    comes = classifier("comes-rl", **ranking).fit(X, CANDIDATES)
+    ranking |= {"variant": "ranking", "flip_rate": "class_prior"}
+    ccmn = classifier("ccmn", **ranking).fit(X, CANDIDATES)
+    np.testing.assert_allclose(ccmn.decision_function(X), comes.decision_function(X), atol=1e-5)
+
+
+def test_ranking_variants_are_cut_where_the_prior_says() -> None:
+    for method, variant in (("ccmn", "ranking"), ("comrank", "all")):
+        fitted = classifier(method, variant=variant, class_prior=None).fit(X, CANDIDATES)
+        assert fitted.class_prior_ is not None
+        mean = fitted.predict_proba(X).mean(axis=0)
+        np.testing.assert_allclose(mean, np.clip(fitted.class_prior_, 1e-3, 1), atol=2e-3)
+
+
+def test_gdf_single_trains_on_one_excluded_label_per_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def spy(model: Any, X: Any, candidates: Any, *args: Any, **options: Any) -> Any:
+        seen.append(candidates.numpy())
+        return train(model, X, candidates, *args, **options)
+
+    monkeypatch.setattr(module_of_classifier, "train", spy)
+    classifier("gdf", epochs=1).fit(X, CANDIDATES)
+    classifier("gdf", variant="all", epochs=1).fit(X, CANDIDATES)
+    single, every = seen
+    assert ((~single).sum(axis=1) == (~CANDIDATES).any(axis=1)).all()
+    assert (single | ~CANDIDATES).all()
+    np.testing.assert_array_equal(every, CANDIDATES)
+
+
+def own_risk(scores: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.binary_cross_entropy_with_logits(scores, candidates.float())
+
+
+def test_a_risk_of_ones_own(tmp_path: Path) -> None:
+    """A function or a module, minimised as it is, in the place of a name."""
+    own = classifier(own_risk).fit(X, CANDIDATES)
+    bce = classifier("bce", reduction="mean").fit(X, CANDIDATES)
+    np.testing.assert_allclose(own.decision_function(X), bce.decision_function(X), atol=1e-5)
+    module = classifier(BceRisk()).fit(X, CANDIDATES)
+    np.testing.assert_allclose(module.decision_function(X), bce.decision_function(X), atol=1e-5)
+    assert clone(own).method is own_risk
+    own.save(tmp_path / "own")
+    loaded = CandidateClassifier.load(tmp_path / "own")
+    np.testing.assert_allclose(loaded.decision_function(X), own.decision_function(X))
+    with pytest.raises(ComesError, match="method must be one of .*; got 'your own'"):
+        loaded.fit(X, CANDIDATES)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("ccmn", {"variant": "all"}, "variant of ccmn must be hamming or ranking; got 'all'"),
+        (own_risk, {"variant": "all"}, "a risk of your own has no variants"),
+        (own_risk, {"reduction": "sum"}, "reduction must be auto; got 'sum'"),
+        (3, {}, "a name or a function"),
+        ("ccmn", {"flip_rate": "prior"}, "'class_prior' or None; got 'prior'"),
+        ("ccmn", {"flip_rate": [0.1, 0.2]}, "flip_rate must hold one number"),
+        ("ccmn", {"flip_rate": 1.5}, "flip_rate must hold one number"),
+    ],
+)
+def test_a_wrong_method_is_explained(method: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        classifier(method, **options).fit(X, CANDIDATES)

@@ -65,9 +65,14 @@ def estimate_transition(
         probability = softmax(predict_linear(model, X).astype(np.float64), axis=1)
     else:
         probability = np.full(candidates.shape, 1 / candidates.shape[1])
+    return combine_transition(probability, candidates)
+
+
+def combine_transition(probability: FloatMatrix, candidates: BoolMatrix) -> FloatMatrix:
+    """Return the transition matrix from the probability of each row to exclude each label."""
     n_candidate = np.maximum(candidates.sum(axis=0), 1)
     first = _columns_to_distributions(probability.T @ candidates / n_candidate)
-    return _columns_to_distributions(exclusion_correlation(excluded) @ first)
+    return _columns_to_distributions(exclusion_correlation(~candidates) @ first)
 
 
 def excluded_entropy(scores: Tensor, candidates: Tensor) -> Tensor:
