@@ -14,7 +14,7 @@ from comes.datasets import (
     Dataset,
     read_dataset,
     read_features,
-    tables,
+    table_datasets,
     write_dataset,
     write_npz,
     write_table,
@@ -425,7 +425,7 @@ def test_a_name_that_cannot_be_written_to(
 def test_a_sparse_matrix_is_written_in_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(table_datasets, "ROWS_AT_ONCE", 2)
     dataset = Dataset(sparse.csr_array(X), ["a", "c"], CANDIDATES, items=["p", "q", "r"])
     for ending in (".csv", ".parquet"):
         write_dataset(dataset, tmp_path / f"photos{ending}")

@@ -16,7 +16,7 @@ from typer.main import get_command
 import comes
 from comes.cli import app, reading_options
 from comes.datasets import KNOWN
-from comes.estimator.methods import find_method
+from comes.estimator.methods import METHODS, find_method
 from comes.metrics import METRICS
 
 ROOT = Path(__file__).parent.parent
@@ -124,6 +124,28 @@ def test_the_tables_of_real_data_are_the_stored_results(dataset: str) -> None:
         assert row in training
         if run["reduction"] == find_method(run["method"]).reduction:
             assert f"| {dataset} | {run['method']} | {values} |" in readme
+
+
+def test_the_table_of_methods_is_what_the_code_knows() -> None:
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    for method, variants in METHODS.items():
+        assert f"| `{method}` | `{next(iter(variants))}` |" in text
+        for variant in variants:
+            assert f"`{variant}`" in text, (method, variant)
+
+
+@pytest.mark.parametrize("data", ["scenes", "mirflickr5000"])
+def test_the_comparison_of_methods_is_the_stored_result(data: str) -> None:
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    result = json.loads((ROOT / "experiments" / "results" / "methods.json").read_text())
+    assert {(row["method"], row["variant"]) for row in result[data]} == {
+        (method, variant) for method, variants in METHODS.items() for variant in variants
+    }
+    for row in result[data]:
+        name = row["method"] + (" (rates of the prior)" if "flip_rate" in row else "")
+        name += f" (Adam, {row['learning_rate']})" if "optimizer" in row else ""
+        values = shown(row["metrics"], list(METRICS)) if "metrics" in row else "runs away"
+        assert f"| {name} | {row['variant']} | {values} |" in text
 
 
 def test_the_speed_table_is_the_stored_result() -> None:

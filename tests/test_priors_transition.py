@@ -87,8 +87,9 @@ def test_a_label_that_correlates_with_none_has_equal_parts() -> None:
 
 def test_is_the_correlation_times_the_mean_over_candidates_written_as_loops() -> None:
     q = 4
-    candidates = RNG.random((50, q)) < 0.6
-    probability = RNG.random((50, q))
+    rng = np.random.default_rng(5)
+    candidates = rng.random((50, q)) < 0.2 + 0.6 * rng.random((50, 1))  # all labels correlate
+    probability = rng.random((50, q))
 
     def without_diagonal(matrix: np.ndarray) -> np.ndarray:
         for k in range(q):

@@ -3,17 +3,13 @@
 from comes.datasets.archive import write_npz
 from comes.datasets.checks import check_dataset
 from comes.datasets.dataset import Dataset
-from comes.datasets.files import (
-    check_writable,
-    open_dataset,
-    read_dataset,
-    read_features,
-    write_dataset,
-)
+from comes.datasets.files import open_dataset, read_dataset, read_features
 from comes.datasets.images import Images
 from comes.datasets.known import KNOWN, load_dataset
+from comes.datasets.label_columns import prediction_table
 from comes.datasets.scenes import make_scenes
-from comes.datasets.tables import check_table_name, prediction_table, write_table
+from comes.datasets.tables import check_table_name, write_table
+from comes.datasets.writing import check_writable, write_dataset
 
 __all__ = [
     "KNOWN",

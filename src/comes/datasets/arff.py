@@ -18,7 +18,8 @@ import pandas as pd
 from scipy import sparse
 
 from comes.datasets.dataset import Dataset, compact
-from comes.datasets.tables import LabelColumns, find_columns
+from comes.datasets.table_datasets import LabelColumns
+from comes.datasets.tables import find_columns
 from comes.errors import ComesError
 from comes.labels import BoolMatrix, check_names, listed
 
