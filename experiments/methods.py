@@ -5,7 +5,8 @@
 writes ``experiments/results/methods.json``. The estimator's defaults, class priors counted on the
 training rows for the methods that need them (estimated for the scenes), last epoch. CCMN is shown
 with estimated flip rates and with those that the class prior implies, so that it knows what COMES
-knows; MLCL also with Adam, as its authors train it. mirflickr5000 is read by its name (``$COMES_DATA``).
+knows; MLCL also with Adam, as its authors train it. mirflickr5000 is read by its name, from
+``$COMES_DATA``.
 """
 
 import json

@@ -20,7 +20,7 @@ from torch import nn
 
 from comes import labels
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import CandidateClassifier
+from comes.estimator import CandidateClassifier, first_stage
 from comes.estimator import classifier as module_of_classifier
 from comes.estimator.methods import METHODS, find_method, risk_scale
 from comes.estimator.scaling import fit_scaling
@@ -260,7 +260,7 @@ def test_every_parameter_reaches_its_place(monkeypatch: pytest.MonkeyPatch) -> N
         return estimate_class_prior(X, S, random_state)
 
     monkeypatch.setattr(module_of_classifier, "train", spying_train)
-    monkeypatch.setattr(module_of_classifier, "estimate_class_prior", spying_estimate)
+    monkeypatch.setattr(first_stage, "estimate_class_prior", spying_estimate)
     settings: dict[str, Any] = {
         "normaliser": "dataset",
         "hidden": 7,

@@ -19,10 +19,9 @@ from comes.estimator import storage
 from comes.estimator.checks import (
     align,
     check_fits_float32,
-    per_label,
     warn_of_idle_labels,
-    warn_of_impossible_prior,
 )
+from comes.estimator.first_stage import Given, run_first_stage
 from comes.estimator.methods import Known, Method, find_method, risk_scale
 from comes.estimator.scaling import fit_scaling
 from comes.labels import (
@@ -36,13 +35,6 @@ from comes.labels import (
 )
 from comes.metrics import average_precision
 from comes.models import linear, mlp
-from comes.priors import (
-    MAX_RATE,
-    estimate_class_prior,
-    estimate_flip_rate,
-    estimate_transition,
-    flip_rate_from_prior,
-)
 from comes.selection import offset_matching_prior
 from comes.training import (
     Risk,
@@ -239,14 +231,17 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = np.arange(S.shape[1])
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         warn_of_idle_labels(S, self.label_names_, method)
-        if method.keeps_one_excluded:
-            S = keep_one_excluded(S, seed)
         scale, optimizer = risk_scale(method, self.reduction, S.shape[1]), self._make_optimizer()
         with seeded(seed, device):
             self.module_ = self._make_module(X.shape[1], S.shape[1]).to(device)
         self.scaling_ = fit_scaling(X, self.scale)
         rows = to_device(self.scaling_(X), device)
-        risk = self._make_risk(method, X, S, seed)
+        given = Given(self.class_prior, self.flip_rate)
+        found = run_first_stage(method, X, S, self.label_names_, given, seed)
+        self.class_prior_, self.flip_rate_, self.transition_ = found
+        if method.keeps_one_excluded:
+            S = keep_one_excluded(S, seed)
+        risk = self._make_risk(method, S)
         self.history_ = train(
             self.module_,
             rows,
@@ -387,30 +382,6 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_relevant_inside(align(as_relevant(y), y, label_names), S, label_names)
         return S, label_names
 
-    def _find_class_prior(self, X: Any, S: BoolMatrix, seed: int) -> npt.NDArray[np.float64]:
-        """Return the class prior given or estimated, 0 for labels that every row excludes."""
-        if self.class_prior is None:
-            return estimate_class_prior(X, S, random_state=seed).class_prior
-        prior = per_label(self.class_prior, "class_prior", self.label_names_)
-        prior[~S.any(axis=0)] = 0
-        warn_of_impossible_prior(prior, S, self.label_names_)
-        return prior
-
-    def _find_flip_rate(self, X: Any, S: BoolMatrix, seed: int) -> npt.NDArray[np.float64]:
-        """Return the flip rate given, estimated, or implied by the class prior."""
-        if self.flip_rate is None:
-            return estimate_flip_rate(X, S, random_state=seed)
-        if isinstance(self.flip_rate, str):
-            if self.flip_rate != "class_prior":
-                raise ComesError(
-                    "flip_rate must be numbers in [0, 1), 'class_prior' or None; got "
-                    f"{self.flip_rate!r}."
-                )
-            self.class_prior_ = self._find_class_prior(X, S, seed)
-            return flip_rate_from_prior(self.class_prior_, S)
-        rate = per_label(self.flip_rate, "flip_rate", self.label_names_)
-        return np.minimum(rate, MAX_RATE)
-
     def _make_module(self, d: int, q: int) -> nn.Module:
         if isinstance(self.model, nn.Module):
             return copy.deepcopy(self.model)
@@ -425,30 +396,17 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             f"got {self.model!r}."
         )
 
-    def _make_risk(self, method: Method, X: Any, S: BoolMatrix, seed: int) -> Risk:
-        """Return the risk, after finding out what it must know."""
+    def _make_risk(self, method: Method, S: BoolMatrix) -> Risk:
+        """Return the risk with what the first stage found."""
         if self.normaliser not in ("batch", "dataset"):
             raise ComesError(f"normaliser must be 'batch' or 'dataset'; got {self.normaliser!r}.")
         q = S.shape[1]
-        excluded_share = 1 - S.mean(axis=0)
-        self.class_prior_ = self.flip_rate_ = self.transition_ = None
-        if method.needs == "flip_rate":
-            self.flip_rate_ = self._find_flip_rate(X, S, seed)
-            if method.unit == "pairs" and self.class_prior_ is None:
-                self.class_prior_ = np.maximum(1 - excluded_share / (1 - self.flip_rate_), 0)
-        elif method.needs == "class_prior" or method.unit == "pairs":
-            self.class_prior_ = self._find_class_prior(X, S, seed)
-        elif method.needs == "transition":
-            self.transition_ = estimate_transition(X, S, random_state=seed)
-
-        share = None
-        if self.normaliser == "dataset":
-            share = torch.as_tensor(excluded_share, dtype=torch.float32)
 
         def tensor(values: Any, shape: tuple[int, ...]) -> torch.Tensor:
             values = np.zeros(shape) if values is None else values
             return torch.as_tensor(values, dtype=torch.float32)
 
+        share = tensor(1 - S.mean(axis=0), (q,)) if self.normaliser == "dataset" else None
         return method.make_risk(
             Known(
                 class_prior=tensor(self.class_prior_, (q,)),

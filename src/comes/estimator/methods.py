@@ -1,5 +1,6 @@
 """The methods by name: which risk, on what scale, and what they must know first."""
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -127,7 +128,7 @@ def find_method(method: str | Risk, variant: str | None = None) -> Method:
             )
         if variant is not None:
             raise ComesError(f"a risk of your own has no variants; got {variant!r}.")
-        return Method(lambda known: method, unit="own")
+        return Method(lambda known: copy.deepcopy(method), unit="own")  # a function is its own copy
     if method not in METHODS:
         raise ComesError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     variants = METHODS[method]
