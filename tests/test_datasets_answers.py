@@ -244,3 +244,14 @@ def test_a_table_of_labels_alone_is_read_as_such(tmp_path: Path) -> None:
         again = read_dataset(tmp_path / "again.csv")
         assert again.X is None and again.items == dataset.items
         np.testing.assert_array_equal(again.asked, dataset.asked)
+
+
+def test_features_of_another_file_by_column(tmp_path: Path) -> None:
+    pd.DataFrame({"item": ["r", "q", "p"], "a": [3.0, 2, 1], "b": [6.0, 5, 4]}).to_csv(
+        tmp_path / "X.csv", index=False
+    )
+    options = {"features": tmp_path / "X.csv", "feature_columns": ["b"]}
+    dataset = read_dataset(written(tmp_path, LONG), **options)  # type: ignore[arg-type]
+    assert list(dataset.X.columns) == ["b"] and dataset.X["b"].tolist() == [4, 5, 6]
+    with pytest.raises(ComesError, match="broken images can be skipped where there are images"):
+        read_dataset(written(tmp_path, LONG), features=tmp_path / "X.csv", skip_broken=True)

@@ -162,7 +162,7 @@ def test_without_xml_or_count_the_labels_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(ComesError, match="counts 9 labels"):
         read_dataset(written(tmp_path, DENSE.replace("photos", "'p: -C 9'")))
     with pytest.raises(ComesError, match="no attribute beside its labels"):
-        read_dataset(path, relevant=["*"])
+        read_dataset(written(tmp_path, DENSE), relevant=["*"])
 
 
 @pytest.mark.parametrize(
@@ -237,3 +237,9 @@ def test_an_unknown_encoding_of_the_xml_is_one_sentence(tmp_path: Path) -> None:
         bad = written(tmp_path, XML.replace("utf-8", encoding), "bad.xml")
         with pytest.raises(ComesError, match="bad.xml"):
             read_label_xml(bad)
+
+
+def test_a_declared_label_is_never_a_feature(tmp_path: Path) -> None:
+    written(tmp_path, XML, "photos.xml")
+    dataset = read_dataset(written(tmp_path, DENSE), relevant=["sky"])
+    assert dataset.label_names == ["sky"] and list(dataset.X.columns) == ["size", "count"]

@@ -666,3 +666,63 @@ def test_paths_that_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         read_dataset(tmp_path / "loop.csv")
     with pytest.raises(ComesError, match="cannot be written"):
         write_npz(Dataset(X, ["a", "c"], CANDIDATES), tmp_path / "loop.csv")
+
+
+def test_no_label_of_a_table_of_ours_becomes_a_feature(tmp_path: Path) -> None:
+    """Whatever columns are named, the truth never leaks into the features."""
+    dataset = Dataset(X, ["a", "c"], CANDIDATES, RELEVANT)
+    for form, labels, relevant in (
+        ("wide", ["candidate:*"], None),
+        ("wide", None, ["relevant:*"]),
+        ("names", ["candidates"], None),
+        ("names", None, ["relevant"]),
+    ):
+        write_dataset(dataset, tmp_path / "a.csv", form)  # type: ignore[arg-type]
+        read = read_dataset(tmp_path / "a.csv", labels=labels, relevant=relevant)
+        assert list(read.X.columns) == ["x0", "x1"]
+
+
+def test_our_complementary_columns_are_so_however_they_are_named(tmp_path: Path) -> None:
+    dataset = Dataset(X, ["a", "c"], CANDIDATES, from_complementary=True)
+    write_dataset(dataset, tmp_path / "wide.csv")
+    write_dataset(dataset, tmp_path / "names.csv", "names")
+    for name, labels in (("wide.csv", ["ex*"]), ("names.csv", ["complementary"])):
+        read = read_dataset(tmp_path / name, labels=labels)
+        np.testing.assert_array_equal(read.candidates, CANDIDATES)
+        assert read.from_complementary
+    with pytest.raises(ComesError, match="candidates or complementary; got both"):
+        read_csv_text(tmp_path, "excluded:a,b,x\n1,0,5\n", labels=["excluded:a", "b"])
+    write_dataset(Dataset(X, ["a", "c"], CANDIDATES), tmp_path / "names.csv", "names")
+    with pytest.raises(ComesError, match="say themselves what they are"):
+        read_dataset(tmp_path / "names.csv", complementary=True)
+
+
+def test_options_about_candidates_need_candidates(tmp_path: Path) -> None:
+    path = written(WIDE, tmp_path / "w.csv")
+    for options in ({"complementary": True}, {"answers": {"0": "no", "1": "maybe"}}):
+        with pytest.raises(ComesError, match="are about candidates, and only the truth is named"):
+            read_dataset(path, relevant=["is_*"], ignore=["has_*"], **options)
+
+
+def test_the_truth_is_matched_by_name_in_any_order(tmp_path: Path) -> None:
+    text = "maybe,is_sun,is_sky,is_sea,x\nsun;sea,1,0,0,5\nsky;sea,0,1,1,6\n"
+    dataset = read_csv_text(tmp_path, text, labels=["maybe"], relevant=["is_*"])
+    assert dataset.label_names == ["sea", "sky", "sun"]
+    assert dataset.known_relevant().tolist() == [[False, False, True], [True, True, False]]
+
+
+def test_lists_of_numbers_are_names(tmp_path: Path) -> None:
+    table = pd.DataFrame({"x": [1, 2], "maybe": [[3, 7], [7]]})
+    dataset = read_dataset(written(table, tmp_path / "lists.parquet"), labels=["maybe"])
+    assert dataset.label_names == ["3", "7"]
+
+
+def test_a_data_set_without_any_labels_is_refused() -> None:
+    with pytest.raises(ComesError, match="needs candidates, complementary or true labels"):
+        Dataset(X, ["a", "c"])
+
+
+def test_answers_and_the_other_view_do_not_both_fit_a_table(tmp_path: Path) -> None:
+    dataset = Dataset(X, ["a", "c"], CANDIDATES, asked=~CANDIDATES, from_complementary=True)
+    with pytest.warns(ComesWarning, match="cannot hold that the labels were complementary"):
+        write_dataset(dataset, tmp_path / "a.csv")

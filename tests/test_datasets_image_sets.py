@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from comes.datasets import read_dataset
-from comes.datasets.coco import read_coco
 from comes.datasets.cub import read_cub
 from comes.datasets.voc import CLASSES, read_voc
 from comes.errors import ComesError, ComesWarning
@@ -84,7 +83,7 @@ def test_coco_images_without_annotation_are_left_out_unless_asked(tmp_path: Path
     dataset = read_dataset(path)
     assert dataset.label_names == ["person", "toothbrush"] and dataset.items == ["9.jpg", "4.jpg"]
     assert dataset.known_relevant().tolist() == [[False, True], [True, False]]
-    kept = read_coco(path, unannotated="keep")
+    kept = read_dataset(path, unannotated="keep")
     assert kept.items == ["7.jpg", "9.jpg", "4.jpg"]
     assert not kept.known_relevant()[0].any()
     np.testing.assert_array_equal(read_dataset(path, candidates=True).candidates, dataset.relevant)

@@ -303,3 +303,11 @@ def test_a_table_of_voc_flags_is_checked(home: Path) -> None:
     (home / "data" / "voc2012-160px-val.zip").touch()
     with pytest.raises(ComesError, match="has no column 'image'"):
         load_dataset("VOC2012-160px", "val")
+
+
+def test_features_of_ones_own_for_a_named_set(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_cub(home / "data")
+    small(monkeypatch, "CUB", rows={"": 2, "train": 1}, n_labels=3)
+    np.savez(home / "X.npz", X=np.eye(2), items=["002.B/b c.jpg", "001.A/a.jpg"])
+    dataset = open_dataset("CUB:train", features=home / "X.npz")
+    assert dataset.known_features().tolist() == [[0, 1]]

@@ -75,3 +75,9 @@ def test_a_byte_order_mark_and_a_number_too_large(tmp_path: Path) -> None:
     assert read_dataset(tmp_path / "mark.svm").label_names == ["1"]
     with pytest.raises(ComesError, match="cannot be read as LIBSVM"):
         read_dataset(written(tmp_path, "1 99999999999999999999:1\n"))
+
+
+def test_features_are_counted_from_1_unless_the_file_says_how_many(tmp_path: Path) -> None:
+    assert read_dataset(written(tmp_path, "1 2:1\n")).X.toarray().tolist() == [[0, 1]]
+    with pytest.raises(ComesError, match="counted from 1 .from 0 after a first line"):
+        read_dataset(written(tmp_path, "1 0:1 2:1\n"))

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -371,7 +372,7 @@ def test_metadata_routing_through_a_pipeline() -> None:
 def test_one_label_and_one_row_are_not_errors() -> None:
     single = classifier(class_prior=PRIOR[:1], epochs=5).fit(X, CANDIDATES[:, :1])
     assert single.predict(X).shape == (300, 1)
-    with pytest.warns(ComesWarning, match="ranking risk needs two labels"):
+    with pytest.warns(ComesWarning, match="risk needs two labels"):
         classifier("comes-rl", class_prior=PRIOR[:1], epochs=2).fit(X, CANDIDATES[:, :1])
     with pytest.warns(ComesWarning, match="excludes label"):
         one_row = classifier(class_prior=None, epochs=2).fit(X[:1], [[True, False, True]])
@@ -543,3 +544,43 @@ def test_a_risk_of_ones_own(tmp_path: Path) -> None:
 def test_a_wrong_method_is_explained(method: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ComesError, match=message):
         classifier(method, **options).fit(X, CANDIDATES)
+
+
+def test_a_given_prior_cuts_the_scores_of_ccmn_ranking() -> None:
+    fitted = classifier("ccmn", variant="ranking").fit(X, CANDIDATES)
+    np.testing.assert_array_equal(fitted.class_prior_, PRIOR)
+
+
+def test_flip_rates_are_for_ccmn() -> None:
+    with pytest.raises(ComesError, match="flip_rate is for method 'ccmn'"):
+        classifier("comes-hl", flip_rate=0.5).fit(X, CANDIDATES)
+
+
+def test_mlcl_is_minimised_as_it_is() -> None:
+    assert risk_scale(find_method("mlcl"), "auto", 217) == 1
+
+
+def test_an_unfitted_classifier_says_so() -> None:
+    with pytest.raises(NotFittedError):
+        classifier().score(X, RELEVANT)
+    with pytest.raises(NotFittedError):
+        classifier().cut_scores(X)
+
+
+@pytest.mark.parametrize(
+    ("method", "never", "always"),
+    [
+        ("comes-rl", "nothing pushes its scores down", "prior is taken as 0"),
+        ("bce", "taken for relevant everywhere", "it is learned as irrelevant"),
+        ("mlcl", "nothing shows where it is irrelevant", "nothing shows where it is relevant"),
+        ("gdf", "taken for relevant everywhere", "nothing shows where it is relevant"),
+    ],
+)
+def test_what_an_idle_label_means_depends_on_the_method(
+    method: str, never: str, always: str
+) -> None:
+    for value, effect in ((True, never), (False, always)):
+        odd = CANDIDATES.copy()
+        odd[:, 1] = value
+        with pytest.warns(ComesWarning, match=effect):
+            classifier(method, class_prior=None, epochs=1).fit(X, odd)

@@ -16,6 +16,7 @@ from comes.generation import (
     _level_for_rate,
     case_a,
     case_b,
+    generate,
     instance_dependent,
     one_uniform,
     random_size,
@@ -217,3 +218,29 @@ def test_a_strength_or_features_of_another_form_are_refused() -> None:
             instance_dependent(RELEVANT, FEATURES, strength=strength)
     with pytest.raises(ComesError, match="need as many rows of features"):
         instance_dependent(RELEVANT, FEATURES[:, 0])
+
+
+def test_processes_by_name_are_the_functions() -> None:
+    for case, expected in (
+        ("a", case_a(RELEVANT, seed=3)),
+        ("b", case_b(RELEVANT, seed=3)),
+        ("one", one_uniform(RELEVANT, 3)),
+        ("size", random_size(RELEVANT, 3)),
+        ("instance", instance_dependent(RELEVANT, FEATURES, seed=3)),
+    ):
+        np.testing.assert_array_equal(generate(case, RELEVANT, FEATURES, seed=3), expected)  # type: ignore[arg-type]
+    for case, function in (("a", case_a), ("b", case_b)):
+        made = generate(case, RELEVANT, rate=0.3, seed=1)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(made, function(RELEVANT, 0.3, 1))
+    made = generate("instance", RELEVANT, FEATURES, rate=0.3, strength=5.0, seed=1)
+    np.testing.assert_array_equal(made, instance_dependent(RELEVANT, FEATURES, 0.3, 5.0, 1))
+    with pytest.raises(ComesError, match="case instance needs features"):
+        generate("instance", RELEVANT)
+
+
+def test_features_that_are_not_finite_exclude_nothing_by_accident() -> None:
+    bad = FEATURES.copy()
+    bad[7, 1] = np.nan
+    for X in (bad, sparse.csr_array(bad)):
+        with pytest.raises(ComesError, match="features must be finite"):
+            instance_dependent(RELEVANT, X)

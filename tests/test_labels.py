@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 from comes.estimator.methods import METHODS
 from comes.labels import (
     METHODS as METHOD_NAMES,
@@ -100,7 +100,10 @@ def test_the_advice_fits_the_view() -> None:
 
 def test_names_are_matched_by_name_or_by_position() -> None:
     assert match_names(["a", "b", "c"], ["c", "a", "b"]) == [2, 0, 1]
-    assert match_names(["x", "y"], ["a", "b"]) == [0, 1]
+    assert match_names(["has_b!", "has_a!"], ["a", "b"]) == [1, 0]
+    assert match_names(["0", "1"], ["b", "a"]) == match_names(["b", "a"], ["0", "1"]) == [0, 1]
+    with pytest.warns(ComesWarning, match="matched by position.*'x' for 'a', 'y' for 'b'"):
+        assert match_names(["x", "y"], ["a", "b"]) == [0, 1]
     for names in (["a", "x"], ["a"], ["x", "y", "z"], ["a", "b", "c"]):
         with pytest.raises(ComesError, match="the labels 'a', 'b' were wanted"):
             match_names(names, ["a", "b"])

@@ -61,3 +61,12 @@ def test_wrong_input_is_refused() -> None:
         estimate_flip_rate(X[:3], CANDIDATES)
     with pytest.raises(ComesError, match="4 labels need as many class priors"):
         flip_rate_from_prior([0.5], CANDIDATES)
+
+
+def test_a_rate_is_never_above_the_share_of_candidates() -> None:
+    rng = np.random.default_rng(1)
+    candidates = rng.random((300, 2)) < 0.5
+    rates = estimate_flip_rate(rng.normal(size=(300, 2)), candidates)
+    assert (rates <= candidates.mean(axis=0)).all()
+    with pytest.raises(ComesError, match=r"class priors in \[0, 1\]"):
+        flip_rate_from_prior([1.5], [[True], [False]])

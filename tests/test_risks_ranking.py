@@ -241,3 +241,13 @@ def test_wrong_shapes_say_which_were_wanted() -> None:
         ranking_risk(SCORES, CANDIDATES, PRIOR[:3])
     with pytest.raises(ComesError, match=r"one shape \(n, q\)"):
         ranking_risk(SCORES, CANDIDATES[:3], PRIOR)
+
+
+def test_a_label_with_no_share_has_no_weight() -> None:
+    """Though the batch excludes it: what the data set never excludes says nothing."""
+    share = (~CANDIDATES).double().mean(dim=0)
+    share[2] = 0
+    expected = ranking_risk(SCORES, CANDIDATES | (torch.arange(Q) == 2), PRIOR, exclude_share=share)
+    torch.testing.assert_close(
+        ranking_risk(SCORES, CANDIDATES, PRIOR, exclude_share=share), expected
+    )

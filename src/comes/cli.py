@@ -5,6 +5,7 @@ import inspect
 import io
 import json
 import math
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -307,27 +308,11 @@ def generate(
     check_writable(output, form)
     check_file_target(output)
     rates = _numbers(rate, "--rate")
-    if rates is not None and case in ("one", "size"):
-        raise ComesError(f"case {case} has no rate; leave --rate out.")
-    if strength is not None and case != "instance":
-        raise ComesError(f"case {case} has no strength; leave --strength out.")
-    given: dict[str, Any] = (
-        {} if rates is None else {"flip_rate" if case == "a" else "exclude_rate": rates}
-    )
     dataset = open_dataset(data, **reading)
-    truth = dataset.known_relevant()
-    if case == "instance":
-        X = dataset.known_features()
-        given |= {} if strength is None else {"strength": strength}
-        candidates = generation.instance_dependent(truth, X, seed=seed, **given)
-    else:
-        process: dict[str, Callable[..., Any]] = {
-            "a": generation.case_a,
-            "b": generation.case_b,
-            "one": generation.one_uniform,
-            "size": generation.random_size,
-        }
-        candidates = process[case](truth, seed=seed, **given)
+    X = dataset.known_features() if case == "instance" else None
+    candidates = generation.generate(
+        case, dataset.known_relevant(), X, rate=rates, strength=strength, seed=seed
+    )
     made = replace(dataset, candidates=candidates, asked=None, from_complementary=False)
     write_dataset(made, output, form)
     _print_summary({"data": str(made), "case": case, "seed": seed, "file": str(output)}, as_json)
@@ -466,21 +451,16 @@ def evaluate(
 
 def _print_metrics(rows: list[tuple[str, dict[str, float]]]) -> None:
     """Print one row of metrics per title, with the way that is up."""
-    from rich.box import SIMPLE
-    from rich.console import Console
-    from rich.table import Table
-
     from comes.metrics import METRICS
 
-    table = Table(box=SIMPLE)
-    table.add_column("")
-    for metric in METRICS.values():
-        table.add_column(
-            f"{metric.title} {'↑' if metric.higher_is_better else '↓'}", justify="right"
-        )
-    for title, values in rows:
-        table.add_row(title, *(f"{values[name]:.3f}" for name in METRICS))
-    Console(width=max(100, Console().width)).print(table)
+    ways = {name: "↑" if metric.higher_is_better else "↓" for name, metric in METRICS.items()}
+    _print_rows(
+        [
+            {"": title}
+            | {f"{m.title} {ways[name]}": f"{values[name]:.3f}" for name, m in METRICS.items()}
+            for title, values in rows
+        ]
+    )
 
 
 def _print_rows(rows: list[dict[str, Any]]) -> None:
@@ -491,7 +471,7 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
 
     table = Table(box=SIMPLE)
     for name in rows[0]:
-        is_number = isinstance(rows[0][name], int)
+        is_number = re.fullmatch(r"[\d.]+|nan", str(rows[0][name]))
         table.add_column(name.replace("_", " "), justify="right" if is_number else "left")
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
@@ -536,14 +516,14 @@ def _pairs(text: str) -> dict[str, str]:
 
 def _numbers(text: str, option: str) -> float | list[float] | None:
     """Return one number, one per label, or None for nothing."""
+    if not text:
+        return None
     try:
         numbers = [float(part) for part in _split(text)]
     except ValueError:
-        raise ComesError(f"{option} should be a number, or one per label; got {text!r}.") from None
-    if not numbers and text:
-        raise ComesError(f"{option} should be a number, or one per label; got {text!r}.")
+        numbers = []
     if not numbers:
-        return None
+        raise ComesError(f"{option} should be a number, or one per label; got {text!r}.")
     return numbers[0] if len(numbers) == 1 else numbers
 
 

@@ -17,6 +17,8 @@ relevant: an instance with few irrelevant labels excludes each of them more ofte
 there only in special cases, as when every instance has the same number of relevant labels.
 """
 
+from typing import Any, Literal
+
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
@@ -27,6 +29,59 @@ from comes.labels import BoolMatrix, as_relevant
 
 Rate = float | npt.ArrayLike
 Seed = int | np.random.Generator
+Case = Literal["a", "b", "one", "size", "instance"]
+
+
+def generate(
+    case: Case,
+    relevant: npt.ArrayLike,
+    X: npt.ArrayLike | None = None,
+    *,
+    rate: Rate | None = None,
+    strength: float | None = None,
+    seed: Seed = 0,
+) -> BoolMatrix:
+    """Make candidates by the name of a process; None is its default.
+
+    Parameters
+    ----------
+    case : {"a", "b", "one", "size", "instance"}
+        `case_a`, `case_b`, `one_uniform`, `random_size` or `instance_dependent`.
+    relevant : bool array of shape (n_samples, n_labels)
+    X : array or CSR matrix of shape (n_samples, n_features), optional
+        For "instance".
+    rate : float or array of shape (n_labels,), optional
+        The flip rate of case a, the exclude rate of "b" and "instance". The others have none.
+    strength : float, optional
+        For "instance".
+    seed : int or numpy Generator
+
+    Returns
+    -------
+    candidates : bool array of shape (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> (~generate("b", np.zeros((40, 1)), rate=0.25)).sum()
+    np.int64(10)
+    """
+    if rate is not None and case in ("one", "size"):
+        raise ComesError(f"case {case} has no rate; got {rate}. Leave it out.")
+    if strength is not None and case != "instance":
+        raise ComesError(f"case {case} has no strength; got {strength}. Leave it out.")
+    if case == "a":
+        return case_a(relevant, seed=seed) if rate is None else case_a(relevant, rate, seed)
+    if case == "b":
+        return case_b(relevant, seed=seed) if rate is None else case_b(relevant, rate, seed)
+    if case == "one":
+        return one_uniform(relevant, seed)
+    if case == "size":
+        return random_size(relevant, seed)
+    if X is None:
+        raise ComesError("case instance needs features, and there are none.")
+    given = {"exclude_rate": rate, "strength": strength}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return instance_dependent(relevant, X, seed=seed, **options)
 
 
 def case_a(relevant: npt.ArrayLike, flip_rate: Rate = 0.9, seed: Seed = 0) -> BoolMatrix:
@@ -137,7 +192,9 @@ def random_size(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
     relevant = as_relevant(relevant)
     n, q = relevant.shape
     if q < 2:
-        raise ComesError(f"a set that is neither empty nor full needs two labels; got {q}.")
+        raise ComesError(
+            f"a set that is neither empty nor full needs two labels; got {q}. Take case_b."
+        )
     rng = np.random.default_rng(seed)
     sizes = np.asarray(rng.binomial(q, 0.5, size=n))
     while (redraw := (sizes == 0) | (sizes == q)).any():
@@ -184,6 +241,10 @@ def instance_dependent(
     if not np.isfinite(strength):
         raise ComesError(f"strength must be a finite number; got {strength}.")
     features = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=float)
+    if not np.isfinite(features.data if sparse.issparse(features) else features).all():
+        raise ComesError(
+            "features must be finite; got NaN or infinity. Fill or drop those entries."
+        )
     if features.ndim != 2 or features.shape[0] != relevant.shape[0]:
         raise ComesError(
             f"{relevant.shape[0]} rows of labels need as many rows of features; got shape "

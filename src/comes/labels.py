@@ -8,12 +8,14 @@ two a matrix holds is never guessed: `as_candidates` reads one, `from_complement
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from itertools import takewhile
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import numpy.typing as npt
 
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 
 BoolMatrix = npt.NDArray[np.bool_]
 
@@ -244,25 +246,55 @@ def check_names(names: Sequence[str]) -> None:
 def match_names(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """Return where to find each wanted label among names.
 
-    The same names in any order are matched by name; quite other names, as many, by position. Names
-    that only partly agree are refused: one of the two lists must be wrong.
+    The same names in any order are matched by name, also if all of one list begin or end alike;
+    quite other names, as many, by position, with a warning. Names that only partly agree are
+    refused: one of the two lists must be wrong.
 
     Examples
     --------
     >>> match_names(["sea", "sky"], ["sky", "sea"])
     [1, 0]
-    >>> match_names(["is_sea", "is_sky"], ["sea", "sky"])
-    [0, 1]
+    >>> match_names(["is_sky", "is_sea"], ["has_sea", "has_sky"])
+    [1, 0]
     """
-    if set(names) == set(wanted):
-        return [list(names).index(name) for name in wanted]
+    for these, those in (
+        (names, wanted),
+        (_without_common_ends(names), _without_common_ends(wanted)),
+    ):
+        if set(these) == set(those):
+            return [list(these).index(name) for name in those]
     missing = [name for name in wanted if name not in set(names)]
     if len(names) != len(wanted) or len(missing) < len(wanted):
         raise ComesError(
             f"the labels {listed(wanted)} were wanted; got {listed(names)}. Give the same names, "
             "in any order, or as many other names in the same order."
         )
+    numbers = [str(number) for number in range(len(names))]
+    if list(names) != numbers and list(wanted) != numbers:
+        pairs = ", ".join(f"{a!r} for {b!r}" for a, b in list(zip(names, wanted, strict=True))[:4])
+        warn(
+            f"labels are matched by position, as no name agrees: {pairs}"
+            f"{' ...' if len(names) > 4 else ''}.",
+            ComesWarning,
+            stacklevel=2,
+        )
     return list(range(len(wanted)))
+
+
+def _without_common_ends(names: Sequence[str]) -> list[str]:
+    """Return names without what all of them begin and end with: is_sky, is_sea are sky, sea."""
+    if len(names) < 2:
+        return list(names)
+    start = _common_start(names)
+    shorter = [name[start:] for name in names]
+    end = _common_start([name[::-1] for name in shorter])
+    return [name[: len(name) - end] for name in shorter]
+
+
+def _common_start(names: Sequence[str]) -> int:
+    """Return how many letters all names begin with: those of the first and the last in order."""
+    pairs = zip(min(names), max(names), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

@@ -78,7 +78,9 @@ def label_studio_dataset(
         controls = list(labels)
     chosen = [entry for entry in chosen if entry[1] in controls]
     if not chosen:
-        raise ComesError(f"{path.name} has no choices that somebody made.")
+        raise ComesError(
+            f"{path.name} has no choices that somebody made; an export with answers was wanted."
+        )
     if all(choice.lower() in WORDS for _, _, choices in chosen for choice in choices):
         _refuse_complementary(complementary, path)
         answers = [(name, control, WORDS[c.lower()]) for name, control, cs in chosen for c in cs]
@@ -142,7 +144,9 @@ def read_prodigy(
             else:
                 answers += [(name, option, NOT_ASKED) for option in shown]
         else:
-            raise ComesError(f"{where} has neither a label nor options.")
+            raise ComesError(
+                f"{where} has neither a label nor options; answers to labels were wanted."
+            )
     answers += _ticked(ticks, complementary)
     if not answers:
         raise ComesError(f"{path.name} has no answers; lines of Prodigy were wanted.")

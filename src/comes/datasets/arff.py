@@ -18,12 +18,11 @@ import pandas as pd
 from scipy import sparse
 
 from comes.datasets.dataset import Dataset, compact
+from comes.datasets.label_columns import TRUTHS
 from comes.datasets.table_datasets import LabelColumns
 from comes.datasets.tables import find_columns
 from comes.errors import ComesError
 from comes.labels import BoolMatrix, check_names, listed
-
-TRUTHS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "no": 0.0, "yes": 1.0}
 
 
 class _Table(NamedTuple):
@@ -49,9 +48,11 @@ def read_arff(
     ignored = find_columns(table.names, ignore)
     candidate_names = [c for c in find_columns(table.names, labels or ()) if c not in ignored]
     truth_names = [c for c in find_columns(table.names, relevant or ()) if c not in ignored]
-    if not candidate_names and not truth_names:
-        truth_names = [c for c in _declared_labels(path, table, xml) if c not in ignored]
-    used = {*candidate_names, *truth_names, *ignored}
+    named = bool(candidate_names or truth_names)
+    declared = _declared_labels(path, table, xml, named)
+    if not named:
+        truth_names = [c for c in declared if c not in ignored]
+    used = {*candidate_names, *truth_names, *ignored, *declared}
     features = [j for j, name in enumerate(table.names) if name not in used]
     if not features:
         raise ComesError(f"{path.name} has no attribute beside its labels; features are wanted.")
@@ -164,7 +165,9 @@ def _sparse_cells(rows: list[dict[int, Any]], kinds: Sequence[Any]) -> Any:
     return sparse.csr_array(cells, shape=(len(ends) - 1, len(kinds))).tocsc()
 
 
-def _declared_labels(path: Path, table: _Table, xml: str | Path | None) -> list[str]:
+def _declared_labels(
+    path: Path, table: _Table, xml: str | Path | None, may_be_none: bool
+) -> list[str]:
     """Return the labels that the XML file names, or that the relation counts."""
     beside = Path(xml).expanduser() if xml is not None else _xml_beside(path)
     if beside is not None:
@@ -179,6 +182,8 @@ def _declared_labels(path: Path, table: _Table, xml: str | Path | None) -> list[
             )
         return names
     count = re.search(r"-C\s+(-?\d+)", table.relation)
+    if count is None and may_be_none:
+        return []
     if count is None:
         raise ComesError(
             f"which attributes of {path.name} are the labels? Put {path.stem}.xml beside it, write "

@@ -136,7 +136,7 @@ def _constant_columns(X: Any) -> Finding:
         values = X.to_numpy() if isinstance(X, pd.DataFrame) else np.asarray(X)
         constant = (values == values[0]).all(axis=0)
     columns = X.columns if isinstance(X, pd.DataFrame) else range(X.shape[1])
-    names = [str(name) for name, flat in zip(columns, constant, strict=True) if flat]
+    names = [str(column) for column, flat in zip(columns, constant, strict=True) if flat]
     shown = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
     text = f"{len(names)} of {X.shape[1]} features are constant: {shown}."
     return Finding("constant_features", len(names), text)

@@ -20,20 +20,17 @@ from comes.errors import ComesError
 Unannotated = Literal["drop", "keep"]
 
 
-def read_coco(path: Path, unannotated: Unannotated = "drop") -> Dataset:
-    """Read the labels of a COCO json file; items are the file names of the images.
+def coco_dataset(content: Any, path: Path, unannotated: Unannotated = "drop") -> Dataset:
+    """Return the labels of parsed COCO json; items are the file names of the images.
 
     Parameters
     ----------
+    content : dict
     path : Path
+        For messages.
     unannotated : {"drop", "keep"}
         What to do with images that have no annotation.
     """
-    return coco_dataset(load_json(path), path, unannotated)
-
-
-def coco_dataset(content: Any, path: Path, unannotated: Unannotated = "drop") -> Dataset:
-    """Return the labels of parsed COCO json."""
     try:
         images, categories = content["images"], content["categories"]
         column = {category["id"]: j for j, category in enumerate(categories)}
@@ -53,7 +50,9 @@ def coco_dataset(content: Any, path: Path, unannotated: Unannotated = "drop") ->
     if unannotated not in ("drop", "keep"):
         raise ComesError(f"unannotated must be 'drop' or 'keep'; got {unannotated!r}.")
     if len(row) < len(images) or len(column) < len(categories):
-        raise ComesError(f"{path.name} has an image id or a category id twice.")
+        raise ComesError(
+            f"{path.name} has an image id or a category id twice; each should be once."
+        )
 
     def marked(found: list[tuple[Any, Any]]) -> Any:
         matrix = np.zeros((len(images), len(categories)), dtype=bool)
@@ -67,7 +66,10 @@ def coco_dataset(content: Any, path: Path, unannotated: Unannotated = "drop") ->
         return matrix
 
     if not images or not categories:
-        raise ComesError(f"{path.name} has {len(images)} images and {len(categories)} categories.")
+        raise ComesError(
+            f"{path.name} has {len(images)} images and {len(categories)} categories; at least one "
+            "of each was wanted."
+        )
     if any("neg_category_ids" in image for image in images):
         excluded = marked(negatives) & ~marked(pairs)
         return Dataset(None, names, ~excluded, items=files, from_complementary=True)

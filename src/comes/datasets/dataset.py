@@ -75,6 +75,10 @@ class Dataset:
             raise ComesError(
                 f"{len(self)} rows need as many names of items; got {len(self.items)}."
             )
+        if self.candidates is None and self.relevant is None:
+            raise ComesError(
+                "a data set needs candidates, complementary or true labels; got none of them."
+            )
         if self.candidates is not None and self.relevant is not None:
             check_relevant_inside(self.relevant, self.candidates, self.label_names)
         if self.asked is not None:

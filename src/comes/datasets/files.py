@@ -188,19 +188,13 @@ def read_dataset(
         dataset = reader.read(path, **options)
     if "complementary" not in reader.options or candidates:
         dataset = _meaning(dataset, path, candidates, complementary)
-    if feature_columns and isinstance(dataset.X, pd.DataFrame):
-        dataset = replace(dataset, X=select_features(dataset.X, feature_columns))
     if label_names is not None and dataset.label_names != list(label_names):
         dataset = dataset.with_labels(label_names)
     if images is not None:
         return join_images(dataset, images, skip_broken)
-    if features is not None:
-        features = _existing(features)
-        with _naming(features):
-            return join_features(dataset, *_read_features(features, None, item))
     if skip_broken:
         raise ComesError("broken images can be skipped where there are images (--images).")
-    return dataset
+    return _with_features(dataset, features, feature_columns, item, n_features)
 
 
 def read_features(
@@ -250,20 +244,35 @@ def open_dataset(which: str | Path, **options: Any) -> Dataset:
         if "difficult" in options:
             raise ComesError("'difficult' is a choice for VOC, and says nothing about a file.")
         return read_dataset(path, **options)
-    complementary = {key: options.pop(key, False) for key in ("candidates", "complementary")}
+    meaning = {key: options.pop(key, False) for key in ("candidates", "complementary")}
     label_names = options.pop("label_names", None)
-    feature_columns = options.pop("feature_columns", None)
-    options.pop("n_features", None)
+    joined = [options.pop(k, None) for k in ("features", "feature_columns", "item", "n_features")]
     if name.lower() == "openml" and split:
         if options:
             raise ComesError(f"{next(iter(options))!r} says nothing about a data set of OpenML.")
         dataset = read_openml(split, cache_folder() / "openml")
     else:
         dataset = load_dataset(name, split, **options)
-    if feature_columns and isinstance(dataset.X, pd.DataFrame):
-        dataset = replace(dataset, X=select_features(dataset.X, feature_columns))
-    dataset = _meaning(dataset, Path(which), **complementary)
-    return dataset if label_names is None else dataset.with_labels(label_names)
+    dataset = _meaning(dataset, Path(which), **meaning)
+    dataset = dataset if label_names is None else dataset.with_labels(label_names)
+    return _with_features(dataset, *joined)
+
+
+def _with_features(
+    dataset: Dataset,
+    features: str | Path | None,
+    columns: Sequence[str] | None,
+    item: str | None,
+    n_features: int | None,
+) -> Dataset:
+    """Return the data set with the features of another file, or with some of its own."""
+    if features is not None:
+        path = _existing(features)
+        with _naming(path):
+            return join_features(dataset, *_read_features(path, columns, item, n_features))
+    if columns and isinstance(dataset.X, pd.DataFrame):
+        return replace(dataset, X=select_features(dataset.X, columns))
+    return dataset
 
 
 @contextmanager

@@ -186,7 +186,10 @@ def names_of_cells(cells: "pd.Series[Any]", empty_is_none: bool) -> list[list[st
     for row, cell in enumerate(cells):
         if isinstance(cell, (list, tuple, np.ndarray)):
             names = [as_text(name) for name in cell]
-            if not all(isinstance(name, (str, int, float)) for name in cell) or "" in names:
+            if (
+                not all(isinstance(name, (str, int, float, np.integer)) for name in cell)
+                or "" in names
+            ):
                 raise ComesError(f"row {row} has a list of something else than names: {cell!r}.")
         elif isinstance(cell, (dict, bytes)):
             raise ComesError(f"row {row} has {cell!r}, and names of labels were wanted.")

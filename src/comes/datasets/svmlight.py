@@ -1,7 +1,8 @@
 """LIBSVM multi-label files, ``1,3 5:0.2 9:1``: the labels of a row, then its non-zeros.
 
-Files of the extreme classification repository are the same after a first line ``n d q``. Labels
-are the truth, and are named by their numbers.
+Features are counted from 1. Files of the extreme classification repository are the same after a
+first line ``n d q``, with features counted from 0. Labels are the truth, and are named by their
+numbers.
 """
 
 import re
@@ -34,12 +35,12 @@ def read_svmlight(
         file.seek(start)
         try:
             X, labels = load_svmlight_file(
-                file, multilabel=True, n_features=d or n_features, zero_based=bool(header) or "auto"
+                file, multilabel=True, n_features=d or n_features, zero_based=bool(header)
             )
         except (ValueError, OverflowError, UnicodeDecodeError) as error:
             raise ComesError(
                 f"{path.name} cannot be read as LIBSVM ({error}); lines such as '1,3 5:0.2' were "
-                "wanted."
+                "wanted, features counted from 1 (from 0 after a first line 'n d q')."
             ) from None
     if n is not None and X.shape[0] != n:
         raise ComesError(f"{path.name} says that it has {n} rows, and has {X.shape[0]}.")

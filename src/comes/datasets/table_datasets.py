@@ -16,6 +16,8 @@ from comes.datasets.label_columns import (
     ANSWER,
     CANDIDATE,
     EXCLUDED,
+    NAMES_COLUMNS,
+    PREFIXES,
     RELEVANT,
     are_answers,
     are_names,
@@ -96,13 +98,22 @@ def read_table_dataset(
     if not labels and not relevant:
         labels, relevant, complementary = _self_described(columns, complementary)
     ignored = find_columns(columns, ignore)
+    found = [c for c in find_columns(columns, labels or ()) if c not in ignored]
+    say_excluded = [c for c in found if c.startswith(EXCLUDED) or c == "complementary"]
+    if 0 < len(say_excluded) < len(found):
+        raise ComesError(f"labels are candidates or complementary; got both: {listed(found)}.")
     roles = Roles(
-        [c for c in find_columns(columns, labels or ()) if c not in ignored],
+        found,
         [c for c in find_columns(columns, relevant or ()) if c not in ignored],
         ignored,
         None if item is None else find_columns(columns, [item])[0],
-        complementary or bool(labels and labels[0].startswith(EXCLUDED)),
+        complementary or bool(say_excluded),
     )
+    if not found and (complementary or answers is not None):
+        raise ComesError(
+            "--complementary and --answers are about candidates, and only the truth is named. "
+            "Name the columns of the candidates (--labels)."
+        )
     if item is None:
         roles = roles._replace(item=_likely_item(columns, roles, without_features))
     return _dataset_of_roles(path, roles, feature_columns, answers, label_names, without_features)
@@ -126,7 +137,8 @@ def _dataset_of_roles(
     if not without_features:
         if feature_columns is None:
             used = {*roles.labels, *roles.truth, *roles.ignored, roles.item}
-            feature_columns = [name for name in table.columns if name not in used]
+            ours = {c for c in table.columns if c.startswith(PREFIXES) or c in NAMES_COLUMNS}
+            feature_columns = [name for name in table.columns if name not in used | ours]
         X = select_features(table, feature_columns) if feature_columns else None
     return Dataset(
         X,
@@ -226,7 +238,8 @@ def _self_described(
     columns: Sequence[str], complementary: bool
 ) -> tuple[list[str], list[str], bool]:
     """Return the label columns and the truth columns of a table that names them our way."""
-    if complementary and any(c.startswith((CANDIDATE, RELEVANT)) for c in columns):
+    ours = ("candidates", "relevant")
+    if complementary and any(c.startswith((CANDIDATE, RELEVANT)) or c in ours for c in columns):
         raise ComesError(
             "the columns say themselves what they are; leave --complementary out, or name the "
             "columns (--labels)."

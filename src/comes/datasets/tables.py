@@ -65,8 +65,10 @@ def write_blocks(blocks: Iterator[pd.DataFrame], path: str | Path) -> None:
 
 def check_table_name(path: str | Path) -> None:
     """Raise unless the name ends as a table's."""
-    if Path(path).suffix.lower() not in ENDINGS:
-        raise ComesError(f"{Path(path).name} should end in .csv or .parquet.")
+    path = Path(path)
+    if path.suffix.lower() not in ENDINGS:
+        ending = path.suffix or "no ending"
+        raise ComesError(f"{path.name} should end in .csv or .parquet; got {ending}.")
 
 
 def select_features(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:

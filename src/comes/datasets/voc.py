@@ -74,11 +74,16 @@ def read_voc_archive(
     skip_broken: bool = False,
 ) -> Dataset:
     """Read a copy of VOC that is a zip of images and one table of the flags."""
-    table = pd.read_csv(labels)
+    try:
+        table = pd.read_csv(labels)
+    except (OSError, ValueError) as error:
+        raise ComesError(f"{labels} cannot be read: {error}.") from None
     missing = [name for name in ("image", "split", *CLASSES) if name not in table.columns]
     if missing:
         raise ComesError(f"{labels} has no column {missing[0]!r}; it should be VOC's flags.")
     table = table[table["split"] == split]
+    if not table[CLASSES].isin((-1, 0, 1)).to_numpy().all():
+        raise ComesError(f"the flags in {labels} should be 1, 0 and -1, and some are not.")
     relevant = _relevant(table[CLASSES].to_numpy(), difficult)
     dataset = Dataset(None, CLASSES, relevant=relevant, items=table["image"].tolist())
     return join_images(dataset, archive, skip_broken)

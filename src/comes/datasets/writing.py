@@ -21,9 +21,10 @@ WRITERS: Mapping[str, Callable[[Dataset, Path], None]] = {
     ".mat": write_pml_mat,
     ".jsonl": write_prodigy,
 }
-# What a written file holds of a data set; npz and wide tables hold everything.
+# What a written file holds of a data set; npz holds everything, a wide table all but one thing.
 COMPLEMENTARY = "that the labels were complementary"
 HOLDS = {
+    "wide": {"features", "feature names", "candidates", "relevant", "asked", "items"},
     "names": {"features", "feature names", "candidates", "relevant", "items", COMPLEMENTARY},
     "long": {"candidates", "asked", "items"},
     ".mat": {"features", "candidates", "relevant"},
@@ -66,6 +67,8 @@ def write_dataset(dataset: Dataset, path: str | Path, form: TableForm = "wide") 
             "items": dataset.items is not None,
             COMPLEMENTARY: dataset.from_complementary,
         }
+        if ending not in WRITERS and form == "wide" and dataset.asked is None:
+            held = held | {COMPLEMENTARY}  # in the names of the columns
         lost = [name for name, there in parts.items() if there and name not in held]
         if lost:
             warn(

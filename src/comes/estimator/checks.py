@@ -53,22 +53,28 @@ def warn_of_idle_labels(S: BoolMatrix, label_names: list[str], method: Method) -
     n_candidate = S.sum(axis=0)
     never = [label_names[j] for j in np.flatnonzero(n_candidate == len(S))]
     always = [label_names[j] for j in np.flatnonzero(n_candidate == 0)]
+    says_little = method.unit == "own" or method.needs == "transition"
     if never:
-        effect = (
-            "it is left out of the risk, since nothing shows where it is irrelevant, and its "
-            "scores mean nothing."
-            if method.needs == "class_prior"
-            else "it is taken for relevant everywhere."
-        )
+        effect = "it is taken for relevant everywhere."
+        if method.unit == "pairs":
+            effect = "nothing pushes its scores down, and they mean nothing."
+        elif method.needs == "class_prior":
+            effect = (
+                "it is left out of the risk, since nothing shows where it is irrelevant, and its "
+                "scores mean nothing."
+            )
+        elif says_little:
+            effect = "nothing shows where it is irrelevant."
         _warn(f"No row excludes label {listed(never)}: {effect}")
     if always:
-        prior = "; its class prior is taken as 0" if method.needs == "class_prior" else ""
-        _warn(f"Every row excludes label {listed(always)}: it is learned as irrelevant{prior}.")
-    if S.shape[1] == 1 and method.unit == "pairs":
-        _warn(
-            "A ranking risk needs two labels; with one it is 0 and nothing is learned. "
-            "Take method='comes-hl'."
-        )
+        effect = "nothing shows where it is relevant."
+        if not says_little and not method.keeps_one_excluded:
+            effect = "it is learned as irrelevant."
+        if method.needs == "class_prior":
+            effect = "it is learned as irrelevant; its class prior is taken as 0."
+        _warn(f"Every row excludes label {listed(always)}: {effect}")
+    if S.shape[1] == 1 and (method.unit == "pairs" or method.needs == "transition"):
+        _warn("This risk needs two labels; with one nothing is learned. Take method='comes-hl'.")
 
 
 def warn_of_impossible_prior(

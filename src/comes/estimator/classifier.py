@@ -67,7 +67,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     flip_rate : float, array of shape (n_labels,), or "class_prior", optional
         For "ccmn": how often an irrelevant label is a candidate. By default estimated by
         `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies, so that
-        CCMN knows what COMES knows.
+        CCMN knows what COMES knows. Rates above 0.95 count as 0.95.
     model : {"mlp", "linear"}, module, or function (n_features, n_labels) -> module
         A module is copied and trained on from its weights.
     hidden : int
@@ -75,7 +75,8 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     reduction : {"auto", "sum", "mean", "per_label"}
         What the risk is divided by for the gradient. ``sum`` over labels, or over pairs of labels
         for COMES-RL; ``mean`` over these; ``per_label`` divides the sum by the number of labels.
-        ``auto`` is ``per_label`` for risks over pairs (COMES-RL), else ``sum``.
+        ``auto`` is ``per_label`` for risks over pairs (COMES-RL, CCMN ranking, ComRank), ``mean``
+        for MLCL, else ``sum``.
     normaliser : {"batch", "dataset"}
         Which n_j divides the sums over rows that exclude label j: the batch's own count (a label
         that nothing excludes in a batch is left out of that batch), or the data set's share.
@@ -94,7 +95,8 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     device : str
         ``auto`` is the GPU if torch sees one, else the CPU.
     random_state : int, RandomState or None
-        Initial weights, order of the rows, and the estimate of the class prior.
+        Initial weights, order of the rows, what is estimated first, and which excluded label is
+        kept where a method takes one per row.
     require_candidates : bool
         Refuse ``fit(X, y)``: candidates must come as ``candidates=`` or ``complementary=``. For
         cross-validation, where y is the truth and a forgotten ``params={"candidates": ...}``
@@ -108,7 +110,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Column numbers of the labels.
     label_names_ : list of str
         Column names of the candidates if they came as a DataFrame, else "0", "1", ...
-    class_prior_ : array of shape (n_labels,), or None if the method needs none
+    class_prior_ : array of shape (n_labels,), or None if neither the risk nor the cut needs it
     flip_rate_ : array of shape (n_labels,), or None; for "ccmn"
     transition_ : array of shape (n_labels, n_labels), or None; for "mlcl"
     module_ : module
@@ -116,8 +118,8 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     history_ : History
         Risk of every epoch, seconds, and whether training was interrupted.
     score_offset_ : array of shape (n_labels,)
-        Where `predict` cuts the scores: 0, or for COMES-RL, whose scores have no natural zero,
-        the value that makes the mean predicted probability of training rows the class prior.
+        Where `predict` cuts the scores: 0, or for risks over pairs, whose scores have no natural
+        zero, the value that makes the mean predicted probability of training rows the class prior.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -274,15 +276,16 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def cut_scores(self, scores: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return the predictions that belong to scores of `decision_function`."""
+        check_is_fitted(self)
         return (np.asarray(scores) > self.score_offset_).astype(np.int64)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return probabilities of relevance: one array of shape (n_samples, n_labels).
 
         The sigmoid of the score above `score_offset_`. For COMES-HL this is what the risk
-        estimates. For COMES-RL only the mean over training rows is fitted, to the class prior:
-        the risk itself says nothing of the level of the scores. For BCE it is the probability
-        that the label is a candidate.
+        estimates. For risks over pairs only the mean over training rows is fitted, to the class
+        prior: the risk itself says nothing of the level of the scores. For BCE it is the
+        probability that the label is a candidate.
         """
         return np.asarray(expit(self.decision_function(X) - self.score_offset_))
 
@@ -291,6 +294,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Columns of a DataFrame y are matched by name. There are no weights of samples.
         """
+        check_is_fitted(self)
         if sample_weight is not None:
             raise ComesError("score takes no sample_weight; select rows of X and y instead.")
         relevant = align(as_relevant(y), y, self.label_names_)
@@ -299,7 +303,8 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a folder, as safetensors and json, replacing one there.
 
-        A model or optimiser of your own is not written, only the weights: pass the model to `load`.
+        A model, optimiser or risk of your own is not written, only the weights: pass the model to
+        `load`. What is loaded predicts, but does not fit again with a risk of your own.
         """
         check_is_fitted(self)
         storage.save(self, path)
@@ -354,6 +359,8 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ComesError(f"{name} must be a whole number of at least 1; got {count!r}.")
         if not 0 <= self.flood_level < np.inf:
             raise ComesError(f"flood_level must be 0 or more; got {self.flood_level!r}.")
+        if self.normaliser not in ("batch", "dataset"):
+            raise ComesError(f"normaliser must be 'batch' or 'dataset'; got {self.normaliser!r}.")
 
     def _choose_candidates(
         self, y: Any, candidates: Any, complementary: Any
@@ -398,21 +405,16 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _make_risk(self, method: Method, S: BoolMatrix) -> Risk:
         """Return the risk with what the first stage found."""
-        if self.normaliser not in ("batch", "dataset"):
-            raise ComesError(f"normaliser must be 'batch' or 'dataset'; got {self.normaliser!r}.")
-        q = S.shape[1]
 
-        def tensor(values: Any, shape: tuple[int, ...]) -> torch.Tensor:
-            values = np.zeros(shape) if values is None else values
-            return torch.as_tensor(values, dtype=torch.float32)
+        def tensor(values: Any) -> torch.Tensor | None:
+            return None if values is None else torch.as_tensor(values, dtype=torch.float32)
 
-        share = tensor(1 - S.mean(axis=0), (q,)) if self.normaliser == "dataset" else None
         return method.make_risk(
             Known(
-                class_prior=tensor(self.class_prior_, (q,)),
-                flip_rate=tensor(self.flip_rate_, (q,)),
-                transition=tensor(self.transition_, (q, q)),
-                exclude_share=share,
+                class_prior=tensor(self.class_prior_),
+                flip_rate=tensor(self.flip_rate_),
+                transition=tensor(self.transition_),
+                exclude_share=tensor(1 - S.mean(axis=0) if self.normaliser == "dataset" else None),
                 flood_level=self.flood_level,
             )
         )

@@ -41,6 +41,8 @@ def run_first_stage(
     """Return what the method needs; of a risk over pairs also the prior that its cut needs."""
     if method.needs == "flip_rate":
         return _flip_rate(method, X, S, label_names, given, seed)
+    if given.flip_rate is not None:
+        raise ComesError("flip_rate is for method 'ccmn'; leave it out of others.")
     if method.needs == "transition":
         return Found(transition=estimate_transition(X, S, random_state=seed))
     if method.needs == "class_prior" or method.unit == "pairs":
@@ -76,5 +78,7 @@ def _flip_rate(
         rate = np.minimum(per_label(given.flip_rate, "flip_rate", label_names), MAX_RATE)
     if method.unit != "pairs":
         return Found(flip_rate=rate)
+    if given.class_prior is not None:
+        return Found(_class_prior(X, S, label_names, given, seed), rate)
     excluded_share = 1 - S.mean(axis=0)
     return Found(np.maximum(1 - excluded_share / (1 - rate), 0), rate)

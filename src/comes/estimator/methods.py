@@ -30,11 +30,17 @@ REDUCTIONS = ("sum", "mean", "per_label")
 class Known:
     """What a risk may know beyond scores and candidates: given, or estimated before training."""
 
-    class_prior: Tensor  # pi, (q,)
-    flip_rate: Tensor  # rho, (q,)
-    transition: Tensor  # T, (q, q)
+    class_prior: Tensor | None  # pi, (q,)
+    flip_rate: Tensor | None  # rho, (q,)
+    transition: Tensor | None  # T, (q, q)
     exclude_share: Tensor | None  # n_j / n of the data set, (q,); None for the batch's own
     flood_level: float  # beta
+
+    def needed(self, name: Literal["class_prior", "flip_rate", "transition"]) -> Tensor:
+        """Return what a risk cannot do without."""
+        values: Tensor | None = getattr(self, name)
+        assert values is not None, f"the method does not say that it needs the {name}"
+        return values
 
 
 class Method(NamedTuple):
@@ -52,14 +58,16 @@ class Method(NamedTuple):
 METHODS: Mapping[str, Mapping[str, Method]] = {
     "comes-hl": {
         "corrected": Method(
-            lambda known: HammingRisk(known.class_prior, exclude_share=known.exclude_share),
+            lambda known: HammingRisk(
+                known.needed("class_prior"), exclude_share=known.exclude_share
+            ),
             needs="class_prior",
         )
     },
     "comes-rl": {
         "flooded": Method(
             lambda known: RankingRisk(
-                known.class_prior,
+                known.needed("class_prior"),
                 exclude_share=known.exclude_share,
                 flood_level=known.flood_level,
             ),
@@ -70,9 +78,11 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     },
     "bce": {"candidates": Method(lambda known: BceRisk())},
     "ccmn": {
-        "hamming": Method(lambda known: CcmnHammingRisk(known.flip_rate), needs="flip_rate"),
+        "hamming": Method(
+            lambda known: CcmnHammingRisk(known.needed("flip_rate")), needs="flip_rate"
+        ),
         "ranking": Method(
-            lambda known: CcmnRankingRisk(known.flip_rate),
+            lambda known: CcmnRankingRisk(known.needed("flip_rate")),
             needs="flip_rate",
             unit="pairs",
             reduction="per_label",
@@ -94,15 +104,23 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ),
     },
     "mlcl": {
-        "probability": Method(lambda known: MlclRisk(known.transition), needs="transition"),
+        "probability": Method(
+            lambda known: MlclRisk(known.needed("transition")),
+            needs="transition",
+            reduction="mean",
+        ),
         "released": Method(
-            lambda known: MlclRisk(known.transition, as_released=True), needs="transition"
+            lambda known: MlclRisk(known.needed("transition"), as_released=True),
+            needs="transition",
+            reduction="mean",
         ),
     },
     "comes-hl-unbiased": {
         "uncorrected": Method(
             lambda known: HammingRisk(
-                known.class_prior, exclude_share=known.exclude_share, correction=torch.positive
+                known.needed("class_prior"),
+                exclude_share=known.exclude_share,
+                correction=torch.positive,
             ),
             needs="class_prior",
         )

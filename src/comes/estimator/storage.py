@@ -11,7 +11,7 @@ from torch import nn
 import comes
 from comes.errors import ComesError
 from comes.estimator.scaling import Scaling
-from comes.files import check_folder_target, replacing_folder
+from comes.files import check_folder_target, expanded, replacing_folder
 from comes.training import History, seeded
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    path = Path(path)
+    path = expanded(path)
     try:
         description = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         tensors = load_file(path / WEIGHTS)

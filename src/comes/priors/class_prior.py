@@ -141,9 +141,7 @@ def _shrink(rate: npt.NDArray[np.float64], n_bin: npt.NDArray[np.int64]) -> npt.
     mean = (weight * logit).sum() / weight.sum()
     excess = (weight * (logit - mean) ** 2).sum() - (len(rate) - 1)
     scale = weight.sum() - (weight**2).sum() / weight.sum()
-    between = max(0.0, excess / scale) if scale > 0 else np.inf
-    if np.isinf(between):  # one label: nothing to share
-        return rate
+    between = max(0.0, excess / scale) if scale > 0 else 0.0  # one label: its own mean
     weight = 1 / (variance + between)
     mean = (weight * logit).sum() / weight.sum()
     shrunk = (between * logit + variance * mean) / (between + variance)

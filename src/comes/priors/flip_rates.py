@@ -76,8 +76,8 @@ def estimate_flip_rate(
         rate = np.take_along_axis(candidates, anchors, axis=0).mean(axis=0)
     else:
         rate = probability.min(axis=0)
-    rate = np.where(share == 0, 0.0, np.where(share == 1, 1.0, rate))
-    return np.clip(rate, 0, MAX_RATE)
+    rate = np.where(share == 1, 1.0, rate)
+    return np.asarray(np.clip(np.minimum(rate, share), 0, MAX_RATE))  # at most that of all rows
 
 
 def flip_rate_from_prior(
@@ -104,10 +104,10 @@ def flip_rate_from_prior(
     """
     prior = np.asarray(class_prior, dtype=float)
     excluded_share = 1 - as_candidates(candidates).mean(axis=0)
-    if prior.shape != excluded_share.shape:
+    if prior.shape != excluded_share.shape or not ((prior >= 0) & (prior <= 1)).all():
         raise ComesError(
-            f"candidates of {len(excluded_share)} labels need as many class priors; got shape "
-            f"{prior.shape}."
+            f"candidates of {len(excluded_share)} labels need as many class priors in [0, 1]; got "
+            f"{prior!r}."
         )
     exclude_rate = excluded_share / np.where(prior < 1, 1 - prior, 1)
     return np.clip(np.where(prior < 1, 1 - exclude_rate, 1.0), 0, MAX_RATE)

@@ -14,8 +14,8 @@ bound. For the ranking loss and a symmetric loss, up to a constant,
 .. math:: \frac1n \sum_i \sum_{j: s_{ij} = 0} \frac{1}{1 - \rho_j}
     \sum_{k \ne j} \ell(g_{ij} - g_{ik}, 0)
 
-With :math:`\rho_j = 1 - \frac{n_j / n}{1 - \pi_j}` and without corrections these are COMES-HL and,
-but for a constant, COMES-RL.
+With :math:`\rho_j = 1 - \frac{n_j / n}{1 - \pi_j}`, n_j and n those of the data set, and without
+corrections these are COMES-HL and COMES-RL.
 
 References
 ----------
@@ -95,8 +95,9 @@ def ccmn_ranking_risk(
     Returns
     -------
     risk : scalar tensor
-        A sum over pairs of labels, a mean over rows. Nothing in it is negative; the constant that
-        is left out, the share of pairs with both labels excluded, does not depend on the scores.
+        A sum over pairs of labels, a mean over rows. Nothing in it is negative. Left out is what
+        does not depend on the scores: M / ((1 - rho_j)(1 - rho_k)) for every pair of which both
+        labels are excluded.
 
     Examples
     --------
@@ -104,7 +105,8 @@ def ccmn_ranking_risk(
     >>> ccmn_ranking_risk(torch.zeros(1, 2), candidates, torch.tensor([0.5, 0.5]))
     tensor(1.)
     """
-    _check_rate(flip_rate, scores.shape[-1])
+    check_batch(scores, candidates)
+    _check_rate(flip_rate, scores.shape[1])
     sums = ranking_sums(scores, candidates, loss=loss)
     return (sums.excluded_above / (1 - flip_rate).to(sums.excluded_above)).sum() / sums.n_rows
 

@@ -50,7 +50,7 @@ def excluded_weight(
         n_excluded = exclude_share.to(n_excluded) * n_rows
     any_excluded = n_excluded > 0
     weight = (1 - class_prior.to(n_excluded)) / torch.where(any_excluded, n_excluded, 1)
-    return weight, any_excluded
+    return torch.where(any_excluded, weight, 0), any_excluded
 
 
 def check_prior(class_prior: Tensor) -> Tensor:

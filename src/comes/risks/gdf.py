@@ -11,8 +11,8 @@ mean over these sets,
 .. math:: a \, \ell(g_{ij}, 1) + (1 - a) \, \ell(g_{ij}, 0), \qquad
     a = \frac{2^{q-2}}{2^{q-1} - 1} = \frac{1/2}{1 - 2^{1-q}}
 
-A row that excludes nothing is outside the setting and left out. With several excluded labels per
-row, the plain form is q times BCE on the candidates.
+A row that excludes nothing is outside the setting and left out. With all excluded labels, the plain
+form is q times BCE on the rows that exclude something.
 
 References
 ----------
@@ -83,5 +83,7 @@ class GdfRisk(nn.Module):
 def _share_of_sets(q: int) -> float:
     """Return a, the share of non-empty sets of q - 1 labels that contain a given one."""
     if q < 2:
-        raise ComesError(f"the unbiased form of GDF needs at least two labels; got {q}.")
+        raise ComesError(
+            f"the unbiased form of GDF needs at least two labels; got {q}. Take the plain form."
+        )
     return 0.5 / (1 - 2.0 ** (1 - q))
