@@ -148,6 +148,39 @@ def test_the_comparison_of_methods_is_the_stored_result(data: str) -> None:
         assert f"| {name} | {row['variant']} | {values} |" in text
 
 
+def test_the_tables_of_priors_are_the_stored_results() -> None:
+    text = (ROOT / "docs" / "priors.md").read_text(encoding="utf-8")
+    result = json.loads((ROOT / "experiments" / "results" / "priors.json").read_text())
+    for line in prior_lines(result):
+        assert line in text
+
+
+def prior_lines(result: dict[str, Any]) -> list[str]:
+    """Return the rows of the three tables of docs/priors.md."""
+    lines = []
+    table = {(r["data"], r["exclude_rate"], r["method"]): r for r in result["estimators"]}
+    methods = list(dict.fromkeys(key[2] for key in table))
+    for data, rate in dict.fromkeys(key[:2] for key in table):
+        errors = " | ".join(f"{table[data, rate, m]['error']:.3f}" for m in methods)
+        lines.append(f"| {data} | {rate} | {errors} |")
+    for row, name in (("error", "mean"), ("seconds", "seconds")):
+        values = [[r[row] for r in result["estimators"] if r["method"] == m] for m in methods]
+        shown_values = " | ".join(f"{sum(v) / len(v):.3f}" for v in values)
+        lines.append(f"| {name} | | {shown_values} |")
+    scores: dict[tuple[str, float], dict[str, list[float]]] = {}
+    for r in result["training"]:
+        by_prior = scores.setdefault((r["data"], r["exclude_rate"]), {})
+        by_prior.setdefault(r["prior"], []).append(r["average_precision"])
+    for (data, rate), by_prior in scores.items():
+        means = " | ".join(f"{sum(v) / len(v):.3f}" for v in by_prior.values())
+        lines.append(f"| {data} | {rate} | {means} |")
+    for r in result["real"]:
+        lines.append(
+            f"| {r['data']} | {r['error']:.4f} | {r['inside_bounds']:.0%} | {r['seconds']:.0f} |"
+        )
+    return lines
+
+
 def test_the_speed_table_is_the_stored_result() -> None:
     training = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
     result = json.loads((ROOT / "benchmarks" / "results" / "fit_time.json").read_text())

@@ -256,9 +256,9 @@ def test_every_parameter_reaches_its_place(monkeypatch: pytest.MonkeyPatch) -> N
         seen.update(options, risk=risk, module=module)
         return train(module, rows, candidates, risk, **options)
 
-    def spying_estimate(X: Any, S: Any, random_state: Any) -> Any:
+    def spying_estimate(X: Any, S: Any, random_state: Any, label_names: Any) -> Any:
         seen["prior_seed"] = random_state
-        return estimate_class_prior(X, S, random_state)
+        return estimate_class_prior(X, S, random_state=random_state)
 
     monkeypatch.setattr(module_of_classifier, "train", spying_train)
     monkeypatch.setattr(first_stage, "estimate_class_prior", spying_estimate)
@@ -369,6 +369,7 @@ def test_metadata_routing_through_a_pipeline() -> None:
     assert result["test_score"].mean() > 0.8
 
 
+@pytest.mark.filterwarnings("ignore:The class prior of label:comes.errors.ComesWarning")
 def test_one_label_and_one_row_are_not_errors() -> None:
     single = classifier(class_prior=PRIOR[:1], epochs=5).fit(X, CANDIDATES[:, :1])
     assert single.predict(X).shape == (300, 1)

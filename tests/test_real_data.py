@@ -123,6 +123,7 @@ def test_scoring_by_frequency_alone_looks_good_in_the_convention_of_scikit_learn
     assert round(average_precision(scores, relevant, "sklearn"), 3) == 0.676
 
 
+@pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # a label without an anchor
 def test_priors_are_found_where_candidates_are_nearly_the_truth(pml_data: Path) -> None:
     dataset = read_dataset(pml_data / "YeastCC.mat")
     estimate = estimate_class_prior(dataset.X, dataset.candidates_with_names())

@@ -320,12 +320,69 @@ def generate(
 
 @app.command()
 @reads_data
+def priors(
+    data: Data,
+    reading: dict[str, Any],
+    method: Annotated[
+        str, typer.Option(help="best-bin, bbe, dedpul, km2 or candidate-rate.")
+    ] = "best-bin",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file for 'fit'.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="A .png, .pdf or .svg file: estimated against true priors.")
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Estimate how often each label is relevant, from candidates alone.
+
+    Example: comes priors photos.csv --labels 'has_*' -o priors.csv
+    """
+    from comes.datasets import check_table_name, open_dataset, write_table
+    from comes.files import check_file_target
+    from comes.priors import estimate_class_prior, prior_table
+    from comes.report import check_plot_name, plot_priors
+
+    if output is not None:
+        check_table_name(output)
+        check_file_target(output)
+    if plot is not None:
+        check_plot_name(plot)
+        check_file_target(plot)
+    dataset = open_dataset(data, **reading)
+    names = dataset.label_names
+    estimate = estimate_class_prior(
+        dataset.known_features(), dataset.candidates_with_names(), method, seed, names
+    )
+    table = prior_table(estimate, names, dataset.relevant)
+    if output is not None:
+        write_table(table, output)
+    if plot is not None:
+        plot_priors(table, plot)
+    rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+    if as_json:
+        _print_json(rows)
+        return
+    _print_rows(
+        [{k: f"{v:.3f}" if isinstance(v, float) else v for k, v in row.items()} for row in rows]
+    )
+    if "error" in table:
+        print(f"mean absolute error: {table['error'].abs().mean():.4f}")
+
+
+@app.command()
+@reads_data
 def fit(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model.")],
     reading: dict[str, Any],
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "comes-hl",
     variant: Annotated[str, typer.Option(help="Of a method that has variants.")] = "",
+    priors: Annotated[
+        Path | None,
+        typer.Option(help="A table of class priors, as 'comes priors -o' writes it."),
+    ] = None,
     flip_rate: Annotated[
         str,
         typer.Option(
@@ -348,6 +405,7 @@ def fit(
     """
     from comes.datasets import open_dataset
     from comes.estimator import CandidateClassifier, storage
+    from comes.priors import read_priors
 
     partial = Path(f"{output}.partial")
     for target in (output, partial):
@@ -357,6 +415,7 @@ def fit(
     classifier = CandidateClassifier(
         method,
         variant=variant or None,
+        class_prior=None if priors is None else read_priors(priors),
         flip_rate=flip_rate if flip_rate == "class_prior" else _numbers(flip_rate, "--flip-rate"),
         model=model,
         epochs=epochs,

@@ -1,11 +1,12 @@
 """What a method must know before it trains: given by the user, or estimated from candidates."""
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 from comes.estimator.checks import per_label, warn_of_impossible_prior
 from comes.estimator.methods import Method
 from comes.labels import BoolMatrix
@@ -53,7 +54,10 @@ def run_first_stage(
 def _class_prior(X: Any, S: BoolMatrix, label_names: list[str], given: Given, seed: int) -> Array:
     """Return the class prior given or estimated, 0 for labels that every row excludes."""
     if given.class_prior is None:
-        return estimate_class_prior(X, S, random_state=seed).class_prior
+        with warnings.catch_warnings():  # of labels that `warn_of_idle_labels` has named
+            warnings.filterwarnings("ignore", ".*(no|every) row excludes it", ComesWarning)
+            estimate = estimate_class_prior(X, S, random_state=seed, label_names=label_names)
+        return estimate.class_prior
     prior = per_label(given.class_prior, "class_prior", label_names)
     prior[~S.any(axis=0)] = 0
     warn_of_impossible_prior(prior, S, label_names)

@@ -1,4 +1,4 @@
-"""Linear models of candidates, trained before the main model: the scorers of this room."""
+"""Small models of candidates, trained before the main model: the scorers of this room."""
 
 import math
 from typing import Any
@@ -13,11 +13,12 @@ from sklearn.utils import check_array
 
 from comes.errors import ComesError
 from comes.labels import BoolMatrix
-from comes.models import linear
+from comes.models import linear, mlp
 from comes.risks import BceRisk
 from comes.training import Risk, make_optimizer, predict_scores, seeded, to_device, train
 
 N_FOLDS = 3
+HIDDEN = 128
 BATCH_SIZE, MIN_STEPS = 256, 300
 
 
@@ -35,13 +36,19 @@ def check_rows(X: Any, candidates: BoolMatrix) -> Any:
 
 
 def scores_out_of_fold(X: Any, candidates: BoolMatrix, seed: int) -> npt.NDArray[np.float32]:
-    """Return scores of candidates by linear models that have not seen the row, (n, q)."""
+    """Return scores of candidates by models that have not seen the row, (n, q).
+
+    The mean of a linear model and of a small network, each for all labels at once.
+    """
     X = scaled(X)
-    scores = np.empty(candidates.shape, dtype=np.float32)
+    scores = np.zeros(candidates.shape, dtype=np.float32)
+    scale = float(candidates.shape[1])  # a sum over labels
     for seen, unseen in KFold(N_FOLDS, shuffle=True, random_state=seed).split(candidates):
-        scale = float(candidates.shape[1])  # a sum over labels
-        model = fit_linear(X[seen], candidates[seen], BceRisk(), seed, risk_scale=scale)
-        scores[unseen] = predict_linear(model, X[unseen])
+        for hidden in (None, HIDDEN):
+            model = fit_scorer(
+                X[seen], candidates[seen], BceRisk(), seed, risk_scale=scale, hidden=hidden
+            )
+            scores[unseen] += predict_scorer(model, X[unseen]) / 2
     return scores
 
 
@@ -50,19 +57,25 @@ def scaled(X: Any) -> Any:
     return (MaxAbsScaler() if sparse.issparse(X) else StandardScaler()).fit_transform(X)
 
 
-def fit_linear(
-    X: Any, candidates: BoolMatrix, risk: Risk, seed: int, risk_scale: float = 1.0
+def fit_scorer(
+    X: Any,
+    candidates: BoolMatrix,
+    risk: Risk,
+    seed: int,
+    risk_scale: float = 1.0,
+    hidden: int | None = None,
 ) -> torch.nn.Module:
-    """Return a linear model that minimises a risk, trained for a few hundred steps."""
+    """Return a linear model, or a small network, trained for a few hundred steps on a risk."""
     device = torch.device("cpu")
+    d, q = X.shape[1], candidates.shape[1]
     with seeded(seed, device):
-        model = linear(X.shape[1], candidates.shape[1])
+        model = linear(d, q) if hidden is None else mlp(d, q, hidden)
     train(
         model,
         to_device(X, device),
         torch.tensor(candidates),
         risk,
-        optimizer=make_optimizer("adam", learning_rate=0.01),
+        optimizer=make_optimizer("adam", learning_rate=0.01 if hidden is None else 0.001),
         epochs=max(20, math.ceil(MIN_STEPS / math.ceil(len(candidates) / BATCH_SIZE))),
         batch_size=BATCH_SIZE,
         risk_scale=risk_scale,
@@ -73,7 +86,7 @@ def fit_linear(
     return model
 
 
-def predict_linear(model: torch.nn.Module, X: Any) -> npt.NDArray[np.float32]:
-    """Return the scores of a model of `fit_linear`, (n, q)."""
+def predict_scorer(model: torch.nn.Module, X: Any) -> npt.NDArray[np.float32]:
+    """Return the scores of a model of `fit_scorer`, (n, q)."""
     scores = predict_scores(model, to_device(X, torch.device("cpu")))
     return np.asarray(scores.numpy())

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from comes.labels import BoolMatrix, as_candidates
-from comes.priors.scorer import check_rows, fit_linear, predict_linear, scaled
+from comes.priors.scorer import check_rows, fit_scorer, predict_scorer, scaled
 
 FloatMatrix = npt.NDArray[np.float64]
 
@@ -61,8 +61,8 @@ def estimate_transition(
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     some = excluded.any(axis=1)
     if some.any():
-        model = fit_linear(X[some], candidates[some], excluded_entropy, seed)
-        probability = softmax(predict_linear(model, X).astype(np.float64), axis=1)
+        model = fit_scorer(X[some], candidates[some], excluded_entropy, seed)
+        probability = softmax(predict_scorer(model, X).astype(np.float64), axis=1)
     else:
         probability = np.full(candidates.shape, 1 / candidates.shape[1])
     return combine_transition(probability, candidates)

@@ -1,0 +1,65 @@
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from comes.priors.mixtures import _distance_to_simplex, _on_simplex, bbe, dedpul, km2
+
+Sample = npt.NDArray[np.float64]
+
+
+def samples(kappa: float, n: int = 4000, seed: int = 0, gap: float = 6.0) -> tuple[Sample, Sample]:
+    """Return scores of the component, and of a mixture that it has a share in."""
+    rng = np.random.default_rng(seed)
+    is_component = rng.random(n) < kappa
+    mixture = rng.normal(size=n) + gap * is_component
+    return rng.normal(size=n // 2) + gap, mixture
+
+
+@pytest.mark.parametrize("kappa", [0.2, 0.5, 0.9])
+def test_a_component_that_stands_apart_is_found(kappa: float) -> None:
+    component, mixture = samples(kappa)
+    assert bbe(component, mixture) == pytest.approx(kappa, abs=0.05)
+    assert dedpul(component, mixture) == pytest.approx(kappa, abs=0.08)
+
+
+@pytest.mark.parametrize("kappa", [0.2, 0.5, 0.8])
+def test_km2_finds_it_too(kappa: float) -> None:
+    """With 200 and 400 points it is unsure, and so a mean over four samples."""
+    drawn = [samples(kappa, n=400, seed=seed) for seed in range(4)]
+    found = [km2(component, mixture) for component, mixture in drawn]
+    assert np.mean(found) == pytest.approx(kappa, abs=0.12)
+
+
+def test_km2_cannot_go_beyond_seven_eighths() -> None:
+    component, mixture = samples(0.98, n=300)
+    assert km2(component, mixture) <= 7 / 8 + 0.01
+
+
+def test_bbe_is_the_lowest_penalised_ratio_written_as_loops() -> None:
+    component, mixture = samples(0.4, n=200, gap=2.0)
+    noise = sum(np.sqrt(np.log(4 / 0.1) / (2 * len(x))) for x in (component, mixture))
+    best, ratio_at_best = np.inf, 1.0
+    for c in component:
+        inside, everything = np.mean(component >= c), np.mean(mixture >= c)
+        value = everything / inside + 1.01 / inside * noise
+        if value < best:
+            best, ratio_at_best = float(value), float(everything / inside)
+    assert bbe(component, mixture) == pytest.approx(min(1, ratio_at_best))
+
+
+def test_equal_samples_are_the_component() -> None:
+    rng = np.random.default_rng(0)
+    same = rng.normal(size=500)
+    assert bbe(same, same) == pytest.approx(1, abs=0.05)
+    assert dedpul(same, same) == pytest.approx(1, abs=0.15)
+    assert dedpul(np.zeros(5), np.zeros(9)) == 1
+    assert km2(np.zeros(5), np.zeros(9)) == 1
+
+
+def test_the_nearest_distribution() -> None:
+    np.testing.assert_allclose(_on_simplex(np.array([0.2, 0.3, 0.5])), [0.2, 0.3, 0.5])
+    np.testing.assert_allclose(_on_simplex(np.array([5.0, 0.0, -3.0])), [1, 0, 0])
+    np.testing.assert_allclose(_on_simplex(np.array([1.0, 1.0])), [0.5, 0.5])
+    kernel = np.eye(3)
+    target = np.array([1.5, -0.5, 0.0])
+    assert _distance_to_simplex(kernel, target, 1.0) == pytest.approx(np.sqrt(0.5))
