@@ -179,18 +179,11 @@ def test_the_sampling_error_is_that_of_repeated_samples() -> None:
     assert 0.4 < np.mean(spreads) / np.std(priors) < 2.5
 
 
-def test_weights_count_rows_as_often_as_they_say() -> None:
-    rng = np.random.default_rng(0)
-    excluded, scores = rng.random((100, 3)) < 0.5, rng.random((100, 3))
-    weights = rng.integers(0, 3, size=100).astype(float)
-    repeated = np.repeat(np.arange(100), weights.astype(int))
-    rate, n_bin = best_bin_rate(excluded, scores, weights)
-    again, _ = best_bin_rate(excluded[repeated], scores[repeated])
-    assert abs(rate - again).max() < 0.1 and (n_bin > 0).all()
-    ones, n_ones = best_bin_rate(excluded, scores, np.ones(100))
-    plain, n_plain = best_bin_rate(excluded, scores)
-    np.testing.assert_allclose(ones, plain)
-    np.testing.assert_allclose(n_ones, n_plain)
+def test_a_label_without_a_relevant_row_has_a_prior_near_0() -> None:
+    candidates = case_b(np.where(np.arange(10) == 4, False, RELEVANT), 0.5, seed=0)
+    with pytest.warns(ComesWarning, match="label '4': no rows stand out as irrelevant"):
+        estimate = estimate_class_prior(SCENES.X, candidates)
+    assert estimate.class_prior[4] < 0.05 and estimate.lower[4] == 0
 
 
 @pytest.mark.parametrize(("method", "error"), [("bbe", 0.1), ("dedpul", 0.1), ("km2", 0.25)])

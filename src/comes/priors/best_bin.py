@@ -23,7 +23,7 @@ SMALLEST_BOUND_BIN, BIN_GROWTH = 20, 1.25  # of the bins that a bound looks at
 
 
 def best_bin_rate(
-    excluded: BoolMatrix, scores: npt.NDArray[np.floating], weights: FloatArray | None = None
+    excluded: BoolMatrix, scores: npt.NDArray[np.floating]
 ) -> tuple[FloatArray, FloatArray]:
     """Return, per label, the share of excluding rows in the best bin, and the rows in the bin.
 
@@ -32,24 +32,22 @@ def best_bin_rate(
     excluded : bool array of shape (n_samples, n_labels)
     scores : array of shape (n_samples, n_labels)
         Higher for rows that look more like excluding the label.
-    weights : array of shape (n_samples,), optional
-        How often a row counts.
 
     Returns
     -------
     rate, n_bin : arrays of shape (n_labels,)
     """
-    n = len(excluded)
     order = np.argsort(-scores, axis=0)
-    sorted_excluded = np.take_along_axis(excluded, order, axis=0)
-    if weights is None:
-        k = np.arange(1.0, n + 1)[:, None]
-        count = sorted_excluded.cumsum(axis=0)
-    else:
-        counted = weights[order]
-        k = np.maximum(counted.cumsum(axis=0), 1e-9)
-        count = (sorted_excluded * counted).cumsum(axis=0)
-    rate = count / k  # (n, q)
+    count = np.take_along_axis(excluded, order, axis=0).cumsum(axis=0)
+    return _best_of(count, np.arange(1.0, len(excluded) + 1)[:, None])
+
+
+def _best_of(
+    count: npt.NDArray[np.floating] | npt.NDArray[np.int64], k: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the best of bins with k rows, of which so many exclude the label; (n, q) each."""
+    n = len(count)
+    rate = count / k
     spread = Z * np.sqrt(rate * (1 - rate) / k + Z**2 / (4 * k**2))
     lower = (rate + Z**2 / (2 * k) - spread) / (1 + Z**2 / k)  # Wilson
     smallest = np.maximum(MIN_BIN_SHARE * n, MIN_BIN_EXCLUDED / np.maximum(rate[-1], 1e-9))
@@ -79,11 +77,15 @@ def sampling_error(excluded: BoolMatrix, scores: npt.NDArray[np.floating], seed:
     """Return the spread of the class prior over resampled rows, with the scores as they are."""
     rng = np.random.default_rng(seed)
     n = len(excluded)
+    order = np.argsort(-scores, axis=0)
+    sorted_excluded = np.take_along_axis(excluded, order, axis=0)
     priors = []
     for _ in range(N_RESAMPLED):
-        weights = rng.multinomial(n, np.full(n, 1 / n)).astype(float)
-        share = weights @ excluded / n
-        rate = np.maximum(shrink(*best_bin_rate(excluded, scores, weights)), share)
+        times = rng.multinomial(n, np.full(n, 1 / n)).astype(float)[order]  # a row is drawn
+        k = np.maximum(times.cumsum(axis=0), 1e-9)
+        count = (sorted_excluded * times).cumsum(axis=0)
+        share = count[-1] / n
+        rate = np.maximum(shrink(*_best_of(count, k)), share)
         priors.append(1 - share / np.where(rate > 0, rate, 1))
     return np.asarray(np.std(priors, axis=0, ddof=1))
 
