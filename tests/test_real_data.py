@@ -127,7 +127,7 @@ def test_scoring_by_frequency_alone_looks_good_in_the_convention_of_scikit_learn
 def test_priors_are_found_where_candidates_are_nearly_the_truth(pml_data: Path) -> None:
     dataset = read_dataset(pml_data / "YeastCC.mat")
     estimate = estimate_class_prior(dataset.X, dataset.candidates_with_names())
-    assert abs(estimate.class_prior - count_class_prior(dataset.known_relevant())).mean() < 0.002
+    assert abs(estimate.class_prior - count_class_prior(dataset.known_relevant())).mean() < 0.004
 
 
 def test_sparse_features_learn(pml_data: Path) -> None:

@@ -29,7 +29,7 @@ def run_demo(
 
     Examples
     --------
-    >>> [row.title for row in run_demo(n_scenes=200, epochs=1, progress=False)]
+    >>> [row.title for row in run_demo(n_scenes=1000, epochs=1, progress=False)]
     ['true labels', 'BCE', 'COMES-HL', 'COMES-RL']
     """
     train, test = make_scenes("train", n_scenes, seed), make_scenes("test", 2000, seed)
