@@ -11,7 +11,7 @@ import pytest
 from scipy.io import savemat
 
 from comes.datasets import KNOWN, known, load_dataset, open_dataset, read_features
-from comes.datasets.known import Needed
+from comes.datasets.needed import Needed
 from comes.errors import ComesError, ComesWarning
 from image_folders import COCO, make_cub, make_voc, save_images
 from serving import Server

@@ -14,7 +14,8 @@ import pytest
 from typer.main import get_command
 
 import comes
-from comes.cli import app, reading_options
+from comes.cli import app
+from comes.cli.reading import reading_options
 from comes.datasets import KNOWN
 from comes.estimator.methods import METHODS, find_method
 from comes.metrics import METRICS

@@ -14,10 +14,11 @@ from comes.datasets.annotation_tools import label_studio_dataset, read_prodigy
 from comes.datasets.answers import check_answers
 from comes.datasets.archive import read_npz, read_npz_features
 from comes.datasets.arff import read_arff
+from comes.datasets.catalogue import KNOWN
 from comes.datasets.coco import Unannotated, coco_dataset, load_json
 from comes.datasets.dataset import Dataset, check_features, join_features, join_images
 from comes.datasets.download import cache_folder
-from comes.datasets.known import KNOWN, find_known, load_dataset
+from comes.datasets.known import find_known, load_dataset
 from comes.datasets.openml import read_openml
 from comes.datasets.pml import read_pml_mat
 from comes.datasets.svmlight import read_svmlight

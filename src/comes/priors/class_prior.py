@@ -153,12 +153,11 @@ def prior_table(
 
 def read_priors(path: str | Path) -> "pd.Series[float]":
     """Read class priors by label, from a csv or parquet file with columns label and class_prior."""
+    from comes.datasets.tables import check_table_name, read_table
+
     path = expanded(path)
-    try:
-        is_csv = path.suffix.lower() == ".csv"
-        table = pd.read_csv(path, dtype={"label": str}) if is_csv else pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise ComesError(f"{path} cannot be read as a table of class priors: {error}.") from None
+    check_table_name(path)
+    table = read_table(path, ["label"])
     missing = [name for name in ("label", "class_prior") if name not in table.columns]
     if missing:
         raise ComesError(

@@ -1,21 +1,24 @@
-"""The command line: names of commands and options, and how results are printed."""
+"""The command line: names of commands and options."""
 
-import functools
-import inspect
 import io
-import json
-import math
-import re
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
 
 import comes
+from comes.cli.printing import (
+    lines,
+    print_json,
+    print_metrics,
+    print_rows,
+    print_summary,
+    print_warning,
+)
+from comes.cli.reading import parse_numbers, reads_data
 from comes.errors import ComesError
 from comes.labels import METHODS
 
@@ -44,7 +47,7 @@ Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everythin
 
 def main() -> None:
     """Run the command line; our own errors become one line and exit code 1."""
-    warnings.showwarning = _print_warning
+    warnings.showwarning = print_warning
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # arrows on a terminal without them
             stream.reconfigure(errors="replace")
@@ -80,92 +83,13 @@ def demo(
 
     rows = run_demo(scenes, epochs, seed)
     if as_json:
-        _print_json([row._asdict() for row in rows])
+        print_json([row._asdict() for row in rows])
         return
     print(
         f"{scenes} scenes of handwritten digits; of the scenes without a digit, one in ten says so."
         "\nTrained on these candidates, and once on the true labels; metrics on 2000 new scenes."
     )
-    _print_metrics([(row.title, row.metrics) for row in rows])
-
-
-def reading_options(
-    labels: Annotated[
-        str,
-        typer.Option(
-            help="Candidate columns of a table: one per label (0/1, or no/maybe/nothing), "
-            'separated by commas, wildcards allowed; or one of label names such as "apple;plate".'
-        ),
-    ] = "",
-    relevant: Annotated[
-        str, typer.Option(help="The same for the truth, where the table has it.")
-    ] = "",
-    ignore: Annotated[str, typer.Option(help="Columns that are neither label nor feature.")] = "",
-    item: Annotated[str, typer.Option(help="The column that names the items.")] = "",
-    long: Annotated[
-        str,
-        typer.Option(help="The three columns of a table of answers, if not item,label,answer."),
-    ] = "",
-    answers: Annotated[
-        str, typer.Option(help="What the words of answers mean, such as 0=no,1=maybe.")
-    ] = "",
-    features: Annotated[
-        str, typer.Option(help="A file of features with the same items, for a file of labels.")
-    ] = "",
-    images: Annotated[str, typer.Option(help="The folder or .zip of the images.")] = "",
-    skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
-    ] = False,
-    candidates: Annotated[
-        bool, typer.Option("--candidates", help="The labels are candidates, not the truth.")
-    ] = False,
-    complementary: Annotated[
-        bool, typer.Option("--complementary", help="The labels mark what is surely irrelevant.")
-    ] = False,
-    label_names: Annotated[
-        str, typer.Option(help="All labels there are, where a column of names may not show them.")
-    ] = "",
-    difficult: Annotated[
-        str, typer.Option(help="VOC's difficult objects: irrelevant (default) or relevant.")
-    ] = "",
-    unannotated: Annotated[
-        str, typer.Option(help="COCO's images without annotation: drop (default) or keep.")
-    ] = "",
-) -> dict[str, Any]:
-    """Return how data is to be read; the parameters are options of every command that reads."""
-    return {
-        "labels": _split(labels),
-        "relevant": _split(relevant),
-        "ignore": _split(ignore),
-        "item": item,
-        "long": _split(long),
-        "answers": _pairs(answers),
-        "features": features,
-        "images": images,
-        "skip_broken": skip_broken,
-        "candidates": candidates,
-        "complementary": complementary,
-        "label_names": _split(label_names),
-        "difficult": difficult,
-        "unannotated": unannotated,
-    }
-
-
-def reads_data(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `reading_options`; it gets what they say as ``reading``."""
-    own, shared = (inspect.signature(f).parameters for f in (command, reading_options))
-
-    @functools.wraps(command)
-    def with_options(**values: Any) -> None:
-        reading = reading_options(**{name: values.pop(name) for name in shared})
-        command(**values, reading=reading)
-
-    parameters = [p for p in own.values() if p.name != "reading"] + list(shared.values())
-    by_keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
-    hints = [get_type_hints(f, include_extras=True) for f in (reading_options, command)]
-    with_options.__signature__ = inspect.Signature(by_keyword)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {**hints[0], **hints[1]}
-    return with_options
+    print_metrics([(row.title, row.metrics) for row in rows])
 
 
 class NameOrCommand(TyperGroup):
@@ -211,14 +135,14 @@ def datasets(context: typer.Context, as_json: Json = False) -> None:
         for split, n in known.rows.items()
     ]
     if as_json:
-        _print_json(rows)
+        print_json(rows)
         return
     for row in rows:
         state = "at hand" if row["at_hand"] else "download" if row["download"] else "by hand"
         row["features"] = row["features"] or "images"
         row["at_hand"] = state
         del row["download"]
-    _print_rows(rows)
+    print_rows(rows)
 
 
 @datasets_app.command("show")
@@ -235,7 +159,7 @@ def show_dataset(
     dataset = open_dataset(data, **reading)
     findings = check_dataset(dataset)
     if as_json or context.obj:
-        _print_json({"data": str(dataset), **{found.name: found.number for found in findings}})
+        print_json({"data": str(dataset), **{found.name: found.number for found in findings}})
         return
     print(dataset)
     for finding in findings:
@@ -264,7 +188,7 @@ def convert_dataset(
     check_file_target(output)
     dataset = open_dataset(data, **reading)
     write_dataset(dataset, output, form)
-    _print_summary({"data": str(dataset), "file": str(output)}, as_json)
+    print_summary({"data": str(dataset), "file": str(output)}, as_json)
 
 
 @app.command()
@@ -307,7 +231,7 @@ def generate(
 
     check_writable(output, form)
     check_file_target(output)
-    rates = _numbers(rate, "--rate")
+    rates = parse_numbers(rate, "--rate")
     dataset = open_dataset(data, **reading)
     X = dataset.known_features() if case == "instance" else None
     candidates = generation.generate(
@@ -315,7 +239,7 @@ def generate(
     )
     made = replace(dataset, candidates=candidates, asked=None, from_complementary=False)
     write_dataset(made, output, form)
-    _print_summary({"data": str(made), "case": case, "seed": seed, "file": str(output)}, as_json)
+    print_summary({"data": str(made), "case": case, "seed": seed, "file": str(output)}, as_json)
 
 
 @app.command()
@@ -362,9 +286,9 @@ def priors(
         plot_priors(table, plot)
     rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     if as_json:
-        _print_json(rows)
+        print_json(rows)
         return
-    _print_rows(
+    print_rows(
         [{k: f"{v:.3f}" if isinstance(v, float) else v for k, v in row.items()} for row in rows]
     )
     if "error" in table:
@@ -416,7 +340,9 @@ def fit(
         method,
         variant=variant or None,
         class_prior=None if priors is None else read_priors(priors),
-        flip_rate=flip_rate if flip_rate == "class_prior" else _numbers(flip_rate, "--flip-rate"),
+        flip_rate=flip_rate
+        if flip_rate == "class_prior"
+        else parse_numbers(flip_rate, "--flip-rate"),
         model=model,
         epochs=epochs,
         batch_size=batch_size,
@@ -440,7 +366,7 @@ def fit(
         "risk": history.risk[-1],
         "model": str(output),
     }
-    _print_summary(summary, as_json)
+    print_summary(summary, as_json)
     if history.interrupted:
         raise typer.Exit(130)
 
@@ -468,7 +394,7 @@ def predict(
     table = prediction_table(scores, classifier.cut_scores(scores), classifier.label_names_, items)
     write_table(table, output)
     summary = {"rows": len(table), "labels": len(classifier.label_names_), "file": str(output)}
-    _print_summary(summary, as_json)
+    print_summary(summary, as_json)
 
 
 @app.command()
@@ -502,89 +428,7 @@ def evaluate(
     values = metrics.evaluate(scores, truth, classifier.cut_scores(scores), convention)
     degenerate = metrics.count_degenerate(truth)
     if as_json:
-        _print_json({**values, **degenerate, "convention": convention})
+        print_json({**values, **degenerate, "convention": convention})
         return
-    _print_metrics([(str(classifier.method), values)])
-    print(f"{len(truth)} rows; convention: {convention}; {_lines(degenerate, '; ')}")
-
-
-def _print_metrics(rows: list[tuple[str, dict[str, float]]]) -> None:
-    """Print one row of metrics per title, with the way that is up."""
-    from comes.metrics import METRICS
-
-    ways = {name: "↑" if metric.higher_is_better else "↓" for name, metric in METRICS.items()}
-    _print_rows(
-        [
-            {"": title}
-            | {f"{m.title} {ways[name]}": f"{values[name]:.3f}" for name, m in METRICS.items()}
-            for title, values in rows
-        ]
-    )
-
-
-def _print_rows(rows: list[dict[str, Any]]) -> None:
-    """Print a table of rows with the same keys."""
-    from rich.box import SIMPLE
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=SIMPLE)
-    for name in rows[0]:
-        is_number = re.fullmatch(r"[\d.]+|nan", str(rows[0][name]))
-        table.add_column(name.replace("_", " "), justify="right" if is_number else "left")
-    for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    Console(width=max(100, Console().width)).print(table)
-
-
-def _print_summary(summary: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        _print_json(summary)
-    else:
-        print(_lines(summary))
-
-
-def _print_json(values: Any) -> None:
-    """Print json; a metric that no row counts for is null."""
-    print(json.dumps(_without_nan(values), indent=2, ensure_ascii=False))
-
-
-def _without_nan(values: Any) -> Any:
-    if isinstance(values, dict):
-        return {key: _without_nan(value) for key, value in values.items()}
-    if isinstance(values, list):
-        return [_without_nan(value) for value in values]
-    return None if isinstance(values, float) and not math.isfinite(values) else values
-
-
-def _lines(values: dict[str, Any], separator: str = "\n") -> str:
-    return separator.join(f"{name.replace('_', ' ')}: {value}" for name, value in values.items())
-
-
-def _split(columns: str) -> list[str]:
-    return [name for part in columns.split(",") if (name := part.strip())]
-
-
-def _pairs(text: str) -> dict[str, str]:
-    """Return what "0=no,1=maybe" says."""
-    pairs = [part.partition("=") for part in _split(text)]
-    if not all(equals for _, equals, _ in pairs):
-        raise ComesError(f"--answers should be pairs such as 0=no,1=maybe; got {text!r}.")
-    return {word.strip(): state.strip() for word, _, state in pairs}
-
-
-def _numbers(text: str, option: str) -> float | list[float] | None:
-    """Return one number, one per label, or None for nothing."""
-    if not text:
-        return None
-    try:
-        numbers = [float(part) for part in _split(text)]
-    except ValueError:
-        numbers = []
-    if not numbers:
-        raise ComesError(f"{option} should be a number, or one per label; got {text!r}.")
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"Warning: {message}", file=sys.stderr)
+    print_metrics([(str(classifier.method), values)])
+    print(f"{len(truth)} rows; convention: {convention}; {lines(degenerate, '; ')}")

@@ -1,0 +1,67 @@
+"""How results are printed: tables for people, json for programs."""
+
+import json
+import math
+import re
+import sys
+from typing import Any
+
+
+def print_metrics(rows: list[tuple[str, dict[str, float]]]) -> None:
+    """Print one row of metrics per title, with the way that is up."""
+    from comes.metrics import METRICS
+
+    ways = {name: "↑" if metric.higher_is_better else "↓" for name, metric in METRICS.items()}
+    print_rows(
+        [
+            {"": title}
+            | {f"{m.title} {ways[name]}": f"{values[name]:.3f}" for name, m in METRICS.items()}
+            for title, values in rows
+        ]
+    )
+
+
+def print_rows(rows: list[dict[str, Any]]) -> None:
+    """Print a table of rows with the same keys."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=SIMPLE)
+    for name in rows[0]:
+        is_number = re.fullmatch(r"[\d.]+|nan", str(rows[0][name]))
+        table.add_column(name.replace("_", " "), justify="right" if is_number else "left")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    Console(width=max(100, Console().width)).print(table)
+
+
+def print_summary(summary: dict[str, Any], as_json: bool) -> None:
+    """Print what a command did, a line each or as json."""
+    if as_json:
+        print_json(summary)
+    else:
+        print(lines(summary))
+
+
+def print_json(values: Any) -> None:
+    """Print json; a metric that no row counts for is null."""
+    print(json.dumps(_without_nan(values), indent=2, ensure_ascii=False))
+
+
+def _without_nan(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {key: _without_nan(value) for key, value in values.items()}
+    if isinstance(values, list):
+        return [_without_nan(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values
+
+
+def lines(values: dict[str, Any], separator: str = "\n") -> str:
+    """Return values with their names as text."""
+    return separator.join(f"{name.replace('_', ' ')}: {value}" for name, value in values.items())
+
+
+def print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning as one line; takes the place of `warnings.showwarning`."""
+    print(f"Warning: {message}", file=sys.stderr)
