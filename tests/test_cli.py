@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import comes
-from comes import training
 from comes.cli import main
 from comes.datasets import Dataset, make_scenes, write_dataset, write_npz
 from comes.generation import case_b
+from comes.training import loop
 
 N = 120
 SCENES = make_scenes("train", n=N)
@@ -168,14 +168,14 @@ def test_a_failed_or_interrupted_fit_leaves_the_model_untouched(
     run("fit", "scenes.npz", "-o", "model", *SHORT)
     before = (folder / "model" / "model.safetensors").read_bytes()
     run("fit", "scenes.npz", "-o", "model", "--learning-rate", "1e30", code=1)
-    real = training._finite
+    real = loop._finite
 
     def interrupting(risk: float, epoch: int) -> float:
         if epoch == 3:
             signal.raise_signal(signal.SIGINT)
         return real(risk, epoch)
 
-    monkeypatch.setattr(training, "_finite", interrupting)
+    monkeypatch.setattr(loop, "_finite", interrupting)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         result = run("fit", "scenes.npz", "--method", "bce", "-o", "model", code=130)

@@ -252,9 +252,9 @@ def test_flood_level_reaches_the_risk() -> None:
 def test_every_parameter_reaches_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
 
-    def spying_train(module: Any, rows: Any, candidates: Any, risk: Any, **options: Any) -> Any:
-        seen.update(options, risk=risk, module=module)
-        return train(module, rows, candidates, risk, **options)
+    def spying_train(module: Any, **options: Any) -> Any:
+        seen.update(options, module=module)
+        return train(module, **options)
 
     def spying_estimate(X: Any, S: Any, random_state: Any, label_names: Any) -> Any:
         seen["prior_seed"] = random_state

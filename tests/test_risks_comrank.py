@@ -15,7 +15,7 @@ CANDIDATES = annotate(RELEVANT, 0.5, seed=1)
 def test_is_the_sum_over_pairs_written_as_loops(
     form: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", at_once)
+    monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", {"cpu": at_once})
     total = 0.0
     p = SCORES.sigmoid().tolist()
     for i in range(N):

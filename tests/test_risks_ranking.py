@@ -108,7 +108,7 @@ def test_gradient_in_float64_and_chunks_change_nothing(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = ranking_risk(SCORES, CANDIDATES, PRIOR)
-    monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", at_once)
+    monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", {"cpu": at_once})
     torch.testing.assert_close(ranking_risk(SCORES, CANDIDATES, PRIOR), expected)
     scores = SCORES.clone().requires_grad_()
     assert torch.autograd.gradcheck(lambda g: ranking_risk(g, CANDIDATES, PRIOR), (scores,))
@@ -117,7 +117,7 @@ def test_gradient_in_float64_and_chunks_change_nothing(
 def test_never_holds_all_differences(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in the forward pass nor in what is saved for the backward pass."""
     n, q = 8, 60
-    monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", n * q * 4)
+    monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", {"cpu": n * q * 4})
     scores, relevant = problem(n=n, q=q)
     sizes = []
     with torch.autograd.graph.saved_tensors_hooks(
@@ -212,7 +212,7 @@ def test_module_is_the_function_and_keeps_its_prior() -> None:
 def test_compiles_to_the_same_value_and_gradient(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", at_once)
+    monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", {"cpu": at_once})
     torch.compiler.reset()
     compiled = torch.compile(RankingRisk(PRIOR.float()), fullgraph=True, backend="aot_eager")
     gradients = []

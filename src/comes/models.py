@@ -6,9 +6,13 @@ torch CSR tensor: `InputLayer` multiplies either at the cost of its non-zeros, a
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import torch
+from scipy import sparse
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 
@@ -29,14 +33,49 @@ class InputLayer(nn.Module):
         """Return x @ weight + bias."""
         if x.layout is not torch.sparse_csr:
             return torch.addmm(self.bias, x, self.weight)
-        product = F.embedding_bag(
-            x.col_indices(),
-            self.weight,
-            x.crow_indices()[:-1],
-            mode="sum",
-            per_sample_weights=x.values(),
-        )
+        if x.device.type == "cpu" and torch.backends.mkl.is_available():
+            product: Tensor = _SparseProduct.apply(x, self.weight)  # type: ignore[no-untyped-call]
+        else:
+            product = F.embedding_bag(
+                x.col_indices(),
+                self.weight,
+                x.crow_indices()[:-1],
+                mode="sum",
+                per_sample_weights=x.values(),
+            )
         return product + self.bias
+
+
+class _SparseProduct(torch.autograd.Function):
+    """CSR rows times a dense matrix; the gradient is the transposed rows times a dense matrix.
+
+    ``embedding_bag`` would sort the columns of every batch for its gradient.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor) -> Tensor:
+        ctx.rows = rows
+        return _multiply(rows, weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
+        rows = ctx.rows
+        arrays = (rows.values(), rows.col_indices(), rows.crow_indices())
+        by_column = sparse.csr_array(tuple(a.numpy() for a in arrays), shape=rows.shape).tocsc()
+        transposed = as_csr_tensor(by_column.T)
+        return None, _multiply(transposed, gradient)
+
+
+def _multiply(rows: Tensor, matrix: Tensor) -> Tensor:
+    product = matrix.new_empty(rows.shape[0], matrix.shape[1])
+    return torch.addmm(product, rows, matrix, beta=0, out=product)  # a plain @ fills and copies
+
+
+def as_csr_tensor(X: sparse.csr_array) -> Tensor:
+    """Return a scipy CSR matrix as a torch CSR tensor that shares its memory."""
+    starts, columns, values = map(torch.from_numpy, (X.indptr, X.indices, X.data))
+    return torch.sparse_csr_tensor(starts, columns, values, X.shape, check_invariants=False)
 
 
 def linear(d: int, q: int) -> nn.Module:
@@ -58,4 +97,50 @@ def mlp(d: int, q: int, hidden: int = 500) -> nn.Module:
     >>> mlp(3, 2)(torch.zeros(5, 3)).shape
     torch.Size([5, 2])
     """
-    return nn.Sequential(InputLayer(d, hidden), nn.ReLU(), nn.Linear(hidden, q))
+    return nn.Sequential(InputLayer(d, hidden), nn.ReLU(inplace=True), nn.Linear(hidden, q))
+
+
+class Stack(nn.Module):
+    """Many networks of `linear` or `mlp`, of the same shape, as one batched computation.
+
+    Each has its own rows: (n_models, n, n_features) gives scores of shape (n_models, n, n_labels).
+    """
+
+    def __init__(self, models: Sequence[nn.Module]) -> None:
+        super().__init__()
+        layers = [_affine_layers(model) for model in models]
+        self.weights = nn.ParameterList(
+            torch.stack([_weight(layer).detach() for layer in same_place])
+            for same_place in zip(*layers, strict=True)
+        )
+        self.biases = nn.ParameterList(
+            torch.stack([layer.bias.detach() for layer in same_place])[:, None]
+            for same_place in zip(*layers, strict=True)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores of every network for its own rows."""
+        last = len(self.weights) - 1
+        for depth, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = torch.bmm(x, weight).add_(bias)
+            if depth < last:
+                x = x.relu_()
+        return x
+
+    @torch.no_grad()
+    def copy_to(self, models: Sequence[nn.Module]) -> None:
+        """Write the weights back into networks of the kind this was made of."""
+        for which, model in enumerate(models):
+            for depth, layer in enumerate(_affine_layers(model)):
+                _weight(layer).copy_(self.weights[depth][which])
+                layer.bias.copy_(self.biases[depth][which, 0])
+
+
+def _affine_layers(model: nn.Module) -> list[InputLayer | nn.Linear]:
+    layers = [model] if isinstance(model, InputLayer) else list(model.children())
+    return [layer for layer in layers if isinstance(layer, (InputLayer, nn.Linear))]
+
+
+def _weight(layer: InputLayer | nn.Linear) -> Tensor:
+    """Return the weight as (n_inputs, n_outputs)."""
+    return layer.weight.T if isinstance(layer, nn.Linear) else layer.weight

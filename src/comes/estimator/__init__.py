@@ -1,5 +1,6 @@
 """The scikit-learn estimator."""
 
 from comes.estimator.classifier import CandidateClassifier
+from comes.estimator.together import fit_together
 
-__all__ = ["CandidateClassifier"]
+__all__ = ["CandidateClassifier", "fit_together"]

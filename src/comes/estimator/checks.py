@@ -94,3 +94,15 @@ def warn_of_impossible_prior(
 
 def _warn(message: str) -> None:
     warnings.warn(message, ComesWarning, stacklevel=5)
+
+
+def check_numbers(classifier: Any) -> None:
+    """Raise unless counts are whole and at least 1, and the flood level is not negative."""
+    for name in ("epochs", "batch_size", "hidden"):
+        count = getattr(classifier, name)
+        if not isinstance(count, (int, np.integer)) or count < 1:
+            raise ComesError(f"{name} must be a whole number of at least 1; got {count!r}.")
+    if not 0 <= classifier.flood_level < np.inf:
+        raise ComesError(f"flood_level must be 0 or more; got {classifier.flood_level!r}.")
+    if classifier.normaliser not in ("batch", "dataset"):
+        raise ComesError(f"normaliser must be 'batch' or 'dataset'; got {classifier.normaliser!r}.")

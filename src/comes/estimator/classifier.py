@@ -19,10 +19,11 @@ from comes.estimator import storage
 from comes.estimator.checks import (
     align,
     check_fits_float32,
+    check_numbers,
     warn_of_idle_labels,
 )
 from comes.estimator.first_stage import Given, run_first_stage
-from comes.estimator.methods import Known, Method, find_method, risk_scale
+from comes.estimator.methods import Known, Method, Training, find_method, risk_scale
 from comes.estimator.scaling import fit_scaling
 from comes.labels import (
     BoolMatrix,
@@ -35,10 +36,11 @@ from comes.labels import (
 )
 from comes.metrics import average_precision
 from comes.models import linear, mlp
+from comes.risks.pairs import MANY_LABELS
 from comes.selection import offset_matching_prior
 from comes.training import (
+    History,
     Risk,
-    SparseRows,
     choose_device,
     make_optimizer,
     predict_scores,
@@ -213,15 +215,18 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         before = dict(self.__dict__)
         try:
-            return self._fit(X, y, candidates, complementary)
+            training = self._prepare(X, y, candidates, complementary)
+            history = train(self.module_, **training.of_one(), **training.options)
+            return self._finish(training, history)
         except BaseException:  # a failed fit leaves an earlier one as it was
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
-    def _fit(self, X: Any, y: Any, candidates: Any, complementary: Any) -> Self:
+    def _prepare(self, X: Any, y: Any, candidates: Any, complementary: Any) -> Training:
+        """Check everything and run what comes before the training, down to the initial weights."""
         method = find_method(self.method, self.variant)
-        self._check_numbers()
+        check_numbers(self)
         device = choose_device(self.device)
         X = self._check_features(X, reset=True)
         S, self.label_names_ = self._choose_candidates(y, candidates, complementary)
@@ -244,21 +249,31 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if method.keeps_one_excluded:
             S = keep_one_excluded(S, seed)
         risk = self._make_risk(method, S)
-        self.history_ = train(
-            self.module_,
-            rows,
-            torch.tensor(S, device=device),
-            risk.to(device) if isinstance(risk, nn.Module) else risk,
-            optimizer=optimizer,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            risk_scale=scale,
-            cosine=self.cosine,
+        # A graph must not read a number from the device, as a risk over pairs of many labels does.
+        ours = all(isinstance(part, str) for part in (self.method, self.model, self.optimizer))
+        reads = method.unit == "pairs" and S.shape[1] >= MANY_LABELS["cuda"]
+        return Training(
+            method=method,
+            X=rows,
+            candidates=torch.tensor(S, device=device),
+            risk=risk.to(device) if isinstance(risk, nn.Module) else risk,
             seed=seed,
-            progress=self.progress,
-            description=self.method if isinstance(self.method, str) else "your risk",
+            options={
+                "optimizer": optimizer,
+                "epochs": self.epochs,
+                "batch_size": self.batch_size,
+                "risk_scale": scale,
+                "cosine": self.cosine,
+                "progress": self.progress,
+                "description": self.method if isinstance(self.method, str) else "your risk",
+                "graph": ours and not reads,
+            },
         )
-        self.score_offset_ = self._find_offset(rows, method)
+
+    def _finish(self, training: Training, history: History) -> Self:
+        """Keep what the training gave."""
+        self.history_ = history
+        self.score_offset_ = self._find_offset(training)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -351,17 +366,6 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_fits_float32(X)
         return X
 
-    def _check_numbers(self) -> None:
-        """Raise unless counts are whole and at least 1, and the flood level is not negative."""
-        for name in ("epochs", "batch_size", "hidden"):
-            count = getattr(self, name)
-            if not isinstance(count, (int, np.integer)) or count < 1:
-                raise ComesError(f"{name} must be a whole number of at least 1; got {count!r}.")
-        if not 0 <= self.flood_level < np.inf:
-            raise ComesError(f"flood_level must be 0 or more; got {self.flood_level!r}.")
-        if self.normaliser not in ("batch", "dataset"):
-            raise ComesError(f"normaliser must be 'batch' or 'dataset'; got {self.normaliser!r}.")
-
     def _choose_candidates(
         self, y: Any, candidates: Any, complementary: Any
     ) -> tuple[BoolMatrix, list[str]]:
@@ -429,10 +433,10 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             weight_decay=self.weight_decay,
         )
 
-    def _find_offset(self, rows: torch.Tensor | SparseRows, method: Method) -> FloatArray:
+    def _find_offset(self, training: Training) -> FloatArray:
         """Return where to cut the scores: the level that fits the prior if the risk sets none."""
-        if method.unit != "pairs":
+        if training.method.unit != "pairs":
             return np.zeros(len(self.classes_))
-        scores = predict_scores(self.module_, rows).cpu().numpy()
+        scores = predict_scores(self.module_, training.X).cpu().numpy()
         assert self.class_prior_ is not None
         return offset_matching_prior(scores, self.class_prior_)

@@ -6,12 +6,16 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-# Score differences held at a time: 16 MiB of float32.
-DIFFERENCES_AT_ONCE = 2**22
+from comes.risks.smooth_pairs import SLOPES, TERMS, sum_over_smooth_pairs
+
+# Score differences held at a time: 16 and 256 MiB of float32.
+DIFFERENCES_AT_ONCE = {"cpu": 2**22, "cuda": 2**26}
+# From so many labels on, sums of smooth functions are made in linear time: benchmarks/pair_sums.py.
+MANY_LABELS = {"cpu": 64, "cuda": 1000}
 
 
 def sum_over_pairs(
-    scores: Tensor,  # g, (n, q)
+    scores: Tensor,  # g, float32 or float64, (n, q)
     excluded: Tensor,  # weight of label j as the one that should score lower, (n, q)
     pair_loss: Callable[[Tensor], Tensor],  # of g_j - g_k, elementwise
     others: Tensor | None = None,  # weight of label k as the other one, (n, q); 1 by default
@@ -20,7 +24,9 @@ def sum_over_pairs(
 
     The sum includes k = j, whose difference is 0.
     """
-    n, q = scores.shape
+    (n, q), device = scores.shape, "cuda" if scores.is_cuda else "cpu"
+    if q >= MANY_LABELS[device] and pair_loss in SLOPES and scores.dtype in TERMS:
+        return sum_over_smooth_pairs(scores, excluded, pair_loss, others)
 
     def part(columns: slice) -> Tensor:
         losses = pair_loss(scores[:, columns, None] - scores[:, None, :])  # (n, columns, q)
@@ -28,7 +34,7 @@ def sum_over_pairs(
             losses = losses * others[:, None, :]
         return (excluded[:, columns] * losses.sum(dim=2)).sum(dim=0)
 
-    width = max(1, DIFFERENCES_AT_ONCE // max(1, n * q))
+    width = max(1, DIFFERENCES_AT_ONCE[device] // max(1, n * q))
     if width >= q:
         return part(slice(0, q))
     # Differences are recomputed for the gradient, so that they are never all there.

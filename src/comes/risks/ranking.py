@@ -9,8 +9,10 @@ the supervised ranking risk plus a constant, if the loss is symmetric. The const
 so neither is the minimum. The per-label sums, `RankingSums`, add up over batches and processes.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from comes.errors import ComesError
@@ -41,7 +43,7 @@ def ranking_sums(
     symmetry_constant = _symmetry_constant(loss)
     scores = in_full_precision(scores)
     excluded = excluded_mask(candidates, scores)
-    above = sum_over_pairs(scores, excluded, lambda difference: loss(difference, 0))
+    above = sum_over_pairs(scores, excluded, _of_difference(loss))
     n_excluded = excluded.sum(dim=0)
     excluded_above = above - symmetry_constant / 2 * n_excluded  # without k = j
     return RankingSums(scores.new_full((), scores.shape[0]), n_excluded, excluded_above)
@@ -109,6 +111,11 @@ def ranking_risk(
         flood_level=flood_level,
         exclude_share=exclude_share,
     )
+
+
+def _of_difference(loss: BinaryLoss) -> Callable[[Tensor], Tensor]:
+    """Return l(z, 0) as a function of z, by its own name if it has one."""
+    return torch.sigmoid if loss is sigmoid_loss else lambda difference: loss(difference, 0)
 
 
 def _symmetry_constant(loss: BinaryLoss) -> float:

@@ -8,17 +8,18 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor, nn
 
 from comes.errors import ComesError, ComesWarning
+from comes.training.graphs import GraphedStep
+from comes.training.memory import kept_memory
+from comes.training.rows import SparseRows
 
 Risk = Callable[[Tensor, Tensor], Tensor]  # risk(scores, candidates) -> scalar
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
@@ -33,63 +34,6 @@ class History:
     risk: list[float] = field(default_factory=list)  # mean over the batches of each epoch
     seconds: float = 0.0
     interrupted: bool = False
-
-
-@dataclass(frozen=True)
-class SparseRows:
-    """A CSR matrix on a device, from which batches of rows are taken as torch CSR tensors."""
-
-    starts: Tensor  # (n + 1,)
-    columns: Tensor  # (n_nonzero,)
-    values: Tensor  # (n_nonzero,)
-    d: int
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def __getitem__(self, rows: Tensor) -> Tensor:
-        starts = self.starts[rows]
-        lengths = self.starts[rows + 1] - starts
-        ends = lengths.cumsum(0)
-        begin = torch.cat([ends.new_zeros(1), ends])
-        taken = torch.arange(int(begin[-1]), device=begin.device)
-        taken += torch.repeat_interleave(starts - begin[:-1], lengths)
-        size = (len(rows), self.d)
-        return torch.sparse_csr_tensor(
-            begin, self.columns[taken], self.values[taken], size=size, check_invariants=False
-        )
-
-
-def choose_device(device: str) -> torch.device:
-    """Return the named device; ``auto`` is the GPU if torch sees one, else the CPU."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-        torch.zeros(1, device=chosen).cpu()
-    except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
-        reason = str(error).splitlines()[0]
-        raise ComesError(
-            f"device {device!r} cannot be used here ({reason}). Take 'auto', 'cpu' or one that "
-            "torch sees."
-        ) from None
-    return chosen
-
-
-def to_device(X: Any, device: torch.device) -> Tensor | SparseRows:
-    """Return a numpy or scipy matrix as float32 rows on the device."""
-    if not sparse.issparse(X):
-        return torch.as_tensor(np.require(X, np.float32, ["C", "W"]), device=device)
-    X = sparse.csr_array(X)
-    with warnings.catch_warnings():  # The first CSR tensor warns, once, that they are in beta.
-        warnings.simplefilter("ignore", UserWarning)
-        torch.sparse_csr_tensor([0, 0], [], [], size=(1, 1), check_invariants=False)
-    return SparseRows(
-        starts=torch.as_tensor(X.indptr.astype(np.int64), device=device),
-        columns=torch.as_tensor(X.indices.astype(np.int64), device=device),
-        values=torch.as_tensor(X.data.astype(np.float32), device=device),
-        d=X.shape[1],
-    )
 
 
 def make_optimizer(
@@ -144,6 +88,7 @@ def train(
     progress: bool | None = None,
     description: str = "training",
     return_on_interrupt: bool = True,
+    graph: bool = False,
 ) -> History:
     """Minimise a risk over the weights of a model, in place.
 
@@ -169,61 +114,115 @@ def train(
         Show a progress bar; by default if standard error is a terminal.
     return_on_interrupt : bool
         On Ctrl-C keep the weights so far and return, with a warning, instead of raising.
+    graph : bool
+        On a GPU with dense X, record the step as a CUDA graph. Model, risk and optimiser must then
+        not read numbers from the device, as all of ours but the risks over pairs of many labels.
 
     Returns
     -------
     history : History
     """
+    n, device = len(X), candidates.device
+    n_batches = count_batches(n, epochs, batch_size)
+    if n != len(candidates):
+        raise ComesError(f"X and candidates must have the same rows; got {n}, {len(candidates)}.")
+    optimiser = optimizer(model.parameters())
+
+    def step(rows: Tensor, host_rows: Tensor | None = None) -> Tensor:
+        optimiser.zero_grad()
+        x = X[rows] if host_rows is None else X[host_rows]
+        value = risk(model(x), candidates[rows])
+        (risk_scale * value).backward()
+        optimiser.step()
+        return value.detach()
+
+    graph = graph and device.type == "cuda" and isinstance(X, Tensor)
+    dense_step = GraphedStep(step, optimiser, device) if graph else step
+    shuffle = torch.Generator().manual_seed(seed)
+
+    def epoch() -> Tensor:
+        order = torch.randperm(n, generator=shuffle)
+        batches = order.to(device).tensor_split(n_batches)
+        total = torch.zeros((), device=device)
+        for rows, host_rows in zip(batches, order.tensor_split(n_batches), strict=True):
+            value = step(rows, host_rows) if isinstance(X, SparseRows) else dense_step(rows)
+            total += value * (len(rows) / n)
+        return total[None]
+
+    model.train()
+    with seeded(seed, device):
+        (history,) = run_epochs(
+            epoch,
+            optimiser,
+            epochs,
+            cosine=cosine,
+            progress=progress,
+            description=description,
+            return_on_interrupt=return_on_interrupt,
+        )
+    check_weights(model.parameters(), history)
+    model.eval()
+    return history
+
+
+def count_batches(n: int, epochs: int, batch_size: int) -> int:
+    """Return how many batches an epoch has; refuse counts below 1."""
     for name, count in (("epochs", epochs), ("batch_size", batch_size)):
         if count < 1:
             raise ComesError(f"{name} must be at least 1; got {count}.")
-    n = len(X)
-    if n != len(candidates):
-        raise ComesError(f"X and candidates must have the same rows; got {n}, {len(candidates)}.")
-    history = History()
-    optimiser = optimizer(model.parameters())
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda epoch: 0.5 * (1 + math.cos(math.pi * epoch / epochs)) if cosine else 1.0
-    )
-    shuffle = torch.Generator().manual_seed(seed)
+    return math.ceil(n / batch_size)
+
+
+def run_epochs(
+    epoch: Callable[[], Tensor],  # trains for one epoch; mean risk of each model, (n_models,)
+    optimiser: torch.optim.Optimizer,
+    epochs: int,
+    *,
+    n_models: int = 1,
+    cosine: bool,
+    progress: bool | None,
+    description: str,
+    return_on_interrupt: bool,
+) -> list[History]:
+    """Run the epochs with their learning rates, and return the history of each model."""
+    histories = [History() for _ in range(n_models)]
+    rates = [float(group["lr"]) for group in optimiser.param_groups]
     started = time.perf_counter()
-    model.train()
-    with seeded(seed, candidates.device), _progress_bar(epochs, description, progress) as advance:
+    with kept_memory(), _progress_bar(epochs, description, progress) as advance:
         try:
-            for epoch in range(epochs):
-                order = torch.randperm(n, generator=shuffle).to(candidates.device)
-                total = torch.zeros((), device=candidates.device)
-                for rows in order.tensor_split(math.ceil(n / batch_size)):
-                    optimiser.zero_grad()
-                    value = risk(model(X[rows]), candidates[rows])
-                    (risk_scale * value).backward()
-                    optimiser.step()
-                    total += value.detach() * (len(rows) / n)
-                schedule.step()
-                history.risk.append(_finite(total.item(), epoch))
-                advance(history.risk[-1])
+            for done in range(epochs):
+                if cosine:
+                    _set_rates(optimiser, rates, 0.5 * (1 + math.cos(math.pi * done / epochs)))
+                for history, risk in zip(histories, epoch().tolist(), strict=True):
+                    history.risk.append(_finite(risk, done))
+                advance(histories[0].risk[-1])
         except KeyboardInterrupt:
             if not return_on_interrupt:
                 raise
-            history.interrupted = True
+            for history in histories:
+                history.interrupted = True
             warnings.warn(
-                f"Interrupted after {len(history.risk)} of {epochs} epochs; "
+                f"Interrupted after {len(histories[-1].risk)} of {epochs} epochs; "
                 "the weights so far are kept.",
                 ComesWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-    if not all(p.isfinite().all() for p in model.parameters()):
+    for history in histories:
+        history.seconds = (time.perf_counter() - started) / n_models
+    return histories
+
+
+def check_weights(parameters: Iterable[nn.Parameter], history: History) -> None:
+    """Raise if a weight is not finite, which a risk that ignores it would not show."""
+    if not all(p.isfinite().all() for p in parameters):
         _finite(math.nan, len(history.risk) - 1)
-    history.seconds = time.perf_counter() - started
-    model.eval()
-    return history
 
 
 @torch.no_grad()
 def predict_scores(model: nn.Module, X: Tensor | SparseRows, batch_size: int = 4096) -> Tensor:
     """Return the scores of every row, on the device of X."""
     model.eval()
-    rows = torch.arange(len(X), device=next(model.parameters()).device)
+    rows = torch.arange(len(X), device=X.device if isinstance(X, Tensor) else "cpu")
     return torch.cat([model(X[batch]) for batch in torch.split(rows, batch_size)])
 
 
@@ -237,6 +236,14 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
             with torch.cuda.device(device):
                 torch.cuda.manual_seed(seed)
         yield
+
+
+def _set_rates(optimiser: torch.optim.Optimizer, rates: Sequence[float], factor: float) -> None:
+    for group, rate in zip(optimiser.param_groups, rates, strict=True):
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate * factor)
+        else:
+            group["lr"] = rate * factor
 
 
 def _finite(risk: float, epoch: int) -> float:
