@@ -1,8 +1,8 @@
 """Networks: functions of (number of features, number of labels) that return a module.
 
 A network maps rows to scores. Its input is a dense tensor or, if X is a scipy sparse matrix, a
-torch CSR tensor: `InputLayer` multiplies either at the cost of its non-zeros, and so does
-``nn.Linear`` (more slowly), so a network of your own works with both.
+torch CSR tensor (dense on a GPU, if small): `InputLayer` multiplies either at the cost of
+its non-zeros, and so does ``nn.Linear`` (more slowly), so a network of your own works with both.
 """
 
 import math
@@ -14,6 +14,8 @@ from scipy import sparse
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
+
+from comes.errors import ComesError
 
 
 class InputLayer(nn.Module):
@@ -103,44 +105,54 @@ def mlp(d: int, q: int, hidden: int = 500) -> nn.Module:
 class Stack(nn.Module):
     """Many networks of `linear` or `mlp`, of the same shape, as one batched computation.
 
-    Each has its own rows: (n_models, n, n_features) gives scores of shape (n_models, n, n_labels).
+    Each has its own rows, padded by `pad`: (n_models, n, padded features) gives scores of shape
+    (n_models, n, n_labels). The first bias is the weight of a feature that is always 1, and zeros
+    fill up to a multiple of 8: fewer passes over memory, and faster products.
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
         super().__init__()
-        layers = [_affine_layers(model) for model in models]
-        self.weights = nn.ParameterList(
-            torch.stack([_weight(layer).detach() for layer in same_place])
-            for same_place in zip(*layers, strict=True)
-        )
-        self.biases = nn.ParameterList(
-            torch.stack([layer.bias.detach() for layer in same_place])[:, None]
-            for same_place in zip(*layers, strict=True)
-        )
+        layers = [_layers(model) for model in models]
+        self.d = len(layers[0][0].weight)
+        first = torch.stack([torch.cat([i.weight, i.bias[None]]) for i, _ in layers]).detach()
+        self.first = nn.Parameter(F.pad(first, (0, 0, 0, -(self.d + 1) % 8)))
+        outputs = [output for _, output in layers if output is not None]
+        self.is_deep = len(outputs) > 0
+        if self.is_deep:
+            self.weight = nn.Parameter(torch.stack([o.weight.T for o in outputs]).detach())
+            self.bias = nn.Parameter(torch.stack([o.bias[None] for o in outputs]).detach())
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the scores of every network for its own rows."""
-        last = len(self.weights) - 1
-        for depth, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = torch.bmm(x, weight).add_(bias)
-            if depth < last:
-                x = x.relu_()
-        return x
+    @staticmethod
+    def pad(rows: Tensor) -> Tensor:
+        """Append the feature that is always 1, and zeros."""
+        with_one = F.pad(rows, (0, 1), value=1.0)
+        return F.pad(with_one, (0, -with_one.shape[-1] % 8))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Return the scores of every network for its own padded rows."""
+        hidden = torch.bmm(rows, self.first)
+        return torch.baddbmm(self.bias, hidden.relu_(), self.weight) if self.is_deep else hidden
 
     @torch.no_grad()
     def copy_to(self, models: Sequence[nn.Module]) -> None:
         """Write the weights back into networks of the kind this was made of."""
         for which, model in enumerate(models):
-            for depth, layer in enumerate(_affine_layers(model)):
-                _weight(layer).copy_(self.weights[depth][which])
-                layer.bias.copy_(self.biases[depth][which, 0])
+            inputs, output = _layers(model)
+            inputs.weight.copy_(self.first[which, : self.d])
+            inputs.bias.copy_(self.first[which, self.d])
+            if output is not None:
+                output.weight.copy_(self.weight[which].T)
+                output.bias.copy_(self.bias[which, 0])
 
 
-def _affine_layers(model: nn.Module) -> list[InputLayer | nn.Linear]:
-    layers = [model] if isinstance(model, InputLayer) else list(model.children())
-    return [layer for layer in layers if isinstance(layer, (InputLayer, nn.Linear))]
-
-
-def _weight(layer: InputLayer | nn.Linear) -> Tensor:
-    """Return the weight as (n_inputs, n_outputs)."""
-    return layer.weight.T if isinstance(layer, nn.Linear) else layer.weight
+def _layers(model: nn.Module) -> tuple[InputLayer, nn.Linear | None]:
+    """Return the layers of a network of `linear` or `mlp`; refuse another."""
+    if isinstance(model, InputLayer):
+        return model, None
+    match list(model.children()):
+        case [InputLayer() as inputs, nn.ReLU(), nn.Linear() as output]:
+            return inputs, output
+    raise ComesError(
+        "only networks of comes.models.linear and mlp can be trained together; got "
+        f"{type(model).__name__}. Train others one by one."
+    )

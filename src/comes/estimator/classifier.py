@@ -23,7 +23,8 @@ from comes.estimator.checks import (
     warn_of_idle_labels,
 )
 from comes.estimator.first_stage import Given, run_first_stage
-from comes.estimator.methods import Known, Method, Training, find_method, risk_scale
+from comes.estimator.methods import Known, Method, find_method, risk_scale
+from comes.estimator.preparation import Training
 from comes.estimator.scaling import fit_scaling
 from comes.labels import (
     BoolMatrix,
@@ -36,7 +37,6 @@ from comes.labels import (
 )
 from comes.metrics import average_precision
 from comes.models import linear, mlp
-from comes.risks.pairs import MANY_LABELS
 from comes.selection import offset_matching_prior
 from comes.training import (
     History,
@@ -46,7 +46,6 @@ from comes.training import (
     predict_scores,
     seeded,
     to_device,
-    train,
 )
 
 FloatArray = npt.NDArray[np.floating]
@@ -216,8 +215,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         before = dict(self.__dict__)
         try:
             training = self._prepare(X, y, candidates, complementary)
-            history = train(self.module_, **training.of_one(), **training.options)
-            return self._finish(training, history)
+            return self._finish(training, training.run())
         except BaseException:  # a failed fit leaves an earlier one as it was
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -249,15 +247,14 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if method.keeps_one_excluded:
             S = keep_one_excluded(S, seed)
         risk = self._make_risk(method, S)
-        # A graph must not read a number from the device, as a risk over pairs of many labels does.
-        ours = all(isinstance(part, str) for part in (self.method, self.model, self.optimizer))
-        reads = method.unit == "pairs" and S.shape[1] >= MANY_LABELS["cuda"]
         return Training(
             method=method,
+            module=self.module_,
             X=rows,
             candidates=torch.tensor(S, device=device),
             risk=risk.to(device) if isinstance(risk, nn.Module) else risk,
             seed=seed,
+            is_ours=all(isinstance(p, str) for p in (self.method, self.model, self.optimizer)),
             options={
                 "optimizer": optimizer,
                 "epochs": self.epochs,
@@ -266,7 +263,6 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "cosine": self.cosine,
                 "progress": self.progress,
                 "description": self.method if isinstance(self.method, str) else "your risk",
-                "graph": ours and not reads,
             },
         )
 

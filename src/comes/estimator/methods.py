@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,8 +21,7 @@ from comes.risks import (
     MlclRisk,
     RankingRisk,
 )
-from comes.risks.pairs import DIFFERENCES_AT_ONCE, MANY_LABELS
-from comes.training import Risk, SparseRows
+from comes.training import Risk
 
 REDUCTIONS = ("sum", "mean", "per_label")
 
@@ -53,31 +52,6 @@ class Method(NamedTuple):
     unit: Literal["mean", "sum", "pairs", "own"] = "mean"
     reduction: str = "sum"  # the default; docs/training.md has the evidence
     keeps_one_excluded: bool = False  # trains on one excluded label per row
-
-
-@dataclass(frozen=True)
-class Training:
-    """All that a training takes beyond the network itself."""
-
-    method: Method
-    X: Tensor | SparseRows
-    candidates: Tensor
-    risk: Risk
-    seed: int
-    options: dict[str, Any]  # of `train` and `train_together` alike
-
-    @property
-    def has_large_risk(self) -> bool:
-        """Whether the risk is a computation of its own size: over pairs of many labels."""
-        (n, q), device = self.candidates.shape, "cuda" if self.candidates.is_cuda else "cpu"
-        pairs = min(n, self.options["batch_size"]) * q * q
-        many = q >= MANY_LABELS[device] or pairs > DIFFERENCES_AT_ONCE[device]
-        return self.method.unit == "pairs" and many
-
-    def of_one(self) -> dict[str, Any]:
-        """Return the arguments that trainings do not share."""
-        names = ("X", "candidates", "risk", "seed")
-        return {name: getattr(self, name) for name in names}
 
 
 # Variants of a method by name; the first is the default.

@@ -1,7 +1,6 @@
 """Fit many classifiers on rows of one data set: the folds of a cross-validation, label seeds."""
 
 import math
-import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,40 +8,65 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from torch import Tensor, nn
 
 from comes.errors import ComesError
+from comes.estimator.checks import check_numbers
 from comes.estimator.classifier import CandidateClassifier
-from comes.estimator.methods import Training
 from comes.training import choose_device, train_together
-from comes.training.rows import DENSE_ON_GPU
+from comes.training.rows import becomes_dense
 
-# Up to so many products per step, a CPU spends more time on starting operations than on doing
+# Up to so many products per step a CPU spends more time on starting operations than on doing
 # them, and batching pays: benchmarks/many_trainings.py.
-SMALL_STEP = 2**26
-# Numbers of X that trainings may hold together (1 and 16 GiB).
-NUMBERS_TOGETHER = {"cpu": 2**28, "cuda": 2**32}
-OF_ONE = ("random_state", "class_prior", "flip_rate")  # may differ among those batched
+SMALL_STEP = 2**27
+# Numbers of X that the trainings of a batch may hold together (1 and 8 GiB).
+NUMBERS_TOGETHER = {"cpu": 2**28, "cuda": 2**31}
+MAY_DIFFER = ("random_state", "class_prior", "flip_rate")  # within a batch
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, frozen=True)
 class Task:
-    """A classifier and what it is to be fitted on."""
+    """A classifier to be fitted, and on which rows of what."""
 
     classifier: CandidateClassifier
     X: Any
     candidates: Any
+    rows: npt.NDArray[Any]
 
-    def fit(self, threads: int | None = None) -> CandidateClassifier:
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of rows, features and labels."""
+        n = int(self.rows.sum()) if self.rows.dtype == bool else len(self.rows)
+        return n, self.X.shape[1], self.candidates.shape[1]
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it is to be trained on a GPU."""
+        return choose_device(self.classifier.device).type == "cuda"
+
+    @property
+    def can_be_batched(self) -> bool:
+        """Whether it can be one of a batch, and is likely to gain by it."""
+        c, (n, d, q) = self.classifier, self.shape
+        if not all(isinstance(part, str) for part in (c.method, c.model, c.optimizer)):
+            return False
+        weights = c.hidden * (d + q) if c.model == "mlp" else d * q
+        small = self.on_gpu or min(n, c.batch_size) * weights <= SMALL_STEP
+        return small and becomes_dense(self.X, choose_device(c.device))
+
+    def prepare(self) -> Any:
+        """Do all that comes before the training."""
+        X, S = _safe_indexing(self.X, self.rows), _safe_indexing(self.candidates, self.rows)
+        return self.classifier._prepare(X, None, S, None)
+
+    def fit(self) -> CandidateClassifier:
         """Fit alone."""
-        if threads is not None:
-            torch.set_num_threads(threads)
-        return self.classifier.fit(self.X, candidates=self.candidates)
+        training = self.prepare()
+        return self.classifier._finish(training, training.run(return_on_interrupt=False))
 
 
 def fit_together(
@@ -57,7 +81,8 @@ def fit_together(
 
     Our networks and methods are trained as one batched computation on a GPU, and on a CPU if X is
     dense and a step is small. Others are trained in processes of one thread each, or one after the
-    other on a GPU. Each gets the weights that its own ``fit`` would give, to rounding.
+    other on a GPU. Each gets the weights that its own ``fit`` would give, to rounding. Ctrl-C ends
+    it without a result.
 
     Parameters
     ----------
@@ -65,11 +90,11 @@ def fit_together(
         They may differ in anything; those that differ in no more than ``random_state``,
         ``class_prior`` and ``flip_rate`` can be batched.
     X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
-    candidates : array or DataFrame of shape (n_samples, n_labels), or a list of one for each
+    candidates : array or DataFrame of shape (n_samples, n_labels), or a list of such, one for each
     rows : list of index arrays
         The rows that each classifier is trained on.
     n_jobs : int, optional
-        Processes for what is not batched; by default one for every core.
+        Processes for what is not batched, as in joblib; by default one for every core.
 
     Returns
     -------
@@ -87,84 +112,78 @@ def fit_together(
     >>> [model.predict([[3.0, -3.0]]).shape for model in fitted]
     [(1, 2), (1, 2), (1, 2)]
     """
-    of_each = candidates if isinstance(candidates, list) else [candidates] * len(classifiers)
+    one_each = isinstance(candidates, list) and all(np.ndim(own) == 2 for own in candidates)
+    of_each = candidates if one_each else [candidates] * len(classifiers)
     if not len(classifiers) == len(rows) == len(of_each):
         raise ComesError(
             "fit_together needs rows for every classifier, and candidates too if they are a list; "
             f"got {len(classifiers)} classifiers, {len(rows)} rows and {len(of_each)} candidates."
         )
-    tasks = [
-        Task(clone(classifier), _safe_indexing(X, own_rows), _safe_indexing(own, own_rows))
-        for classifier, own_rows, own in zip(classifiers, rows, of_each, strict=True)
-    ]
-    batched = [task for task in tasks if is_batchable(task)]
-    in_workers = [task for task in tasks if task not in batched and not _on_gpu(task)]
+    X = _as_matrix(X, "X")
+    tasks = []
+    for classifier, own, some in zip(classifiers, of_each, rows, strict=True):
+        check_numbers(classifier)
+        tasks.append(Task(clone(classifier), X, _as_matrix(own, "candidates"), np.asarray(some)))
     fitted: dict[Task, CandidateClassifier] = {}
-    for group in _groups(batched):
-        fitted |= zip(group, _fit_batched(group), strict=True)
+    for batch in _batches(tasks):
+        fitted |= zip(batch, _fit_batch(batch), strict=True)
+    in_workers = [task for task in tasks if task not in fitted and not task.on_gpu]
     fitted |= zip(in_workers, _fit_in_workers(in_workers, n_jobs), strict=True)
     return [fitted[task] if task in fitted else task.fit() for task in tasks]
 
 
-def is_batchable(task: Task) -> bool:
-    """Return whether a training can be one of a batch, and is likely to gain by it."""
-    classifier = task.classifier
-    ours = (classifier.method, classifier.model, classifier.optimizer)
-    if not all(isinstance(part, str) for part in ours):
-        return False
-    (n, d), q = task.X.shape, np.shape(task.candidates)[1]
-    if _on_gpu(task):
-        return not sparse.issparse(task.X) or n * d <= DENSE_ON_GPU
-    width = classifier.hidden if classifier.model == "mlp" else 0
-    weights = width * (d + q) if width else d * q
-    return not sparse.issparse(task.X) and min(n, classifier.batch_size) * weights <= SMALL_STEP
+def _as_matrix(values: Any, name: str) -> Any:
+    """Return values of which rows can be taken; refuse what is not a matrix."""
+    if sparse.issparse(values):
+        return values.tocsr()
+    values = values if hasattr(values, "shape") else np.asarray(values)
+    if len(values.shape) != 2:
+        raise ComesError(f"{name} must be a matrix; got an array of shape {values.shape}.")
+    return values
 
 
-def _on_gpu(task: Task) -> bool:
-    return choose_device(task.classifier.device).type == "cuda"
-
-
-def _groups(tasks: list[Task]) -> Iterator[list[Task]]:
-    """Give tasks that can be one batch: the same settings, shapes and number of batches."""
+def _batches(tasks: list[Task]) -> Iterator[list[Task]]:
+    """Give tasks that can be trained as one: the same settings, shapes and number of batches."""
     alike: dict[Any, list[Task]] = defaultdict(list)
     for task in tasks:
-        settings = task.classifier.get_params()
-        shared = tuple((name, settings[name]) for name in sorted(settings) if name not in OF_ONE)
-        (n, d), q = task.X.shape, np.shape(task.candidates)[1]
-        alike[shared, math.ceil(n / task.classifier.batch_size), d, q].append(task)
+        if task.can_be_batched:
+            settings = task.classifier.get_params()
+            shared = tuple(settings[name] for name in sorted(settings) if name not in MAY_DIFFER)
+            n, d, q = task.shape
+            alike[shared, math.ceil(n / task.classifier.batch_size), d, q].append(task)
     for same in alike.values():
-        room = NUMBERS_TOGETHER["cuda" if _on_gpu(same[0]) else "cpu"]
-        largest = max(task.X.shape[0] * task.X.shape[1] for task in same)
-        size = max(1, room // largest)
-        yield from (same[start : start + size] for start in range(0, len(same), size))
+        n, d, _ = max(task.shape for task in same)
+        size = NUMBERS_TOGETHER["cuda" if same[0].on_gpu else "cpu"] // max(1, n * d)
+        for start in range(0, len(same), max(2, size)):
+            batch = same[start : start + max(2, size)]
+            if len(batch) > 1:
+                yield batch
 
 
-def _fit_batched(tasks: list[Task]) -> list[CandidateClassifier]:
-    if len(tasks) == 1:
-        return [tasks[0].fit()]
-    classifiers = [task.classifier for task in tasks]
-    trainings: list[Training] = [
-        task.classifier._prepare(task.X, None, task.candidates, None) for task in tasks
-    ]
+def _fit_batch(tasks: list[Task]) -> list[CandidateClassifier]:
+    trainings = [task.prepare() for task in tasks]
     first = trainings[0]
     histories = train_together(
-        [classifier.module_ for classifier in classifiers],
-        [cast(Tensor, t.X) for t in trainings],
-        [t.candidates for t in trainings],
-        [cast(nn.Module, t.risk) for t in trainings],
-        seeds=[t.seed for t in trainings],
+        [training.module for training in trainings],
+        [cast(Tensor, training.X) for training in trainings],
+        [training.candidates for training in trainings],
+        [cast(nn.Module, training.risk) for training in trainings],
+        seeds=[training.seed for training in trainings],
         vectorised_risk=not first.has_large_risk,
+        graph=first.can_be_a_graph,
         return_on_interrupt=False,
         **first.options | {"description": f"{first.options['description']} x {len(tasks)}"},
     )
-    finished = zip(classifiers, trainings, histories, strict=True)
-    return [classifier._finish(training, history) for classifier, training, history in finished]
+    return [
+        task.classifier._finish(training, history)
+        for task, training, history in zip(tasks, trainings, histories, strict=True)
+    ]
 
 
 def _fit_in_workers(tasks: list[Task], n_jobs: int | None) -> list[CandidateClassifier]:
-    workers = min(n_jobs or os.cpu_count() or 1, len(tasks))
+    workers = min(effective_n_jobs(-1 if n_jobs is None else n_jobs), len(tasks))
     if workers <= 1:
         return [task.fit() for task in tasks]
-    # One thread each: two processes of two threads on two cores wait for each other.
-    run = Parallel(n_jobs=workers)
-    return list(run(delayed(Task.fit)(task, threads=1) for task in tasks))
+    # Of one thread each: two processes of two threads on two cores wait for each other.
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        return list(Parallel(n_jobs=workers)(delayed(Task.fit)(task) for task in tasks))

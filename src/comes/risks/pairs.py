@@ -1,12 +1,13 @@
 """Sums over pairs of labels of a row, in memory that does not grow with their number."""
 
+import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from comes.risks.smooth_pairs import SLOPES, TERMS, sum_over_smooth_pairs
+from comes.risks.smooth_pairs import PRECISION, SLOPES, centre, limit, sum_over_smooth_pairs
 
 # Score differences held at a time: 16 and 256 MiB of float32.
 DIFFERENCES_AT_ONCE = {"cpu": 2**22, "cuda": 2**26}
@@ -24,9 +25,12 @@ def sum_over_pairs(
 
     The sum includes k = j, whose difference is 0.
     """
-    (n, q), device = scores.shape, "cuda" if scores.is_cuda else "cpu"
-    if q >= MANY_LABELS[device] and pair_loss in SLOPES and scores.dtype in TERMS:
-        return sum_over_smooth_pairs(scores, excluded, pair_loss, others)
+    n, q = scores.shape
+    is_smooth = any(pair_loss is function for function in SLOPES) and scores.dtype in PRECISION
+    if is_smooth and n > 0 and q >= MANY_LABELS.get(scores.device.type, math.inf):
+        centred = centre(scores, pair_loss)
+        if centred is not None:
+            return sum_over_smooth_pairs(scores, centred, excluded, pair_loss, others)
 
     def part(columns: slice) -> Tensor:
         losses = pair_loss(scores[:, columns, None] - scores[:, None, :])  # (n, columns, q)
@@ -34,7 +38,7 @@ def sum_over_pairs(
             losses = losses * others[:, None, :]
         return (excluded[:, columns] * losses.sum(dim=2)).sum(dim=0)
 
-    width = max(1, DIFFERENCES_AT_ONCE[device] // max(1, n * q))
+    width = max(1, limit(DIFFERENCES_AT_ONCE, scores) // max(1, n * q))
     if width >= q:
         return part(slice(0, q))
     # Differences are recomputed for the gradient, so that they are never all there.

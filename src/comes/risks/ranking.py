@@ -115,7 +115,7 @@ def ranking_risk(
 
 def _of_difference(loss: BinaryLoss) -> Callable[[Tensor], Tensor]:
     """Return l(z, 0) as a function of z, by its own name if it has one."""
-    return torch.sigmoid if loss is sigmoid_loss else lambda difference: loss(difference, 0)
+    return torch.sigmoid if loss == sigmoid_loss else lambda difference: loss(difference, 0)
 
 
 def _symmetry_constant(loss: BinaryLoss) -> float:

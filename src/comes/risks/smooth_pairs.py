@@ -14,7 +14,7 @@ ever there. Two choices make the terms few and cheap:
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -36,26 +36,74 @@ SLOPES: Mapping[Function, Function] = {
     F.softplus: torch.sigmoid,
     torch.exp: torch.exp,
 }
-# Terms for an interval of width w are a w + b; these (a, b) give errors near the rounding.
-TERMS = {torch.float32: (1.8, 6), torch.float64: (3.4, 16)}
+
+
+class Precision(NamedTuple):
+    """What it takes to be exact to the rounding of a type of number."""
+
+    per_width: float  # An interval of width w takes per_width w + least terms,
+    least: int
+    most: int  # and no more than this: at the ends of wide intervals x hardly depends on g.
+    flat: float  # So far from 0 the sigmoid is 0 or 1.
+
+
+PRECISION = {
+    torch.float32: Precision(1.8, 6, 128, 20.0),
+    torch.float64: Precision(3.4, 16, 256, 40.0),
+}
 WIDTHS_PER_DOUBLING = 8  # widths are rounded up to powers of 2^(1/8), so that expansions recur
-LABELS_PER_TERM = 1  # with fewer labels than this per term, pair by pair is faster
-FLAT = 40.0  # so far from 0 the sigmoid is 0 or 1 to float64 rounding
-NUMBERS_AT_ONCE = {"cpu": 2**22, "cuda": 2**27}  # more are made in parts, again for the gradient
+NUMBERS_AT_ONCE = {"cpu": 2**21, "cuda": 2**27}  # more are made in parts, again for the gradient
+
+
+def limit(of_device: Mapping[str, int], tensor: Tensor) -> int:
+    """Return the limit for the device that a tensor is on."""
+    return of_device["cuda" if tensor.is_cuda else "cpu"]
+
+
+class Centred(NamedTuple):
+    """Scores, with every row around 0, that lie in an interval of the width of a level."""
+
+    points: Tensor  # (n, q)
+    level: int
+
+
+def centre(scores: Tensor, function: Function) -> Centred | None:
+    """Return the scores ready for `sum_over_smooth_pairs`; None if they lie too far apart."""
+    for points in _ever_closer(scores.detach(), function):
+        lowest = points.amin(dim=1, keepdim=True)
+        spread = points.amax(dim=1, keepdim=True) - lowest
+        width = float(spread.max())
+        if not math.isfinite(width):
+            return None
+        level = _level(width)
+        # More terms than labels would save nothing.
+        if count_terms(level, points.dtype) <= min(points.shape[1], PRECISION[points.dtype].most):
+            return Centred((points - lowest).sub_(spread, alpha=0.5), level)
+    return None
+
+
+def _ever_closer(scores: Tensor, function: Function) -> Iterator[Tensor]:
+    """Give the scores, then without the empty stretches in which the function does not change."""
+    yield scores
+    if function is torch.sigmoid:
+        ordered, order = scores.double().sort(dim=1)
+        steps = ordered.diff(dim=1, prepend=ordered[:, :1]).clamp(max=PRECISION[scores.dtype].flat)
+        yield torch.empty_like(scores).scatter_(1, order, steps.cumsum(dim=1).to(scores.dtype))
 
 
 def sum_over_smooth_pairs(
     scores: Tensor,  # g, float32 or float64, (n, q)
+    centred: Centred,  # of these scores
     excluded: Tensor,  # e, (n, q), without gradient
     function: Function,  # f, a key of SLOPES
     others: Tensor | None = None,  # o, (n, q), without gradient; 1 by default
 ) -> Tensor:
     """Return sum_i e_ij sum_k o_ik f(g_ij - g_ik), k = j included, for every label j, (q,).
 
-    Exact to rounding. Where the scores of a row lie too far apart for the expansion to save
-    anything, the sum is made pair by pair, in bounded memory.
+    The error is the rounding of the largest terms, where products of float32 matrices are exact to
+    float32 (not so on a GPU for which TF32 was switched on). The gradient has none of its own.
     """
-    sums: Tensor = _PairSums.apply(scores, excluded, function, others)  # type: ignore[no-untyped-call]
+    sums: Tensor = _PairSums.apply(scores, centred, excluded, function, others)  # type: ignore[no-untyped-call]
     return sums
 
 
@@ -74,8 +122,8 @@ class Expansion(NamedTuple):
 
 def count_terms(level: int, dtype: torch.dtype) -> int:
     """Return the number of terms, which is even, for the width of that level."""
-    per_width, least = TERMS[dtype]
-    return 2 * math.ceil((per_width * _width(level) + least) / 2)
+    precision = PRECISION[dtype]
+    return 2 * math.ceil((precision.per_width * _width(level) + precision.least) / 2)
 
 
 def _width(level: int) -> float:
@@ -114,10 +162,11 @@ def expand(function: Function, level: int, dtype: torch.dtype, device: torch.dev
     )
 
 
-def _cosines(centred: Tensor, expansion: Expansion) -> Tensor:
+def _cosines(points: Tensor, expansion: Expansion, room: Tensor | None = None) -> Tensor:
     """Return T_0, T_1, and T_0, T_2, T_4, ... at every score, (n, 2 + n_terms / 2, q)."""
-    theta = (centred * expansion.alpha).sin_().div_(expansion.end).acos_()
-    return (expansion.frequencies * theta[:, None]).cos_()
+    theta = (points * expansion.alpha).sin_().div_(expansion.end).acos_()
+    out = None if room is None else room[: len(points)]
+    return torch.mul(expansion.frequencies, theta[:, None], out=out).cos_()
 
 
 def _moments(weights: Tensor | None, cosines: Tensor) -> Tensor:
@@ -134,97 +183,55 @@ def _evaluate(coefficients: Tensor, cosines: Tensor) -> Tensor:
     return torch.addcmul(by_r[:, :, 0], by_r[:, :, 1], cosines[:, 1:2])
 
 
-def _centre(scores: Tensor, function: Function) -> tuple[Tensor, int | None]:
-    """Return scores with every row around 0, and the level; None if the rows are too wide."""
-    lowest, highest = scores.amin(dim=1, keepdim=True), scores.amax(dim=1, keepdim=True)
-    width = float((highest - lowest).max())
-    if math.isfinite(width):
-        level = _level(width)
-        if LABELS_PER_TERM * count_terms(level, scores.dtype) <= scores.shape[1]:
-            return scores - (lowest + highest) / 2, level
-        if function is torch.sigmoid:
-            closer = _close_gaps(scores)
-            if float(closer.max()) < width - FLAT:
-                return _centre(closer, function)
-    return scores, None
-
-
-def _close_gaps(scores: Tensor) -> Tensor:
-    """Return scores without the empty stretches in which the sigmoid does not change."""
-    ordered, order = scores.double().sort(dim=1)
-    steps = ordered.diff(dim=1, prepend=ordered[:, :1]).clamp(max=FLAT)
-    return torch.empty_like(scores).scatter_(1, order, steps.cumsum(dim=1).to(scores.dtype))
-
-
-def _pair_by_pair(function: Function, scores: Tensor, weights: Tensor | None) -> Tensor:
-    """Return sum_k w_k f(g_j - g_k), (n, q), with as many pairs at once as memory shall hold."""
-    n, q = scores.shape
-    columns = max(1, NUMBERS_AT_ONCE["cuda" if scores.is_cuda else "cpu"] // max(1, n * q))
-
-    def part(some: Tensor) -> Tensor:
-        values = function(some[:, :, None] - scores[:, None])
-        return values.sum(dim=2) if weights is None else (values @ weights[:, :, None])[:, :, 0]
-
-    return torch.cat([part(some) for some in scores.split(columns, dim=1)], dim=1)
-
-
 class _PairSums(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, scores: Tensor, excluded: Tensor, function: Function, others: Tensor | None
+        ctx: Any,
+        scores: Tensor,
+        centred: Centred,
+        excluded: Tensor,
+        function: Function,
+        others: Tensor | None,
     ) -> Tensor:
-        """Sum over rows, too; keep the cosines for the gradient if they fit into memory."""
-        points, level = _centre(scores, function)
-        ctx.function, ctx.level, cosines = function, level, None
+        """Keep the cosines for the gradient if all of them fit into memory."""
+        points, level = centred
+        ctx.expansion = expansion = expand(function, level, scores.dtype, scores.device)
+        both, cosines = [], None
         with torch.autocast(scores.device.type, enabled=False):
-            if level is None:
-                sums = _pair_by_pair(function, scores, others)
-                slopes = _pair_by_pair(SLOPES[function], scores, others)
-            else:
-                expansion = expand(function, level, scores.dtype, scores.device)
-                parts = []
-                for rows in _parts(points, expansion):
-                    cosines = _cosines(points[rows], expansion)
-                    moments = _moments(None if others is None else others[rows], cosines)
-                    parts.append(_evaluate(moments @ expansion.to_both, cosines))
-                cosines = cosines if len(parts) == 1 else None
-                sums, slopes = (torch.cat(parts) if len(parts) > 1 else parts[0]).unbind(1)
-        ctx.save_for_backward(excluded, others, slopes, points, cosines)
+            for rows, room in _parts(points, expansion):
+                cosines = _cosines(points[rows], expansion, room)
+                moments = _moments(None if others is None else others[rows], cosines)
+                both.append(_evaluate(moments @ expansion.to_both, cosines))
+        sums, slopes = (both[0] if len(both) == 1 else torch.cat(both)).unbind(1)
+        kept = cosines if len(both) == 1 else None
+        ctx.save_for_backward(excluded, others, slopes, points, kept)
         return (excluded * sums).sum(dim=0)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        excluded, others, slopes, points, cosines = ctx.saved_tensors
-        weights = excluded * gradient
-        # As the other label of a pair, j receives sum_m weight_m f'(g_m - g_j).
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        excluded, others, slopes, points, kept = ctx.saved_tensors
+        weights, expansion = excluded * gradient, ctx.expansion
+        parts = []
         with torch.autocast(gradient.device.type, enabled=False):
-            if ctx.level is None:
-                slope = SLOPES[ctx.function]
-                received = _pair_by_pair(lambda z: slope(-z), points, weights)
-            else:
-                expansion = expand(ctx.function, ctx.level, points.dtype, points.device)
-                if cosines is not None:
-                    received = _received(weights, cosines, expansion)
-                else:
-                    received = torch.cat(
-                        [
-                            _received(weights[rows], _cosines(points[rows], expansion), expansion)
-                            for rows in _parts(points, expansion)
-                        ]
-                    )
+            for rows, room in _parts(points, expansion):
+                cosines = _cosines(points[rows], expansion, room) if kept is None else kept
+                coefficients = _moments(weights[rows], cosines) @ expansion.to_slope
+                parts.append(_evaluate(coefficients, cosines)[:, 0])
+        # As the other label of a pair, j receives sum_m weight_m f'(g_m - g_j).
+        received = parts[0] if len(parts) == 1 else torch.cat(parts)
         if others is not None:
             received = received * others
-        return torch.addcmul(-received, weights, slopes), None, None, None
+        return torch.addcmul(-received, weights, slopes), None, None, None, None
 
 
-def _received(weights: Tensor, cosines: Tensor, expansion: Expansion) -> Tensor:
-    return _evaluate(_moments(weights, cosines) @ expansion.to_slope, cosines)[:, 0]
-
-
-def _parts(points: Tensor, expansion: Expansion) -> list[slice]:
-    """Return parts of the rows whose cosines fit into memory at once."""
+def _parts(points: Tensor, expansion: Expansion) -> Iterator[tuple[slice, Tensor | None]]:
+    """Give parts of the rows whose cosines fit into memory at once, and room for them."""
     n, q = points.shape
-    room = NUMBERS_AT_ONCE["cuda" if points.is_cuda else "cpu"]
-    size = max(1, room // (len(expansion.frequencies) * q))
-    return [slice(start, start + size) for start in range(0, n, size)]
+    n_cosines = len(expansion.frequencies)
+    size = max(1, limit(NUMBERS_AT_ONCE, points) // (n_cosines * q))
+    if size >= n:
+        yield slice(n), None
+        return
+    room = points.new_empty(size, n_cosines, q)
+    yield from ((slice(start, start + size), room) for start in range(0, n, size))

@@ -38,12 +38,16 @@ class GraphedStep:
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Take one step."""
+        with torch.cuda.device(rows.device):
+            return self._take(rows)
+
+    def _take(self, rows: Tensor) -> Tensor:
         if rows.shape not in self.recorded:
             self.seen[rows.shape] += 1
             if self.seen[rows.shape] <= WARM_UP:
                 return self._on_side_stream(rows)
             graph, own_rows = torch.cuda.CUDAGraph(), rows.clone()
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, stream=self.stream):
                 risk = self.step(own_rows)
             self.recorded[rows.shape] = graph, own_rows, risk
         graph, own_rows, risk = self.recorded[rows.shape]

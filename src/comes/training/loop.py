@@ -128,24 +128,26 @@ def train(
         raise ComesError(f"X and candidates must have the same rows; got {n}, {len(candidates)}.")
     optimiser = optimizer(model.parameters())
 
-    def step(rows: Tensor, host_rows: Tensor | None = None) -> Tensor:
+    def step(x: Tensor, rows: Tensor) -> Tensor:
         optimiser.zero_grad()
-        x = X[rows] if host_rows is None else X[host_rows]
         value = risk(model(x), candidates[rows])
         (risk_scale * value).backward()
         optimiser.step()
         return value.detach()
 
+    def dense_step(rows: Tensor) -> Tensor:
+        return step(X[rows], rows)
+
     graph = graph and device.type == "cuda" and isinstance(X, Tensor)
-    dense_step = GraphedStep(step, optimiser, device) if graph else step
+    take_step = GraphedStep(dense_step, optimiser, device) if graph else dense_step
     shuffle = torch.Generator().manual_seed(seed)
 
     def epoch() -> Tensor:
         order = torch.randperm(n, generator=shuffle)
         batches = order.to(device).tensor_split(n_batches)
         total = torch.zeros((), device=device)
-        for rows, host_rows in zip(batches, order.tensor_split(n_batches), strict=True):
-            value = step(rows, host_rows) if isinstance(X, SparseRows) else dense_step(rows)
+        for rows, on_host in zip(batches, order.tensor_split(n_batches), strict=True):
+            value = take_step(rows) if isinstance(X, Tensor) else step(X[on_host], rows)
             total += value * (len(rows) / n)
         return total[None]
 

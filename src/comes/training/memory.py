@@ -1,32 +1,34 @@
 """Keep the memory that one training step frees for the next one."""
 
 import ctypes
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 # Of glibc's malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-LARGEST_MMAP_THRESHOLD = 32 * 2**20  # also where glibc's own adjustment ends
+LARGEST_MMAP_THRESHOLD = 32 * 2**20
 KEPT = 2**30
 
 
 @contextmanager
 def kept_memory() -> Iterator[None]:
-    """Inside the block, let freed memory stay with the process (Linux; elsewhere do nothing).
+    """Let up to 1 GiB of freed memory stay with the process, and hand it back at the end.
 
     Every step frees arrays of megabytes and asks for the same again. By default glibc hands them
-    back to the system, which clears every page anew: half of the time of a small network.
+    back to the system, which clears every page anew: up to half of the time of a small network.
+    Afterwards glibc has the thresholds at which its own adjustment to large arrays ends. With
+    another C library nothing is done.
     """
-    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if not (hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim")):
+    try:
+        libc = ctypes.CDLL(None)
+        mallopt, malloc_trim = libc.mallopt, libc.malloc_trim
+    except (OSError, TypeError, AttributeError):  # not glibc
         yield
         return
-    assert libc is not None
-    libc.mallopt(M_MMAP_THRESHOLD, LARGEST_MMAP_THRESHOLD)
-    libc.mallopt(M_TRIM_THRESHOLD, KEPT)
+    mallopt(M_MMAP_THRESHOLD, LARGEST_MMAP_THRESHOLD)
+    mallopt(M_TRIM_THRESHOLD, KEPT)
     try:
         yield
     finally:
-        libc.mallopt(M_TRIM_THRESHOLD, 2 * LARGEST_MMAP_THRESHOLD)
-        libc.malloc_trim(0)
+        mallopt(M_TRIM_THRESHOLD, 2 * LARGEST_MMAP_THRESHOLD)
+        malloc_trim(0)

@@ -55,6 +55,12 @@ def to_device(X: Any, device: torch.device) -> Tensor | SparseRows:
     with warnings.catch_warnings():  # The first CSR tensor warns, once, that they are in beta.
         warnings.simplefilter("ignore", UserWarning)
         torch.sparse_csr_tensor([0, 0], [], [], size=(1, 1), check_invariants=False)
-    if device.type == "cuda" and X.shape[0] * X.shape[1] <= DENSE_ON_GPU:
+    if becomes_dense(X, device):
         return as_csr_tensor(X).to(device).to_dense()
     return SparseRows(X, device)
+
+
+def becomes_dense(X: Any, device: torch.device) -> bool:
+    """Return whether `to_device` gives a dense tensor of a matrix."""
+    small = X.shape[0] * X.shape[1] <= DENSE_ON_GPU
+    return not sparse.issparse(X) or (device.type == "cuda" and small)

@@ -61,13 +61,21 @@ def train_together(
         The seconds are each model's share.
     """
     sizes, device = [len(x) for x in X], candidates[0].device
+    counts = [len(values) for values in (models, X, candidates, risks, seeds)]
+    if len(set(counts)) > 1 or sizes != [len(own) for own in candidates]:
+        raise ComesError(
+            "every training needs a model, X, candidates, a risk and a seed, X and candidates with "
+            f"the same rows; got {counts} of these, with {sizes} and "
+            f"{[len(own) for own in candidates]} rows."
+        )
     n_batches = count_batches(sizes[0], epochs, batch_size)
     if any(count_batches(n, epochs, batch_size) != n_batches for n in sizes):
         raise ComesError(
             "trainings together need the same number of batches; rows "
             f"{sorted(set(sizes))} in batches of {batch_size} do not make that. Train those apart."
         )
-    stack, all_rows, all_candidates = Stack(models), torch.cat(list(X)), torch.cat(list(candidates))
+    stack, all_candidates = Stack(models), torch.cat(list(candidates))
+    all_rows = torch.cat([stack.pad(x) for x in X])
     optimiser = optimizer(stack.parameters())
     _, buffers = stack_module_state(list(risks))
 
@@ -81,46 +89,40 @@ def train_together(
         values: Tensor = torch.vmap(risk_of_one, in_dims)(buffers, scores, wanted)
         return values
 
-    def step(rows: Tensor) -> Tensor:  # (n_models, batch)
+    def descend(values: Tensor) -> Tensor:
         optimiser.zero_grad()
-        values = risk_of_each(stack(all_rows[rows]), all_candidates[rows])
         (risk_scale * values.sum()).backward()
         optimiser.step()
         return values.detach()
 
+    def step(rows: Tensor) -> Tensor:  # (n_models, batch)
+        return descend(risk_of_each(stack(all_rows[rows]), all_candidates[rows]))
+
     def uneven_step(batches: Sequence[Tensor]) -> Tensor:
         """Take a step in which some have a row more than others, which get one that is unused."""
-        optimiser.zero_grad()
         scores = stack(all_rows[pad_sequence(list(batches), batch_first=True)])
-        values = torch.stack(
-            [
-                risk(s[: len(rows)], all_candidates[rows])
-                for risk, s, rows in zip(risks, scores, batches, strict=True)
-            ]
+        of_each = zip(risks, scores, batches, strict=True)
+        return descend(
+            torch.stack([risk(s[: len(rows)], all_candidates[rows]) for risk, s, rows in of_each])
         )
-        (risk_scale * values.sum()).backward()
-        optimiser.step()
-        return values.detach()
 
     graph = graph and device.type == "cuda"
     even_step = GraphedStep(step, optimiser, device) if graph else step
     shuffles = [torch.Generator().manual_seed(seed) for seed in seeds]
-    ends = [0, *itertools.accumulate(sizes)]
-    lengths = torch.tensor(
-        [[len(rows) for rows in torch.empty(n).tensor_split(n_batches)] for n in sizes]
-    ).T  # (n_batches, n_models)
-    shares = (lengths / torch.tensor(sizes)).to(device)
+    starts = [0, *itertools.accumulate(sizes)][:-1]
+    lengths = [[n // n_batches + (i < n % n_batches) for n in sizes] for i in range(n_batches)]
+    shares = (torch.tensor(lengths) / torch.tensor(sizes)).to(device)  # (n_batches, n_models)
 
     def epoch() -> Tensor:
         orders = [
-            torch.randperm(n, generator=shuffle) + end
-            for n, shuffle, end in zip(sizes, shuffles, ends, strict=False)
+            torch.randperm(n, generator=shuffle) + start
+            for n, shuffle, start in zip(sizes, shuffles, starts, strict=True)
         ]
-        orders = torch.cat(orders).to(device).split(sizes)
+        on_device = torch.cat(orders).to(device).split(sizes)
         total = torch.zeros(len(models), device=device)
-        all_batches = zip(*(order.tensor_split(n_batches) for order in orders), strict=True)
-        for batches, share in zip(all_batches, shares, strict=True):
-            even = len({len(rows) for rows in batches}) == 1
+        steps = zip(*(order.tensor_split(n_batches) for order in on_device), strict=True)
+        for batches, length, share in zip(steps, lengths, shares, strict=True):
+            even = len(set(length)) == 1
             total += share * (even_step(torch.stack(batches)) if even else uneven_step(batches))
         return total
 

@@ -1,0 +1,195 @@
+"""Many classifiers fitted at once: each as its own fit."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from sklearn.model_selection import KFold
+
+from comes.errors import ComesError
+from comes.estimator import CandidateClassifier, fit_together, together
+from comes.estimator.together import Task
+from comes.generation import case_b
+from comes.labels import METHODS
+from comes.models import mlp
+from comes.training import loop, train_together
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(203, 5))
+RELEVANT = X[:, :3] + X[:, 2:] > 0
+CANDIDATES = case_b(RELEVANT, exclude_rate=0.5, seed=0)
+FOLDS = [train for train, _ in KFold(4).split(X)]  # 152 or 153 rows
+PRIOR = RELEVANT.mean(axis=0)
+
+
+def classifiers(method: str = "comes-hl", **options: Any) -> list[CandidateClassifier]:
+    settings: dict[str, Any] = {"epochs": 3, "batch_size": 50, "hidden": 8, "progress": False}
+    settings |= options
+    return [CandidateClassifier(method, random_state=k, **settings) for k in range(4)]
+
+
+def task(classifier: CandidateClassifier, data: Any) -> Task:
+    rows = np.arange(data.shape[0])
+    return Task(classifier, data, np.zeros((len(rows), 7)), rows)
+
+
+def assert_as_alone(
+    found: list[CandidateClassifier], given: list[CandidateClassifier], data: Any, labels: Any
+) -> None:
+    for which, (one, classifier, rows) in enumerate(zip(found, given, FOLDS, strict=True)):
+        own = labels[which] if isinstance(labels, list) else labels
+        pick = data.iloc[rows] if isinstance(data, pd.DataFrame) else data[rows]
+        own = own.iloc[rows] if isinstance(own, pd.DataFrame) else own[rows]
+        alone = classifier.fit(pick, candidates=own)
+        assert_allclose(one.decision_function(pick), alone.decision_function(pick), atol=1e-4)
+        assert_allclose(one.score_offset_, alone.score_offset_, atol=1e-4)
+        assert_allclose(one.history_.risk, alone.history_.risk, rtol=1e-4)
+        assert one.label_names_ == alone.label_names_
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def spy(*arguments: Any, **options: Any) -> Any:
+        calls.append(len(arguments[0]))
+        return train_together(*arguments, **options)
+
+    monkeypatch.setattr(together, "train_together", spy)
+    needs_prior = method in ("comes-hl", "comes-rl", "comes-hl-unbiased", "comrank")
+    known: dict[str, Any] = {"class_prior": PRIOR} if needs_prior else {}
+    known |= {"flip_rate": 0.5} if method == "ccmn" else {}
+    given = classifiers(method, **known)
+    assert_as_alone(fit_together(given, X, CANDIDATES, FOLDS), given, X, CANDIDATES)
+    assert calls == [4]
+
+
+def test_each_with_its_own_prior_and_candidates() -> None:
+    given = classifiers()
+    for which, classifier in enumerate(given):
+        classifier.set_params(class_prior=PRIOR * (0.6 + 0.1 * which))
+    labels = [case_b(RELEVANT, exclude_rate=0.5, seed=k) for k in range(4)]
+    assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
+
+
+def test_many_labels_over_pairs() -> None:
+    """Whose sums are made in linear time, which is not vectorised over models."""
+    rng = np.random.default_rng(1)
+    labels = rng.random((203, 70)) < 0.8
+    given = classifiers("comes-rl", class_prior=np.full(70, 0.3), epochs=2)
+    assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
+
+
+def test_data_frames_keep_their_names() -> None:
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    labels = pd.DataFrame(CANDIDATES, columns=["x", "y", "z"])
+    given = classifiers(class_prior=PRIOR)
+    found = fit_together(given, frame, labels, FOLDS)
+    assert_as_alone(found, given, frame, labels)
+    assert found[0].feature_names == list("abcde")
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_sparse_rows_go_to_workers(n_jobs: int) -> None:
+    data = sparse.csr_array(np.where(np.abs(X) > 1, X, 0))
+    given = classifiers(class_prior=PRIOR)
+    assert not task(given[0], data).can_be_batched
+    found = fit_together(given, data, CANDIDATES, FOLDS, n_jobs=n_jobs)
+    assert_as_alone(found, given, data, CANDIDATES)
+
+
+def test_different_settings_are_fitted_apart() -> None:
+    """Also networks of one's own, and sizes that make another number of batches."""
+    given = [
+        *classifiers(class_prior=PRIOR)[:2],
+        classifiers(class_prior=PRIOR, hidden=9)[2],
+        classifiers(class_prior=PRIOR, model=lambda d, q: mlp(d, q, 4))[3],
+    ]
+    assert [task(c, X).can_be_batched for c in given] == [True, True, True, False]
+    found = fit_together(given, X, CANDIDATES, FOLDS, n_jobs=1)
+    assert_as_alone(found, given, X, CANDIDATES)
+    networks: list[Any] = [model.module_ for model in found]
+    assert [network[2].in_features for network in networks] == [8, 8, 9, 4]
+    rows = [np.arange(60), np.arange(160), np.arange(61), np.arange(161)]
+    found = fit_together(classifiers(class_prior=PRIOR), X, CANDIDATES, rows)
+    assert [len(model.history_.risk) for model in found] == [3] * 4
+
+
+def test_large_steps_are_not_batched() -> None:
+    (classifier,) = classifiers(class_prior=PRIOR, hidden=500, batch_size=256)[:1]
+    assert task(classifier, np.zeros((1000, 100))).can_be_batched
+    assert not task(classifier, np.zeros((1000, 2000))).can_be_batched
+
+
+def test_groups_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "NUMBERS_TOGETHER", {"cpu": 2 * 153 * 5})
+    tasks = [Task(c, X, CANDIDATES, r) for c, r in zip(classifiers(), FOLDS, strict=True)]
+    assert [len(batch) for batch in together._batches(tasks)] == [2, 2]
+
+
+def test_the_given_classifiers_stay_as_they_are() -> None:
+    given = classifiers(class_prior=PRIOR)
+    fit_together(given, X, CANDIDATES, FOLDS)
+    assert not any(hasattr(classifier, "module_") for classifier in given)
+
+
+def test_rows_for_every_classifier() -> None:
+    with pytest.raises(ComesError, match="got 4 classifiers, 3 rows and 4 candidates"):
+        fit_together(classifiers(), X, CANDIDATES, FOLDS[:3])
+
+
+def test_workers_are_used_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for settings of which there is only one, which makes no batch."""
+    seen: list[Any] = []
+
+    def spy(tasks: list[Task], n_jobs: int | None) -> list[CandidateClassifier]:
+        seen.append((len(tasks), n_jobs))
+        return [one.fit() for one in tasks]
+
+    monkeypatch.setattr(together, "_fit_in_workers", spy)
+    given = [classifiers(class_prior=PRIOR, hidden=4 + k)[k] for k in range(4)]
+    fit_together(given, X, CANDIDATES, FOLDS, n_jobs=-1)
+    assert seen == [(4, -1)]
+
+
+def test_an_interrupted_fit_gives_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(risk: float, epoch: int) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "_finite", interrupt)
+    own: dict[str, Any] = {"model": lambda d, q: mlp(d, q, 4)}
+    for options in ({}, own):
+        with pytest.raises(KeyboardInterrupt):
+            fit_together(classifiers(class_prior=PRIOR, **options), X, CANDIDATES, FOLDS, n_jobs=1)
+
+
+def test_what_fit_takes_is_taken() -> None:
+    """Lists, other sparse formats, ranges and masks of rows."""
+    given = classifiers(class_prior=PRIOR)
+    expected = fit_together(given, X, CANDIDATES, [np.arange(150)] * 4)
+    rows: list[Any] = [range(150), np.arange(203) < 150, list(range(150)), np.arange(150)]
+    found = fit_together(given, X.tolist(), CANDIDATES.tolist(), rows)
+    for one, two in zip(found, expected, strict=True):
+        assert_allclose(one.decision_function(X), two.decision_function(X), atol=1e-5)
+    few = fit_together(given[:2], sparse.coo_array(X), CANDIDATES, [range(150)] * 2, n_jobs=1)
+    assert few[0].n_features_in_ == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be a whole number"),
+        ({"hidden": [8]}, "hidden must be a whole number"),
+    ],
+)
+def test_settings_are_checked_first(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        fit_together(classifiers(**change), X, CANDIDATES, FOLDS)
+
+
+def test_labels_must_be_a_matrix() -> None:
+    with pytest.raises(ComesError, match=r"candidates must be a matrix; got .*\(203,\)"):
+        fit_together(classifiers(), X, CANDIDATES[:, 0], FOLDS)

@@ -1,0 +1,243 @@
+"""The sums over pairs in linear time: equal to the plain sums, whatever the scores."""
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from comes.risks import ComrankRisk, RankingRisk, pairs, smooth_pairs
+from comes.risks.smooth_pairs import SLOPES, centre, count_terms, expand, sum_over_smooth_pairs
+
+Function = Callable[[Tensor], Tensor]
+FUNCTIONS = list(SLOPES)
+NAMES = ["sigmoid", "softplus", "exp"]
+
+
+def plain(g: Tensor, excluded: Tensor, function: Function, others: Tensor | None) -> Tensor:
+    values = function(g[:, :, None] - g[:, None, :])
+    if others is not None:
+        values = values * others[:, None, :]
+    return (excluded * values.sum(dim=2)).sum(dim=0)
+
+
+def linear(g: Tensor, excluded: Tensor, function: Function, others: Tensor | None) -> Tensor:
+    """Sum in linear time, or as `pairs` would if the scores lie too far apart."""
+    return pairs.sum_over_pairs(g, excluded, function, others)
+
+
+def value_and_gradient(
+    sums: Callable[..., Tensor], g: Tensor, excluded: Tensor, function: Function, others: object
+) -> tuple[Tensor, Tensor]:
+    """Return the sums, and the gradient of a weighted sum of them."""
+    g = g.clone().requires_grad_()
+    value = sums(g, excluded, function, others)
+    weights = torch.linspace(-1, 2, g.shape[1], dtype=g.dtype)
+    (value * weights).sum().backward()
+    assert g.grad is not None
+    return value.detach(), g.grad
+
+
+def assert_as_plain(g: Tensor, function: Function, others: Tensor | None = None) -> None:
+    """Compare with the plain sums in float64, relative to the largest entry."""
+    excluded = (torch.rand(g.shape, generator=torch.Generator().manual_seed(1)) < 0.4).to(g)
+    tolerance = 3e-6 if g.dtype == torch.float32 else 1e-12
+    found = value_and_gradient(linear, g, excluded, function, others)
+    exact = (t.double() if t is not None else None for t in (g, excluded, others))
+    g64, excluded64, others64 = exact
+    assert g64 is not None
+    expected = value_and_gradient(plain, g64, excluded64, function, others64)  # type: ignore[arg-type]
+    for one, two in zip(found, expected, strict=True):
+        assert one.dtype == g.dtype
+        assert one.isfinite().all()
+        assert (one - two).abs().max() <= tolerance * max(1e-9, two.abs().max().item())
+
+
+def random_scores(n: int, q: int, scale: float, dtype: torch.dtype = torch.float32) -> Tensor:
+    generator = torch.Generator().manual_seed(q)
+    return (scale * torch.randn(n, q, generator=generator, dtype=torch.float64)).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=NAMES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scale", [0.0, 0.1, 2.0, 9.0])
+def test_equal_to_the_plain_sums(
+    dtype: torch.dtype, function: Function, weighted: bool, scale: float
+) -> None:
+    if function is torch.exp and scale > 1:
+        scale = 0.5
+    g = random_scores(5, 300, scale, dtype)
+    others = torch.rand(5, 300, generator=torch.Generator().manual_seed(2)).to(dtype)
+    if function is F.softplus and dtype == torch.float64 and scale > 2:
+        scale = 1.0  # torch's own softplus is only right to 2e-9 above 20
+        g = random_scores(5, 300, scale, dtype)
+    assert_as_plain(g, function, others if weighted else None)
+
+
+@pytest.mark.parametrize("level", [0, 1, 8, 20, 31, 40, 55])
+@pytest.mark.parametrize("function", FUNCTIONS[:2], ids=NAMES[:2])
+def test_expansion_has_the_error_it_promises(level: int, function: Function) -> None:
+    """At every width, for the function and its slope, also at the very ends."""
+    width = 2 ** (level / smooth_pairs.WIDTHS_PER_DOUBLING)
+    g = torch.linspace(-width / 2, width / 2, 301, dtype=torch.float64)
+    expansion = expand(function, level, torch.float64, torch.device("cpu"))
+    cosines = smooth_pairs._cosines(g[None] * (1 - 1e-12), expansion)
+    n_terms = count_terms(level, torch.float64)
+    basis = (cosines[0, 2:, None] * cosines[0, :2]).flatten(0, 1)
+    by_k = expansion.to_both.view(n_terms, 2, 2, -1).transpose(2, 3).flatten(2)
+    difference = g[:, None] - g
+    for matrix, exact in zip(by_k.unbind(1), (function, SLOPES[function]), strict=True):
+        found = basis.T @ matrix.T @ basis
+        bound = 5e-9 if function is F.softplus else 1e-12  # torch's own softplus is right to 2e-9
+        assert (found - exact(difference)).abs().max() < bound
+
+
+WILD = {
+    "all equal": torch.full((3, 200), 7.0),
+    "one outlier": torch.cat([random_scores(3, 199, 1.0), torch.full((3, 1), 1e4)], dim=1),
+    "outliers both ways": torch.cat(
+        [random_scores(3, 198, 1.0), torch.full((3, 1), 1e6), torch.full((3, 1), -300.0)], dim=1
+    ),
+    "evenly spaced over 1e4": torch.linspace(-5e3, 5e3, 200).expand(3, -1).contiguous(),
+    "two clusters": torch.cat([random_scores(3, 100, 1), random_scores(3, 100, 1) + 500], dim=1),
+    "rows far apart": random_scores(3, 200, 1.0) + torch.tensor([[-1e3], [0.0], [1e3]]),
+    "far from zero": 2**20 + torch.linspace(0, 8.625, 200).expand(3, -1),
+    "clusters at the ends": torch.cat(
+        [random_scores(3, 700, 0.5) - 30, random_scores(3, 700, 0.5) + 30], dim=1
+    ),
+    "clusters far apart": torch.cat(
+        [random_scores(3, 950, 0.5) - 450, random_scores(3, 950, 0.5) + 450], dim=1
+    ),
+    "one row": random_scores(1, 200, 3.0),
+    "huge": random_scores(3, 200, 1e30),
+}
+
+
+@pytest.mark.parametrize("name", list(WILD))
+def test_wild_scores(name: str) -> None:
+    assert_as_plain(WILD[name], torch.sigmoid)
+
+
+@pytest.mark.parametrize("name", ["one outlier", "outliers both ways", "two clusters"])
+def test_gaps_in_which_nothing_changes_do_not_cost_terms(name: str) -> None:
+    assert centre(WILD[name], torch.sigmoid) is not None
+    assert centre(WILD[name], F.softplus) is None
+
+
+def test_scores_too_far_apart_are_summed_pair_by_pair() -> None:
+    for scores in (WILD["evenly spaced over 1e4"], torch.tensor([[0.0, math.inf]])):
+        assert centre(scores, torch.sigmoid) is None
+
+
+def test_what_is_not_finite_stays_so() -> None:
+    g = torch.zeros(2, 100)
+    g[0, 3] = math.nan
+    assert pairs.sum_over_pairs(g, torch.ones(2, 100), torch.sigmoid).isnan().all()
+
+
+@pytest.mark.parametrize("room", [1, 5000, 10**9])
+@pytest.mark.parametrize("spread", [2.0, 1e4])
+def test_parts_change_nothing(room: int, spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smooth_pairs, "NUMBERS_AT_ONCE", {"cpu": room})
+    assert_as_plain(random_scores(7, 90, spread), torch.sigmoid)
+
+
+def test_memory_is_linear_in_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing larger than the room for cosines is saved for the gradient."""
+    monkeypatch.setattr(smooth_pairs, "NUMBERS_AT_ONCE", {"cpu": 50_000})
+    sizes: list[int] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        sizes.append(tensor.numel())
+        return tensor
+
+    g = random_scores(4, 3000, 1.0).requires_grad_()
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        pairs.sum_over_pairs(g, torch.ones(4, 3000), torch.sigmoid).sum().backward()
+    assert sizes
+    assert max(sizes) <= 4 * 3000
+
+
+def test_gradient_by_finite_differences() -> None:
+    g = random_scores(2, 70, 1.0, torch.float64).requires_grad_()
+    excluded = (torch.rand(2, 70, generator=torch.Generator().manual_seed(0)) < 0.5).double()
+    others = 1 - excluded
+    for function in FUNCTIONS:
+        assert torch.autograd.gradcheck(
+            lambda g, f=function: pairs.sum_over_pairs(g, excluded, f, others), (g,)
+        )
+
+
+def test_a_second_backward_pass_gives_the_same() -> None:
+    g = random_scores(3, 100, 1.0).requires_grad_()
+    sums = pairs.sum_over_pairs(g, torch.ones(3, 100), torch.sigmoid)[:50].sum()
+    first, second = (torch.autograd.grad(sums, g, retain_graph=True)[0] for _ in range(2))
+    assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("risk", [RankingRisk(torch.full((217,), 0.1)), ComrankRisk()])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_risks_of_many_labels_are_as_with_few(
+    risk: torch.nn.Module, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The choice between both ways is made by the number of labels alone."""
+    candidates = torch.rand(8, 217, generator=torch.Generator().manual_seed(3)) < 0.8
+    results = []
+    for many in (1, 10**6):
+        monkeypatch.setattr(pairs, "MANY_LABELS", {"cpu": many})
+        g = random_scores(8, 217, 2.0).to(dtype).requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+            value = risk(g, candidates)
+            value.backward()
+        assert g.grad is not None
+        assert g.grad.dtype == dtype
+        results.append((value.detach(), g.grad))
+    (value, gradient), (expected, expected_gradient) = results
+    torch.testing.assert_close(value, expected, rtol=1e-6, atol=0)
+    torch.testing.assert_close(gradient, expected_gradient)
+
+
+def calls_of_linear_way(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]) -> int:
+    calls = []
+
+    def spy(*arguments: Any) -> Tensor:
+        calls.append(arguments)
+        return sum_over_smooth_pairs(*arguments)
+
+    monkeypatch.setattr(pairs, "sum_over_smooth_pairs", spy)
+    run()
+    return len(calls)
+
+
+def test_many_labels_take_the_linear_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    for q, calls in ((pairs.MANY_LABELS["cpu"] - 1, 0), (pairs.MANY_LABELS["cpu"], 1)):
+        candidates = torch.arange(2 * q).view(2, q) % 3 > 0
+        ranking = RankingRisk(torch.full((q,), 0.1))
+        for risk in (ranking, copy.deepcopy(ranking), ComrankRisk()):
+            run = partial(risk, torch.zeros(2, q), candidates)
+            assert calls_of_linear_way(monkeypatch, run) == calls
+
+
+def test_a_function_of_ones_own_is_summed_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass
+    class Squared:  # not hashable
+        factor: float
+
+        def __call__(self, difference: Tensor) -> Tensor:
+            return self.factor * difference**2
+
+    candidates = torch.arange(200).view(2, 100) % 3 > 0
+    risk = ComrankRisk(pair_loss=Squared(2.0))
+    assert calls_of_linear_way(monkeypatch, lambda: risk(torch.zeros(2, 100), candidates)) == 0
+
+
+def test_no_rows_have_no_pairs() -> None:
+    empty = torch.zeros(0, 100)
+    assert pairs.sum_over_pairs(empty, empty, torch.sigmoid).tolist() == [0.0] * 100
