@@ -7,8 +7,8 @@ batch size, measured in turns in one process:
 
 reads mirflickr5000 and the sparse YeastBP, bibtex and delicious (the plain loop has them dense;
 candidates of the last two are of case b, rate 0.5), and writes
-``benchmarks/results/fit_time.json``. For sparse sets also the share of the first layer's weights
-that a batch touches, and the share of the time that goes into updating all weights.
+``benchmarks/results/fit_time.json``. For sparse sets also the share of features that a batch
+touches, and the seconds per epoch of the optimiser's sweep over all weights, measured alone.
 """
 
 import functools

@@ -3,9 +3,9 @@
     python benchmarks/pair_sums.py
 
 measures batches of 64 with normal scores, in turns in one process, and writes
-``benchmarks/results/pair_sums.json``: seconds, ratios, differences of value and gradient, the
-number of labels at which both take equal time, and how time and memory grow with the labels.
-Memory is the peak of a fresh process above what it held before.
+``benchmarks/results/pair_sums.json``: seconds, ratios, differences of value and gradient, both ways
+around the number of labels at which they take equal time, and how time and memory grow with the
+labels. Memory is the peak of a fresh process above what it held before.
 """
 
 import functools
@@ -84,7 +84,7 @@ def against_plain(q: int) -> dict[str, Any]:
 
 
 def crossover() -> dict[str, dict[str, float]]:
-    """Return the ratio of plain to linear time around `MANY_LABELS`, for both batch sizes."""
+    """Return the seconds of both ways, and their ratio, for numbers around `MANY_LABELS`."""
     found: dict[str, dict[str, float]] = {}
     kept = dict(pairs.MANY_LABELS)
     for q in (32, 48, 64, 96, 128):

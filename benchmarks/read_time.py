@@ -6,19 +6,16 @@ writes ``benchmarks/results/read_time.json``. Memory is what Python and numpy al
 and what the data set keeps.
 """
 
-import json
-import platform
 import statistics
 import time
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
+from measuring import write
+
 from comes.datasets import KNOWN, load_dataset
-from comes.files import replacing_file
 
 REPEATS = 5
-RESULT = Path(__file__).parent / "results" / "read_time.json"
 
 
 def seconds(name: str, split: str) -> float:
@@ -54,14 +51,7 @@ def main() -> None:
                 "kept_megabytes": round(kept, 1),
             }
             print(name, sets[name])
-    result = {
-        "command": "python benchmarks/read_time.py",
-        "machine": f"{platform.machine()}, Python {platform.python_version()}",
-        "repeats": REPEATS,
-        "sets": sets,
-    }
-    with replacing_file(RESULT) as temporary:
-        temporary.write_text(json.dumps(result, indent=1) + "\n")
+    write("read_time", {"repeats": REPEATS, "sets": sets})
 
 
 if __name__ == "__main__":

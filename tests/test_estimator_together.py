@@ -95,7 +95,7 @@ def test_data_frames_keep_their_names() -> None:
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_sparse_rows_go_to_workers(n_jobs: int) -> None:
     data = sparse.csr_array(np.where(np.abs(X) > 1, X, 0))
-    given = classifiers(class_prior=PRIOR)
+    given = classifiers(class_prior=PRIOR, device="cpu")
     assert not task(given[0], data).can_be_batched
     found = fit_together(given, data, CANDIDATES, FOLDS, n_jobs=n_jobs)
     assert_as_alone(found, given, data, CANDIDATES)
@@ -119,14 +119,16 @@ def test_different_settings_are_fitted_apart() -> None:
 
 
 def test_large_steps_are_not_batched() -> None:
-    (classifier,) = classifiers(class_prior=PRIOR, hidden=500, batch_size=256)[:1]
+    (classifier,) = classifiers(class_prior=PRIOR, hidden=500, batch_size=256, device="cpu")[:1]
     assert task(classifier, np.zeros((1000, 100))).can_be_batched
     assert not task(classifier, np.zeros((1000, 2000))).can_be_batched
 
 
 def test_groups_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(together, "NUMBERS_TOGETHER", {"cpu": 2 * 153 * 5})
-    tasks = [Task(c, X, CANDIDATES, r) for c, r in zip(classifiers(), FOLDS, strict=True)]
+    tasks = [
+        Task(c, X, CANDIDATES, r) for c, r in zip(classifiers(device="cpu"), FOLDS, strict=True)
+    ]
     assert [len(batch) for batch in together._batches(tasks)] == [2, 2]
 
 
@@ -150,7 +152,7 @@ def test_workers_are_used_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         return [one.fit() for one in tasks]
 
     monkeypatch.setattr(together, "_fit_in_workers", spy)
-    given = [classifiers(class_prior=PRIOR, hidden=4 + k)[k] for k in range(4)]
+    given = [classifiers(class_prior=PRIOR, hidden=4 + k, device="cpu")[k] for k in range(4)]
     fit_together(given, X, CANDIDATES, FOLDS, n_jobs=-1)
     assert seen == [(4, -1)]
 

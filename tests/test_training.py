@@ -1,3 +1,4 @@
+import ctypes
 import math
 
 import numpy as np
@@ -19,6 +20,7 @@ from comes.training import (
     to_device,
     train,
 )
+from comes.training.memory import kept_memory
 
 CPU = torch.device("cpu")
 RNG = np.random.default_rng(0)
@@ -277,3 +279,28 @@ def test_scores_come_in_the_order_of_the_rows_whatever_the_batch() -> None:
     model, _ = trained()
     rows = to_device(X, CPU)
     torch.testing.assert_close(predict_scores(model, rows, 7), predict_scores(model, rows))
+
+
+def test_memory_is_kept_while_training_and_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, int]] = []
+
+    class Glibc:
+        def mallopt(self, name: int, value: int) -> int:
+            calls.append((f"mallopt {name}", value))
+            return 1
+
+        def malloc_trim(self, pad: int) -> int:
+            calls.append(("malloc_trim", pad))
+            return 1
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Glibc())
+    with pytest.raises(ZeroDivisionError), kept_memory():
+        assert calls == [("mallopt -3", 2**25), ("mallopt -1", 2**30)]
+        _ = 1 / 0
+    assert calls[2:] == [("mallopt -1", 2**26), ("malloc_trim", 0)]
+
+
+def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    with kept_memory():
+        pass
