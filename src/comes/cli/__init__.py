@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 import comes
+from comes.cli.bench import bench
 from comes.cli.printing import (
     lines,
     print_json,
@@ -432,3 +433,6 @@ def evaluate(
         return
     print_metrics([(str(classifier.method), values)])
     print(f"{len(truth)} rows; convention: {convention}; {lines(degenerate, '; ')}")
+
+
+app.command()(bench)

@@ -16,9 +16,12 @@ CHUNK = 1 << 16  # bytes; a broken download loses less than one
 
 def cache_folder() -> Path:
     """Return the folder of downloads: $COMES_CACHE, or the user's cache."""
+    own = os.environ.get("COMES_CACHE")
+    if own:
+        return expanded(own)
     import pooch
 
-    return expanded(os.environ.get("COMES_CACHE") or pooch.os_cache("comes"))
+    return expanded(pooch.os_cache("comes"))
 
 
 def download(address: str, checksum: str | None, path: Path) -> Path:

@@ -311,6 +311,20 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         relevant = align(as_relevant(y), y, self.label_names_)
         return average_precision(self.decision_function(X), relevant)
 
+    def risk(self, X: Any, candidates: Any) -> float:
+        """Return the risk that training minimised, on other rows with candidates.
+
+        An estimate of the same quantity, without a true label: lower is better, among classifiers
+        of one method.
+        """
+        check_is_fitted(self)
+        method = find_method(self.method, self.variant)
+        S = align(as_candidates(candidates), candidates, self.label_names_)
+        if method.keeps_one_excluded:
+            S = keep_one_excluded(S, 0)
+        scores = torch.as_tensor(self.decision_function(X))
+        return float(self._make_risk(method, S)(scores, torch.as_tensor(S)))
+
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a folder, as safetensors and json, replacing one there.
 

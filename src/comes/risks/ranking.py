@@ -45,7 +45,7 @@ def ranking_sums(
     excluded = excluded_mask(candidates, scores)
     above = sum_over_pairs(scores, excluded, _of_difference(loss))
     n_excluded = excluded.sum(dim=0)
-    excluded_above = above - symmetry_constant / 2 * n_excluded  # without k = j
+    excluded_above = above.sub(n_excluded, alpha=symmetry_constant / 2)  # without k = j
     return RankingSums(scores.new_full((), scores.shape[0]), n_excluded, excluded_above)
 
 

@@ -15,6 +15,7 @@ ever there. Two choices make the terms few and cheap:
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -197,7 +198,7 @@ class _PairSums(torch.autograd.Function):
         points, level = centred
         ctx.expansion = expansion = expand(function, level, scores.dtype, scores.device)
         both, cosines = [], None
-        with torch.autocast(scores.device.type, enabled=False):
+        with _full_precision(scores):
             for rows, room in _parts(points, expansion):
                 cosines = _cosines(points[rows], expansion, room)
                 moments = _moments(None if others is None else others[rows], cosines)
@@ -213,7 +214,7 @@ class _PairSums(torch.autograd.Function):
         excluded, others, slopes, points, kept = ctx.saved_tensors
         weights, expansion = excluded * gradient, ctx.expansion
         parts = []
-        with torch.autocast(gradient.device.type, enabled=False):
+        with _full_precision(gradient):
             for rows, room in _parts(points, expansion):
                 cosines = _cosines(points[rows], expansion, room) if kept is None else kept
                 coefficients = _moments(weights[rows], cosines) @ expansion.to_slope
@@ -223,6 +224,13 @@ class _PairSums(torch.autograd.Function):
         if others is not None:
             received = received * others
         return torch.addcmul(-received, weights, slopes), None, None, None, None
+
+
+def _full_precision(tensor: Tensor) -> AbstractContextManager[Any]:
+    """Switch autocast off where it is on; to ask costs less than to switch."""
+    kind = tensor.device.type
+    on = torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, enabled=False) if on else nullcontext()
 
 
 def _parts(points: Tensor, expansion: Expansion) -> Iterator[tuple[slice, Tensor | None]]:

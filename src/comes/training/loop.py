@@ -130,13 +130,14 @@ def train(
 
     def step(x: Tensor, rows: Tensor) -> Tensor:
         optimiser.zero_grad()
-        value = risk(model(x), candidates[rows])
+        value = risk(model(x), candidates.index_select(0, rows))  # faster than [rows]
         (risk_scale * value).backward()
         optimiser.step()
         return value.detach()
 
     def dense_step(rows: Tensor) -> Tensor:
-        return step(X[rows], rows)
+        assert isinstance(X, Tensor)
+        return step(X.index_select(0, rows), rows)
 
     graph = graph and device.type == "cuda" and isinstance(X, Tensor)
     take_step = GraphedStep(dense_step, optimiser, device) if graph else dense_step

@@ -96,7 +96,11 @@ def train_together(
         return values.detach()
 
     def step(rows: Tensor) -> Tensor:  # (n_models, batch)
-        return descend(risk_of_each(stack(all_rows[rows]), all_candidates[rows]))
+        x, wanted = (
+            values.index_select(0, rows.flatten()).unflatten(0, rows.shape)  # faster than [rows]
+            for values in (all_rows, all_candidates)
+        )
+        return descend(risk_of_each(stack(x), wanted))
 
     def uneven_step(batches: Sequence[Tensor]) -> Tensor:
         """Take a step in which some have a row more than others, which get one that is unused."""

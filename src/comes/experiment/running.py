@@ -1,0 +1,275 @@
+"""Run the tasks of an experiment: in parallel, resumed where it was stopped, in shards.
+
+A task is a pure function of its spec and writes one ``KEY/result.json``, last and by rename. What
+has one is not run again. One torch thread per task, so that the numbers do not depend on how many
+run at a time.
+"""
+
+import importlib.util
+import itertools
+import json
+import platform
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed, parallel_config
+from scipy.special import expit
+from sklearn.model_selection import train_test_split
+
+import comes
+from comes.datasets import Dataset
+from comes.errors import ComesError, ComesWarning
+from comes.estimator import CandidateClassifier, fit_together
+from comes.experiment.tasks import Repeat, Task, load, repeats_of
+from comes.files import replacing_file
+from comes.metrics import count_degenerate, evaluate, hamming_loss
+from comes.priors import add_prior_noise, count_class_prior
+
+DIGITS = 6  # of a metric in a result
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did."""
+
+    done: int  # tasks that were run
+    kept: int  # tasks that had a result before
+    failed: dict[str, str]  # tasks that gave an error, by name, with its last line
+
+
+def run_tasks(
+    tasks: Sequence[Task],
+    folder: str | Path,
+    *,
+    workers: int = 1,
+    shard: tuple[int, int] = (1, 1),
+    backend: str = "loky",
+    scheduler: str | None = None,
+    progress: bool | None = None,
+) -> Outcome:
+    """Run what has no result yet.
+
+    Parameters
+    ----------
+    tasks : list of Task
+        See `comes.experiment.tasks_of`.
+    folder : path
+        Where results go, one folder for each task. It may hold those of other experiments.
+    workers : int
+        Tasks at a time. On a GPU one is best.
+    shard : (int, int)
+        (2, 8) runs the second eighth of the tasks, for machines that share the folder.
+    backend : {"loky", "dask", "ray"}
+        What runs them: processes here, or a cluster.
+    scheduler : str, optional
+        Address of the cluster.
+    progress : bool, optional
+        Show a progress bar; by default if standard error is a terminal.
+
+    Returns
+    -------
+    outcome : Outcome
+        A task that fails is written down with its error, and run again the next time.
+    """
+    which, of = shard
+    if not 1 <= which <= of:
+        raise ComesError(f"a shard is 1/N to N/N; got {which}/{of}.")
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    mine = tasks[which - 1 :: of]
+    todo = [task for task in mine if not (folder / task.key / "result.json").exists()]
+    failed = {}
+    with _backend(backend, scheduler), _progress_bar(len(todo), progress) as advance:
+        run = Parallel(n_jobs=workers, return_as="generator_unordered")
+        for task, error in run(delayed(_run_and_write)(task, folder) for task in todo):
+            if error:
+                failed[f"{task.method} on {task.data}"] = error
+            advance(task)
+    return Outcome(len(todo) - len(failed), len(mine) - len(todo), failed)
+
+
+def run_task(task: Task) -> dict[str, Any]:
+    """Train and test every repeat of a task."""
+    started = time.perf_counter()
+    dataset = load(task.spec)
+    repeats = list(repeats_of(task.spec, dataset))
+    chosen = _choose(task.spec, dataset, repeats)
+    fitted = _fit(task.spec, dataset, list(zip(range(len(repeats)), repeats, chosen, strict=True)))
+    relevant = dataset.known_relevant()
+    return {
+        "key": task.key,
+        "experiment": task.experiment,
+        "data": task.data,
+        "method": task.method,
+        "spec": task.spec,
+        "size": dict(zip(("n", "d", "q"), (*dataset.X.shape, relevant.shape[1]), strict=True)),
+        "degenerate": count_degenerate(relevant),
+        "repeats": [
+            _judge(classifier, dataset, repeat) | ({"chosen": own} if own else {})
+            for classifier, repeat, own in zip(fitted, repeats, chosen, strict=True)
+        ],
+        "seconds": round(time.perf_counter() - started, 2),
+        "versions": {
+            "comes": comes.__version__,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        "device": str(next(fitted[0].module_.parameters()).device),
+    }
+
+
+def _fit(
+    spec: dict[str, Any], dataset: Dataset, trainings: list[tuple[int, Repeat, dict[str, Any]]]
+) -> list[CandidateClassifier]:
+    """Return a classifier for the rows of every repeat, with settings of its own."""
+    relevant, classifiers = dataset.known_relevant(), []
+    for k, repeat, own in trainings:
+        known: dict[str, Any] = {"random_state": spec["seed"] + k, "progress": False}
+        if spec["class_prior"] == "true":
+            prior = count_class_prior(relevant[repeat.train])
+            known["class_prior"] = add_prior_noise(prior, spec["prior_noise"], seed=k)
+            if spec["method"] == "ccmn":  # the same knowledge for both
+                known["flip_rate"] = "class_prior"
+        settings = known | spec["settings"] | own
+        classifiers.append(CandidateClassifier(_method(spec["method"]), **settings))
+    labels, rows = zip(*((r.candidates, r.train) for _, r, _ in trainings), strict=True)
+    return fit_together(classifiers, dataset.X, list(labels), rows, n_jobs=1)
+
+
+def _choose(spec: dict[str, Any], dataset: Dataset, repeats: list[Repeat]) -> list[dict[str, Any]]:
+    """Return the settings of each repeat that have the least risk on held-out candidates."""
+    search = spec["search"]
+    if search is None:
+        return [{} for _ in repeats]
+    names = ("learning_rate", "epochs")
+    grid = [
+        dict(zip(names, values, strict=True))
+        for values in itertools.product(*(search[name] for name in names))
+    ]
+    trials, held_out = [], []
+    for k, repeat in enumerate(repeats):
+        rows, held = train_test_split(
+            repeat.train, test_size=search["held_out"], random_state=spec["seed"] + k
+        )
+        held_out.append(held)
+        trials += [(k, repeat._replace(train=rows), settings) for settings in grid]
+    risks = [
+        classifier.risk(dataset.X[held_out[k]], repeat.candidates[held_out[k]])
+        for classifier, (k, repeat, _) in zip(_fit(spec, dataset, trials), trials, strict=True)
+    ]
+    best = np.reshape(risks, (len(repeats), len(grid))).argmin(axis=1)
+    return [grid[which] for which in best]
+
+
+def _judge(classifier: CandidateClassifier, dataset: Dataset, repeat: Repeat) -> dict[str, Any]:
+    """Return the metrics of the test rows, and how the training went."""
+    relevant = dataset.known_relevant()[repeat.test]
+    scores = classifier.decision_function(dataset.X[repeat.test])
+    predictions = classifier.cut_scores(scores)
+    squashed = expit(scores)
+    low, high = squashed.min(axis=1, keepdims=True), squashed.max(axis=1, keepdims=True)
+    in_row = np.where(high > low, (squashed - low) / np.where(high > low, high - low, 1), squashed)
+
+    def rounded(metrics: dict[str, float]) -> dict[str, float]:
+        return {name: round(value, DIGITS) for name, value in metrics.items()}
+
+    return {
+        "pml": rounded(evaluate(scores, relevant, predictions, "pml")),
+        "sklearn": rounded(evaluate(scores, relevant, predictions, "sklearn")),
+        "hamming_loss": rounded(
+            {
+                "zero": hamming_loss(scores > 0, relevant),
+                "minmax": hamming_loss(in_row > 0.5, relevant),
+            }
+        ),
+        "risk": [float(f"{value:.5g}") for value in classifier.history_.risk],
+        "seconds": round(classifier.history_.seconds, 2),
+    }
+
+
+def _run_and_write(task: Task, folder: Path) -> tuple[Task, str]:
+    """Run a task and write its result; return the last line of its error, if there was one."""
+    home = folder / task.key
+    home.mkdir(exist_ok=True)
+    try:
+        with warnings.catch_warnings(), _one_thread():
+            warnings.simplefilter("ignore", ComesWarning)  # of labels that nothing excludes
+            result = run_task(task)
+    except Exception as error:
+        (home / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        return task, f"{type(error).__name__}: {error}"
+    with replacing_file(home / "result.json") as path:
+        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    (home / "error.txt").unlink(missing_ok=True)
+    return task, ""
+
+
+def _method(name: str) -> Any:
+    """Return the name of a method, or the risk of one's own that FILE.py:FUNCTION names."""
+    file, colon, function = name.rpartition(":")
+    if not colon:
+        return name
+    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
+    if spec is None or spec.loader is None or not Path(file).exists():
+        raise ComesError(f"{file} is no Python file; a method is a name or FILE.py:FUNCTION.")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not hasattr(module, function):
+        raise ComesError(f"{file} has no {function}.")
+    return getattr(module, function)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _backend(name: str, scheduler: str | None) -> Iterator[None]:
+    """Let joblib use processes, or the cluster at an address."""
+    if name == "dask":
+        from distributed import Client
+
+        with Client(scheduler), parallel_config(backend="dask"):
+            yield
+    elif name == "ray":
+        import ray
+        from ray.util.joblib import register_ray
+
+        ray.init(address=scheduler)
+        register_ray()
+        with parallel_config(backend="ray"):
+            yield
+    elif name == "loky":
+        with parallel_config(backend="loky", inner_max_num_threads=1):
+            yield
+    else:
+        raise ComesError(f"backend must be loky, dask or ray; got {name!r}.")
+
+
+@contextmanager
+def _progress_bar(total: int, show: bool | None) -> Iterator[Callable[[Task], None]]:
+    if not (sys.stderr.isatty() if show is None else show):
+        yield lambda task: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        line = bar.add_task("tasks", total=total)
+        yield lambda task: bar.update(line, advance=1, description=f"{task.method} on {task.data}")

@@ -1,0 +1,241 @@
+"""Experiments: read from TOML, run once, resumed, sharded, and the same however they are run."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from comes.datasets import make_scenes, write_dataset
+from comes.errors import ComesError
+from comes.experiment import Task, run_task, run_tasks, running
+from comes.experiment.config import Experiment, read_experiment, tasks_of
+from comes.experiment.tasks import load, repeats_of
+from comes.generation import case_b
+from comes.metrics import METRICS
+
+SETTINGS = {"epochs": 2, "hidden": 8, "device": "cpu"}
+DATA = [{"name": "scenes", "case": "b", "rate": 0.5}]
+
+
+def experiment(**changes: Any) -> Experiment:
+    values: dict[str, Any] = {"name": "small", "folds": 3, "data": DATA, "settings": SETTINGS}
+    values["methods"] = [{"method": "comes-hl"}, {"method": "bce"}]
+    return Experiment.model_validate(values | changes)
+
+
+def small_tasks(**changes: Any) -> list[Task]:
+    return tasks_of(experiment(**changes))
+
+
+def results(folder: Path) -> dict[str, Any]:
+    """Return what the results say, without what depends on the machine."""
+    found = {}
+    for path in folder.glob("*/result.json"):
+        result = json.loads(path.read_text())
+        for repeat in result["repeats"]:
+            del repeat["seconds"]
+        found[path.parent.name] = {k: v for k, v in result.items() if k != "seconds"}
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which all small tasks were run at once."""
+    folder = tmp_path_factory.mktemp("whole")
+    outcome = run_tasks(small_tasks(), folder)
+    assert (outcome.done, outcome.kept, outcome.failed) == (2, 0, {})
+    return folder
+
+
+def test_a_result_says_what_was_run_and_how_it_went(whole: Path) -> None:
+    (task, _) = small_tasks()
+    result = json.loads((whole / task.key / "result.json").read_text())
+    assert (result["data"], result["method"]) == ("scenes, case b 0.5", "comes-hl")
+    assert result["spec"] == task.spec
+    assert result["size"] == {"n": 2000, "d": 64, "q": 10}
+    assert set(result["versions"]) == {"comes", "torch", "numpy", "python"}
+    assert len(result["repeats"]) == 3
+    for repeat in result["repeats"]:
+        assert set(repeat["pml"]) == set(repeat["sklearn"]) == set(METRICS)
+        assert set(repeat["hamming_loss"]) == {"zero", "minmax"}
+        assert len(repeat["risk"]) == 2
+        assert all(math.isfinite(value) for value in repeat["pml"].values())
+
+
+def test_what_was_run_is_not_run_again(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {path: path.stat().st_mtime_ns for path in whole.glob("*/result.json")}
+    monkeypatch.setattr(running, "run_task", lambda task: pytest.fail("was run again"))
+    assert run_tasks(small_tasks(), whole).kept == 2
+    assert before == {path: path.stat().st_mtime_ns for path in whole.glob("*/result.json")}
+
+
+def test_shards_make_the_whole(whole: Path, tmp_path: Path) -> None:
+    assert run_tasks(small_tasks(), tmp_path, shard=(1, 2)).done == 1
+    assert run_tasks(small_tasks(), tmp_path, shard=(2, 2)).done == 1
+    assert results(tmp_path) == results(whole)
+
+
+def test_more_workers_give_the_same_numbers(whole: Path, tmp_path: Path) -> None:
+    run_tasks(small_tasks(), tmp_path, workers=2)
+    assert results(tmp_path) == results(whole)
+
+
+def test_a_stopped_run_goes_on(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def interrupted(task: Task) -> Any:
+        calls.append(task)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return run_task(task)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(running, "run_task", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_tasks(small_tasks(), tmp_path)
+    assert len(results(tmp_path)) == 1
+    outcome = run_tasks(small_tasks(), tmp_path)
+    assert (outcome.done, outcome.kept) == (1, 1)
+    assert results(tmp_path) == results(whole)
+
+
+def test_a_failing_task_is_written_down_and_the_rest_goes_on(tmp_path: Path) -> None:
+    methods = [{"method": "bce", "settings": {"epochs": 0}}, {"method": "bce"}]
+    tasks = small_tasks(methods=methods)
+    outcome = run_tasks(tasks, tmp_path)
+    assert outcome.done == 1
+    message = "ComesError: epochs must be a whole number of at least 1; got 0."
+    assert outcome.failed == {"bce on scenes, case b 0.5": message}
+    assert message in (tmp_path / tasks[0].key / "error.txt").read_text()
+    assert not (tmp_path / tasks[0].key / "result.json").exists()
+    assert run_tasks(tasks, tmp_path).kept == 1  # the other is tried again
+
+
+def test_folds_cover_every_row_once_and_labels_are_made_for_training_rows_only() -> None:
+    (task,) = small_tasks(methods=[{"method": "bce"}], folds=4)
+    dataset = load(task.spec)
+    relevant = dataset.known_relevant()
+    repeats = list(repeats_of(task.spec, dataset))
+    assert sorted(np.concatenate([r.test for r in repeats])) == list(range(2000))
+    for repeat in repeats:
+        assert repeat.candidates[repeat.test].all()
+        assert not (relevant & ~repeat.candidates).any()
+        share = (~repeat.candidates[repeat.train]).sum() / (~relevant[repeat.train]).sum()
+        assert share == pytest.approx(0.5, abs=0.01)
+    (first,) = repeats_of(task.spec | {"first_folds": 1}, dataset)
+    assert (first.test == repeats[0].test).all()
+
+
+def test_label_seeds_share_their_test_rows() -> None:
+    (task,) = small_tasks(methods=[{"method": "bce"}], folds=None, label_seeds=2, test_share=0.25)
+    one, two = repeats_of(task.spec, load(task.spec))
+    assert (one.test == two.test).all()
+    assert len(one.test) == 500
+    assert (one.candidates != two.candidates).any()
+
+
+def test_true_priors_come_from_training_rows_and_ccmn_knows_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Any] = []
+
+    def spy(classifiers: Any, *data: Any, **options: Any) -> Any:
+        seen.extend(c.get_params() for c in classifiers)
+        raise InterruptedError
+
+    monkeypatch.setattr(running, "fit_together", spy)
+    (task,) = small_tasks(methods=[{"method": "ccmn"}], prior_noise=0.0)
+    with pytest.raises(InterruptedError):
+        run_task(task)
+    dataset = load(task.spec)
+    for k, repeat in enumerate(repeats_of(task.spec, dataset)):
+        prior = dataset.known_relevant()[repeat.train].mean(axis=0)
+        np.testing.assert_allclose(seen[k]["class_prior"], prior)
+        assert seen[k]["flip_rate"] == "class_prior"
+        assert seen[k]["random_state"] == k
+    for changes in ({"prior_noise": 0.3}, {"class_prior": "estimated"}):
+        seen.clear()
+        (task,) = small_tasks(methods=[{"method": "comes-hl"}], **changes)
+        with pytest.raises(InterruptedError):
+            run_task(task)
+        given = seen[0]["class_prior"]
+        assert (given is None) == ("class_prior" in changes)
+        assert given is None or np.abs(given - prior).max() > 0.05
+
+
+def test_a_search_chooses_by_the_risk_of_held_out_candidates() -> None:
+    """A learning rate that cannot learn is never chosen; nothing sees a true label."""
+    search = {"learning_rate": [1e-9, 5e-2], "epochs": [5]}
+    (task,) = small_tasks(methods=[{"method": "comes-hl"}], search=search, first_folds=2)
+    result = run_task(task)
+    assert [r["chosen"] for r in result["repeats"]] == [{"learning_rate": 5e-2, "epochs": 5}] * 2
+
+
+def test_data_and_a_method_of_ones_own(tmp_path: Path) -> None:
+    scenes = make_scenes(n=300)
+    candidates = case_b(scenes.known_relevant(), exclude_rate=0.5)
+    write_dataset(replace(scenes, candidates=candidates), tmp_path / "mine.npz")
+    (tmp_path / "mine.py").write_text(
+        "def risk(scores, candidates):\n    return (scores * ~candidates).square().mean()\n"
+    )
+    data = [{"name": str(tmp_path / "mine.npz")}]
+    methods = [{"method": f"{tmp_path / 'mine.py'}:risk", "label": "my risk"}]
+    (task,) = small_tasks(data=data, methods=methods)
+    assert (task.data, task.method) == ("mine", "my risk")
+    assert len(run_task(task)["repeats"]) == 3
+    for wrong, message in (("mine.py:nothing", "has no nothing"), ("no.py:risk", "no Python file")):
+        with pytest.raises(ComesError, match=message):
+            running._method(f"{tmp_path / wrong}")
+
+
+def test_keys_depend_on_what_decides_the_result_alone() -> None:
+    (one, other) = small_tasks()
+    assert one.key != other.key
+    renamed = small_tasks(name="renamed", methods=[{"method": "comes-hl", "label": "ours"}])
+    assert renamed[0].key == one.key
+    assert small_tasks(seed=1)[0].key != one.key
+    with pytest.raises(ComesError, match="a method twice"):
+        small_tasks(methods=[{"method": "bce"}, {"method": "bce", "label": "again"}])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("fold = 3", "fold is no key of an experiment. Did you mean 'folds'?"),
+        ("[[data]]\nnam = 'scenes'", "data.0.nam is no key .* mean 'name'"),
+        ("zzz = 1", "zzz is no key of an experiment. Known are name, data"),
+        ("folds = 1", "folds: Input should be greater than or equal to 2"),
+        ("folds = 3\nlabel_seeds = 3", "give either folds or label_seeds"),
+        ("label_seeds = 3", "label_seeds need a case for every data set"),
+        ("folds = ", "is not TOML"),
+    ],
+)
+def test_a_mistake_in_a_file_says_where_it_is(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.toml"
+    rest = "[[data]]\nname = 'scenes'\n[[methods]]\nmethod = 'bce'\n"
+    path.write_text(f"name = 'wrong'\n{text}\n" + ("" if "[[data" in text else rest))
+    with pytest.raises(ComesError, match=f"wrong.toml.*{message}"):
+        read_experiment(path)
+
+
+def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match="cannot be read: No such file"):
+        read_experiment(tmp_path / "missing.toml")
+    with pytest.raises(ComesError, match=r"a shard is 1/N to N/N; got 3/2"):
+        run_tasks(small_tasks(), tmp_path, shard=(3, 2))
+    with pytest.raises(ComesError, match="backend must be loky, dask or ray"):
+        run_tasks(small_tasks(), tmp_path, backend="slurm")
+    (task,) = small_tasks(data=[{"name": "scenes"}], methods=[{"method": "bce"}])
+    with pytest.raises(ComesError, match="no candidates of its own; give it a case"):
+        run_task(task)
+
+
+@pytest.mark.parametrize("path", sorted(Path(__file__).parents[1].glob("experiments/*.toml")))
+def test_shipped_experiments_can_be_read(path: Path) -> None:
+    assert tasks_of(read_experiment(path))
