@@ -56,7 +56,7 @@ def test_a_result_says_what_was_run_and_how_it_went(whole: Path) -> None:
     result = json.loads((whole / task.key / "result.json").read_text())
     assert (result["data"], result["method"]) == ("scenes, case b 0.5", "comes-hl")
     assert result["spec"] == task.spec
-    assert result["size"] == {"n": 2000, "d": 64, "q": 10}
+    assert result["size"] == {"n": 2000, "d": 256, "q": 10}
     assert set(result["versions"]) == {"comes", "torch", "numpy", "python"}
     assert len(result["repeats"]) == 3
     for repeat in result["repeats"]:

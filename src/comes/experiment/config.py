@@ -127,7 +127,8 @@ PARTS: dict[str, type[BaseModel]] = {"data": DataChoice, "methods": MethodChoice
 
 def _in_words(error: ValidationError) -> str:
     """Return the first mistake with its place and the nearest word that would be right."""
-    first = error.errors()[0]
+    mistakes = error.errors()  # an unknown key explains a missing one
+    first = min(mistakes, key=lambda mistake: mistake["type"] != "extra_forbidden")
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] != "extra_forbidden":
         return f"{where}: {first['msg']}." if where else f"{first['msg']}."
