@@ -21,8 +21,7 @@ from torch import nn
 
 from comes import labels
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import CandidateClassifier, first_stage
-from comes.estimator import classifier as module_of_classifier
+from comes.estimator import CandidateClassifier, first_stage, preparation
 from comes.estimator.methods import METHODS, find_method, risk_scale
 from comes.estimator.scaling import fit_scaling
 from comes.generation import case_b
@@ -252,15 +251,15 @@ def test_flood_level_reaches_the_risk() -> None:
 def test_every_parameter_reaches_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
 
-    def spying_train(module: Any, **options: Any) -> Any:
-        seen.update(options, module=module)
-        return train(module, **options)
+    def spying_train(module: Any, X: Any, candidates: Any, risk: Any, **options: Any) -> Any:
+        seen.update(options, module=module, risk=risk)
+        return train(module, X, candidates, risk, **options)
 
     def spying_estimate(X: Any, S: Any, random_state: Any, label_names: Any) -> Any:
         seen["prior_seed"] = random_state
         return estimate_class_prior(X, S, random_state=random_state)
 
-    monkeypatch.setattr(module_of_classifier, "train", spying_train)
+    monkeypatch.setattr(preparation, "train", spying_train)
     monkeypatch.setattr(first_stage, "estimate_class_prior", spying_estimate)
     settings: dict[str, Any] = {
         "normaliser": "dataset",
@@ -502,7 +501,7 @@ def test_gdf_single_trains_on_one_excluded_label_per_row(monkeypatch: pytest.Mon
         seen.append(candidates.numpy())
         return train(model, X, candidates, *args, **options)
 
-    monkeypatch.setattr(module_of_classifier, "train", spy)
+    monkeypatch.setattr(preparation, "train", spy)
     classifier("gdf", epochs=1).fit(X, CANDIDATES)
     classifier("gdf", variant="all", epochs=1).fit(X, CANDIDATES)
     single, every = seen

@@ -119,7 +119,7 @@ class Stack(nn.Module):
         outputs = [output for _, output in layers if output is not None]
         self.is_deep = len(outputs) > 0
         if self.is_deep:
-            self.weight = nn.Parameter(torch.stack([o.weight.T for o in outputs]).detach())
+            self.weight = nn.Parameter(torch.stack([o.weight for o in outputs]).detach())
             self.bias = nn.Parameter(torch.stack([o.bias[None] for o in outputs]).detach())
 
     @staticmethod
@@ -130,8 +130,10 @@ class Stack(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return the scores of every network for its own padded rows."""
-        hidden = torch.bmm(rows, self.first)
-        return torch.baddbmm(self.bias, hidden.relu_(), self.weight) if self.is_deep else hidden
+        if not self.is_deep:
+            return torch.bmm(rows, self.first)
+        scores: Tensor = _TwoLayers.apply(rows, self.first, self.weight, self.bias)  # type: ignore[no-untyped-call]
+        return scores
 
     @torch.no_grad()
     def copy_to(self, models: Sequence[nn.Module]) -> None:
@@ -141,8 +143,31 @@ class Stack(nn.Module):
             inputs.weight.copy_(self.first[which, : self.d])
             inputs.bias.copy_(self.first[which, self.d])
             if output is not None:
-                output.weight.copy_(self.weight[which].T)
+                output.weight.copy_(self.weight[which])
                 output.bias.copy_(self.bias[which, 0])
+
+
+class _TwoLayers(torch.autograd.Function):
+    """relu(rows @ first) @ weight.mT + bias, with fewer passes over memory than by autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, first: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        hidden = torch.bmm(rows, first).relu_()
+        ctx.save_for_backward(rows, hidden, weight)
+        return torch.baddbmm(bias, hidden, weight.mT)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        rows, hidden, weight = ctx.saved_tensors
+        of_hidden = torch.bmm(gradient, weight)
+        torch.ops.aten.threshold_backward.grad_input(of_hidden, hidden, 0, grad_input=of_hidden)
+        return (
+            None,
+            torch.bmm(rows.mT, of_hidden),
+            torch.bmm(gradient.mT, hidden),
+            gradient.sum(dim=1, keepdim=True),
+        )
 
 
 def _layers(model: nn.Module) -> tuple[InputLayer, nn.Linear | None]:
