@@ -239,3 +239,14 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(Path(__file__).parents[1].glob("experiments/*.toml")))
 def test_shipped_experiments_can_be_read(path: Path) -> None:
     assert tasks_of(read_experiment(path))
+
+
+def test_committed_results_are_those_of_the_shipped_experiment() -> None:
+    home = Path(__file__).parents[1] / "experiments"
+    tasks = {task.key: task for task in tasks_of(read_experiment(home / "paper.toml"))}
+    found = {p.parent.name: p for p in (home / "results" / "paper").glob("*/result.json")}
+    assert set(found) == set(tasks)
+    for key, path in found.items():
+        result = json.loads(path.read_text())
+        assert result["spec"] == tasks[key].spec
+        assert len(result["repeats"]) == 10

@@ -209,7 +209,7 @@ def _run_and_write(task: Task, folder: Path) -> tuple[Task, str]:
         (home / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
         return task, f"{type(error).__name__}: {error}"
     with replacing_file(home / "result.json") as path:
-        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(result) + "\n", encoding="utf-8")
     (home / "error.txt").unlink(missing_ok=True)
     return task, ""
 
