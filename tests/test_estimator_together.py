@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.model_selection import KFold
@@ -15,6 +16,7 @@ from comes.estimator.together import Task
 from comes.generation import case_b
 from comes.labels import METHODS
 from comes.models import mlp
+from comes.risks import bce_risk
 from comes.training import loop, train_together
 
 RNG = np.random.default_rng(0)
@@ -195,3 +197,11 @@ def test_settings_are_checked_first(change: dict[str, Any], message: str) -> Non
 def test_labels_must_be_a_matrix() -> None:
     with pytest.raises(ComesError, match=r"candidates must be a matrix; got .*\(203,\)"):
         fit_together(classifiers(), X, CANDIDATES[:, 0], FOLDS)
+
+
+def test_the_risk_on_other_rows_is_that_of_the_method() -> None:
+    (bce,) = classifiers("bce")[:1]
+    bce.fit(X[:150], CANDIDATES[:150])
+    scores = torch.as_tensor(bce.decision_function(X[150:]))
+    expected = bce_risk(scores, torch.as_tensor(CANDIDATES[150:])).item()
+    assert bce.risk(X[150:], CANDIDATES[150:]) == pytest.approx(expected)

@@ -1,5 +1,6 @@
 """Experiments: read from TOML, run once, resumed, sharded, and the same however they are run."""
 
+import importlib.util
 import json
 import math
 from dataclasses import replace
@@ -8,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from comes.cli import app
 from comes.datasets import make_scenes, write_dataset
 from comes.errors import ComesError
 from comes.experiment import Task, run_task, run_tasks, running
@@ -224,13 +227,16 @@ def test_a_mistake_in_a_file_says_where_it_is(text: str, message: str, tmp_path:
         read_experiment(path)
 
 
-def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_run_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ComesError, match="cannot be read: No such file"):
         read_experiment(tmp_path / "missing.toml")
     with pytest.raises(ComesError, match=r"a shard is 1/N to N/N; got 3/2"):
         run_tasks(small_tasks(), tmp_path, shard=(3, 2))
     with pytest.raises(ComesError, match="backend must be loky, dask or ray"):
         run_tasks(small_tasks(), tmp_path, backend="slurm")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ComesError, match="backend dask needs a package: pip install distributed"):
+        run_tasks(small_tasks(), tmp_path, backend="dask")
     (task,) = small_tasks(data=[{"name": "scenes"}], methods=[{"method": "bce"}])
     with pytest.raises(ComesError, match="no candidates of its own; give it a case"):
         run_task(task)
@@ -250,3 +256,26 @@ def test_committed_results_are_those_of_the_shipped_experiment() -> None:
         result = json.loads(path.read_text())
         assert result["spec"] == tasks[key].spec
         assert len(result["repeats"]) == 10
+
+
+def test_the_command_runs_shows_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(
+        "name = 'small'\nfolds = 2\n[settings]\nepochs = 1\nhidden = 4\n"
+        "[[data]]\nname = 'scenes'\ncase = 'b'\n"
+        "[[methods]]\nmethod = 'bce'\n"
+        "[[methods]]\nmethod = 'ctl'\nsettings = { variant = 'none' }\n"
+    )
+    command = ["bench", "small.toml", "--workers", "1", "--json"]
+    for done, kept in ((1, 0), (0, 1)):
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 1  # one method has no such variant
+        assert "Error: ctl on scenes, case b: ComesError: variant of ctl" in result.stderr
+        shown = json.loads(result.stdout)
+        assert (shown["done"], shown["kept"], shown["folder"]) == (done, kept, "runs/small")
+        assert [row["method"] for row in shown["means"]] == ["bce"]
+        assert 0 < shown["means"][0]["average_precision"] < 1
+    wrong = CliRunner().invoke(app, ["bench", "small.toml", "--shard", "2-8"])
+    assert "must look like 2/8" in str(wrong.exception)

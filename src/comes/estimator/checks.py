@@ -9,7 +9,16 @@ from scipy import sparse
 
 from comes.errors import ComesError, ComesWarning
 from comes.estimator.methods import Method
-from comes.labels import BoolMatrix, listed, match_names
+from comes.labels import (
+    BoolMatrix,
+    as_candidates,
+    as_relevant,
+    check_names,
+    check_relevant_inside,
+    from_complementary,
+    listed,
+    match_names,
+)
 
 
 def check_fits_float32(X: Any) -> None:
@@ -106,3 +115,31 @@ def check_numbers(classifier: Any) -> None:
         raise ComesError(f"flood_level must be 0 or more; got {classifier.flood_level!r}.")
     if classifier.normaliser not in ("batch", "dataset"):
         raise ComesError(f"normaliser must be 'batch' or 'dataset'; got {classifier.normaliser!r}.")
+
+
+def choose_candidates(
+    y: Any, candidates: Any, complementary: Any, require_candidates: bool
+) -> tuple[BoolMatrix, list[str]]:
+    """Return the candidates, from wherever they were given, and the label names."""
+    if candidates is not None and complementary is not None:
+        raise ComesError("fit takes candidates= or complementary=, not both; got both.")
+    named = candidates if candidates is not None else complementary
+    if named is None:
+        if y is None:
+            raise ComesError(
+                "CandidateClassifier requires y to be passed, but the target y is None. "
+                "Call fit(X, candidates), or fit(X, complementary=...)."
+            )
+        if require_candidates:
+            raise ComesError(
+                "require_candidates=True: fit wants candidates= or complementary=, and got "
+                "only y, which may be the truth. In cross_validate pass "
+                "params={'candidates': ...}."
+            )
+        named = y
+    S = as_candidates(named) if complementary is None else from_complementary(named)
+    label_names = [str(name) for name in getattr(named, "columns", range(S.shape[1]))]
+    check_names(label_names)
+    if named is not y and y is not None:
+        check_relevant_inside(align(as_relevant(y), y, label_names), S, label_names)
+    return S, label_names

@@ -20,6 +20,7 @@ from comes.estimator.checks import (
     align,
     check_fits_float32,
     check_numbers,
+    choose_candidates,
     warn_of_idle_labels,
 )
 from comes.estimator.first_stage import Given, run_first_stage
@@ -30,9 +31,6 @@ from comes.labels import (
     BoolMatrix,
     as_candidates,
     as_relevant,
-    check_names,
-    check_relevant_inside,
-    from_complementary,
     keep_one_excluded,
 )
 from comes.metrics import average_precision
@@ -227,7 +225,9 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_numbers(self)
         device = choose_device(self.device)
         X = self._check_features(X, reset=True)
-        S, self.label_names_ = self._choose_candidates(y, candidates, complementary)
+        S, self.label_names_ = choose_candidates(
+            y, candidates, complementary, self.require_candidates
+        )
         if len(S) != X.shape[0]:
             raise ComesError(
                 f"X and candidates must have the same number of rows; got {X.shape[0]} and "
@@ -375,33 +375,6 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ComesError(message) from error
         check_fits_float32(X)
         return X
-
-    def _choose_candidates(
-        self, y: Any, candidates: Any, complementary: Any
-    ) -> tuple[BoolMatrix, list[str]]:
-        """Return the candidates, from wherever they were given, and the label names."""
-        if candidates is not None and complementary is not None:
-            raise ComesError("fit takes candidates= or complementary=, not both; got both.")
-        named = candidates if candidates is not None else complementary
-        if named is None:
-            if y is None:
-                raise ComesError(
-                    "CandidateClassifier requires y to be passed, but the target y is None. "
-                    "Call fit(X, candidates), or fit(X, complementary=...)."
-                )
-            if self.require_candidates:
-                raise ComesError(
-                    "require_candidates=True: fit wants candidates= or complementary=, and got "
-                    "only y, which may be the truth. In cross_validate pass "
-                    "params={'candidates': ...}."
-                )
-            named = y
-        S = as_candidates(named) if complementary is None else from_complementary(named)
-        label_names = [str(name) for name in getattr(named, "columns", range(S.shape[1]))]
-        check_names(label_names)
-        if named is not y and y is not None:
-            check_relevant_inside(align(as_relevant(y), y, label_names), S, label_names)
-        return S, label_names
 
     def _make_module(self, d: int, q: int) -> nn.Module:
         if isinstance(self.model, nn.Module):

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from comes.errors import ComesError
 from comes.estimator.checks import check_numbers
 from comes.estimator.classifier import CandidateClassifier
+from comes.estimator.preparation import Training
 from comes.training import choose_device, train_together
 from comes.training.rows import becomes_dense
 
@@ -58,7 +59,7 @@ class Task:
         small = self.on_gpu or min(n, c.batch_size) * weights <= SMALL_STEP
         return small and becomes_dense(self.X, choose_device(c.device))
 
-    def prepare(self) -> Any:
+    def prepare(self) -> Training:
         """Do all that comes before the training."""
         X, S = _safe_indexing(self.X, self.rows), _safe_indexing(self.candidates, self.rows)
         return self.classifier._prepare(X, None, S, None)

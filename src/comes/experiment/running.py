@@ -242,6 +242,9 @@ def _one_thread() -> Iterator[None]:
 @contextmanager
 def _backend(name: str, scheduler: str | None) -> Iterator[None]:
     """Let joblib use processes, or the cluster at an address."""
+    package = {"dask": "distributed", "ray": "ray"}.get(name)
+    if package is not None and importlib.util.find_spec(package) is None:
+        raise ComesError(f"backend {name} needs a package: pip install {package}.")
     if name == "dask":
         from distributed import Client
 

@@ -102,7 +102,7 @@ def sum_over_smooth_pairs(
     """Return sum_i e_ij sum_k o_ik f(g_ij - g_ik), k = j included, for every label j, (q,).
 
     The error is the rounding of the largest terms, where products of float32 matrices are exact to
-    float32 (not so on a GPU for which TF32 was switched on). The gradient has none of its own.
+    float32 (not so on a GPU for which TF32 was switched on). It cannot be differentiated twice.
     """
     sums: Tensor = _PairSums.apply(scores, centred, excluded, function, others)  # type: ignore[no-untyped-call]
     return sums

@@ -15,7 +15,7 @@ def kept_memory() -> Iterator[None]:
     """Let up to 1 GiB of freed memory stay with the process, and hand it back at the end.
 
     Every step frees arrays of megabytes and asks for the same again. By default glibc hands them
-    back to the system, which clears every page anew: up to half of the time of a small network.
+    back to the system, which clears every page anew; small networks spend much of their time so.
     Afterwards glibc has the thresholds at which its own adjustment to large arrays ends. With
     another C library nothing is done.
     """
