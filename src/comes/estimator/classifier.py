@@ -76,9 +76,10 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for COMES-RL; ``mean`` over these; ``per_label`` divides the sum by the number of labels.
         ``auto`` is ``per_label`` for risks over pairs (COMES-RL, CCMN ranking, ComRank), ``mean``
         for MLCL, else ``sum``.
-    normaliser : {"batch", "dataset"}
-        Which n_j divides the sums over rows that exclude label j: the batch's own count (a label
-        that nothing excludes in a batch is left out of that batch), or the data set's share.
+    normaliser : {"dataset", "batch"}
+        Which n_j divides the sums over rows that exclude label j: the data set's share, as the
+        paper writes it, or the batch's own count (a label that nothing excludes in a batch is then
+        left out of that batch).
     flood_level : float
         The beta of COMES-RL (Equation 14), in units of the pair sum.
     scale : {"auto", "standard", "maxabs"} or None
@@ -148,7 +149,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model: Model = "mlp",
         hidden: int = 500,
         reduction: str = "auto",
-        normaliser: str = "batch",
+        normaliser: str = "dataset",
         flood_level: float = 0.0,
         scale: str | None = "auto",
         epochs: int = 200,
