@@ -16,15 +16,28 @@
 """
 
 import difflib
+import hashlib
+import inspect
 import itertools
 import tomllib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from comes.datasets import read_dataset
 from comes.errors import ComesError
+from comes.estimator import CandidateClassifier
 from comes.experiment.tasks import Task
+from comes.labels import METHODS
 
 
 class Strict(BaseModel):
@@ -39,10 +52,21 @@ class DataChoice(Strict):
     name: str  # of `comes datasets`, "scenes", or the path of a file
     case: Literal["a", "b", "one", "size", "instance"] | None = None  # None: the data set's own
     rate: float | None = Field(None, ge=0, le=1)
+    rows: int | None = Field(None, ge=10)  # of "scenes"; 2000 by default
+    read: dict[str, Any] | None = None  # how a file is read: parameters of read_dataset
+    label: str = ""  # in tables; name, case and rate by default
+
+    @field_validator("read")
+    @classmethod
+    def _known_options(cls, read: dict[str, Any] | None) -> dict[str, Any] | None:
+        _check_names(read or {}, set(inspect.signature(read_dataset).parameters) - {"path"}, "read")
+        return read
 
     @property
-    def label(self) -> str:
+    def title(self) -> str:
         """Name in tables."""
+        if self.label:
+            return self.label
         name = Path(self.name).stem if "/" in self.name else self.name
         rate = "" if self.rate is None else f" {self.rate:g}"
         return name if self.case is None else f"{name}, case {self.case}{rate}"
@@ -53,7 +77,20 @@ class MethodChoice(Strict):
 
     method: str  # by name, or "FILE.py:FUNCTION", a risk of one's own
     label: str = ""  # in tables; the method by default
+    class_prior: Literal["true", "estimated"] | None = None  # None: that of the experiment
     settings: dict[str, Any] = {}  # parameters of CandidateClassifier
+
+    @field_validator("method")
+    @classmethod
+    def _known_method(cls, method: str) -> str:
+        if ":" not in method:
+            _check_names([method], set(METHODS), "method")
+        return method
+
+    @field_validator("settings")
+    @classmethod
+    def _known_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        return _check_settings(settings)
 
     @property
     def name(self) -> str:
@@ -69,6 +106,13 @@ class Search(Strict):
     held_out: float = Field(0.2, gt=0, lt=1)
 
 
+class Sweep(Strict):
+    """One key of the experiment, run at several values."""
+
+    key: Literal["prior_noise", "flood", "train_rows"]
+    values: list[float] = Field(min_length=2)
+
+
 class Experiment(Strict):
     """What is to be run."""
 
@@ -82,8 +126,24 @@ class Experiment(Strict):
     seed: int = 0
     class_prior: Literal["true", "estimated"] = "true"
     prior_noise: float = Field(0.0, ge=0)
+    flood: float | None = Field(None, ge=0)  # beta, in units of the floor of the ranking risk
+    train_rows: int | None = Field(None, ge=1)  # of each repeat; all by default
     settings: dict[str, Any] = {}  # of CandidateClassifier, for all methods
     search: Search | None = None
+    sweep: Sweep | None = None
+
+    @field_validator("settings")
+    @classmethod
+    def _known_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        return _check_settings(settings)
+
+    @model_validator(mode="after")
+    def _sweep_within_bounds(self) -> Self:
+        if self.sweep is not None:
+            for value in self.sweep.values:
+                values = self.model_dump(exclude={"sweep"}) | {self.sweep.key: value}
+                Experiment.model_validate(values)
+        return self
 
     @model_validator(mode="after")
     def _repeated_one_way(self) -> Self:
@@ -101,7 +161,7 @@ def read_experiment(path: str | Path) -> Experiment:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ComesError(f"{path} cannot be read: {error.strerror}.") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ComesError(f"{path} is not TOML: {error}.") from None
     try:
         return Experiment.model_validate(values)
@@ -110,19 +170,61 @@ def read_experiment(path: str | Path) -> Experiment:
 
 
 def tasks_of(experiment: Experiment) -> list[Task]:
-    """Return the tasks of an experiment, each once."""
-    shared = experiment.model_dump(exclude={"name", "data", "methods", "settings"})
+    """Return the tasks of an experiment; no two have the same name or do the same."""
+    # What is None is left out, so that a new optional key leaves old results where they are.
+    shared = experiment.model_dump(
+        exclude={"name", "data", "methods", "settings", "sweep"}, exclude_none=True
+    )
+    sweep = experiment.sweep
+    values: Sequence[float | None] = [None] if sweep is None else sweep.values
     tasks = []
-    for data, method in itertools.product(experiment.data, experiment.methods):
-        settings = experiment.settings | method.settings
-        own = {"data": data.model_dump(), "method": method.method, "settings": settings}
-        tasks.append(Task(experiment.name, data.label, method.name, shared | own))
-    if len({task.key for task in tasks}) < len(tasks):
-        raise ComesError(f"{experiment.name} has a method twice, with the same settings.")
+    for data, method, value in itertools.product(experiment.data, experiment.methods, values):
+        own: dict[str, Any] = {
+            "data": data.model_dump(exclude_none=True, exclude={"label"}),
+            "method": method.method,
+            "settings": experiment.settings | method.settings,
+        }
+        if content := _content(data.name) + _content(method.method.rpartition(":")[0]):
+            own["content"] = content
+        if method.class_prior is not None:
+            own["class_prior"] = method.class_prior
+        if sweep is not None:
+            own[sweep.key] = value
+        key = "" if sweep is None else sweep.key
+        tasks.append(Task(experiment.name, data.title, method.name, shared | own, key))
+    names: dict[str, Task] = {}
+    for task in tasks:
+        if task.name in names or task.key in {other.key for other in names.values()}:
+            raise ComesError(
+                f"{experiment.name} has {task.name} twice; give one another label, or leave it out."
+            )
+        names[task.name] = task
     return tasks
 
 
-PARTS: dict[str, type[BaseModel]] = {"data": DataChoice, "methods": MethodChoice, "search": Search}
+def _content(name: str) -> str:
+    """Return a hash of a file of the user's own, so that a changed one is run again."""
+    path = Path(name)
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
+
+
+def _check_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    _check_names(settings, set(CandidateClassifier().get_params()) - {"method"}, "settings")
+    return settings
+
+
+def _check_names(names: Iterable[str], known: set[str], what: str) -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{what} has no {name!r}.{_hint(name, sorted(known))}")
+
+
+PARTS: dict[str, type[BaseModel]] = {
+    "data": DataChoice,
+    "methods": MethodChoice,
+    "search": Search,
+    "sweep": Sweep,
+}
 
 
 def _in_words(error: ValidationError) -> str:
@@ -131,9 +233,13 @@ def _in_words(error: ValidationError) -> str:
     first = min(mistakes, key=lambda mistake: mistake["type"] != "extra_forbidden")
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] != "extra_forbidden":
-        return f"{where}: {first['msg']}." if where else f"{first['msg']}."
+        message = first["msg"].removeprefix("Value error, ").rstrip(".")
+        return f"{where}: {message}." if where else f"{message}."
     parts = [part for part in first["loc"] if isinstance(part, str)]
     known = list(PARTS[parts[0]].model_fields if len(parts) > 1 else Experiment.model_fields)
-    near = difflib.get_close_matches(parts[-1], known, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else f" Known are {', '.join(known)}."
-    return f"{where} is no key of an experiment.{hint}"
+    return f"{where} is no key of an experiment.{_hint(parts[-1], known)}"
+
+
+def _hint(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f" Did you mean {near[0]!r}?" if near else f" Known are {', '.join(known)}."

@@ -8,6 +8,7 @@ run at a time.
 import importlib.util
 import itertools
 import json
+import math
 import platform
 import sys
 import time
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from joblib import Parallel, delayed, parallel_config
 from scipy.special import expit
@@ -31,8 +33,10 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier, fit_together
 from comes.experiment.tasks import Repeat, Task, load, repeats_of
 from comes.files import replacing_file
+from comes.labels import BoolMatrix
 from comes.metrics import count_degenerate, evaluate, hamming_loss
 from comes.priors import add_prior_noise, count_class_prior
+from comes.risks import bce_risk, ranking_risk
 
 DIGITS = 6  # of a metric in a result
 
@@ -83,16 +87,20 @@ def run_tasks(
     which, of = shard
     if not 1 <= which <= of:
         raise ComesError(f"a shard is 1/N to N/N; got {which}/{of}.")
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = Path(folder).resolve()  # workers of a cluster are elsewhere
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ComesError(f"{folder} cannot be a folder of results: {error.strerror}.") from None
     mine = tasks[which - 1 :: of]
     todo = [task for task in mine if not (folder / task.key / "result.json").exists()]
     failed = {}
     with _backend(backend, scheduler), _progress_bar(len(todo), progress) as advance:
-        run = Parallel(n_jobs=workers, return_as="generator_unordered")
-        for task, error in run(delayed(_run_and_write)(task, folder) for task in todo):
-            if error:
-                failed[f"{task.method} on {task.data}"] = error
+        as_they_come = "list" if backend == "ray" else "generator_unordered"  # Ray has no generator
+        run = Parallel(n_jobs=workers, return_as=as_they_come)
+        for task, message in run(delayed(_run_and_write)(task, folder) for task in todo):
+            if message:
+                failed[task.name] = message
             advance(task)
     return Outcome(len(todo) - len(failed), len(mine) - len(todo), failed)
 
@@ -107,9 +115,7 @@ def run_task(task: Task) -> dict[str, Any]:
     relevant = dataset.known_relevant()
     return {
         "key": task.key,
-        "experiment": task.experiment,
-        "data": task.data,
-        "method": task.method,
+        **task.names,
         "spec": task.spec,
         "size": dict(zip(("n", "d", "q"), (*dataset.X.shape, relevant.shape[1]), strict=True)),
         "degenerate": count_degenerate(relevant),
@@ -124,7 +130,7 @@ def run_task(task: Task) -> dict[str, Any]:
             "numpy": np.__version__,
             "python": platform.python_version(),
         },
-        "device": str(next(fitted[0].module_.parameters()).device),
+        "device": _device_of(fitted[0]),
     }
 
 
@@ -137,9 +143,12 @@ def _fit(
         known: dict[str, Any] = {"random_state": spec["seed"] + k, "progress": False}
         if spec["class_prior"] == "true":
             prior = count_class_prior(relevant[repeat.train])
-            known["class_prior"] = add_prior_noise(prior, spec["prior_noise"], seed=k)
+            noise_seed = spec["seed"] + k
+            known["class_prior"] = add_prior_noise(prior, spec["prior_noise"], seed=noise_seed)
             if spec["method"] == "ccmn":  # the same knowledge for both
                 known["flip_rate"] = "class_prior"
+        if "flood" in spec:
+            known["flood_level"] = spec["flood"] * _risk_floor(relevant[repeat.train])
         settings = known | spec["settings"] | own
         classifiers.append(CandidateClassifier(_method(spec["method"]), **settings))
     labels, rows = zip(*((r.candidates, r.train) for _, r, _ in trainings), strict=True)
@@ -148,7 +157,7 @@ def _fit(
 
 def _choose(spec: dict[str, Any], dataset: Dataset, repeats: list[Repeat]) -> list[dict[str, Any]]:
     """Return the settings of each repeat that have the least risk on held-out candidates."""
-    search = spec["search"]
+    search = spec.get("search")
     if search is None:
         return [{} for _ in repeats]
     names = ("learning_rate", "epochs")
@@ -156,19 +165,37 @@ def _choose(spec: dict[str, Any], dataset: Dataset, repeats: list[Repeat]) -> li
         dict(zip(names, values, strict=True))
         for values in itertools.product(*(search[name] for name in names))
     ]
-    trials, held_out = [], []
+    shorter = []
     for k, repeat in enumerate(repeats):
         rows, held = train_test_split(
             repeat.train, test_size=search["held_out"], random_state=spec["seed"] + k
         )
-        held_out.append(held)
-        trials += [(k, repeat._replace(train=rows), settings) for settings in grid]
+        shorter.append(repeat._replace(train=rows, test=held))
     risks = [
-        classifier.risk(dataset.X[held_out[k]], repeat.candidates[held_out[k]])
-        for classifier, (k, repeat, _) in zip(_fit(spec, dataset, trials), trials, strict=True)
+        _held_out_risks(spec, dataset, [(k, repeat, own) for k, repeat in enumerate(shorter)])
+        for own in grid
     ]
-    best = np.reshape(risks, (len(repeats), len(grid))).argmin(axis=1)
-    return [grid[which] for which in best]
+    return [grid[which] for which in np.argmin(risks, axis=0)]
+
+
+def _held_out_risks(
+    spec: dict[str, Any], dataset: Dataset, trials: list[tuple[int, Repeat, dict[str, Any]]]
+) -> list[float]:
+    """Return each trial's risk on the candidates of its test rows; one that diverges has infinity.
+
+    Test rows here are training rows of the task, held out.
+    """
+    try:
+        fitted = _fit(spec, dataset, trials)
+    except ComesError:  # one diverged: which?
+        if len(trials) == 1:
+            return [math.inf]
+        return [risk for trial in trials for risk in _held_out_risks(spec, dataset, [trial])]
+    risks = [
+        classifier.risk(dataset.X[repeat.test], repeat.candidates[repeat.test])
+        for classifier, (_, repeat, _) in zip(fitted, trials, strict=True)
+    ]
+    return [risk if math.isfinite(risk) else math.inf for risk in risks]
 
 
 def _judge(classifier: CandidateClassifier, dataset: Dataset, repeat: Repeat) -> dict[str, Any]:
@@ -192,9 +219,29 @@ def _judge(classifier: CandidateClassifier, dataset: Dataset, repeat: Repeat) ->
                 "minmax": hamming_loss(in_row > 0.5, relevant),
             }
         ),
+        "true_risk": rounded(_true_risks(scores, relevant)),
         "risk": [float(f"{value:.5g}") for value in classifier.history_.risk],
         "seconds": round(classifier.history_.seconds, 2),
     }
+
+
+def _device_of(classifier: CandidateClassifier) -> str:
+    device = next(classifier.module_.parameters()).device
+    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"
+
+
+def _true_risks(scores: npt.NDArray[np.floating], relevant: BoolMatrix) -> dict[str, float]:
+    """Return what the risks of the paper estimate: its Equations 2 and 4 on true labels."""
+    g, y = torch.as_tensor(scores, dtype=torch.float64), torch.as_tensor(relevant)
+    # With the truth for candidates and its own prior, (1 - pi_j) / n_j is 1 / n.
+    ranking = ranking_risk(g, y, y.double().mean(dim=0))
+    return {"hamming": float(bce_risk(g, y)), "ranking": float(ranking) - _risk_floor(relevant)}
+
+
+def _risk_floor(relevant: BoolMatrix) -> float:
+    """Return the least ranking risk that any scores can have: sum_{j<k} p(y_j = 0, y_k = 0)."""
+    n_irrelevant = (~relevant).sum(axis=1)
+    return float((n_irrelevant * (n_irrelevant - 1) / 2).mean())
 
 
 def _run_and_write(task: Task, folder: Path) -> tuple[Task, str]:
@@ -206,7 +253,8 @@ def _run_and_write(task: Task, folder: Path) -> tuple[Task, str]:
             warnings.simplefilter("ignore", ComesWarning)  # of labels that nothing excludes
             result = run_task(task)
     except Exception as error:
-        (home / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        text = f"{task.name}\n{traceback.format_exc()}"
+        (home / "error.txt").write_text(text, encoding="utf-8")
         return task, f"{type(error).__name__}: {error}"
     with replacing_file(home / "result.json") as path:
         path.write_text(json.dumps(result) + "\n", encoding="utf-8")
@@ -248,7 +296,11 @@ def _backend(name: str, scheduler: str | None) -> Iterator[None]:
     if name == "dask":
         from distributed import Client
 
-        with Client(scheduler), parallel_config(backend="dask"):
+        try:
+            client = Client(scheduler)
+        except OSError as error:
+            raise ComesError(f"no Dask scheduler answers at {scheduler}: {error}.") from None
+        with client, parallel_config(backend="dask"):
             yield
     elif name == "ray":
         import ray

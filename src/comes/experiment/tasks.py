@@ -3,12 +3,13 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from sklearn.model_selection import KFold, train_test_split
 
 from comes.datasets import Dataset, make_scenes, open_dataset
@@ -27,6 +28,23 @@ class Task:
     data: str  # name in tables
     method: str  # name in tables
     spec: dict[str, Any]
+    sweep: str = ""  # the key of the spec that the experiment varies, if it does
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names that its result goes by; the same work may have others elsewhere."""
+        return {
+            "experiment": self.experiment,
+            "data": self.data,
+            "method": self.method,
+            "sweep": self.sweep,
+        }
+
+    @property
+    def name(self) -> str:
+        """What a person would call it; no other task of the experiment has the same."""
+        at = f", {self.sweep} {self.spec[self.sweep]:g}" if self.sweep else ""
+        return f"{self.method} on {self.data}{at}"
 
     @cached_property
     def key(self) -> str:
@@ -46,17 +64,22 @@ class Repeat(NamedTuple):
 def load(spec: dict[str, Any]) -> Dataset:
     """Return the data set of a task, whose truth must be known."""
     name = spec["data"]["name"]
-    dataset = make_scenes(n=2000) if name == "scenes" else open_dataset(name)
+    if name == "scenes":
+        dataset = make_scenes(n=spec["data"].get("rows", 2000))
+    else:
+        dataset = open_dataset(name, **spec["data"].get("read", {}))
     dataset.known_relevant()
-    if spec["data"]["case"] is None and dataset.candidates is None:
+    if "case" not in spec["data"] and dataset.candidates is None:
         raise ComesError(f"{name} has no candidates of its own; give it a case.")
+    if isinstance(dataset.X, pd.DataFrame):  # rows are taken by number
+        return replace(dataset, X=dataset.X.to_numpy(dtype=np.float64))
     return dataset
 
 
 def repeats_of(spec: dict[str, Any], dataset: Dataset) -> Iterator[Repeat]:
     """Give the folds, or the seeds of candidates, of a task."""
     relevant, n, seed = dataset.known_relevant(), len(dataset), spec["seed"]
-    case, rate = spec["data"]["case"], spec["data"]["rate"]
+    case, rate = spec["data"].get("case"), spec["data"].get("rate")
 
     def candidates(rows: Rows, seed: int) -> BoolMatrix:
         """Return the data set's own, or make some for these rows."""
@@ -67,11 +90,19 @@ def repeats_of(spec: dict[str, Any], dataset: Dataset) -> Iterator[Repeat]:
         made[rows] = generate(case, relevant[rows], dataset.X[rows], rate=rate, seed=seed)
         return made
 
-    if spec["folds"] is not None:
+    def some(rows: Rows, seed: int) -> Rows:
+        """Return the rows to train on: all, or as many as asked for."""
+        most = int(spec.get("train_rows", len(rows)))
+        if most > len(rows):
+            raise ComesError(f"train_rows is {most}, and there are {len(rows)} rows to train on.")
+        return rows if most == len(rows) else np.random.default_rng(seed).permutation(rows)[:most]
+
+    if "folds" in spec:
         folds = KFold(spec["folds"], shuffle=True, random_state=seed)
-        for train, test in list(folds.split(np.zeros(n)))[: spec["first_folds"]]:
-            yield Repeat(train, test, candidates(train, seed))
+        splits = list(folds.split(np.zeros(n)))[: spec.get("first_folds")]
+        for k, (train, test) in enumerate(splits):
+            yield Repeat(some(train, seed + k), test, candidates(train, seed))
         return
     train, test = train_test_split(np.arange(n), test_size=spec["test_share"], random_state=seed)
-    for more in range(spec["label_seeds"]):
-        yield Repeat(train, test, candidates(train, seed + more))
+    for k in range(spec["label_seeds"]):
+        yield Repeat(some(train, seed + k), test, candidates(train, seed + k))
