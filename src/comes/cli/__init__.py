@@ -20,6 +20,7 @@ from comes.cli.printing import (
     print_warning,
 )
 from comes.cli.reading import parse_numbers, reads_data
+from comes.cli.report import report
 from comes.errors import ComesError
 from comes.labels import METHODS
 
@@ -436,3 +437,4 @@ def evaluate(
 
 
 app.command()(bench)
+app.command()(report)

@@ -1,16 +1,19 @@
 """``comes bench``: run an experiment from its config file."""
 
-import json
 import re
-import statistics
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from comes.cli.printing import print_json, print_rows
+from comes.cli.printing import lines, print_json, print_rows
 from comes.errors import ComesError
+
+if TYPE_CHECKING:
+    from comes.experiment import Task
+    from comes.report import Cell
 
 
 def bench(
@@ -29,12 +32,13 @@ def bench(
     scheduler: Annotated[str | None, typer.Option(help="Address of the cluster.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print json.")] = False,
 ) -> None:
-    """Run every method on every data set of a config file; go on where it was stopped.
+    """Run every method on every data set of a config file, go on where it was stopped, and report.
 
     Example: comes bench experiments/smoke.toml
     """
     from comes.experiment import run_tasks
     from comes.experiment.config import read_experiment, tasks_of
+    from comes.report import read_errors, write_report
 
     part = re.fullmatch(r"(\d+)/(\d+)", shard)
     if part is None:
@@ -50,36 +54,42 @@ def bench(
         backend=backend,
         scheduler=scheduler,
     )
-    paths = [folder / task.key / "result.json" for task in tasks]
-    rows = [_means(json.loads(p.read_text(encoding="utf-8"))) for p in paths if p.exists()]
+    cells = _cells(tasks, folder)
+    missing = len(tasks) - len(cells)
+    page = None
+    if cells and not (missing and shard != "1/1"):  # the last shard writes the page
+        page = write_report(cells, folder / "report", read_errors([folder / t.key for t in tasks]))
+    summary = {"done": outcome.done, "kept": outcome.kept, "missing": missing}
+    rows = [_means(cell) for cell in cells]
     if as_json:
-        print_json(
-            {
-                "folder": str(folder),
-                "done": outcome.done,
-                "kept": outcome.kept,
-                "failed": outcome.failed,
-                "means": rows,
-            }
-        )
+        where = {"folder": str(folder), "page": None if page is None else str(page)}
+        print_json(where | summary | {"failed": outcome.failed, "means": rows})
     else:
         if rows:
-            print_rows(
-                [
-                    {k: v if isinstance(v, str) else f"{v:.3f}" for k, v in row.items()}
-                    for row in rows
-                ]
-            )
-        missing = len(tasks) - len(rows)
-        print(f"{outcome.done} tasks run, {outcome.kept} kept, {missing} missing; {folder}")
+            print_rows([{k: _digits(v) for k, v in row.items()} for row in rows])
+        print(f"{lines(summary, separator=', ')}; {page or folder}")
     for name, error in outcome.failed.items():
         print(f"Error: {name}: {error}", file=sys.stderr)
     if outcome.failed:
         raise typer.Exit(1)
 
 
-def _means(result: dict[str, Any]) -> dict[str, Any]:
+def _cells(tasks: Sequence["Task"], folder: Path) -> list["Cell"]:
+    """Return what the tasks have results for, by the names that they have in this experiment."""
+    from comes.report import read_runs
+
+    by_key = {task.key: task for task in tasks}
+    if not any((folder / key / "result.json").exists() for key in by_key):
+        return []
+    return read_runs([folder], {key: task.names for key, task in by_key.items()})
+
+
+def _means(cell: "Cell") -> dict[str, Any]:
     """Return the mean of every metric over the repeats."""
-    metrics = [repeat["pml"] for repeat in result["repeats"]]
-    means = {name: statistics.mean(m[name] for m in metrics) for name in metrics[0]}
-    return {"data": result["data"], "method": result["method"]} | means
+    at = {cell.sweep: cell.at} if cell.sweep else {}
+    means = {metric: float(cell.values(metric).mean()) for metric in cell.repeats[0]["pml"]}
+    return {"data": cell.data, "method": cell.method} | at | means
+
+
+def _digits(value: Any) -> Any:
+    return f"{value:.3f}" if isinstance(value, float) else value

@@ -1,0 +1,140 @@
+"""Whether a method is better than another: on repeats of one data set, and over data sets."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+LEVEL = 0.05
+ROUNDING = 1e-9  # differences of metrics that are stored with six digits
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """What two methods differ by on the same repeats, and how surely; NaN with one repeat."""
+
+    difference: float  # mean of first minus second
+    p: float  # paired t-test, as in the paper
+    p_corrected: float  # of Nadeau and Bengio: folds share training rows, so they vary less
+
+
+def compare_paired(
+    first: npt.ArrayLike, second: npt.ArrayLike, test_over_train: float
+) -> PairedTest:
+    """Compare two methods by the values of a metric on the same repeats, two-sided.
+
+    Rules at the edges: values that are equal throughout give p = 1, a difference that is the same
+    in every repeat (and not zero) gives p = 0, and one repeat gives no p at all.
+
+    Parameters
+    ----------
+    first, second : array of shape (n_repeats,)
+    test_over_train : float
+        Rows tested on over rows trained on: the corrected test has variance
+        (1 / n_repeats + test_over_train) s² in the place of s² / n_repeats. NaN where repeats draw
+        no rows, which is what the correction is for; there is no corrected p then.
+
+    Examples
+    --------
+    >>> test = compare_paired([0.8, 0.9, 0.7], [0.7, 0.7, 0.6], test_over_train=1 / 9)
+    >>> print(f"{test.difference:.3f} {test.p:.3f} {test.p_corrected:.3f}")
+    0.133 0.057 0.074
+    """
+    differences = np.subtract(first, second, dtype=float)
+    k, mean = len(differences), float(differences.mean())
+    if k < 2:
+        return PairedTest(mean, math.nan, math.nan)
+    if np.ptp(differences) <= ROUNDING:
+        p = 1.0 if abs(mean) <= ROUNDING else 0.0
+        return PairedTest(mean, p, math.nan if math.isnan(test_over_train) else p)
+    s = differences.std(ddof=1)
+    plain, corrected = (
+        2 * float(stats.t.sf(abs(mean) / (s * math.sqrt(factor)), df=k - 1))
+        for factor in (1 / k, 1 / k + test_over_train)
+    )
+    return PairedTest(mean, plain, corrected)
+
+
+def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return p values adjusted for being several, by Holm's method; NaN is not counted.
+
+    Examples
+    --------
+    >>> [float(p) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, dtype=float)
+    adjusted = np.full_like(p, np.nan)
+    order = np.argsort(p)[: np.isfinite(p).sum()]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(steps))
+    return adjusted
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Methods ranked on every data set, 1 for the best, and the mean of that."""
+
+    methods: list[str]  # best first
+    mean_rank: list[float]
+    n_data: int
+    friedman_p: float  # of "all methods are alike"
+    critical_difference: float  # of Nemenyi, at the level 0.05
+
+    def alike(self) -> list[tuple[int, int]]:
+        """Return maximal runs of methods, first to last, within the critical difference."""
+        runs: list[tuple[int, int]] = []
+        for first, rank in enumerate(self.mean_rank):
+            last = max(
+                k for k, r in enumerate(self.mean_rank) if r - rank <= self.critical_difference
+            )
+            if last > first and not (runs and runs[-1][1] >= last):
+                runs.append((first, last))
+        return runs
+
+
+def rank_methods(
+    methods: Sequence[str], means: npt.NDArray[np.float64], *, higher_is_better: bool
+) -> Ranks | None:
+    """Rank methods over data sets; None for fewer than two methods or two data sets.
+
+    Parameters
+    ----------
+    methods : list of str
+    means : array of shape (n_methods, n_data)
+        A metric; data sets that miss a method are left out.
+    higher_is_better : bool
+
+    Examples
+    --------
+    >>> ranks = rank_methods(["a", "b"], np.array([[0.9, 0.8], [0.7, 0.6]]), higher_is_better=True)
+    >>> ranks.methods, ranks.mean_rank
+    (['a', 'b'], [1.0, 2.0])
+    """
+    complete = means[:, np.isfinite(means).all(axis=0)]
+    k, n = complete.shape
+    if k < 2 or n < 2:
+        return None
+    ranks = stats.rankdata(-complete if higher_is_better else complete, axis=0)  # (k, n)
+    order = ranks.mean(axis=1).argsort(kind="stable")
+    return Ranks(
+        methods=[methods[row] for row in order],
+        mean_rank=[float(ranks[row].mean()) for row in order],
+        n_data=n,
+        friedman_p=_friedman(ranks),
+        critical_difference=float(stats.studentized_range.ppf(1 - LEVEL, k, np.inf) / math.sqrt(2))
+        * math.sqrt(k * (k + 1) / (6 * n)),
+    )
+
+
+def _friedman(ranks: npt.NDArray[np.float64]) -> float:
+    """Return the p value of Friedman's test; 1 where all methods are tied, as scipy's is NaN."""
+    k, n = ranks.shape
+    spread = ((ranks - (k + 1) / 2) ** 2).sum()  # with ties less than n k (k² - 1) / 12
+    if spread == 0:
+        return 1.0
+    statistic = (k - 1) * ((ranks.sum(axis=1) - n * (k + 1) / 2) ** 2).sum() / spread
+    return float(stats.chi2.sf(statistic, df=k - 1))
