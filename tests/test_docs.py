@@ -1,6 +1,7 @@
 """Documentation that cannot rot: examples run, commands are documented, numbers are results."""
 
 import inspect
+import itertools
 import json
 import os
 import re
@@ -17,8 +18,10 @@ import comes
 from comes.cli import app
 from comes.cli.reading import reading_options
 from comes.datasets import KNOWN
-from comes.estimator.methods import METHODS, find_method
+from comes.estimator.methods import METHODS
 from comes.metrics import METRICS
+from comes.report import read_runs
+from comes.report.tables import MetricTable, metric_table, sweep_to_markdown, to_markdown
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -113,18 +116,83 @@ def test_the_demo_table_is_the_stored_result() -> None:
         assert f"| {row['title']} | {shown(row['metrics'], list(METRICS))} |" in readme
 
 
-@pytest.mark.parametrize("dataset", ["mirflickr5000", "YeastCC", "YeastBP"])
-def test_the_tables_of_real_data_are_the_stored_results(dataset: str) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    training = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
-    result = json.loads((ROOT / "experiments" / "results" / "core" / f"{dataset}.json").read_text())
-    names = [name for name in METRICS if name != "mean_average_precision"]
-    for run in result["runs"]:
-        values = shown(run["means"], names)
-        row = f"| {dataset} | {run['method']} | {run['reduction']} | {values} |"
-        assert row in training
-        if run["reduction"] == find_method(run["method"]).reduction:
-            assert f"| {dataset} | {run['method']} | {values} |" in readme
+@pytest.mark.parametrize(
+    ("document", "experiment", "metrics"),
+    [
+        ("README.md", "paper", ["average_precision", "ranking_loss"]),
+        ("README.md", "fair", ["average_precision"]),
+        ("docs/training.md", "settings", ["average_precision", "ranking_loss"]),
+        ("docs/experiments.md", "synthetic", ["mean_average_precision", "average_precision"]),
+        ("docs/experiments.md", "variants", ["average_precision", "ranking_loss"]),
+    ],
+)
+def test_the_tables_of_experiments_are_what_the_report_makes(
+    document: str, experiment: str, metrics: list[str]
+) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    cells = read_runs([ROOT / "experiments" / "results" / experiment])
+    for metric in metrics:
+        assert to_markdown(metric_table(cells, metric)) in text
+
+
+@pytest.mark.parametrize(
+    ("experiment", "metric"),
+    [
+        ("prior-noise", "average_precision"),
+        ("flood", "average_precision"),
+        ("rows", "hamming_loss"),
+    ],
+)
+def test_the_tables_of_sweeps_are_what_the_report_makes(experiment: str, metric: str) -> None:
+    text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    cells = read_runs([ROOT / "experiments" / "results" / experiment])
+    assert sweep_to_markdown(cells, metric) in text
+
+
+def test_what_the_readme_says_of_the_experiments_holds() -> None:
+    def table(experiment: str, metric: str = "average_precision") -> MetricTable:
+        cells = read_runs([ROOT / "experiments" / "results" / experiment])
+        return metric_table(cells, metric)
+
+    photos, yeast = "mirflickr5000", ("YeastBP", "YeastCC", "YeastMF")
+    for protocol in ("paper", "fair"):
+        for metric in ("average_precision", "ranking_loss", "one_error", "coverage"):
+            assert table(protocol, metric).entries["comes-hl", photos].is_best
+        for metric in ("hamming_loss", "mean_average_precision"):
+            assert table(protocol, metric).entries["comes-rl", photos].is_best
+    assert f"{table('paper').entries['comes-hl', photos].mean:.3f}" == "0.855"
+    level = ("comes-hl", "bce", "ctl", "ccmn")
+    for protocol, metric in itertools.product(("paper", "fair"), METRICS):
+        entries = table(protocol, metric).entries
+        for name in yeast:
+            means = [entries[method, name].mean for method in level]
+            assert max(means) - min(means) < 0.02
+    for metric in ("average_precision", "ranking_loss"):
+        entries = table("paper", metric).entries
+        sign = 1 if METRICS[metric].higher_is_better else -1
+        for name in (photos, *yeast):
+            assert sign * entries["comes-rl", name].mean < sign * entries["bce", name].mean
+    losses = table("fair", "ranking_loss").entries
+    assert losses["comes-rl", "YeastBP"].is_best
+    assert losses["comes-rl", "YeastMF"].is_best
+    for cell in read_runs([ROOT / "experiments" / "results" / "fair"]):
+        if cell.method == "comes-rl":
+            assert {r["chosen"]["learning_rate"] for r in cell.repeats} == {0.025}
+    variants = table("variants").entries
+    assert f"{variants['comes-hl, estimated priors', photos].mean:.3f}" == "0.730"
+    assert f"{variants['ccmn, estimated rates', photos].mean:.3f}" == "0.842"
+    one, other = (
+        variants[name, "YeastBP"]
+        for name in ("comes-hl, estimated priors", "ccmn, estimated rates")
+    )
+    assert one.mean > other.mean
+    synthetic = table("synthetic", "mean_average_precision").ranks
+    assert synthetic is not None
+    assert synthetic.methods[0] == "ccmn"
+    by_precision = table("synthetic").entries
+    for name in ("enron", "yeast"):
+        for case in ("case a 0.9", "case b 0.1"):
+            assert by_precision["comes-hl", f"{name}, {case}"].is_best
 
 
 def test_the_table_of_methods_is_what_the_code_knows() -> None:
