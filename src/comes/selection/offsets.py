@@ -1,4 +1,4 @@
-"""Where to cut scores, without a clean label."""
+"""The level of scores that have none of their own."""
 
 import numpy as np
 import numpy.typing as npt

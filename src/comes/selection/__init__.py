@@ -1,0 +1,19 @@
+"""Quality, thresholds and choices from candidates alone: nothing here sees a true label."""
+
+from comes.selection.estimates import (
+    Estimate,
+    MetricEstimates,
+    compare_metrics,
+    estimate_metrics,
+)
+from comes.selection.offsets import offset_matching_prior
+from comes.selection.thresholds import choose_thresholds
+
+__all__ = [
+    "Estimate",
+    "MetricEstimates",
+    "choose_thresholds",
+    "compare_metrics",
+    "estimate_metrics",
+    "offset_matching_prior",
+]

@@ -1,0 +1,78 @@
+"""Where to cut scores, label by label, from candidates and class priors."""
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from comes.errors import ComesError
+from comes.labels import as_candidates
+
+FloatArray = npt.NDArray[np.float64]
+By = Literal["risk", "f1", "prior"]
+
+
+def choose_thresholds(
+    scores: npt.ArrayLike, candidates: npt.ArrayLike, class_prior: npt.ArrayLike, by: By = "risk"
+) -> FloatArray:
+    """Return the threshold of every label; scores above it say relevant.
+
+    Parameters
+    ----------
+    scores : array of shape (n_samples, n_labels)
+        Of rows that training did not see, or cross-fitted.
+    candidates : bool array of shape (n_samples, n_labels)
+    class_prior : array of shape (n_labels,)
+    by : {"risk", "f1", "prior"}
+        "risk" minimises the estimated error of the label, pi - f + 2 (1 - pi) FPR, and so the
+        Hamming loss; "f1" maximises the estimated F1; "prior" predicts the label for the share of
+        rows that the prior says.
+
+    Returns
+    -------
+    thresholds : array of shape (n_labels,)
+        Between two scores. A label that nothing excludes is cut by its prior.
+
+    Examples
+    --------
+    >>> scores = [[4.0], [3.0], [2.0], [1.0]]
+    >>> candidates = [[1], [1], [0], [0]]
+    >>> choose_thresholds(scores, candidates, [0.5])
+    array([2.5])
+    """
+    if by not in ("risk", "f1", "prior"):
+        raise ComesError(f"by must be 'risk', 'f1' or 'prior'; got {by!r}.")
+    values = np.asarray(scores, dtype=np.float64)
+    excluded = ~as_candidates(candidates)
+    prior = np.asarray(class_prior, dtype=np.float64)
+    if values.shape != excluded.shape or prior.shape != values.shape[1:]:
+        raise ComesError(
+            "scores and candidates must have one shape, and class_prior a number per label; got "
+            f"{values.shape}, {excluded.shape} and {prior.shape}."
+        )
+    columns = zip(values.T, excluded.T, prior, strict=True)
+    return np.array([_threshold(g, e, pi, by) for g, e, pi in columns])
+
+
+def _threshold(scores: FloatArray, excluded: npt.NDArray[np.bool_], prior: float, by: By) -> float:
+    """Return the best cut of one label, among those between two distinct scores."""
+    order = np.argsort(-scores, kind="stable")
+    ranked, n = scores[order], len(scores)
+    predicted = np.arange(n + 1) / n  # f, with so many rows above the cut
+    if by == "prior" or not excluded.any():
+        loss = np.abs(predicted - prior)
+    else:
+        above = np.concatenate([[0], excluded[order].cumsum()])
+        false_positives = (1 - prior) * above / excluded.sum()
+        true_positives = np.clip(predicted - false_positives, 0, np.minimum(predicted, prior))
+        if by == "risk":
+            loss = prior - predicted + 2 * false_positives
+        else:
+            loss = -2 * true_positives / np.maximum(predicted + prior, 1e-12)
+    possible = np.concatenate([[True], ranked[1:] < ranked[:-1], [True]])
+    cut = int(np.where(possible, loss, np.inf).argmin())
+    if cut == 0:
+        return float(ranked[0])  # nothing lies above it
+    if cut == n:
+        return float(ranked[-1] - max(1.0, abs(ranked[-1])))
+    return float((ranked[cut - 1] + ranked[cut]) / 2)

@@ -1,0 +1,200 @@
+"""Metrics from candidates: the formulas by plain loops, and the truth where everything is known."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
+
+from comes.errors import ComesError
+from comes.generation import case_b
+from comes.metrics import hamming_loss
+from comes.priors import ClassPriorEstimate
+from comes.selection import compare_metrics, estimate_metrics
+
+RNG = np.random.default_rng(0)
+PRIOR = np.array([0.2, 0.4, 0.6])
+
+
+def draw(n: int, rate: float = 0.5, seed: int = 0) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    relevant = rng.random((n, 3)) < PRIOR
+    scores = np.round(2 * relevant - 1 + rng.normal(size=(n, 3)), 1)  # rounded: some are tied
+    candidates = relevant | (rng.random((n, 3)) >= rate)
+    return scores, relevant, candidates
+
+
+def by_loops(scores: Any, candidates: Any, prior: Any, label: int) -> dict[str, float]:
+    """Return the estimates of one label from their definitions."""
+    n = len(scores)
+    excluded = [i for i in range(n) if not candidates[i][label]]
+    predicted = sum(scores[i][label] > 0 for i in range(n)) / n
+    rate = sum(scores[i][label] > 0 for i in excluded) / len(excluded)
+    wins = 0.0
+    for i in excluded:
+        for k in range(n):
+            if k != i:
+                wins += float(scores[k][label] > scores[i][label])
+                wins += 0.5 * float(scores[k][label] == scores[i][label])
+    share = wins / (len(excluded) * (n - 1))
+    pi = prior[label]
+    hits = predicted - (1 - pi) * rate
+    return {
+        "error": pi - predicted + 2 * (1 - pi) * rate,
+        "recall": hits / pi,
+        "precision": hits / predicted,
+        "f1": 2 * hits / (predicted + pi),
+        "auc": (share - (1 - pi) / 2) / pi,
+    }
+
+
+def test_every_label_by_plain_loops() -> None:
+    scores, _, candidates = draw(60)
+    found = estimate_metrics(scores, candidates, PRIOR, n_resamples=5)
+    for label in range(3):
+        for name, value in by_loops(scores, candidates, PRIOR, label).items():
+            assert found.per_label[name][label] == pytest.approx(value), name
+    means = {"hamming_loss": "error", "macro_f1": "f1", "macro_auc": "auc"}
+    for name, of in means.items():
+        assert found[name].value == pytest.approx(found.per_label[of].mean())
+    risk = 0.0
+    for j in range(3):
+        rows = [i for i in range(60) if not candidates[i][j]]
+        for i in rows:
+            for k in range(3):
+                if k != j:
+                    below = scores[i][k] < scores[i][j]
+                    tied = scores[i][k] == scores[i][j]
+                    risk += (1 - PRIOR[j]) / len(rows) * (below + 0.5 * tied)
+    assert found["ranking_risk"].value == pytest.approx(risk)
+
+
+def test_where_every_irrelevant_label_is_excluded_the_estimates_are_the_truth() -> None:
+    scores, relevant, _ = draw(400)
+    prior = relevant.mean(axis=0)
+    found = estimate_metrics(scores, relevant, prior, n_resamples=5)
+    predicted = scores > 0
+    assert found["hamming_loss"].value == pytest.approx(hamming_loss(predicted, relevant))
+    options: dict[str, Any] = {"average": "macro"}
+    assert found["macro_recall"].value == pytest.approx(
+        recall_score(relevant, predicted, **options)
+    )
+    precision = precision_score(relevant, predicted, **options)
+    assert found["macro_precision"].value == pytest.approx(precision)
+    assert found["macro_f1"].value == pytest.approx(f1_score(relevant, predicted, **options))
+    # The AUC leaves out a row compared with itself, which the prior counts: one in n.
+    assert found["macro_auc"].value == pytest.approx(roc_auc_score(relevant, scores), abs=5 / 400)
+
+
+def test_differences_of_the_ranking_risk_are_those_of_the_paper() -> None:
+    """Theorem 4: a constant that no model changes lies between it and Equation 3."""
+    scores, relevant, _ = draw(300)
+    others = scores + RNG.normal(size=scores.shape)
+
+    def equation_3(g: Any) -> float:
+        total = 0.0
+        for row, y in zip(g, relevant, strict=True):
+            for j in range(3):
+                for k in range(3):
+                    if y[j] and not y[k]:
+                        total += float(row[j] < row[k]) + 0.5 * float(row[j] == row[k])
+        return total / len(g)
+
+    found = compare_metrics(scores, others, relevant, relevant.mean(axis=0), n_resamples=50)
+    truth = equation_3(scores) - equation_3(others)
+    assert found["ranking_risk"].value == pytest.approx(truth)
+    assert found["ranking_risk"].low < truth < found["ranking_risk"].high
+
+
+def test_estimates_are_near_the_truth_and_their_intervals_hold_it() -> None:
+    """A short form of experiments/selection_simulation.py."""
+    _, relevant, _ = draw(200_000, seed=9)
+    scores = draw(200_000, seed=9)[0]
+    truth = hamming_loss(scores > 0, relevant)
+    inside, values = 0, []
+    for seed in range(60):
+        scores, _, candidates = draw(400, rate=0.3, seed=seed)
+        found = estimate_metrics(scores, candidates, PRIOR, n_resamples=100)["hamming_loss"]
+        inside += found.low < truth < found.high
+        values.append(found.value)
+    assert abs(np.mean(values) - truth) < 4 * np.std(values) / 60**0.5
+    assert 48 <= inside <= 60
+
+
+def test_an_uncertain_prior_makes_intervals_wider() -> None:
+    scores, relevant, _ = draw(2000)
+    candidates = case_b(relevant, exclude_rate=0.9)
+    flags = ("ok",) * 3
+    unsure = ClassPriorEstimate(PRIOR, PRIOR, PRIOR, PRIOR, np.full(3, 0.1), flags)
+    known = estimate_metrics(scores, candidates, PRIOR)
+    found = estimate_metrics(scores, candidates, unsure)
+    assert "taken as known" in known.prior_error
+    assert "sampling error" in found.prior_error
+    for name, estimate in found.metrics.items():
+        assert (estimate.value, estimate.low) == (known[name].value, known[name].low)
+        assert known[name].low_with_prior == known[name].low
+        assert estimate.high_with_prior - estimate.low_with_prior > estimate.high - estimate.low
+
+
+def test_a_difference_is_surer_than_its_parts() -> None:
+    scores, _, candidates = draw(500, rate=0.2)
+    others = scores + 0.1 * RNG.normal(size=scores.shape)
+    one = estimate_metrics(scores, candidates, PRIOR)["macro_auc"]
+    both = compare_metrics(scores, others, candidates, PRIOR)["macro_auc"]
+    assert both.high - both.low < 0.5 * (one.high - one.low)
+    same = compare_metrics(scores, scores, candidates, PRIOR)["hamming_loss"]
+    assert (same.value, same.low, same.high) == (0, 0, 0)
+
+
+def test_labels_of_which_nothing_can_be_said_are_left_out() -> None:
+    scores, _, candidates = draw(100)
+    candidates[:, 1] = True
+    found = estimate_metrics(scores, candidates, PRIOR, n_resamples=10)
+    assert found.left_out == [1]
+    assert np.isnan(found.per_label["error"][1])
+    some = found.per_label["error"][[0, 2]].mean()
+    assert found["hamming_loss"].value == pytest.approx(some)
+    never = estimate_metrics(scores, candidates, [0.2, 0.4, 0.0], n_resamples=10)
+    assert np.isnan(never.per_label["recall"][2])  # of nothing
+    nothing = estimate_metrics(scores, np.ones((100, 3)), PRIOR, n_resamples=10)
+    assert np.isnan(nothing["hamming_loss"].value)
+    assert nothing.left_out == [0, 1, 2]
+
+
+def test_one_row_one_label_huge_scores_and_own_predictions() -> None:
+    found = estimate_metrics([[1e300]], [[0]], [0.5], n_resamples=3)
+    assert found["hamming_loss"].value == pytest.approx(0.5 - 1 + 2 * 0.5)
+    scores, _, candidates = draw(50)
+    cut = estimate_metrics(scores, candidates, PRIOR, predictions=scores > 1, n_resamples=3)
+    shifted = estimate_metrics(scores - 1, candidates, PRIOR, n_resamples=3)
+    assert cut["macro_f1"].value == pytest.approx(shifted["macro_f1"].value)
+    again = estimate_metrics(scores, candidates, PRIOR, n_resamples=3)
+    assert again.per_label.equals(
+        estimate_metrics(scores, candidates, PRIOR, n_resamples=3).per_label
+    )
+
+
+def test_many_rows_are_resampled_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from comes.selection import estimates
+
+    scores, _, candidates = draw(80)
+    whole = estimate_metrics(scores, candidates, PRIOR, n_resamples=7)
+    monkeypatch.setattr(estimates, "WEIGHTS_AT_ONCE", 160)
+    parts = estimate_metrics(scores, candidates, PRIOR, n_resamples=7)
+    assert parts.per_label.equals(whole.per_label)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"scores": np.zeros((4, 2))}, "scores and candidates must have one shape"),
+        ({"class_prior": [0.5]}, "a number for each of 3 labels; got shape"),
+        ({"scores": np.full((5, 3), np.nan)}, "scores must be finite"),
+        ({"predictions": np.zeros((5, 2))}, "predictions must have the shape of scores"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes: Any, message: str) -> None:
+    scores, _, candidates = draw(5)
+    given = {"scores": scores, "candidates": candidates, "class_prior": PRIOR} | changes
+    with pytest.raises(ComesError, match=message):
+        estimate_metrics(**given)

@@ -1,0 +1,62 @@
+"""Thresholds: the best of all cuts, by plain search."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from comes.errors import ComesError
+from comes.selection import choose_thresholds, estimate_metrics
+
+PRIOR = np.array([0.2, 0.5])
+
+
+def draw(n: int = 80, seed: int = 0) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    relevant = rng.random((n, 2)) < PRIOR
+    scores = np.round(3 + 2 * relevant + rng.normal(size=(n, 2)), 1)
+    return scores, relevant, relevant | (rng.random((n, 2)) < 0.5)
+
+
+@pytest.mark.parametrize(("by", "column", "sign"), [("risk", "error", 1), ("f1", "f1", -1)])
+def test_no_other_cut_is_better(by: Any, column: str, sign: int) -> None:
+    scores, _, candidates = draw()
+    chosen = choose_thresholds(scores, candidates, PRIOR, by)
+
+    def loss(thresholds: Any, label: int) -> float:
+        table = estimate_metrics(
+            scores, candidates, PRIOR, predictions=scores > thresholds, n_resamples=1
+        ).per_label
+        value = float(table[column][label])
+        return sign * min(value, 1.0) if column == "f1" else value
+
+    for label in range(2):
+        best = loss(chosen, label)
+        for other in np.unique(scores[:, label]):
+            shifted = chosen.copy()
+            shifted[label] = other
+            assert best <= loss(shifted, label) + 1e-9
+
+
+def test_the_prior_is_met() -> None:
+    scores, _, candidates = draw(2000)
+    thresholds = choose_thresholds(
+        scores + np.random.default_rng(1).random(scores.shape) / 10, candidates, PRIOR, "prior"
+    )
+    assert (scores > thresholds).mean(axis=0) == pytest.approx(PRIOR, abs=0.05)
+
+
+def test_edges() -> None:
+    scores = np.array([[1.0, 1.0], [2.0, 1.0], [3.0, 1.0]])
+    all_open = np.ones((3, 2), dtype=bool)
+    never = choose_thresholds(scores, all_open, [0.0, 1.0])  # nothing excludes: by the prior
+    assert (scores > never).mean(axis=0).tolist() == [0.0, 1.0]
+    none_open = np.zeros((3, 2), dtype=bool)
+    assert not (scores > choose_thresholds(scores, none_open, [0.1, 0.1])).any()
+    huge = choose_thresholds([[-1e300], [1e300]], [[0], [1]], [0.5])
+    assert -1e300 < huge[0] < 1e300
+    assert choose_thresholds([[5.0]], [[1]], [1.0])[0] < 5.0
+    with pytest.raises(ComesError, match="by must be 'risk', 'f1' or 'prior'; got 'zero'"):
+        choose_thresholds(scores, all_open, PRIOR, "zero")  # type: ignore[arg-type]
+    with pytest.raises(ComesError, match="must have one shape"):
+        choose_thresholds(scores, all_open[:2], PRIOR)
