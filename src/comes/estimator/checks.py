@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.utils.validation import validate_data
 
 from comes.errors import ComesError, ComesWarning
 from comes.estimator.methods import Method
@@ -105,6 +106,9 @@ def _warn(message: str) -> None:
     warnings.warn(message, ComesWarning, stacklevel=5)
 
 
+THRESHOLDS = ("auto", "zero", "prior", "risk", "f1", "minmax")
+
+
 def check_numbers(classifier: Any) -> None:
     """Raise unless counts are whole and at least 1, and the flood level is not negative."""
     for name in ("epochs", "batch_size", "hidden"):
@@ -115,6 +119,14 @@ def check_numbers(classifier: Any) -> None:
         raise ComesError(f"flood_level must be 0 or more; got {classifier.flood_level!r}.")
     if classifier.normaliser not in ("batch", "dataset"):
         raise ComesError(f"normaliser must be 'batch' or 'dataset'; got {classifier.normaliser!r}.")
+    if classifier.threshold not in THRESHOLDS:
+        raise ComesError(
+            f"threshold must be one of {', '.join(THRESHOLDS)}; got {classifier.threshold!r}."
+        )
+    if not 0 < classifier.validation_share < 1:
+        raise ComesError(
+            f"validation_share must lie between 0 and 1; got {classifier.validation_share!r}."
+        )
 
 
 def choose_candidates(
@@ -143,3 +155,19 @@ def choose_candidates(
     if named is not y and y is not None:
         check_relevant_inside(align(as_relevant(y), y, label_names), S, label_names)
     return S, label_names
+
+
+def check_features(classifier: Any, X: Any, *, reset: bool) -> Any:
+    """Return X as a finite float matrix, dense or CSR."""
+    try:
+        X = validate_data(
+            classifier, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32)
+        )
+    except ValueError as error:
+        lines = str(error).splitlines()
+        message = " ".join(line.strip() for line in lines)
+        if "NaN" in message or "infinity" in message or "Complex" in message:
+            message = f"{lines[0]} X must be finite and real: fill or drop those entries."
+        raise ComesError(message) from error
+    check_fits_float32(X)
+    return X

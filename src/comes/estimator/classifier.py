@@ -10,23 +10,24 @@ import numpy.typing as npt
 import torch
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from comes.errors import ComesError
 from comes.estimator import storage
 from comes.estimator.checks import (
     align,
-    check_fits_float32,
+    check_features,
     check_numbers,
     choose_candidates,
     warn_of_idle_labels,
 )
 from comes.estimator.first_stage import Given, run_first_stage
 from comes.estimator.methods import Known, Method, find_method, risk_scale
-from comes.estimator.preparation import Training
+from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.scaling import fit_scaling
+from comes.estimator.thresholds import LEARNED, find_offset, find_thresholds
 from comes.labels import (
     BoolMatrix,
     as_candidates,
@@ -35,7 +36,7 @@ from comes.labels import (
 )
 from comes.metrics import average_precision
 from comes.models import linear, mlp
-from comes.selection import offset_matching_prior
+from comes.selection import cut_by_row
 from comes.training import (
     History,
     Risk,
@@ -92,6 +93,19 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The momentum is that of ``sgd``.
     cosine : bool
         Let the learning rate fall to zero along a half cosine.
+    threshold : {"auto", "zero", "prior", "risk", "f1", "minmax"}
+        Where `predict` cuts the scores. ``auto`` is zero, or for risks over pairs, whose scores
+        have no natural zero, the level that fits the class prior. Learned per label from
+        candidates of rows that training did not see (held out by early stopping, else scored by
+        three more trainings on other rows): ``risk`` has the least estimated Hamming loss, ``f1``
+        the greatest estimated F1, ``prior`` predicts each label as often as the prior says.
+        ``minmax`` is the upper half of the probabilities of each row.
+    early_stopping : bool
+        Hold rows out and keep the weights of the epoch with the least risk on their candidates.
+    validation_share : float
+        Of the rows, with early stopping.
+    patience : int, optional
+        With early stopping, give up after so many epochs without a better one; by default never.
     device : str
         ``auto`` is the GPU if torch sees one, else the CPU.
     random_state : int, RandomState or None
@@ -116,10 +130,13 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     module_ : module
         The trained network, on scaled features.
     history_ : History
-        Risk of every epoch, seconds, and whether training was interrupted.
+        Risk of every epoch, seconds, whether training was interrupted, and with early stopping
+        the risk on held-out rows and the epoch that was kept.
     score_offset_ : array of shape (n_labels,)
-        Where `predict` cuts the scores: 0, or for risks over pairs, whose scores have no natural
-        zero, the value that makes the mean predicted probability of training rows the class prior.
+        The level of the scores: 0, or for risks over pairs, whose scores have no natural zero,
+        the value that makes the mean predicted probability of training rows the class prior.
+    threshold_ : array of shape (n_labels,)
+        Where `predict` cuts the scores.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -159,6 +176,10 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         momentum: float = 0.9,
         weight_decay: float = 1e-4,
         cosine: bool = True,
+        threshold: str = "auto",
+        early_stopping: bool = False,
+        validation_share: float = 0.2,
+        patience: int | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         require_candidates: bool = False,
@@ -181,6 +202,10 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.momentum = momentum
         self.weight_decay = weight_decay
         self.cosine = cosine
+        self.threshold = threshold
+        self.early_stopping = early_stopping
+        self.validation_share = validation_share
+        self.patience = patience
         self.device = device
         self.random_state = random_state
         self.require_candidates = require_candidates
@@ -225,7 +250,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         method = find_method(self.method, self.variant)
         check_numbers(self)
         device = choose_device(self.device)
-        X = self._check_features(X, reset=True)
+        X = check_features(self, X, reset=True)
         S, self.label_names_ = choose_candidates(
             y, candidates, complementary, self.require_candidates
         )
@@ -241,20 +266,33 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with seeded(seed, device):
             self.module_ = self._make_module(X.shape[1], S.shape[1]).to(device)
         self.scaling_ = fit_scaling(X, self.scale)
-        rows = to_device(self.scaling_(X), device)
+        scaled = self.scaling_(X)
         given = Given(self.class_prior, self.flip_rate)
-        found = run_first_stage(method, X, S, self.label_names_, given, seed)
+        needs_prior = self.threshold in LEARNED
+        found = run_first_stage(method, X, S, self.label_names_, given, seed, needs_prior)
         self.class_prior_, self.flip_rate_, self.transition_ = found
+        held_out = None
+        raw = (X, S)
+        if self.early_stopping:
+            trained, held = split_rows(len(S), self.validation_share, seed)
+            held_out = HeldOut(
+                to_device(_safe_indexing(scaled, held), device),
+                torch.tensor(S[held], device=device),
+                self._make_risk(method, S[held], device),
+                self.patience,
+            )
+            scaled, S = _safe_indexing(scaled, trained), S[trained]
         if method.keeps_one_excluded:
             S = keep_one_excluded(S, seed)
-        risk = self._make_risk(method, S)
         return Training(
             method=method,
             module=self.module_,
-            X=rows,
+            X=to_device(scaled, device),
             candidates=torch.tensor(S, device=device),
-            risk=risk.to(device) if isinstance(risk, nn.Module) else risk,
+            risk=self._make_risk(method, S, device),
             seed=seed,
+            held_out=held_out,
+            raw=raw,
             is_ours=all(isinstance(p, str) for p in (self.method, self.model, self.optimizer)),
             options={
                 "optimizer": optimizer,
@@ -270,13 +308,14 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _finish(self, training: Training, history: History) -> Self:
         """Keep what the training gave."""
         self.history_ = history
-        self.score_offset_ = self._find_offset(training)
+        self.score_offset_ = find_offset(self, training)
+        self.threshold_ = find_thresholds(self, training, *training.raw)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels)."""
         check_is_fitted(self)
-        X = self._check_features(X, reset=False)
+        X = check_features(self, X, reset=False)
         device = choose_device(self.device)
         self.module_.to(device)
         scores = predict_scores(self.module_, to_device(self.scaling_(X), device))
@@ -289,7 +328,9 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def cut_scores(self, scores: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return the predictions that belong to scores of `decision_function`."""
         check_is_fitted(self)
-        return (np.asarray(scores) > self.score_offset_).astype(np.int64)
+        if self.threshold == "minmax":
+            return cut_by_row(scores).astype(np.int64)
+        return (np.asarray(scores) > self.threshold_).astype(np.int64)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return probabilities of relevance: one array of shape (n_samples, n_labels).
@@ -324,7 +365,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if method.keeps_one_excluded:
             S = keep_one_excluded(S, 0)
         scores = torch.as_tensor(self.decision_function(X))
-        return float(self._make_risk(method, S)(scores, torch.as_tensor(S)))
+        return float(self._make_risk(method, S, scores.device)(scores, torch.as_tensor(S)))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a folder, as safetensors and json, replacing one there.
@@ -362,21 +403,6 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             state["module_"] = copy.deepcopy(state["module_"]).cpu()
         return state
 
-    def _check_features(self, X: Any, *, reset: bool) -> Any:
-        """Return X as a finite float matrix, dense or CSR."""
-        try:
-            X = validate_data(
-                self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32)
-            )
-        except ValueError as error:
-            lines = str(error).splitlines()
-            message = " ".join(line.strip() for line in lines)
-            if "NaN" in message or "infinity" in message or "Complex" in message:
-                message = f"{lines[0]} X must be finite and real: fill or drop those entries."
-            raise ComesError(message) from error
-        check_fits_float32(X)
-        return X
-
     def _make_module(self, d: int, q: int) -> nn.Module:
         if isinstance(self.model, nn.Module):
             return copy.deepcopy(self.model)
@@ -391,13 +417,13 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             f"got {self.model!r}."
         )
 
-    def _make_risk(self, method: Method, S: BoolMatrix) -> Risk:
+    def _make_risk(self, method: Method, S: BoolMatrix, device: torch.device) -> Risk:
         """Return the risk with what the first stage found."""
 
         def tensor(values: Any) -> torch.Tensor | None:
             return None if values is None else torch.as_tensor(values, dtype=torch.float32)
 
-        return method.make_risk(
+        risk = method.make_risk(
             Known(
                 class_prior=tensor(self.class_prior_),
                 flip_rate=tensor(self.flip_rate_),
@@ -406,6 +432,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 flood_level=self.flood_level,
             )
         )
+        return risk.to(device) if isinstance(risk, nn.Module) else risk
 
     def _make_optimizer(self) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
         if callable(self.optimizer):
@@ -416,11 +443,3 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             momentum=self.momentum,
             weight_decay=self.weight_decay,
         )
-
-    def _find_offset(self, training: Training) -> FloatArray:
-        """Return where to cut the scores: the level that fits the prior if the risk sets none."""
-        if training.method.unit != "pairs":
-            return np.zeros(len(self.classes_))
-        scores = predict_scores(self.module_, training.X).cpu().numpy()
-        assert self.class_prior_ is not None
-        return offset_matching_prior(scores, self.class_prior_)

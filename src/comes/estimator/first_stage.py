@@ -37,18 +37,26 @@ class Found(NamedTuple):
 
 
 def run_first_stage(
-    method: Method, X: Any, S: BoolMatrix, label_names: list[str], given: Given, seed: int
+    method: Method,
+    X: Any,
+    S: BoolMatrix,
+    label_names: list[str],
+    given: Given,
+    seed: int,
+    needs_prior: bool = False,
 ) -> Found:
-    """Return what the method needs; of a risk over pairs also the prior that its cut needs."""
+    """Return what the method needs, and the prior that cutting its scores needs."""
+    found = Found()
     if method.needs == "flip_rate":
-        return _flip_rate(method, X, S, label_names, given, seed)
-    if given.flip_rate is not None:
+        found = _flip_rate(method, X, S, label_names, given, seed)
+    elif given.flip_rate is not None:
         raise ComesError("flip_rate is for method 'ccmn'; leave it out of others.")
-    if method.needs == "transition":
-        return Found(transition=estimate_transition(X, S, random_state=seed))
-    if method.needs == "class_prior" or method.unit == "pairs":
-        return Found(_class_prior(X, S, label_names, given, seed))
-    return Found()
+    elif method.needs == "transition":
+        found = Found(transition=estimate_transition(X, S, random_state=seed))
+    needs_prior = needs_prior or method.needs == "class_prior" or method.unit == "pairs"
+    if needs_prior and found.class_prior is None:
+        found = found._replace(class_prior=_class_prior(X, S, label_names, given, seed))
+    return found
 
 
 def _class_prior(X: Any, S: BoolMatrix, label_names: list[str], given: Given, seed: int) -> Array:

@@ -38,6 +38,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         "flip_rate": classifier.flip_rate_,
         "transition": classifier.transition_,
         "score_offset": classifier.score_offset_,
+        "threshold": classifier.threshold_,
         "feature_shift": classifier.scaling_.shift,
         "feature_scale": classifier.scaling_.scale,
     }
@@ -115,6 +116,7 @@ def _restore(
     classifier.flip_rate_ = array("flip_rate")
     classifier.transition_ = array("transition")
     classifier.score_offset_ = array("score_offset")
+    classifier.threshold_ = tensors.get("threshold", tensors["score_offset"]).numpy()
     classifier.scaling_ = Scaling(array("feature_shift"), array("feature_scale"))
     classifier.history_ = History(**description["history"])
     with seeded(0, torch.device("cpu")):  # initial weights, to be replaced

@@ -55,6 +55,8 @@ class Task:
         c, (n, d, q) = self.classifier, self.shape
         if not all(isinstance(part, str) for part in (c.method, c.model, c.optimizer)):
             return False
+        if c.early_stopping:  # each stops where it likes
+            return False
         weights = c.hidden * (d + q) if c.model == "mlp" else d * q
         small = self.on_gpu or min(n, c.batch_size) * weights <= SMALL_STEP
         return small and becomes_dense(self.X, choose_device(c.device))

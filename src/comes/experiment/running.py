@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from joblib import Parallel, delayed, parallel_config
-from scipy.special import expit
 from sklearn.model_selection import train_test_split
 
 import comes
@@ -37,6 +36,7 @@ from comes.labels import BoolMatrix
 from comes.metrics import count_degenerate, evaluate, hamming_loss
 from comes.priors import add_prior_noise, count_class_prior
 from comes.risks import bce_risk, ranking_risk
+from comes.selection import cut_by_row
 
 DIGITS = 6  # of a metric in a result
 
@@ -203,9 +203,6 @@ def _judge(classifier: CandidateClassifier, dataset: Dataset, repeat: Repeat) ->
     relevant = dataset.known_relevant()[repeat.test]
     scores = classifier.decision_function(dataset.X[repeat.test])
     predictions = classifier.cut_scores(scores)
-    squashed = expit(scores)
-    low, high = squashed.min(axis=1, keepdims=True), squashed.max(axis=1, keepdims=True)
-    in_row = np.where(high > low, (squashed - low) / np.where(high > low, high - low, 1), squashed)
 
     def rounded(metrics: dict[str, float]) -> dict[str, float]:
         return {name: round(value, DIGITS) for name, value in metrics.items()}
@@ -216,7 +213,7 @@ def _judge(classifier: CandidateClassifier, dataset: Dataset, repeat: Repeat) ->
         "hamming_loss": rounded(
             {
                 "zero": hamming_loss(scores > 0, relevant),
-                "minmax": hamming_loss(in_row > 0.5, relevant),
+                "minmax": hamming_loss(cut_by_row(scores), relevant),
             }
         ),
         "true_risk": rounded(_true_risks(scores, relevant)),

@@ -7,13 +7,14 @@ from comes.selection.estimates import (
     estimate_metrics,
 )
 from comes.selection.offsets import offset_matching_prior
-from comes.selection.thresholds import choose_thresholds
+from comes.selection.thresholds import choose_thresholds, cut_by_row
 
 __all__ = [
     "Estimate",
     "MetricEstimates",
     "choose_thresholds",
     "compare_metrics",
+    "cut_by_row",
     "estimate_metrics",
     "offset_matching_prior",
 ]

@@ -4,6 +4,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from comes.errors import ComesError
 from comes.labels import as_candidates
@@ -52,6 +53,23 @@ def choose_thresholds(
         )
     columns = zip(values.T, excluded.T, prior, strict=True)
     return np.array([_threshold(g, e, pi, by) for g, e, pi in columns])
+
+
+def cut_by_row(scores: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Return labels whose probability is in the upper half of its row, as much of the field does.
+
+    The sigmoid of the scores is scaled to [0, 1] in each row and cut at 0.5; a row whose scores are
+    all equal is cut as it is.
+
+    Examples
+    --------
+    >>> cut_by_row([[-3.0, -2.0, -9.0]])
+    array([[False,  True, False]])
+    """
+    squashed = expit(np.asarray(scores, dtype=np.float64))
+    low, high = squashed.min(axis=1, keepdims=True), squashed.max(axis=1, keepdims=True)
+    width = np.where(high > low, high - low, 1)
+    return np.asarray(np.where(high > low, (squashed - low) / width, squashed) > 0.5)
 
 
 def _threshold(scores: FloatArray, excluded: npt.NDArray[np.bool_], prior: float, by: By) -> float:

@@ -34,6 +34,8 @@ class History:
     risk: list[float] = field(default_factory=list)  # mean over the batches of each epoch
     seconds: float = 0.0
     interrupted: bool = False
+    validation: list[float] = field(default_factory=list)  # after each epoch, if asked for
+    best_epoch: int | None = None  # from 1; whose weights were kept
 
 
 def make_optimizer(
@@ -89,6 +91,8 @@ def train(
     description: str = "training",
     return_on_interrupt: bool = True,
     graph: bool = False,
+    validation_score: Callable[[], float] | None = None,
+    patience: int | None = None,
 ) -> History:
     """Minimise a risk over the weights of a model, in place.
 
@@ -117,6 +121,10 @@ def train(
     graph : bool
         On a GPU with dense X, record the step as a CUDA graph. Model, risk and optimiser must then
         not read numbers from the device, as all of ours but the risks over pairs of many labels.
+    validation_score : callable () -> float, optional
+        Called after every epoch, lower is better; the weights with the best are kept.
+    patience : int, optional
+        Stop after so many epochs without a better one.
 
     Returns
     -------
@@ -152,6 +160,7 @@ def train(
             total += value * (len(rows) / n)
         return total[None]
 
+    best = _Best(model, validation_score, patience)
     model.train()
     with seeded(seed, device):
         (history,) = run_epochs(
@@ -162,10 +171,47 @@ def train(
             progress=progress,
             description=description,
             return_on_interrupt=return_on_interrupt,
+            is_enough=best.is_enough,
         )
+    best.restore(history)
     check_weights(model.parameters(), history)
     model.eval()
     return history
+
+
+class _Best:
+    """The weights with the best score so far; nothing if there is no score."""
+
+    def __init__(
+        self, model: nn.Module, score: Callable[[], float] | None, patience: int | None
+    ) -> None:
+        self._model, self._score = model, score
+        self._patience = math.inf if patience is None else patience
+        self._scores: list[float] = []
+        self._weights: dict[str, Tensor] = {}
+
+    def is_enough(self) -> bool:
+        """Look at the weights after an epoch; return whether there is no more to hope for."""
+        if self._score is None:
+            return False
+        self._model.eval()
+        self._scores.append(self._score())
+        self._model.train()
+        if self._epoch == len(self._scores):
+            self._weights = {k: v.clone() for k, v in self._model.state_dict().items()}
+        return len(self._scores) - self._epoch >= self._patience
+
+    @property
+    def _epoch(self) -> int:
+        """The epoch with the best score, from 1."""
+        scores = [score if math.isfinite(score) else math.inf for score in self._scores]
+        return 1 + scores.index(min(scores))
+
+    def restore(self, history: History) -> None:
+        """Give the best weights back to the model."""
+        if self._weights:
+            self._model.load_state_dict(self._weights)
+            history.validation, history.best_epoch = self._scores, self._epoch
 
 
 def count_batches(n: int, epochs: int, batch_size: int) -> int:
@@ -186,6 +232,7 @@ def run_epochs(
     progress: bool | None,
     description: str,
     return_on_interrupt: bool,
+    is_enough: Callable[[], bool] = lambda: False,  # called after every epoch
 ) -> list[History]:
     """Run the epochs with their learning rates, and return the history of each model."""
     histories = [History() for _ in range(n_models)]
@@ -199,6 +246,8 @@ def run_epochs(
                 for history, risk in zip(histories, epoch().tolist(), strict=True):
                     history.risk.append(_finite(risk, done))
                 advance(histories[0].risk[-1])
+                if is_enough():
+                    break
         except KeyboardInterrupt:
             if not return_on_interrupt:
                 raise

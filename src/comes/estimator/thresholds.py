@@ -1,0 +1,49 @@
+"""Where `predict` cuts the scores of a classifier."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from comes.estimator.preparation import Training
+from comes.selection import choose_thresholds, offset_matching_prior
+from comes.training import predict_scores
+
+if TYPE_CHECKING:
+    from comes.estimator.classifier import CandidateClassifier
+
+FloatArray = npt.NDArray[np.floating]
+LEARNED = ("prior", "risk", "f1")  # on rows that training did not see
+
+
+def find_offset(classifier: "CandidateClassifier", training: Training) -> FloatArray:
+    """Return the level of the scores: zero, or if the risk sets none, that which fits the prior."""
+    if training.method.unit != "pairs":
+        return np.zeros(len(classifier.classes_))
+    scores = predict_scores(classifier.module_, training.X).cpu().numpy()
+    assert classifier.class_prior_ is not None
+    return offset_matching_prior(scores, classifier.class_prior_)
+
+
+def find_thresholds(
+    classifier: "CandidateClassifier", training: Training, X: Any, S: npt.NDArray[np.bool_]
+) -> FloatArray:
+    """Return where to cut the scores of each label, learned on held-out or cross-fitted scores."""
+    if classifier.threshold == "zero":
+        return np.zeros(len(classifier.classes_))
+    if classifier.threshold not in LEARNED:
+        return classifier.score_offset_.copy()
+    if training.held_out is not None:
+        held_out = training.held_out
+        scores = predict_scores(classifier.module_, held_out.X).cpu().numpy()
+        S = held_out.candidates.cpu().numpy()
+    else:
+        from comes.estimator.cross_fitting import cross_fit
+
+        prior = classifier.class_prior_
+        plain = clone(classifier).set_params(threshold="auto", class_prior=prior, progress=False)
+        (scores,) = cross_fit([plain], X, S, seed=training.seed, n_jobs=1)
+    assert classifier.class_prior_ is not None
+    by: Any = classifier.threshold
+    return choose_thresholds(scores, S, classifier.class_prior_, by)
