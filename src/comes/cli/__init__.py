@@ -11,8 +11,10 @@ from typer.core import TyperGroup
 
 import comes
 from comes.cli.bench import bench
+from comes.cli.evaluate import evaluate
+from comes.cli.fit import fit
+from comes.cli.options import Data, Json, ModelFolder, Seed
 from comes.cli.printing import (
-    lines,
     print_json,
     print_metrics,
     print_rows,
@@ -22,7 +24,6 @@ from comes.cli.printing import (
 from comes.cli.reading import parse_numbers, reads_data
 from comes.cli.report import report
 from comes.errors import ComesError
-from comes.labels import METHODS
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -33,18 +34,12 @@ app = typer.Typer(
     help="Multi-label classification from candidate labels and complementary labels.",
 )
 
-Data = Annotated[
-    str, typer.Argument(help="A file (.csv, .parquet, .npz, .mat, .arff, .svm, ...) or a name.")
-]
 Output = Annotated[
     Path, typer.Option("--output", "-o", help="A .npz, .csv, .parquet, .mat or .jsonl file.")
 ]
 Form = Annotated[
     Literal["wide", "names", "long"], typer.Option(help="Form of the labels in a written table.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print json.")]
-ModelFolder = Annotated[Path, typer.Option("--model", "-m", help="Folder that 'comes fit' wrote.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
 
 
 def main() -> None:
@@ -297,83 +292,6 @@ def priors(
         print(f"mean absolute error: {table['error'].abs().mean():.4f}")
 
 
-@app.command()
-@reads_data
-def fit(
-    data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model.")],
-    reading: dict[str, Any],
-    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = "comes-hl",
-    variant: Annotated[str, typer.Option(help="Of a method that has variants.")] = "",
-    priors: Annotated[
-        Path | None,
-        typer.Option(help="A table of class priors, as 'comes priors -o' writes it."),
-    ] = None,
-    flip_rate: Annotated[
-        str,
-        typer.Option(
-            help="For ccmn: a number, or one per label separated by commas, or class_prior; by "
-            "default estimated."
-        ),
-    ] = "",
-    model: Annotated[str, typer.Option(help="mlp or linear.")] = "mlp",
-    epochs: Annotated[int, typer.Option(min=1)] = 200,
-    batch_size: Annotated[int, typer.Option(min=1)] = 256,
-    learning_rate: Annotated[float, typer.Option(min=0)] = 5e-3,
-    reduction: Annotated[str, typer.Option(help="auto, sum, mean or per_label.")] = "auto",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Train a model on candidate labels, or on complementary labels.
-
-    Example: comes fit photos.csv --labels 'has_*' --method comes-hl -o model/
-    """
-    from comes.datasets import open_dataset
-    from comes.estimator import CandidateClassifier, storage
-    from comes.priors import read_priors
-
-    partial = Path(f"{output}.partial")
-    for target in (output, partial):
-        storage.check_target(target)
-    dataset = open_dataset(data, **reading)
-    X = dataset.known_features()
-    classifier = CandidateClassifier(
-        method,
-        variant=variant or None,
-        class_prior=None if priors is None else read_priors(priors),
-        flip_rate=flip_rate
-        if flip_rate == "class_prior"
-        else parse_numbers(flip_rate, "--flip-rate"),
-        model=model,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        reduction=reduction,
-        device=device,
-        random_state=seed,
-    ).fit(X, dataset.candidates_with_names())
-    history = classifier.history_
-    if not history.risk:
-        raise KeyboardInterrupt  # before the first epoch: nothing to keep
-    if history.interrupted:  # the work so far is kept, but not in place of a finished model
-        output = partial
-    classifier.save(output)
-    summary = {
-        "data": str(dataset),
-        "method": method,
-        "epochs": len(history.risk),
-        "interrupted": history.interrupted,
-        "seconds": round(history.seconds, 2),
-        "risk": history.risk[-1],
-        "model": str(output),
-    }
-    print_summary(summary, as_json)
-    if history.interrupted:
-        raise typer.Exit(130)
-
-
-@app.command()
 def predict(
     data: Data,
     model: ModelFolder,
@@ -399,42 +317,8 @@ def predict(
     print_summary(summary, as_json)
 
 
-@app.command()
-@reads_data
-def evaluate(
-    data: Data,
-    model: ModelFolder,
-    reading: dict[str, Any],
-    convention: Annotated[
-        Literal["pml", "sklearn"], typer.Option(help="pml is the paper's.")
-    ] = "pml",
-    as_json: Json = False,
-) -> None:
-    """Compare a model's scores with true labels.
-
-    Example: comes evaluate test.csv --relevant 'is_*' --model model/
-    """
-    from comes import metrics
-    from comes.datasets import open_dataset
-    from comes.estimator import CandidateClassifier
-
-    classifier = CandidateClassifier.load(model)
-    if reading["label_names"]:
-        raise ComesError("the model knows its labels; leave --label-names out.")
-    reading["feature_columns"] = classifier.feature_names
-    reading["label_names"] = classifier.label_names_
-    reading["n_features"] = classifier.n_features_in_
-    dataset = open_dataset(data, **reading)
-    truth = dataset.known_relevant()
-    scores = classifier.decision_function(dataset.known_features())
-    values = metrics.evaluate(scores, truth, classifier.cut_scores(scores), convention)
-    degenerate = metrics.count_degenerate(truth)
-    if as_json:
-        print_json({**values, **degenerate, "convention": convention})
-        return
-    print_metrics([(str(classifier.method), values)])
-    print(f"{len(truth)} rows; convention: {convention}; {lines(degenerate, '; ')}")
-
-
+app.command()(fit)
+app.command()(predict)
+app.command()(evaluate)
 app.command()(bench)
 app.command()(report)

@@ -1,5 +1,6 @@
 """Quality, thresholds and choices from candidates alone: nothing here sees a true label."""
 
+from comes.selection.assumption import AssumptionCheck, check_constant_rate
 from comes.selection.estimates import (
     Estimate,
     MetricEstimates,
@@ -7,11 +8,15 @@ from comes.selection.estimates import (
     estimate_metrics,
 )
 from comes.selection.offsets import offset_matching_prior
+from comes.selection.scorers import candidate_scorer
 from comes.selection.thresholds import choose_thresholds, cut_by_row
 
 __all__ = [
+    "AssumptionCheck",
     "Estimate",
     "MetricEstimates",
+    "candidate_scorer",
+    "check_constant_rate",
     "choose_thresholds",
     "compare_metrics",
     "cut_by_row",

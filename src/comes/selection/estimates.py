@@ -106,7 +106,7 @@ def estimate_metrics(
     level : float
         Of the intervals.
     n_resamples : int
-        Rows are resampled so many times.
+        Rows are resampled so many times; with 0 there are no intervals.
     seed : int
 
     Returns
@@ -157,6 +157,7 @@ def compare_metrics(
     candidates: npt.ArrayLike,
     class_prior: npt.ArrayLike | ClassPriorEstimate,
     *,
+    predictions: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     level: float = 0.95,
     n_resamples: int = 400,
     seed: int = 0,
@@ -164,11 +165,11 @@ def compare_metrics(
     """Estimate by how much the metrics of two scorers differ on the same rows, first minus second.
 
     The intervals are much narrower than those of either, since the rows are the same. Parameters
-    are those of `estimate_metrics`.
+    are those of `estimate_metrics`, with predictions of both.
     """
     found = []
-    for own in (scores, others):
-        rows, prior = _check(own, candidates, class_prior, None)
+    for own, predicted in zip((scores, others), predictions or (None, None), strict=True):
+        rows, prior = _check(own, candidates, class_prior, predicted)
         found.append(_replicates(rows, prior, None, n_resamples, seed))
     differences = {}
     for name in (*OVER_LABELS, "ranking_risk"):
@@ -180,6 +181,8 @@ def compare_metrics(
 
 def _interval(values: FloatArray, level: float) -> FloatArray:
     """Return the middle share of resampled values; the first are those of the rows as they are."""
+    if len(values) == 1:
+        return np.full((2, *values.shape[1:]), np.nan)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All-NaN")  # labels of which nothing can be said
         tail = [(1 - level) / 2, (1 + level) / 2]

@@ -1,0 +1,116 @@
+"""``comes evaluate``: a model against true labels, or judged by candidates alone."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from comes.cli.options import Data, Json, ModelFolder
+from comes.cli.printing import lines, print_json, print_metrics, print_rows
+from comes.cli.reading import reads_data
+from comes.errors import ComesError
+
+if TYPE_CHECKING:
+    from comes.datasets import Dataset
+    from comes.estimator import CandidateClassifier
+
+
+@reads_data
+def evaluate(
+    data: Data,
+    model: ModelFolder,
+    reading: dict[str, Any],
+    convention: Annotated[
+        Literal["pml", "sklearn"], typer.Option(help="pml is the paper's.")
+    ] = "pml",
+    priors: Annotated[
+        Path | None,
+        typer.Option(help="A table of class priors for estimates; by default the model's own."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare a model's scores with true labels, or judge them by candidates where there are none.
+
+    Example: comes evaluate test.csv --relevant 'is_*' --model model/
+    """
+    from comes import metrics
+    from comes.datasets import open_dataset
+    from comes.estimator import CandidateClassifier
+
+    classifier = CandidateClassifier.load(model)
+    if reading["label_names"]:
+        raise ComesError("the model knows its labels; leave --label-names out.")
+    reading["feature_columns"] = classifier.feature_names
+    reading["label_names"] = classifier.label_names_
+    reading["n_features"] = classifier.n_features_in_
+    dataset = open_dataset(data, **reading)
+    scores = classifier.decision_function(dataset.known_features())
+    found: dict[str, Any] = {}
+    if dataset.relevant is not None:
+        cut = classifier.cut_scores(scores)
+        found |= metrics.evaluate(scores, dataset.relevant, cut, convention)
+        found |= metrics.count_degenerate(dataset.relevant) | {"convention": convention}
+    if dataset.candidates is not None:
+        found["estimated"] = _estimates(classifier, dataset, scores, priors)
+    if as_json:
+        print_json(found)
+        return
+    if dataset.relevant is not None:
+        print_metrics([(str(classifier.method), found)])
+        degenerate = lines(metrics.count_degenerate(dataset.relevant), "; ")
+        print(f"{len(dataset)} rows; convention: {convention}; {degenerate}")
+    if dataset.candidates is not None:
+        _print_estimates(found["estimated"])
+
+
+def _estimates(
+    classifier: "CandidateClassifier", dataset: "Dataset", scores: Any, priors: Path | None
+) -> dict[str, Any]:
+    """Return what candidates say of the scores, and beside it the truth where it is known."""
+    from comes.estimator.checks import per_label
+    from comes.priors import estimate_class_prior, read_priors
+    from comes.selection import estimate_metrics
+
+    assert dataset.candidates is not None
+    prior: Any = classifier.class_prior_
+    source = "of the model"
+    if priors is not None:
+        prior = per_label(read_priors(priors), "class_prior", classifier.label_names_)
+        source = str(priors)
+    elif prior is None:
+        prior = estimate_class_prior(dataset.known_features(), dataset.candidates)
+        source = "estimated from these rows"
+    cut = classifier.cut_scores(scores)
+    found = estimate_metrics(scores, dataset.candidates, prior, predictions=cut)
+    rows = {
+        name: {"value": e.value, "low": e.low_with_prior, "high": e.high_with_prior}
+        for name, e in found.metrics.items()
+    }
+    if dataset.relevant is not None:  # with nothing but the truth excluded, estimates are exact
+        share = dataset.relevant.mean(axis=0)
+        true = estimate_metrics(scores, dataset.relevant, share, predictions=cut, n_resamples=0)
+        for name, row in rows.items():
+            row["true"] = true[name].value
+    names = [classifier.label_names_[label] for label in found.left_out]
+    return {"metrics": rows, "class_prior": source, "left_out": names}
+
+
+def _print_estimates(estimates: dict[str, Any]) -> None:
+    rows = []
+    for name, row in estimates["metrics"].items():
+        shown = {
+            "estimated from candidates": name.replace("_", " "),
+            "value": f"{row['value']:.3f}",
+        }
+        shown["95 % interval"] = f"{row['low']:.3f} to {row['high']:.3f}"
+        if "true" in row:
+            shown["true"] = f"{row['true']:.3f}"
+        rows.append(shown)
+    print_rows(rows)
+    print(
+        "No true label was used for the estimates. They hold for rows that training did not see, "
+        "if irrelevant labels are excluded at a constant rate and the class prior (here: "
+        f"{estimates['class_prior']}) is right. The ranking risk is known up to a constant."
+    )
+    if estimates["left_out"]:
+        print(f"Nothing excludes {', '.join(estimates['left_out'])}: left out of the estimates.")

@@ -1,0 +1,136 @@
+"""Whether the one assumption holds: that an irrelevant label is excluded at a constant rate.
+
+Lemma 1 of the paper asks that p(label j excluded | row, j irrelevant) is the same for all rows.
+Which labels are irrelevant is not known, so this cannot be tested as it stands. Rows that are
+surely irrelevant to j *for other reasons* are needed: a small clean sample, or rules such as
+"indoors, so no ski slope". Among those, exclusion must not depend on anything.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from comes.errors import ComesError
+from comes.labels import as_candidates, as_relevant
+
+FEWEST = 20  # excluded and kept rows, each, that a label needs to be tested
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class AssumptionCheck:
+    """What `check_constant_rate` found."""
+
+    per_label: pd.DataFrame  # n_known, n_excluded, rate, auc, p, says
+    conclusion: str
+
+
+def check_constant_rate(
+    X: npt.ArrayLike,
+    candidates: npt.ArrayLike,
+    surely_irrelevant: npt.ArrayLike,
+    *,
+    groups: npt.ArrayLike | None = None,
+    seed: int = 0,
+) -> AssumptionCheck:
+    """Test whether exclusion depends on features, or on who answered, among irrelevant rows.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    candidates : bool array of shape (n_samples, n_labels)
+    surely_irrelevant : bool array of shape (n_samples, n_labels)
+        Where a label is known to be irrelevant for a reason that has nothing to do with its having
+        been excluded: a clean sample (``~relevant`` on its rows), or rules. Excluded labels must
+        not be put here for being excluded.
+    groups : array of shape (n_samples,), optional
+        Who answered, or where the row comes from: tested in the place of the features.
+    seed : int
+
+    Returns
+    -------
+    check : AssumptionCheck
+        Per label the rate at which known irrelevant rows exclude it, how well exclusion can be
+        predicted (AUC on rows not trained on; 0.5 is not at all), and a p value of "not at all". A
+        p below 0.05 over the number of labels says that the assumption fails for that one. A large
+        p says that nothing was found with these rows and a linear model, not that it holds.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3))
+    >>> relevant = rng.random((2000, 2)) < 0.3
+    >>> depends = rng.random(2000) < np.where(X[:, 0] > 0, 0.8, 0.2)  # on the row
+    >>> excluded = ~relevant & np.column_stack([rng.random(2000) < 0.5, depends])
+    >>> check_constant_rate(X, ~excluded, ~relevant).per_label["says"].tolist()
+    ['nothing found', 'not constant']
+    """
+    values = np.asarray(X, dtype=np.float64)
+    excluded = ~as_candidates(candidates)
+    known = as_relevant(surely_irrelevant)  # 0 or 1, checked
+    if known.shape != excluded.shape or len(values) != len(excluded):
+        raise ComesError(
+            "X, candidates and surely_irrelevant must have the same rows, and the last two the "
+            f"same labels; got {values.shape}, {excluded.shape} and {known.shape}."
+        )
+    rows = []
+    for j in range(excluded.shape[1]):
+        here = known[:, j]
+        own = None if groups is None else np.asarray(groups)[here]
+        rows.append(_test(values[here], excluded[here, j], own, seed))
+    table = pd.DataFrame(rows)
+    surely = table["p"] < LEVEL / max(1, int(table["p"].notna().sum()))
+    table["says"] = np.where(surely, "not constant", "nothing found")
+    table.loc[table["p"].isna(), "says"] = "too few rows"
+    return AssumptionCheck(table, _conclude(table, "features" if groups is None else "groups"))
+
+
+def _test(
+    X: npt.NDArray[np.float64],
+    excluded: npt.NDArray[np.bool_],
+    groups: npt.NDArray[np.generic] | None,
+    seed: int,
+) -> dict[str, float]:
+    """Return the rate of one label, and how surely exclusion depends on the row."""
+    n, n_excluded = len(excluded), int(excluded.sum())
+    row = {"n_known": n, "n_excluded": n_excluded, "rate": n_excluded / n if n else np.nan}
+    if min(n_excluded, n - n_excluded) < FEWEST:
+        return row | {"auc": np.nan, "p": np.nan}
+    if groups is not None:
+        counts = pd.crosstab(groups, excluded).to_numpy()
+        p = float(stats.chi2_contingency(counts).pvalue) if len(counts) > 1 else 1.0
+        return row | {"auc": np.nan, "p": p}
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
+    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+    score = cross_val_predict(model, X, excluded, cv=folds, method="decision_function")
+    above = stats.mannwhitneyu(score[excluded], score[~excluded], alternative="greater")
+    return row | {"auc": float(roc_auc_score(excluded, score)), "p": float(above.pvalue)}
+
+
+def _conclude(table: pd.DataFrame, by: str) -> str:
+    says = table["says"].value_counts()
+    tested = len(table) - int(says.get("too few rows", 0))
+    if tested == 0:
+        return (
+            f"No label has {FEWEST} excluded and {FEWEST} kept rows that are surely irrelevant: "
+            "nothing can be said. Label a small sample by hand."
+        )
+    broken = int(says.get("not constant", 0))
+    if broken:
+        return (
+            f"For {broken} of {tested} labels exclusion depends on {by}: the constant-rate "
+            "assumption fails there. Priors and metrics estimated from candidates mislead for "
+            "these labels; ask about rows drawn at random."
+        )
+    return (
+        f"For none of {tested} labels was a dependence of exclusion on {by} found. That does not "
+        "prove a constant rate: only what these rows and a linear model can show was looked for."
+    )

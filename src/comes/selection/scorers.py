@@ -1,0 +1,73 @@
+"""Scorers for scikit-learn that look at candidates, never at the truth."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from comes.errors import ComesError
+from comes.selection.estimates import estimate_metrics
+
+Criterion = Literal["hamming", "ranking", "auc"]
+# The estimate behind a criterion, and what makes it a score: greater is better.
+CRITERIA: dict[str, tuple[str, int]] = {
+    "hamming": ("hamming_loss", -1),
+    "ranking": ("ranking_risk", -1),
+    "auc": ("macro_auc", 1),
+}
+
+
+def candidate_scorer(
+    criterion: Criterion = "ranking", class_prior: npt.ArrayLike | None = None
+) -> Callable[[Any, Any, Any], float]:
+    """Return a scorer for GridSearchCV and its kind, whose y are candidates.
+
+    Parameters
+    ----------
+    criterion : {"hamming", "ranking", "auc"}
+        Minus the estimated Hamming loss, minus the estimated ranking risk (up to a constant), or
+        the estimated macro AUC; see `estimate_metrics`. docs/selection.md says when to take which.
+    class_prior : array of shape (n_labels,), optional
+        By default the classifier's own. Give one where classifiers that are compared may have
+        estimated different ones, or have none.
+
+    Returns
+    -------
+    scorer : callable (estimator, X, candidates) -> float
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from comes import CandidateClassifier
+    >>> from comes.generation import case_b
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> candidates = case_b(X > 0, exclude_rate=0.5)
+    >>> search = GridSearchCV(
+    ...     CandidateClassifier(epochs=5, random_state=0),
+    ...     {"learning_rate": [1e-6, 1e-2]},
+    ...     scoring=candidate_scorer("ranking", class_prior=[0.5, 0.5]),
+    ...     cv=3,
+    ... )
+    >>> search.fit(X, candidates).best_params_
+    {'learning_rate': 0.01}
+    """
+    if criterion not in CRITERIA:
+        names = ", ".join(CRITERIA)
+        raise ComesError(f"criterion must be one of {names}; got {criterion!r}.")
+    name, sign = CRITERIA[criterion]
+
+    def score(estimator: Any, X: Any, y: Any) -> float:
+        final = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+        prior = class_prior if class_prior is not None else getattr(final, "class_prior_", None)
+        if prior is None:
+            raise ComesError(
+                f"{type(final).__name__} has no class_prior_: give candidate_scorer a class_prior."
+            )
+        scores = estimator.decision_function(X)
+        cut = getattr(final, "cut_scores", None)
+        predictions = None if cut is None else np.asarray(cut(scores))
+        found = estimate_metrics(scores, y, prior, predictions=predictions, n_resamples=0)
+        return sign * found[name].value
+
+    return score
