@@ -250,6 +250,30 @@ def prior_lines(result: dict[str, Any]) -> list[str]:
     return lines
 
 
+def stored(name: str) -> Any:
+    return json.loads((ROOT / "experiments" / "results" / f"{name}.json").read_text())
+
+
+def test_the_tables_of_selection_are_the_stored_results() -> None:
+    text = (ROOT / "docs" / "selection.md").read_text(encoding="utf-8")
+    for name, row in stored("selection_simulation").items():
+        cells = (f"{m['bias_in_standard_errors']:+.1f}, {m['coverage']:.1%}" for m in row.values())
+        assert f"| {name} | {' | '.join(cells)} |" in text
+    for row in stored("assumption"):
+        broken = sum(says == "not constant" for says in row["says"])
+        aucs = f"{min(row['auc']):.2f} to {max(row['auc']):.2f}"
+        assert f"| {row['data']} | {len(row['says'])} | {broken} | {aucs} |" in text
+
+
+def test_the_simulation_keeps_what_the_formulas_promise() -> None:
+    """Unbiased within four standard errors, intervals that hold 88 to 99 times in a hundred."""
+    for name, row in stored("selection_simulation").items():
+        if name.endswith("prior true"):
+            for metric in row.values():
+                assert abs(metric["bias_in_standard_errors"]) < 4
+                assert 0.88 <= metric["coverage"] <= 0.99
+
+
 def measured(name: str) -> Any:
     return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())
 

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -109,10 +109,15 @@ def _test(
         p = float(stats.chi2_contingency(counts).pvalue) if len(counts) > 1 else 1.0
         return row | {"auc": np.nan, "p": p}
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
-    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
-    score = cross_val_predict(model, X, excluded, cv=folds, method="decision_function")
-    above = stats.mannwhitneyu(score[excluded], score[~excluded], alternative="greater")
-    return row | {"auc": float(roc_auc_score(excluded, score)), "p": float(above.pvalue)}
+    aucs, ps = [], []
+    for fitted, rest in StratifiedKFold(2, shuffle=True, random_state=seed).split(X, excluded):
+        score = model.fit(X[fitted], excluded[fitted]).decision_function(X[rest])
+        is_out = excluded[rest]
+        aucs.append(roc_auc_score(is_out, score))
+        above = stats.mannwhitneyu(score[is_out], score[~is_out], alternative="greater")
+        ps.append(above.pvalue)
+    # Each half is a valid test of a model from the other; scores pooled over folds are not.
+    return row | {"auc": float(np.mean(aucs)), "p": float(min(1, 2 * min(ps)))}
 
 
 def _conclude(table: pd.DataFrame, by: str) -> str:
