@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import spearmanr
 from typer.main import get_command
 
 import comes
@@ -254,15 +255,64 @@ def stored(name: str) -> Any:
     return json.loads((ROOT / "experiments" / "results" / f"{name}.json").read_text())
 
 
+def choosing_lines(result: Any) -> list[str]:
+    """Return the rows of the tables of docs/selection.md on choosing."""
+    columns = ("ranking_risk, true", "hamming_loss, true", "macro_auc, true")
+    columns = (*columns, "ranking_risk, estimated")
+    cases = list(dict.fromkeys((run["data"], run["rate"]) for run in result["runs"]))
+    lines = []
+    for data, rate in cases:
+        runs = [run for run in result["runs"] if (run["data"], run["rate"]) == (data, rate)]
+        cells = []
+        for estimate, metric in (("ranking_risk", "ranking_loss"), ("hamming_loss",) * 2):
+            agreement = [
+                spearmanr(
+                    [model[estimate] for model in run["estimates"]["true"]],
+                    [model[metric] for model in run["truth"]],
+                ).statistic
+                for run in runs
+            ]
+            cells.append(f"{sum(agreement) / len(runs):.2f}")
+        for column in columns:
+            own = [run["choices"][f"{column} prior"] for run in runs]
+            correlation = sum(choice["rank_correlation"] for choice in own) / len(own)
+            regret = sum(choice["regret"] for choice in own) / len(own)
+            cells.append(f"{correlation:.2f}, {regret:.3f}")
+        lines.append(f"| {data} | {'its own' if rate is None else rate} | {' | '.join(cells)} |")
+    for run in result["runs"]:
+        if run["rate"] == 0.1:
+            choice = run["choices"]["ranking_risk, true prior"]
+            low, high = choice["interval"]
+            chosen, best = (", ".join(map(str, choice[name])) for name in ("chosen", "best"))
+            where = f"{run['data']} | {run['seed']} | {chosen} | {best}"
+            lines.append(f"| {where} | {choice['regret']:.3f} | {low:.2f} to {high:.2f} |")
+    return lines
+
+
 def test_the_tables_of_selection_are_the_stored_results() -> None:
     text = (ROOT / "docs" / "selection.md").read_text(encoding="utf-8")
     for name, row in stored("selection_simulation").items():
         cells = (f"{m['bias_in_standard_errors']:+.1f}, {m['coverage']:.1%}" for m in row.values())
         assert f"| {name} | {' | '.join(cells)} |" in text
+    for line in choosing_lines(stored("selection")):
+        assert line in text
     for row in stored("assumption"):
         broken = sum(says == "not constant" for says in row["says"])
         aucs = f"{min(row['auc']):.2f} to {max(row['auc']):.2f}"
         assert f"| {row['data']} | {len(row['says'])} | {broken} | {aucs} |" in text
+
+
+def test_choosing_on_candidates_costs_what_the_document_says() -> None:
+    text = (ROOT / "docs" / "selection.md").read_text(encoding="utf-8")
+    regrets: dict[float | None, list[float]] = {}
+    for run in stored("selection")["runs"]:
+        choice = run["choices"]["ranking_risk, true prior"]
+        regrets.setdefault(run["rate"], []).append(choice["regret"])
+    mean = {rate: sum(values) / len(values) for rate, values in regrets.items()}
+    assert mean[0.5] <= 0.02
+    assert f"the ranking risk costs {mean[0.5]:.3f} on average" in text
+    assert f"at 0.1 it costs {mean[0.1]:.3f}" in text
+    assert f"the chosen model loses {mean[None]:.3f}" in text
 
 
 def test_the_simulation_keeps_what_the_formulas_promise() -> None:
