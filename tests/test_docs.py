@@ -257,8 +257,8 @@ def stored(name: str) -> Any:
 
 def choosing_lines(result: Any) -> list[str]:
     """Return the rows of the tables of docs/selection.md on choosing."""
-    columns = ("ranking_risk, true", "hamming_loss, true", "macro_auc, true")
-    columns = (*columns, "ranking_risk, estimated")
+    columns = ["ranking_risk, true", "hamming_loss, true", "macro_auc, true"]
+    columns.append("ranking_risk, estimated")
     cases = list(dict.fromkeys((run["data"], run["rate"]) for run in result["runs"]))
     lines = []
     for data, rate in cases:

@@ -100,7 +100,7 @@ def estimate_metrics(
         Of the same rows: True where a label is still possible.
     class_prior : array of shape (n_labels,), or ClassPriorEstimate
         How often each label is relevant. Of an estimate the intervals also know the sampling
-        error; its bounds, which are wide, are in the table per label.
+        error, but not a bias.
     predictions : array of shape (n_samples, n_labels), optional
         By default scores above 0.
     level : float
