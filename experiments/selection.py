@@ -4,9 +4,9 @@
 
 writes ``experiments/results/selection.json``. Six methods times three learning rates times two
 numbers of epochs, on four data sets with candidates of case b at two rates, and on mirflickr5000
-with its own. Every model is cross-fitted over the training rows, judged there on candidates (with
-the true class prior and with the estimated one), then fitted on all training rows and judged on
-true labels of the test rows.
+with its own. Every model knows the true class prior. It is cross-fitted over the training rows and
+judged there by the ranking risk estimated from candidates (with the true class prior, and with an
+estimated one), then fitted on all training rows and judged on true labels of the test rows.
 """
 
 import itertools
@@ -26,7 +26,7 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier, cross_fit, fit_together
 from comes.files import replacing_file
 from comes.generation import case_b
-from comes.metrics import average_precision, hamming_loss, ranking_loss
+from comes.metrics import average_precision, ranking_loss
 from comes.priors import count_class_prior, estimate_class_prior
 from comes.selection import compare_metrics, estimate_metrics
 
@@ -37,7 +37,6 @@ CASES: list[tuple[str, float | None]] = [
     *itertools.product(("emotions", "scene", "yeast", "enron"), (0.1, 0.5)),
     ("mirflickr5000", None),
 ]
-CRITERIA = ("ranking_risk", "hamming_loss", "macro_auc", "macro_f1")
 
 
 def run(name: str, rate: float | None, seed: int) -> dict[str, Any]:
@@ -55,7 +54,8 @@ def run(name: str, rate: float | None, seed: int) -> dict[str, Any]:
         candidates = case_b(relevant[rows], rate, seed=seed)
     true_prior = count_class_prior(relevant[rows])
     classifiers = [_classifier(*model, true_prior, seed) for model in GRID]
-    crossed = cross_fit(classifiers, X[rows], candidates, seed=seed, n_jobs=1)
+    found = cross_fit(classifiers, X[rows], candidates, seed=seed, n_jobs=1)
+    crossed = [own.scores for own in found]
     everything = np.arange(len(rows))
     fitted = fit_together(classifiers, X[rows], candidates, [everything] * len(GRID), n_jobs=1)
     priors: dict[str, Any] = {
@@ -68,16 +68,15 @@ def run(name: str, rate: float | None, seed: int) -> dict[str, Any]:
         truth.append(
             {
                 "average_precision": average_precision(scores, relevant[test]),
-                "hamming_loss": hamming_loss(classifier.cut_scores(scores), relevant[test]),
                 "ranking_loss": ranking_loss(scores, relevant[test]),
             }
         )
     estimates = {
-        prior: [
-            {k: found[k].value for k in CRITERIA}
-            for found in (estimate_metrics(s, candidates, pi, n_resamples=2) for s in crossed)
+        known: [
+            estimate_metrics(scores, candidates, prior, n_resamples=0)["ranking_risk"].value
+            for scores in crossed
         ]
-        for prior, pi in priors.items()
+        for known, prior in priors.items()
     }
     return {
         "data": name,
@@ -86,11 +85,8 @@ def run(name: str, rate: float | None, seed: int) -> dict[str, Any]:
         "truth": truth,
         "estimates": estimates,
         "choices": {
-            f"{criterion}, {name} prior": _choice(
-                criterion, estimates[name], truth, crossed, candidates, prior
-            )
-            for name, prior in priors.items()
-            for criterion in CRITERIA
+            known: _choice(estimates[known], truth, crossed, candidates, prior)
+            for known, prior in priors.items()
         },
     }
 
@@ -106,14 +102,13 @@ def _classifier(
 
 
 def _choice(
-    criterion: str, estimates: list[Any], truth: list[Any], crossed: list[Any], S: Any, prior: Any
+    estimates: list[float], truth: list[Any], crossed: list[Any], S: Any, prior: Any
 ) -> dict[str, Any]:
-    """Return how well a criterion orders the models, and what its choice costs."""
-    sign = -1 if criterion in ("macro_auc", "macro_f1") else 1
-    values = np.array([sign * estimate[criterion] for estimate in estimates])
+    """Return how well the estimates order the models, and what their choice costs."""
+    values = np.array(estimates)
     true = np.array([t["average_precision"] for t in truth])
     chosen, best = int(values.argmin()), int(true.argmax())
-    difference = compare_metrics(crossed[chosen], crossed[best], S, prior)[criterion]
+    difference = compare_metrics(crossed[chosen], crossed[best], S, prior)["ranking_risk"]
     return {
         "rank_correlation": round(float(spearmanr(-values, true).statistic), 3),
         "chosen": GRID[chosen],

@@ -5,13 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 
 from comes import CandidateClassifier
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 from comes.estimator import cross_fit, fit_together, thresholds
 from comes.generation import case_b
 from comes.metrics import hamming_loss
+from comes.risks import bce_risk, hamming_risk
 from comes.selection import choose_thresholds, cut_by_row
 
 RNG = np.random.default_rng(0)
@@ -31,8 +33,9 @@ def classifier(method: str = "comes-hl", **settings: Any) -> CandidateClassifier
 def test_learned_thresholds_are_those_of_cross_fitted_scores(method: str, threshold: Any) -> None:
     fitted = classifier(method, threshold=threshold).fit(X, CANDIDATES)
     seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
-    (scores,) = cross_fit([classifier(method)], X, CANDIDATES, seed=seed)
-    expected = choose_thresholds(scores, CANDIDATES, PRIOR, threshold)
+    (crossed,) = cross_fit([classifier(method)], X, CANDIDATES, seed=seed)
+    aligned = crossed.scores - crossed.level
+    expected = choose_thresholds(aligned, CANDIDATES, PRIOR, threshold) + fitted.score_offset_
     np.testing.assert_allclose(fitted.threshold_, expected, atol=1e-4)
     plain = classifier(method).fit(X, CANDIDATES)
     np.testing.assert_array_equal(plain.decision_function(X), fitted.decision_function(X))
@@ -78,8 +81,55 @@ def test_early_stopping_keeps_the_weights_with_the_least_risk_on_held_out_rows()
             int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
         ).permutation(600)[:120]
     )
-    risk = fitted.risk(X[held_out], CANDIDATES[held_out])
-    assert risk == pytest.approx(min(history.validation), rel=1e-5)
+    scores = torch.as_tensor(fitted.decision_function(X[held_out]))
+    candidates = torch.as_tensor(CANDIDATES[held_out])
+    risk = hamming_risk(
+        scores, candidates, torch.as_tensor(PRIOR).float(), correction=torch.positive
+    )
+    assert float(risk) == pytest.approx(min(history.validation), rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["comes-rl", "ccmn", "gdf"])
+def test_held_out_rows_are_judged_without_corrections(method: str) -> None:
+    """A flood or a clamp would call the best epochs equal, or worse."""
+    settings: dict[str, Any] = {"early_stopping": True, "epochs": 8}
+    if method == "comes-rl":
+        flooded = classifier(method, flood_level=100.0, **settings).fit(X, CANDIDATES)
+        assert min(flooded.history_.validation) < 100
+    else:
+        fitted = classifier(method, **settings).fit(X, CANDIDATES)
+        assert len(set(fitted.history_.validation)) == 8
+
+
+def test_an_interrupted_training_is_kept_though_its_threshold_was_not_learned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(scores: Any, candidates: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return bce_risk(scores, candidates)
+
+    calls: list[int] = []
+    own = CandidateClassifier(
+        interrupted, epochs=9, class_prior=PRIOR, threshold="risk", batch_size=600, progress=False
+    )
+    with pytest.warns(ComesWarning, match="Interrupted|The threshold was not learned"):
+        own.fit(X, CANDIDATES)
+    assert own.history_.interrupted
+    np.testing.assert_array_equal(own.threshold_, own.score_offset_)
+
+
+def test_a_model_saved_before_there_were_thresholds_is_cut_at_its_level(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    fitted = classifier("comes-rl").fit(X, CANDIDATES)
+    fitted.save(tmp_path / "model")
+    tensors = load_file(tmp_path / "model" / "model.safetensors")
+    del tensors["threshold"]
+    save_file(tensors, tmp_path / "model" / "model.safetensors")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
 
 
 def test_patience_ends_a_training_early() -> None:
@@ -118,20 +168,21 @@ def test_they_survive_saving_cloning_and_fitting_together(tmp_path: Path) -> Non
 
 
 def test_cross_fitted_scores_are_of_rows_that_were_not_seen() -> None:
-    scores = cross_fit([classifier(), classifier("bce")], X, CANDIDATES, folds=4, seed=1)
-    again = cross_fit([classifier("bce")], X, CANDIDATES, folds=4, seed=1)
-    np.testing.assert_allclose(scores[1], again[0], atol=1e-5)
+    both = cross_fit([classifier(), classifier("bce")], X, CANDIDATES, folds=4, seed=1)
+    again = cross_fit([classifier("bce")], X, CANDIDATES, folds=4, seed=1)[0].scores
+    np.testing.assert_allclose(both[1].scores, again, atol=1e-5)
     changed = CANDIDATES.copy()
     changed[0] = ~changed[0]  # the label of a row does not touch its own score
-    other = cross_fit([classifier("bce")], X, changed, folds=4, seed=1)[0]
-    np.testing.assert_allclose(other[0], again[0][0], atol=1e-6)
-    assert np.abs(other - again[0]).max() > 1e-4
+    other = cross_fit([classifier("bce")], X, changed, folds=4, seed=1)[0].scores
+    np.testing.assert_allclose(other[0], again[0], atol=1e-6)
+    assert np.abs(other - again).max() > 1e-4
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"threshold": "best"}, "threshold must be one of auto, zero, .*; got 'best'"),
+        ({"patience": 0}, "patience must be a whole number of at least 1, or None; got 0"),
         ({"validation_share": 1.0}, "validation_share must lie between 0 and 1; got 1.0"),
         ({"early_stopping": True, "validation_share": 1e-4}, "which is 0 of 600; set"),
     ],

@@ -84,7 +84,11 @@ def test_variations() -> None:
     assert sorted({c.learning_rate for c in found}) == pytest.approx([0.002, 0.01, 0.05])
     assert {c.flip_rate for c in found if c.method == "ccmn"} == {"class_prior"}
     assert {c.flip_rate for c in found if c.method != "ccmn"} == {None}
-    assert [c.epochs for c in variations(classifier(epochs=1), ["epochs"])] == [1, 1]
+    assert [c.epochs for c in variations(classifier(epochs=1), ["epochs"])] == [1]
+    whole = [c.learning_rate for c in variations(classifier(learning_rate=1), ["lr"])]
+    assert whole == pytest.approx([0.2, 1, 5])
+    with pytest.raises(ComesError, match="variant and flip_rate are of one method"):
+        variations(classifier("ccmn", flip_rate=0.3), ["method"])
     with pytest.raises(ComesError, match="what varies must be method, lr or epochs; got 'hidden'"):
         variations(classifier(), ["hidden"])
 

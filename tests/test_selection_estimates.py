@@ -33,10 +33,9 @@ def by_loops(scores: Any, candidates: Any, prior: Any, label: int) -> dict[str, 
     wins = 0.0
     for i in excluded:
         for k in range(n):
-            if k != i:
-                wins += float(scores[k][label] > scores[i][label])
-                wins += 0.5 * float(scores[k][label] == scores[i][label])
-    share = wins / (len(excluded) * (n - 1))
+            wins += float(scores[k][label] > scores[i][label])
+            wins += 0.5 * float(scores[k][label] == scores[i][label])
+    share = wins / (len(excluded) * n)
     pi = prior[label]
     hits = predicted - (1 - pi) * rate
     return {
@@ -82,8 +81,7 @@ def test_where_every_irrelevant_label_is_excluded_the_estimates_are_the_truth() 
     precision = precision_score(relevant, predicted, **options)
     assert found["macro_precision"].value == pytest.approx(precision)
     assert found["macro_f1"].value == pytest.approx(f1_score(relevant, predicted, **options))
-    # The AUC leaves out a row compared with itself, which the prior counts: one in n.
-    assert found["macro_auc"].value == pytest.approx(roc_auc_score(relevant, scores), abs=5 / 400)
+    assert found["macro_auc"].value == pytest.approx(roc_auc_score(relevant, scores))
 
 
 def test_differences_of_the_ranking_risk_are_those_of_the_paper() -> None:
@@ -158,7 +156,23 @@ def test_labels_of_which_nothing_can_be_said_are_left_out() -> None:
     assert np.isnan(never.per_label["recall"][2])  # of nothing
     nothing = estimate_metrics(scores, np.ones((100, 3)), PRIOR, n_resamples=10)
     assert np.isnan(nothing["hamming_loss"].value)
+    assert np.isnan(nothing["ranking_risk"].value)
     assert nothing.left_out == [0, 1, 2]
+
+
+def test_few_exclusions_do_not_bias_the_intervals() -> None:
+    """A drawing of rows that misses a label's only exclusions is left out, not counted as 0."""
+    values, covered = [], 0
+    truth_scores, truth, _ = draw(100_000, seed=5)
+    truth_risk = float((np.argsort(np.argsort(truth_scores, axis=1), axis=1) * ~truth).sum() / 1e5)
+    for seed in range(60):
+        scores, _, candidates = draw(200, rate=0.06, seed=seed)
+        if (~candidates).any(axis=0).all():
+            found = estimate_metrics(scores, candidates, PRIOR, n_resamples=100)["ranking_risk"]
+            values.append(found.value)
+            covered += found.low <= truth_risk <= found.high
+    assert abs(np.mean(values) - truth_risk) < 0.15
+    assert covered > 0.7 * len(values) > 30
 
 
 def test_one_row_one_label_huge_scores_and_own_predictions() -> None:
@@ -189,6 +203,8 @@ def test_many_rows_are_resampled_in_parts(monkeypatch: pytest.MonkeyPatch) -> No
     [
         ({"scores": np.zeros((4, 2))}, "scores and candidates must have one shape"),
         ({"class_prior": [0.5]}, "a number for each of 3 labels; got shape"),
+        ({"class_prior": [0.5, 30, 0.5]}, r"class_prior must lie in \[0, 1\] for every label"),
+        ({"class_prior": [0.5, np.nan, 0.5]}, r"class_prior must lie in \[0, 1\]"),
         ({"scores": np.full((5, 3), np.nan)}, "scores must be finite"),
         ({"predictions": np.zeros((5, 2))}, "predictions must have the shape of scores"),
     ],

@@ -28,7 +28,7 @@ def test_no_other_cut_is_better(by: Any, column: str, sign: int) -> None:
             scores, candidates, PRIOR, predictions=scores > thresholds, n_resamples=1
         ).per_label
         value = float(table[column][label])
-        return sign * min(value, 1.0) if column == "f1" else value
+        return sign * value
 
     for label in range(2):
         best = loss(chosen, label)
@@ -52,10 +52,15 @@ def test_edges() -> None:
     never = choose_thresholds(scores, all_open, [0.0, 1.0])  # nothing excludes: by the prior
     assert (scores > never).mean(axis=0).tolist() == [0.0, 1.0]
     none_open = np.zeros((3, 2), dtype=bool)
-    assert not (scores > choose_thresholds(scores, none_open, [0.1, 0.1])).any()
+    assert (choose_thresholds(scores, none_open, [0.1, 0.1]) == np.inf).all()
     huge = choose_thresholds([[-1e300], [1e300]], [[0], [1]], [0.5])
     assert -1e300 < huge[0] < 1e300
-    assert choose_thresholds([[5.0]], [[1]], [1.0])[0] < 5.0
+    assert choose_thresholds([[5.0]], [[1]], [1.0])[0] == -np.inf
+    next_to = [[1.0], [np.nextafter(1.0, 2.0)]]
+    assert (np.array(next_to) > choose_thresholds(next_to, [[0], [1]], [0.5])).tolist() == [
+        [False],
+        [True],
+    ]
     with pytest.raises(ComesError, match="by must be 'risk', 'f1' or 'prior'; got 'zero'"):
         choose_thresholds(scores, all_open, PRIOR, "zero")  # type: ignore[arg-type]
     with pytest.raises(ComesError, match="must have one shape"):

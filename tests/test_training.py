@@ -41,6 +41,30 @@ def weights(model: nn.Module) -> Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
+def test_of_equal_scores_the_last_epoch_is_kept() -> None:
+    model, scores = nn.Linear(1, 1), iter([3.0, 1.0, 2.0, 1.0, math.nan])
+    seen = []
+
+    def score() -> float:
+        seen.append(model.weight.item())
+        return next(scores)
+
+    rows = torch.tensor([[1.0], [2.0]])
+    history = train(
+        model,
+        rows,
+        torch.ones(2, 1, dtype=torch.bool),
+        lambda g, s: g.mean(),
+        optimizer=make_optimizer("sgd", learning_rate=0.1),
+        epochs=5,
+        validation_score=score,
+    )
+    assert history.best_epoch == 4
+    assert history.validation[:4] == [3.0, 1.0, 2.0, 1.0]
+    assert model.weight.item() == pytest.approx(seen[3])
+    assert not model.training
+
+
 def test_same_seed_same_weights_and_another_seed_others() -> None:
     first, again, other = (trained(seed)[0] for seed in (1, 1, 2))
     torch.testing.assert_close(weights(first), weights(again), rtol=0, atol=0)

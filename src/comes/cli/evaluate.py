@@ -1,5 +1,6 @@
 """``comes evaluate``: a model against true labels, or judged by candidates alone."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -50,6 +51,10 @@ def evaluate(
         cut = classifier.cut_scores(scores)
         found |= metrics.evaluate(scores, dataset.relevant, cut, convention)
         found |= metrics.count_degenerate(dataset.relevant) | {"convention": convention}
+    elif dataset.candidates is None:
+        raise ComesError(f"{data} has neither true labels nor candidates to judge a model by.")
+    if priors is not None and dataset.candidates is None:
+        raise ComesError("--priors is for estimates from candidates, and the data has none.")
     if dataset.candidates is not None:
         found["estimated"] = _estimates(classifier, dataset, scores, priors)
     if as_json:
@@ -67,6 +72,8 @@ def _estimates(
     classifier: "CandidateClassifier", dataset: "Dataset", scores: Any, priors: Path | None
 ) -> dict[str, Any]:
     """Return what candidates say of the scores, and beside it the truth where it is known."""
+    import numpy as np
+
     from comes.estimator.checks import per_label
     from comes.priors import estimate_class_prior, read_priors
     from comes.selection import estimate_metrics
@@ -86,23 +93,33 @@ def _estimates(
         name: {"value": e.value, "low": e.low_with_prior, "high": e.high_with_prior}
         for name, e in found.metrics.items()
     }
-    if dataset.relevant is not None:  # with nothing but the truth excluded, estimates are exact
-        share = dataset.relevant.mean(axis=0)
-        true = estimate_metrics(scores, dataset.relevant, share, predictions=cut, n_resamples=0)
+    if dataset.relevant is not None:
+        # With nothing but the truth for candidates, estimates are exact; of the same labels.
+        truth = dataset.relevant | np.isin(np.arange(scores.shape[1]), found.left_out)
+        share = truth.mean(axis=0)
+        true = estimate_metrics(scores, truth, share, predictions=cut, n_resamples=0)
         for name, row in rows.items():
             row["true"] = true[name].value
     names = [classifier.label_names_[label] for label in found.left_out]
-    return {"metrics": rows, "class_prior": source, "left_out": names}
+    return {
+        "metrics": rows,
+        "class_prior": source,
+        "prior_error": found.prior_error,
+        "left_out": names,
+    }
 
 
 def _print_estimates(estimates: dict[str, Any]) -> None:
+    """Print estimates, clipped to where a metric can lie."""
     rows = []
     for name, row in estimates["metrics"].items():
+        most = math.inf if name == "ranking_risk" else 1.0
+        value, low, high = (min(max(row[key], 0), most) for key in ("value", "low", "high"))
         shown = {
             "estimated from candidates": name.replace("_", " "),
-            "value": f"{row['value']:.3f}",
+            "value": f"{value:.3f}",
+            "95 % interval": f"{low:.3f} to {high:.3f}",
         }
-        shown["95 % interval"] = f"{row['low']:.3f} to {row['high']:.3f}"
         if "true" in row:
             shown["true"] = f"{row['true']:.3f}"
         rows.append(shown)
@@ -110,7 +127,8 @@ def _print_estimates(estimates: dict[str, Any]) -> None:
     print(
         "No true label was used for the estimates. They hold for rows that training did not see, "
         "if irrelevant labels are excluded at a constant rate and the class prior (here: "
-        f"{estimates['class_prior']}) is right. The ranking risk is known up to a constant."
+        f"{estimates['class_prior']}) is right. Uncertainty of the prior in the intervals: "
+        f"{estimates['prior_error']}. The ranking risk is known up to a constant."
     )
     if estimates["left_out"]:
         print(f"Nothing excludes {', '.join(estimates['left_out'])}: left out of the estimates.")

@@ -109,9 +109,11 @@ def fit(
         "epochs": len(history.risk),
         "interrupted": history.interrupted,
         "seconds": round(history.seconds, 2),
-        "risk": history.risk[-1],
+        "risk": history.risk[-1 if history.best_epoch is None else history.best_epoch - 1],
         "model": str(output),
     }
+    if history.best_epoch is not None:
+        summary["kept_epoch"] = history.best_epoch
     if compared is not None and as_json:
         summary["compared"] = compared
     print_summary(summary, as_json)
@@ -129,13 +131,14 @@ def _choose(
     from comes.experiment.choosing import choose_classifier, variations
     from comes.priors import estimate_class_prior
 
-    assert dataset.candidates is not None
+    seed: Any = classifier.random_state
+    S = dataset.candidates_with_names().to_numpy(dtype=bool)
     prior: Any = classifier.class_prior
     if prior is None:
-        prior = estimate_class_prior(X, dataset.candidates, label_names=dataset.label_names)
+        prior = estimate_class_prior(X, S, random_state=seed, label_names=dataset.label_names)
     else:
         prior = per_label(prior, "class_prior", dataset.label_names)
-    choice = choose_classifier(variations(classifier, varied), X, dataset.candidates, prior)
+    choice = choose_classifier(variations(classifier, varied), X, S, prior, seed=seed)
     rows = [{str(k): v for k, v in row.items()} for row in choice.table.to_dict("records")]
     if not as_json:
         shown = [{k: f"{v:.4g}" if isinstance(v, float) else v for k, v in r.items()} for r in rows]

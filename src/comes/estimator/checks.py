@@ -110,7 +110,7 @@ THRESHOLDS = ("auto", "zero", "prior", "risk", "f1", "minmax")
 
 
 def check_numbers(classifier: Any) -> None:
-    """Raise unless counts are whole and at least 1, and the flood level is not negative."""
+    """Raise unless every setting that is a number or one of some names makes sense."""
     for name in ("epochs", "batch_size", "hidden"):
         count = getattr(classifier, name)
         if not isinstance(count, (int, np.integer)) or count < 1:
@@ -122,6 +122,11 @@ def check_numbers(classifier: Any) -> None:
     if classifier.threshold not in THRESHOLDS:
         raise ComesError(
             f"threshold must be one of {', '.join(THRESHOLDS)}; got {classifier.threshold!r}."
+        )
+    patience = classifier.patience
+    if patience is not None and not (isinstance(patience, (int, np.integer)) and patience >= 1):
+        raise ComesError(
+            f"patience must be a whole number of at least 1, or None; got {patience!r}."
         )
     if not 0 < classifier.validation_share < 1:
         raise ComesError(

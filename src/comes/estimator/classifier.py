@@ -101,7 +101,8 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         the greatest estimated F1, ``prior`` predicts each label as often as the prior says.
         ``minmax`` is the upper half of the probabilities of each row.
     early_stopping : bool
-        Hold rows out and keep the weights of the epoch with the least risk on their candidates.
+        Hold rows out and keep the weights of the epoch with the least risk on their candidates,
+        without the corrections that training needs.
     validation_share : float
         Of the rows, with early stopping.
     patience : int, optional
@@ -278,7 +279,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             held_out = HeldOut(
                 to_device(_safe_indexing(scaled, held), device),
                 torch.tensor(S[held], device=device),
-                self._make_risk(method, S[held], device),
+                self._make_risk(method, S[held], device, corrected=False),
                 self.patience,
             )
             scaled, S = _safe_indexing(scaled, trained), S[trained]
@@ -417,7 +418,9 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             f"got {self.model!r}."
         )
 
-    def _make_risk(self, method: Method, S: BoolMatrix, device: torch.device) -> Risk:
+    def _make_risk(
+        self, method: Method, S: BoolMatrix, device: torch.device, *, corrected: bool = True
+    ) -> Risk:
         """Return the risk with what the first stage found."""
 
         def tensor(values: Any) -> torch.Tensor | None:
@@ -430,6 +433,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 transition=tensor(self.transition_),
                 exclude_share=tensor(1 - S.mean(axis=0) if self.normaliser == "dataset" else None),
                 flood_level=self.flood_level,
+                corrected=corrected,
             )
         )
         return risk.to(device) if isinstance(risk, nn.Module) else risk

@@ -1,15 +1,25 @@
 """Scores of rows by classifiers that did not see them."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing
 
+from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
-from comes.estimator.together import fit_together
+from comes.estimator.together import _as_matrix, fit_together
+
+
+class CrossFitted(NamedTuple):
+    """Scores of all rows by classifiers that were fitted without them."""
+
+    scores: npt.NDArray[np.float64]  # (n_samples, n_labels)
+    # The `score_offset_` of the classifier that scored a row. Risks over pairs leave it open, so
+    # only scores above it can be compared between rows of different folds.
+    level: npt.NDArray[np.float64]  # (n_samples, n_labels)
 
 
 def cross_fit(
@@ -20,7 +30,7 @@ def cross_fit(
     folds: int = 3,
     seed: int = 0,
     n_jobs: int | None = None,
-) -> list[npt.NDArray[np.floating]]:
+) -> list[CrossFitted]:
     """Return, for every classifier, scores of all rows by clones that were fitted without them.
 
     Parameters
@@ -38,7 +48,7 @@ def cross_fit(
 
     Returns
     -------
-    scores : list of arrays of shape (n_samples, n_labels)
+    crossed : list of CrossFitted
 
     Examples
     --------
@@ -46,18 +56,23 @@ def cross_fit(
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> candidates = case_b(X > 0, exclude_rate=0.5)
     >>> classifier = CandidateClassifier(epochs=2, class_prior=[0.5, 0.5], random_state=0)
-    >>> [scores.shape for scores in cross_fit([classifier], X, candidates)]
-    [(200, 2)]
+    >>> cross_fit([classifier], X, candidates)[0].scores.shape
+    (200, 2)
     """
     n, q = candidates.shape
+    if not 2 <= folds <= n:
+        raise ComesError(f"{n} rows cannot be split into {folds} folds; 2 to {n} are possible.")
+    X = _as_matrix(X, "X")
     splits = list(KFold(folds, shuffle=True, random_state=seed).split(np.zeros(n)))
     clones = [classifier for classifier in classifiers for _ in splits]
     rows = [train for _ in classifiers for train, _ in splits]
     fitted = iter(fit_together(clones, X, candidates, rows, n_jobs=n_jobs))
     found = []
     for _ in classifiers:
-        scores = np.empty((n, q))
+        crossed = CrossFitted(np.empty((n, q)), np.empty((n, q)))
         for _, held_out in splits:
-            scores[held_out] = next(fitted).decision_function(_safe_indexing(X, held_out))
-        found.append(scores)
+            model = next(fitted)
+            crossed.scores[held_out] = model.decision_function(_safe_indexing(X, held_out))
+            crossed.level[held_out] = model.score_offset_
+        found.append(crossed)
     return found

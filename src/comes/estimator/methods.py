@@ -35,6 +35,7 @@ class Known:
     transition: Tensor | None  # T, (q, q)
     exclude_share: Tensor | None  # n_j / n of the data set, (q,); None for the batch's own
     flood_level: float  # beta
+    corrected: bool = True  # False: the estimate without the correction that training needs
 
     def needed(self, name: Literal["class_prior", "flip_rate", "transition"]) -> Tensor:
         """Return what a risk cannot do without."""
@@ -59,7 +60,9 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     "comes-hl": {
         "corrected": Method(
             lambda known: HammingRisk(
-                known.needed("class_prior"), exclude_share=known.exclude_share
+                known.needed("class_prior"),
+                exclude_share=known.exclude_share,
+                correction=torch.abs if known.corrected else torch.positive,
             ),
             needs="class_prior",
         )
@@ -69,7 +72,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             lambda known: RankingRisk(
                 known.needed("class_prior"),
                 exclude_share=known.exclude_share,
-                flood_level=known.flood_level,
+                flood_level=known.flood_level if known.corrected else 0.0,
             ),
             needs="class_prior",
             unit="pairs",
@@ -79,7 +82,11 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     "bce": {"candidates": Method(lambda known: BceRisk())},
     "ccmn": {
         "hamming": Method(
-            lambda known: CcmnHammingRisk(known.needed("flip_rate")), needs="flip_rate"
+            lambda known: CcmnHammingRisk(
+                known.needed("flip_rate"),
+                correction=torch.relu if known.corrected else torch.positive,
+            ),
+            needs="flip_rate",
         ),
         "ranking": Method(
             lambda known: CcmnRankingRisk(known.needed("flip_rate")),

@@ -1,11 +1,13 @@
 """Where `predict` cuts the scores of a classifier."""
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from comes.errors import ComesWarning
 from comes.estimator.preparation import Training
 from comes.selection import choose_thresholds, offset_matching_prior
 from comes.training import predict_scores
@@ -34,16 +36,25 @@ def find_thresholds(
         return np.zeros(len(classifier.classes_))
     if classifier.threshold not in LEARNED:
         return classifier.score_offset_.copy()
+    assert classifier.class_prior_ is not None
+    by: Any = classifier.threshold
     if training.held_out is not None:
         held_out = training.held_out
         scores = predict_scores(classifier.module_, held_out.X).cpu().numpy()
         S = held_out.candidates.cpu().numpy()
-    else:
-        from comes.estimator.cross_fitting import cross_fit
+        return choose_thresholds(scores, S, classifier.class_prior_, by)
+    if classifier.history_.interrupted:
+        warnings.warn(
+            "The threshold was not learned, since training was interrupted; predictions are cut as "
+            "by threshold='auto'.",
+            ComesWarning,
+            stacklevel=4,
+        )
+        return classifier.score_offset_.copy()
+    from comes.estimator.cross_fitting import cross_fit
 
-        prior = classifier.class_prior_
-        plain = clone(classifier).set_params(threshold="auto", class_prior=prior, progress=False)
-        (scores,) = cross_fit([plain], X, S, seed=training.seed, n_jobs=1)
-    assert classifier.class_prior_ is not None
-    by: Any = classifier.threshold
-    return choose_thresholds(scores, S, classifier.class_prior_, by)
+    prior = classifier.class_prior_
+    plain = clone(classifier).set_params(threshold="auto", class_prior=prior, progress=False)
+    (crossed,) = cross_fit([plain], X, S, seed=training.seed, n_jobs=1)
+    cut = choose_thresholds(crossed.scores - crossed.level, S, classifier.class_prior_, by)
+    return np.asarray(cut + classifier.score_offset_)

@@ -44,21 +44,25 @@ def variations(classifier: CandidateClassifier, names: Sequence[str]) -> list[Ca
     for short in names:
         name = SHORT.get(short, short)
         if name == "method":
+            if classifier.variant is not None or classifier.flip_rate is not None:
+                raise ComesError("variant and flip_rate are of one method; leave them out.")
             values[name] = list(METHODS)
         elif name in FACTORS:
-            now = getattr(classifier, name)
-            values[name] = [type(now)(max(now * factor, 1e-12)) for factor in FACTORS[name]]
+            values[name] = [getattr(classifier, name) * factor for factor in FACTORS[name]]
         else:
             raise ComesError(f"what varies must be method, lr or epochs; got {short!r}.")
-    found = []
+    found: list[CandidateClassifier] = []
+    tried: list[dict[str, Any]] = []
     for combination in itertools.product(*values.values()):
         settings: dict[str, Any] = dict(zip(values, combination, strict=True))
         if "epochs" in settings:
-            settings["epochs"] = max(1, settings["epochs"])
+            settings["epochs"] = max(1, round(settings["epochs"]))
         if "method" in settings:
             settings["variant"] = None
             settings["flip_rate"] = "class_prior" if settings["method"] == "ccmn" else None
-        found.append(clone(classifier).set_params(**settings))
+        if settings not in tried:
+            tried.append(settings)
+            found.append(clone(classifier).set_params(**settings))
     return found
 
 
@@ -96,26 +100,30 @@ def choose_classifier(
     name, sign = CRITERIA[criterion]
     told = [clone(c).set_params(class_prior=prior, threshold="auto") for c in classifiers]
     crossed = cross_fit(told, X, candidates, folds=folds, seed=seed)
+    # The ranking risk compares labels of a row; the others compare rows, also of several folds.
+    raw, aligned = [c.scores for c in crossed], [c.scores - c.level for c in crossed]
+    judged = raw if name == "ranking_risk" else aligned
     # Cut by the prior, so that methods are not judged by the level of their scores.
-    cuts = [s > choose_thresholds(s, candidates, prior, "prior") for s in crossed]
-    rows, losses = [], []
-    for classifier, scores, cut in zip(classifiers, crossed, cuts, strict=True):
-        found = estimate_metrics(scores, candidates, prior, predictions=cut, n_resamples=0)
-        losses.append(-sign * found[name].value)
+    cuts = [s > choose_thresholds(s, candidates, prior, "prior") for s in aligned]
+    rows: list[dict[str, Any]] = []
+    for k, classifier in enumerate(classifiers):
+        risk = estimate_metrics(raw[k], candidates, prior, n_resamples=0)["ranking_risk"]
+        found = estimate_metrics(aligned[k], candidates, prior, predictions=cuts[k], n_resamples=0)
         rows.append(
             {
                 "method": classifier.method,
                 "learning_rate": classifier.learning_rate,
                 "epochs": classifier.epochs,
-                "ranking_risk": found["ranking_risk"].value,
+                "ranking_risk": risk.value,
                 "hamming_loss": found["hamming_loss"].value,
                 "macro_auc": found["macro_auc"].value,
             }
         )
-    best = int(np.argmin(losses))
-    for row, scores, cut in zip(rows, crossed, cuts, strict=True):
-        both = (cut, cuts[best])
-        gap = compare_metrics(scores, crossed[best], candidates, prior, predictions=both)[name]
-        low, high = sorted((-sign * gap.low, -sign * gap.high))
+    best = int(np.argmin([-sign * row[name] for row in rows]))
+    for k, row in enumerate(rows):
+        gap = compare_metrics(
+            judged[k], judged[best], candidates, class_prior, predictions=(cuts[k], cuts[best])
+        )[name]
+        low, high = sorted((-sign * gap.low_with_prior, -sign * gap.high_with_prior))
         row |= {"behind": -sign * gap.value, "behind_low": low, "behind_high": high}
     return Choice(best, classifiers[best], pd.DataFrame(rows))

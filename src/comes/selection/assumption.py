@@ -81,6 +81,8 @@ def check_constant_rate(
             "X, candidates and surely_irrelevant must have the same rows, and the last two the "
             f"same labels; got {values.shape}, {excluded.shape} and {known.shape}."
         )
+    if groups is not None and len(np.asarray(groups)) != len(excluded):
+        raise ComesError(f"groups must have {len(excluded)} entries, one for each row.")
     rows = []
     for j in range(excluded.shape[1]):
         here = known[:, j]

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.special import expit, logit
 from scipy.stats import rankdata
 
 from comes.errors import ComesError
@@ -167,15 +168,20 @@ def compare_metrics(
     The intervals are much narrower than those of either, since the rows are the same. Parameters
     are those of `estimate_metrics`, with predictions of both.
     """
-    found = []
+    spread = class_prior.sampling_se if isinstance(class_prior, ClassPriorEstimate) else None
+    found, unsure = [], []
     for own, predicted in zip((scores, others), predictions or (None, None), strict=True):
         rows, prior = _check(own, candidates, class_prior, predicted)
         found.append(_replicates(rows, prior, None, n_resamples, seed))
+        # The same seed draws the same rows and priors for both.
+        unsure.append(
+            found[-1] if spread is None else _replicates(rows, prior, spread, n_resamples, seed)
+        )
     differences = {}
     for name in (*OVER_LABELS, "ranking_risk"):
         values = found[0][name] - found[1][name]
-        low, high = map(float, _interval(values, level))
-        differences[name] = Estimate(float(values[0]), low, high, low, high)
+        ends = (*_interval(values, level), *_interval(unsure[0][name] - unsure[1][name], level))
+        differences[name] = Estimate(float(values[0]), *map(float, ends))
     return differences
 
 
@@ -197,18 +203,7 @@ def _check(
 ) -> tuple[_Rows, FloatArray]:
     values = np.asarray(scores, dtype=np.float64)
     S: BoolMatrix = as_candidates(candidates)
-    prior = np.asarray(class_prior, dtype=np.float64)
-    if values.shape != S.shape:
-        raise ComesError(
-            f"scores and candidates must have one shape; got {values.shape} and {S.shape}."
-        )
-    if prior.shape != S.shape[1:]:
-        raise ComesError(
-            f"class_prior must have a number for each of {S.shape[1]} labels; got shape "
-            f"{prior.shape}."
-        )
-    if not np.isfinite(values).all():
-        raise ComesError("scores must be finite; some are not.")
+    prior = check_scores(values, S, class_prior)
     predicted = values > 0 if predictions is None else np.asarray(predictions).astype(bool)
     if predicted.shape != S.shape:
         raise ComesError(
@@ -216,6 +211,27 @@ def _check(
         )
     below = rankdata(values, axis=1) - 1  # ties have the mean rank, so each counts half
     return _Rows(values, predicted.astype(float), (~S).astype(float), below), prior
+
+
+def check_scores(
+    scores: FloatArray, candidates: BoolMatrix, class_prior: npt.ArrayLike | ClassPriorEstimate
+) -> FloatArray:
+    """Return the class prior as an array, if scores, candidates and it fit together."""
+    prior = np.asarray(class_prior, dtype=np.float64)
+    if scores.shape != candidates.shape:
+        raise ComesError(
+            f"scores and candidates must have one shape; got {scores.shape} and {candidates.shape}."
+        )
+    if prior.shape != scores.shape[1:]:
+        raise ComesError(
+            f"class_prior must have a number for each of {scores.shape[1]} labels; got shape "
+            f"{prior.shape}."
+        )
+    if not np.isfinite(scores).all():
+        raise ComesError("scores must be finite; some are not.")
+    if not ((prior >= 0) & (prior <= 1)).all():
+        raise ComesError("class_prior must lie in [0, 1] for every label; some do not.")
+    return prior
 
 
 def _replicates(
@@ -235,9 +251,15 @@ def _replicates(
         weights = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float64)
         drawn = prior
         if spread is not None:
-            drawn = np.clip(prior + spread * rng.normal(size=(size, q)), 0, 1)
+            drawn = _draw_priors(prior, spread, rng.normal(size=(size, q)))
         parts.append(_statistics(rows, orders, weights, drawn))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _draw_priors(prior: FloatArray, spread: FloatArray, normal: FloatArray) -> FloatArray:
+    """Return priors around the estimated ones, on the scale of log odds, so that none is 0 or 1."""
+    middle = np.clip(prior, 1e-3, 1 - 1e-3)
+    return np.asarray(expit(logit(middle) + spread / (middle * (1 - middle)) * normal))
 
 
 def _statistics(
@@ -263,8 +285,12 @@ def _statistics(
             "auc": (beaten - (1 - prior) / 2) / prior,
         }
         found = {name: np.where(np.isfinite(v), v, np.nan) for name, v in found.items()}
-        found |= {name: _mean(found[of]) for name, of in OVER_LABELS.items()}
-        found["ranking_risk"] = np.nansum((1 - prior) * below, axis=1)
+        # Over labels that some row excludes; a drawing that misses one of them says nothing.
+        judged = rows.excluded.any(axis=0)
+        has_all = np.where((n_excluded[:, judged] > 0).all(axis=1), 1.0, np.nan)
+        found |= {name: has_all * _mean(found[of][:, judged]) for name, of in OVER_LABELS.items()}
+        risk = ((1 - prior) * below)[:, judged].sum(axis=1)
+        found["ranking_risk"] = has_all * risk if judged.any() else np.full(len(weights), np.nan)
     return found
 
 
@@ -292,13 +318,14 @@ class _Order(NamedTuple):
         return cls(rows, which, first, after)
 
     def share_above(self, weights: FloatArray) -> FloatArray:
-        """Return how often another row has a greater score than one that excludes the label.
+        """Return how often a row has a greater score than one that excludes the label.
 
-        Ties count half, a draw is not compared with itself; (b,) for weights of shape (b, n).
+        Ties count half, also that of a row with itself: all rows are as many relevant and
+        irrelevant ones as the prior says only with it. (b,) for weights of shape (b, n).
         """
         start = np.zeros((len(weights), 1))
         cumulative = np.concatenate([start, weights[:, self.rows].cumsum(axis=1)], axis=1)
         total = cumulative[:, -1:]
-        above = total - (cumulative[:, self.after] + cumulative[:, self.first]) / 2 - 0.5
+        above = total - (cumulative[:, self.after] + cumulative[:, self.first]) / 2
         own = weights[:, self.excluded]
-        return np.asarray((own * above).sum(axis=1) / (own.sum(axis=1) * (total[:, 0] - 1)))
+        return np.asarray((own * above).sum(axis=1) / (own.sum(axis=1) * total[:, 0]))

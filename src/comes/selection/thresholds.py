@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from comes.errors import ComesError
 from comes.labels import as_candidates
+from comes.selection.estimates import check_scores
 
 FloatArray = npt.NDArray[np.float64]
 By = Literal["risk", "f1", "prior"]
@@ -32,7 +33,8 @@ def choose_thresholds(
     Returns
     -------
     thresholds : array of shape (n_labels,)
-        Between two scores. A label that nothing excludes is cut by its prior.
+        Between two scores, or infinite: never, or always. A label that nothing excludes is cut by
+        its prior.
 
     Examples
     --------
@@ -45,12 +47,7 @@ def choose_thresholds(
         raise ComesError(f"by must be 'risk', 'f1' or 'prior'; got {by!r}.")
     values = np.asarray(scores, dtype=np.float64)
     excluded = ~as_candidates(candidates)
-    prior = np.asarray(class_prior, dtype=np.float64)
-    if values.shape != excluded.shape or prior.shape != values.shape[1:]:
-        raise ComesError(
-            "scores and candidates must have one shape, and class_prior a number per label; got "
-            f"{values.shape}, {excluded.shape} and {prior.shape}."
-        )
+    prior = check_scores(values, ~excluded, class_prior)
     columns = zip(values.T, excluded.T, prior, strict=True)
     return np.array([_threshold(g, e, pi, by) for g, e, pi in columns])
 
@@ -89,8 +86,8 @@ def _threshold(scores: FloatArray, excluded: npt.NDArray[np.bool_], prior: float
             loss = -2 * true_positives / np.maximum(predicted + prior, 1e-12)
     possible = np.concatenate([[True], ranked[1:] < ranked[:-1], [True]])
     cut = int(np.where(possible, loss, np.inf).argmin())
-    if cut == 0:
-        return float(ranked[0])  # nothing lies above it
-    if cut == n:
-        return float(ranked[-1] - max(1.0, abs(ranked[-1])))
-    return float((ranked[cut - 1] + ranked[cut]) / 2)
+    if cut in (0, n):  # never, or always
+        return np.inf if cut == 0 else -np.inf
+    high, low = float(ranked[cut - 1]), float(ranked[cut])
+    middle = low / 2 + high / 2
+    return middle if middle < high else low

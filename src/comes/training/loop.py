@@ -188,6 +188,7 @@ class _Best:
         self._model, self._score = model, score
         self._patience = math.inf if patience is None else patience
         self._scores: list[float] = []
+        self._best, self._epoch, self._waiting = math.inf, 0, 0
         self._weights: dict[str, Tensor] = {}
 
     def is_enough(self) -> bool:
@@ -195,23 +196,27 @@ class _Best:
         if self._score is None:
             return False
         self._model.eval()
-        self._scores.append(self._score())
+        score = self._score()
         self._model.train()
-        if self._epoch == len(self._scores):
+        self._scores.append(score)
+        self._waiting = 0 if score < self._best else self._waiting + 1
+        if score <= self._best and math.isfinite(score):  # of equal ones the last
+            self._best, self._epoch = score, len(self._scores)
             self._weights = {k: v.clone() for k, v in self._model.state_dict().items()}
-        return len(self._scores) - self._epoch >= self._patience
-
-    @property
-    def _epoch(self) -> int:
-        """The epoch with the best score, from 1."""
-        scores = [score if math.isfinite(score) else math.inf for score in self._scores]
-        return 1 + scores.index(min(scores))
+        return self._waiting >= self._patience
 
     def restore(self, history: History) -> None:
         """Give the best weights back to the model."""
-        if self._weights:
-            self._model.load_state_dict(self._weights)
-            history.validation, history.best_epoch = self._scores, self._epoch
+        if not self._scores:
+            return
+        history.validation = self._scores
+        if not self._weights:
+            raise ComesError(
+                "no epoch had a finite risk on the held-out rows: there may be too few of them, or "
+                "none that exclude anything. Train without early stopping, or hold out more."
+            )
+        self._model.load_state_dict(self._weights)
+        history.best_epoch = self._epoch
 
 
 def count_batches(n: int, epochs: int, batch_size: int) -> int:
