@@ -125,6 +125,8 @@ def test_the_demo_table_is_the_stored_result() -> None:
         ("docs/training.md", "settings", ["average_precision", "ranking_loss"]),
         ("docs/experiments.md", "synthetic", ["mean_average_precision", "average_precision"]),
         ("docs/experiments.md", "variants", ["average_precision", "ranking_loss"]),
+        ("docs/selection.md", "stopping", ["average_precision"]),
+        ("docs/selection.md", "thresholds", ["hamming_loss"]),
     ],
 )
 def test_the_tables_of_experiments_are_what_the_report_makes(
@@ -309,6 +311,36 @@ def test_choosing_on_candidates_costs_what_the_document_says() -> None:
         f"the chosen model loses {mean[None, 'true']:.3f}",
     ):
         assert part in text
+
+
+def test_early_stopping_changes_what_the_document_says() -> None:
+    text = (ROOT / "docs" / "selection.md").read_text(encoding="utf-8")
+    cells = read_runs([ROOT / "experiments" / "results" / "stopping"])
+    table = metric_table(cells, "average_precision")
+    for method in ("bce", "ccmn", "comes-hl", "comes-rl"):
+        changes = [
+            table.entries[f"{method}, stopped", data].mean - table.entries[method, data].mean
+            for data in table.data
+        ]
+        assert f"{sum(changes) / len(changes):+.3f} for {method.upper()}" in text
+
+
+def test_thresholds_do_what_the_document_says() -> None:
+    text = " ".join((ROOT / "docs" / "selection.md").read_text(encoding="utf-8").split())
+    cells = read_runs([ROOT / "experiments" / "results" / "thresholds"])
+    table = metric_table(cells, "hamming_loss")
+
+    def mean(method: str) -> float:
+        values = [table.entries[method, data].mean for data in table.data]
+        return sum(values) / len(values)
+
+    of_rl = [f"{mean(f'comes-rl, {name}'):.3f}" for name in ("auto", "risk", "prior")]
+    of_hl = [f"{mean(f'comes-hl, {name}'):.3f}" for name in ("auto", "risk", "prior")]
+    assert f"is {of_rl[0]} for COMES-RL with `auto`, {of_rl[1]} with `risk` and {of_rl[2]}" in text
+    assert f"for COMES-HL {of_hl[0]}, {of_hl[1]} and {of_hl[2]}" in text
+    assert mean("comes-rl, minmax") == max(mean(m) for m in table.methods if "comes-rl" in m)
+    for name in ("auto", "prior", "risk", "f1"):  # the paper has 0.186
+        assert table.entries[f"comes-rl, {name}", "mirflickr5000"].mean <= 0.19
 
 
 def test_the_simulation_keeps_what_the_formulas_promise() -> None:

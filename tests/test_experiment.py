@@ -436,7 +436,10 @@ def test_shipped_experiments_can_be_read(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["paper", "variants", "fair", "synthetic", "settings", "prior-noise", "flood", "rows"],
+    [
+        *("paper", "variants", "fair", "synthetic", "settings"),
+        *("prior-noise", "flood", "rows", "stopping", "thresholds"),
+    ],
 )
 def test_committed_results_are_those_of_the_shipped_experiment(name: str) -> None:
     home = Path(__file__).parents[1] / "experiments"
