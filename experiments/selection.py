@@ -53,7 +53,7 @@ def run(name: str, rate: float | None, seed: int) -> dict[str, Any]:
     else:
         candidates = case_b(relevant[rows], rate, seed=seed)
     true_prior = count_class_prior(relevant[rows])
-    classifiers = [_classifier(*model, true_prior, seed) for model in GRID]
+    classifiers = [make_classifier(*model, true_prior, seed) for model in GRID]
     found = cross_fit(classifiers, X[rows], candidates, seed=seed, n_jobs=1)
     crossed = [own.scores for own in found]
     everything = np.arange(len(rows))
@@ -91,9 +91,10 @@ def run(name: str, rate: float | None, seed: int) -> dict[str, Any]:
     }
 
 
-def _classifier(
+def make_classifier(
     method: str, learning_rate: float, epochs: int, prior: Any, seed: int
 ) -> CandidateClassifier:
+    """Return one of the models, not fitted, that knows the class prior."""
     known: dict[str, Any] = {} if method == "gdf" else {"class_prior": prior}
     if method == "ccmn":
         known["flip_rate"] = "class_prior"

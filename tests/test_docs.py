@@ -290,6 +290,9 @@ def test_the_tables_of_selection_are_the_stored_results() -> None:
         assert f"| {name} | {' | '.join(cells)} |" in text
     for line in choosing_lines(stored("selection")):
         assert line in text
+    for row in stored("agreement"):
+        values = " | ".join(f"{value:.2f}" for value in row["correlations"].values())
+        assert f"| {row['data']} | {row['rate']} | {values} |" in text
     for row in stored("assumption"):
         broken = sum(says == "not constant" for says in row["says"])
         aucs = f"{min(row['auc']):.2f} to {max(row['auc']):.2f}"
