@@ -211,16 +211,23 @@ def test_label_seeds_share_their_test_rows() -> None:
     assert (one.candidates != two.candidates).any()
 
 
-def test_true_priors_come_from_training_rows_and_ccmn_knows_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen: list[Any] = []
+@pytest.fixture
+def settings_of_classifiers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The settings of all classifiers that a task would fit; the task is interrupted then."""
+    seen: list[dict[str, Any]] = []
 
     def spy(classifiers: Any, *data: Any, **options: Any) -> Any:
         seen.extend(c.get_params() for c in classifiers)
         raise InterruptedError
 
     monkeypatch.setattr(running, "fit_together", spy)
+    return seen
+
+
+def test_true_priors_come_from_training_rows_and_ccmn_knows_the_same(
+    settings_of_classifiers: list[dict[str, Any]],
+) -> None:
+    seen = settings_of_classifiers
     (task,) = small_tasks(methods=[{"method": "ccmn"}], prior_noise=0.0)
     with pytest.raises(InterruptedError):
         run_task(task)
@@ -254,15 +261,8 @@ def test_a_sweep_is_a_task_for_every_value() -> None:
 
 
 def test_the_flood_level_is_in_units_of_the_floor_of_the_risk(
-    monkeypatch: pytest.MonkeyPatch,
+    settings_of_classifiers: list[dict[str, Any]],
 ) -> None:
-    seen: list[Any] = []
-
-    def spy(classifiers: Any, *data: Any, **options: Any) -> Any:
-        seen.extend(c.flood_level for c in classifiers)
-        raise InterruptedError
-
-    monkeypatch.setattr(running, "fit_together", spy)
     (task,) = small_tasks(methods=[{"method": "comes-rl"}], flood=0.5)
     with pytest.raises(InterruptedError):
         run_task(task)
@@ -270,7 +270,7 @@ def test_the_flood_level_is_in_units_of_the_floor_of_the_risk(
     first = next(iter(repeats_of(task.spec, dataset)))
     irrelevant = ~dataset.known_relevant()[first.train]
     floor = sum((irrelevant[:, j] & irrelevant[:, k]).mean() for j in range(10) for k in range(j))
-    assert seen[0] == pytest.approx(0.5 * floor)
+    assert settings_of_classifiers[0]["flood_level"] == pytest.approx(0.5 * floor)
 
 
 def test_fewer_rows_are_trained_on_and_the_same_tested() -> None:

@@ -10,7 +10,7 @@ from sklearn.utils import _safe_indexing
 
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
-from comes.estimator.together import _as_matrix, fit_together
+from comes.estimator.together import as_matrix, fit_together
 
 
 class CrossFitted(NamedTuple):
@@ -62,7 +62,7 @@ def cross_fit(
     n, q = candidates.shape
     if not 2 <= folds <= n:
         raise ComesError(f"{n} rows cannot be split into {folds} folds; 2 to {n} are possible.")
-    X = _as_matrix(X, "X")
+    X = as_matrix(X, "X")
     splits = list(KFold(folds, shuffle=True, random_state=seed).split(np.zeros(n)))
     clones = [classifier for classifier in classifiers for _ in splits]
     rows = [train for _ in classifiers for train, _ in splits]

@@ -122,11 +122,11 @@ def fit_together(
             "fit_together needs rows for every classifier, and candidates too if they are a list; "
             f"got {len(classifiers)} classifiers, {len(rows)} rows and {len(of_each)} candidates."
         )
-    X = _as_matrix(X, "X")
+    X = as_matrix(X, "X")
     tasks = []
     for classifier, own, some in zip(classifiers, of_each, rows, strict=True):
         check_numbers(classifier)
-        tasks.append(Task(clone(classifier), X, _as_matrix(own, "candidates"), np.asarray(some)))
+        tasks.append(Task(clone(classifier), X, as_matrix(own, "candidates"), np.asarray(some)))
     fitted: dict[Task, CandidateClassifier] = {}
     for batch in _batches(tasks):
         fitted |= zip(batch, _fit_batch(batch), strict=True)
@@ -135,7 +135,7 @@ def fit_together(
     return [fitted[task] if task in fitted else task.fit() for task in tasks]
 
 
-def _as_matrix(values: Any, name: str) -> Any:
+def as_matrix(values: Any, name: str) -> Any:
     """Return values of which rows can be taken; refuse what is not a matrix."""
     if sparse.issparse(values):
         return values.tocsr()

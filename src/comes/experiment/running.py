@@ -324,4 +324,4 @@ def _progress_bar(total: int, show: bool | None) -> Iterator[Callable[[Task], No
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
         line = bar.add_task("tasks", total=total)
-        yield lambda task: bar.update(line, advance=1, description=f"{task.method} on {task.data}")
+        yield lambda task: bar.update(line, advance=1, description=task.name)

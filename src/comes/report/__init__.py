@@ -2,10 +2,9 @@
 
 from comes.report.priors import check_plot_name, plot_priors
 from comes.report.runs import Cell, read_errors, read_runs
-from comes.report.writing import REPORT_FILES, write_report
+from comes.report.writing import write_report
 
 __all__ = [
-    "REPORT_FILES",
     "Cell",
     "check_plot_name",
     "plot_priors",

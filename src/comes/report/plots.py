@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from comes.report.runs import METHOD_ORDER, Cell, FloatArray, method_rank
+from comes.report.runs import METHOD_ORDER, Cell, method_rank, standard_deviation
 from comes.report.significance import Ranks
 from comes.report.tables import MetricTable, title_of
 
@@ -154,7 +154,7 @@ def plot_sweep(cells: Sequence[Cell], metric: str, look: Look) -> Figure:
             if own:
                 at = [float(cell.at or 0) for cell in own]
                 mean = np.array([cell.values(metric).mean() for cell in own])
-                std = np.array([_std(cell.values(metric)) for cell in own])
+                std = np.array([standard_deviation(cell.values(metric)) for cell in own])
                 axes.plot(at, mean, label=_label(method), **look(method) | {"ms": 4, "lw": 1.3})
                 colour = look(method)["color"]
                 axes.fill_between(at, mean - std, mean + std, color=colour, alpha=0.15, lw=0)
@@ -240,7 +240,3 @@ def _label(name: str) -> str:
     """Return a name that matplotlib takes for no mathematics, and does not hide."""
     name = name.replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name
-
-
-def _std(values: FloatArray) -> float:
-    return float(values.std(ddof=1)) if len(values) > 1 else 0.0

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from comes.metrics import METRICS
-from comes.report.runs import Cell
+from comes.report.runs import Cell, standard_deviation
 
 # Data sets that are part of one of the paper's.
 PART_OF = {"mirflickr5000": ("mirflickr", "5000 of the 10433 rows")}
@@ -76,8 +76,7 @@ def beside_paper(cells: Sequence[Cell]) -> list[Beside]:
                 minmax = [repeat["hamming_loss"]["minmax"] for repeat in cell.repeats]
                 found["Hamming loss, min-max"] = np.array(minmax)
             for title, values in found.items():
-                std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
-                ours = (round(float(values.mean()), 3), round(std, 3))
+                ours = (round(float(values.mean()), 3), round(standard_deviation(values), 3))
                 paper = (float(str(row.mean)), float(str(row.std)))
                 rows.append(Beside(cell.data, cell.method, title, *ours, *paper))
     return rows

@@ -158,6 +158,11 @@ def read_runs(
     return sorted((cell for cell, _ in found.values()), key=_order)
 
 
+def standard_deviation(values: FloatArray) -> float:
+    """Return the spread over repeats, dividing by their number less one; 0 for a single one."""
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+
+
 def read_errors(folders: Iterable[str | Path]) -> list[str]:
     """Return the name and the last line of the error of every task that failed."""
     found = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from comes.metrics import METRICS
-from comes.report.runs import METHOD_ORDER, Cell, Source, method_rank
+from comes.report.runs import METHOD_ORDER, Cell, Source, method_rank, standard_deviation
 from comes.report.significance import (
     LEVEL,
     PairedTest,
@@ -107,7 +107,7 @@ def _entries(
     return [
         Entry(
             mean=float(mean),
-            std=float(own.std(ddof=1)) if len(own) > 1 else 0.0,
+            std=standard_deviation(own),
             is_best=bool(is_best[k]),
             against_best=None if is_best[k] else tests[k],
             p_holm=float(adjusted[k]),

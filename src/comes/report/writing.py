@@ -66,8 +66,8 @@ class Part:
     def slug(self) -> str:
         """A name that can be one of a file and of a place in a page, and is no other part's."""
         text = f"{self.name}-{self.sweep}" if self.sweep else self.name
-        plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in text)
-        return plain if plain == text else f"{plain}-{zlib.crc32(text.encode()):08x}"
+        slug = "".join(c if c.isalnum() or c in "-_" else "-" for c in text)
+        return slug if slug == text else f"{slug}-{zlib.crc32(text.encode()):08x}"
 
     @property
     def sweep(self) -> str:
