@@ -7,18 +7,18 @@ loaded on first use, so that importing `comes` stays cheap.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from comes.estimator import CandidateClassifier
+    from comes.estimator import CandidateClassifier, ImageClassifier
     from comes.priors import estimate_class_prior
 
 __version__ = "0.1.0"
-__all__ = ["CandidateClassifier", "estimate_class_prior"]
+__all__ = ["CandidateClassifier", "ImageClassifier", "estimate_class_prior"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "CandidateClassifier":
-        from comes.estimator import CandidateClassifier
+    if name in ("CandidateClassifier", "ImageClassifier"):
+        from comes import estimator
 
-        return CandidateClassifier
+        return getattr(estimator, name)
     if name == "estimate_class_prior":
         from comes.priors import estimate_class_prior
 

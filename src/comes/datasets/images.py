@@ -1,5 +1,6 @@
 """Images in a folder or a zip archive, opened one at a time when they are asked for."""
 
+import hashlib
 import io
 import os
 import zipfile
@@ -86,6 +87,17 @@ class Images:
                 f"the image {name!r} in {self.source.name} cannot be read: {error}. Replace it, or "
                 "leave broken images out (--skip-broken on the command line)."
             ) from None
+
+    def fingerprint(self) -> str:
+        """Return a hash of names, sizes and checksums (in a folder: times of last change)."""
+        if _is_zip(self.source):
+            with zipfile.ZipFile(self.source) as archive:
+                known = {i.filename: (i.CRC, i.file_size) for i in archive.infolist()}
+            states = [known[name] for name in self.names]
+        else:
+            stats = [os.stat(self.source / name) for name in self.names]
+            states = [(stat.st_mtime_ns, stat.st_size) for stat in stats]
+        return hashlib.sha256(repr([*zip(self.names, states, strict=True)]).encode()).hexdigest()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_archive": None, "_owner": -1}

@@ -1,7 +1,8 @@
-"""The scikit-learn estimator."""
+"""The scikit-learn estimators: of rows of features, and of images."""
 
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.cross_fitting import cross_fit
+from comes.estimator.images import ImageClassifier
 from comes.estimator.together import fit_together
 
-__all__ = ["CandidateClassifier", "cross_fit", "fit_together"]
+__all__ = ["CandidateClassifier", "ImageClassifier", "cross_fit", "fit_together"]

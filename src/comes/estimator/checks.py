@@ -111,10 +111,19 @@ THRESHOLDS = ("auto", "zero", "prior", "risk", "f1", "minmax")
 
 def check_numbers(classifier: Any) -> None:
     """Raise unless every setting that is a number or one of some names makes sense."""
-    for name in ("epochs", "batch_size", "hidden"):
-        count = getattr(classifier, name)
-        if not isinstance(count, (int, np.integer)) or count < 1:
-            raise ComesError(f"{name} must be a whole number of at least 1; got {count!r}.")
+    for name, least in (("epochs", 1), ("batch_size", 1), ("hidden", 1)):
+        check_count(name, getattr(classifier, name), least)
+    check_choices(classifier)
+
+
+def check_count(name: str, count: Any, least: int) -> None:
+    """Raise unless a setting is a whole number that is large enough."""
+    if not isinstance(count, (int, np.integer)) or count < least:
+        raise ComesError(f"{name} must be a whole number of at least {least}; got {count!r}.")
+
+
+def check_choices(classifier: Any) -> None:
+    """Raise unless the settings that tables and images share make sense."""
     if not 0 <= classifier.flood_level < np.inf:
         raise ComesError(f"flood_level must be 0 or more; got {classifier.flood_level!r}.")
     if classifier.normaliser not in ("batch", "dataset"):

@@ -83,7 +83,7 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         left out of that batch).
     flood_level : float
         The beta of COMES-RL (Equation 14), in units of the pair sum.
-    scale : {"auto", "standard", "maxabs"} or None
+    scale : {"auto", "standard", "centre", "maxabs"} or None
         Scaling of the features, learned in `fit` and part of the model. ``auto`` is ``standard``
         for dense X and none for sparse X.
     epochs, batch_size : int

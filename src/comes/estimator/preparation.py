@@ -12,14 +12,14 @@ from comes.errors import ComesError
 from comes.estimator.methods import Method
 from comes.risks.pairs import DIFFERENCES_AT_ONCE, MANY_LABELS
 from comes.risks.smooth_pairs import limit
-from comes.training import History, Risk, SparseRows, predict_scores, train
+from comes.training import History, Risk, Rows, predict_scores, train
 
 
 @dataclass(frozen=True)
 class HeldOut:
     """Rows that are kept from training to judge it."""
 
-    X: Tensor | SparseRows
+    X: Rows
     candidates: Tensor
     risk: Risk  # with the counts of these rows
     patience: int | None  # epochs to wait for a better one
@@ -31,7 +31,7 @@ class Training:
 
     method: Method
     module: nn.Module
-    X: Tensor | SparseRows
+    X: Rows
     candidates: Tensor
     risk: Risk
     seed: int
@@ -59,7 +59,8 @@ class Training:
         """Return the risk of the network as it is, on the candidates of held-out rows."""
         assert self.held_out is not None
         with torch.no_grad():
-            scores = predict_scores(self.module, self.held_out.X)
+            precision = self.options.get("precision")
+            scores = predict_scores(self.module, self.held_out.X, precision=precision)
             return float(self.held_out.risk(scores, self.held_out.candidates))
 
     @property

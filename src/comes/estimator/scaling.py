@@ -48,9 +48,9 @@ def _check_finite(scaled: npt.NDArray[np.float32]) -> None:
 def fit_scaling(X: Any, how: str | None) -> Scaling:
     """Learn a scaling from X.
 
-    ``standard`` subtracts the mean and divides by the standard deviation, ``maxabs`` divides by
-    the largest absolute value, None does nothing; ``auto`` is ``standard`` for dense X and
-    nothing for sparse.
+    ``standard`` subtracts the mean and divides by the standard deviation, ``centre`` subtracts the
+    mean alone (dense X), ``maxabs`` divides by the largest absolute value, None does nothing;
+    ``auto`` is ``standard`` for dense X and nothing for sparse.
     """
     is_sparse = sparse.issparse(X)
     if how == "auto":
@@ -65,6 +65,8 @@ def fit_scaling(X: Any, how: str | None) -> Scaling:
             )
         scaler = StandardScaler().fit(X)
         return Scaling(scaler.mean_, scaler.scale_)
+    if how == "centre" and not is_sparse:
+        return Scaling(shift=np.asarray(X).mean(axis=0, dtype=np.float64))
     if how == "maxabs":
         return Scaling(scale=MaxAbsScaler().fit(X).scale_)
-    raise ComesError(f"scale must be 'auto', 'standard', 'maxabs' or None; got {how!r}.")
+    raise ComesError(f"scale must be 'auto', 'standard', 'centre', 'maxabs' or None; got {how!r}.")

@@ -45,7 +45,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     tensors = {name: torch.as_tensor(a) for name, a in arrays.items() if a is not None}
     for name, tensor in classifier.module_.state_dict().items():
         tensors[f"module.{name}"] = tensor.cpu().clone().contiguous()  # tied weights twice
-    parameters = {k: _plain(v) for k, v in classifier.get_params(deep=False).items()}
+    parameters = {k: plain(v) for k, v in classifier.get_params(deep=False).items()}
     parameters["device"] = "auto"  # where it was trained need not be where it is used
     description = {
         "format": FORMAT,
@@ -62,8 +62,8 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 
 
-def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
-    """Read a fitted classifier from a folder."""
+def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """Return what a folder says of a model, and its weights; raise if it is none of ours."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -78,12 +78,20 @@ def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
         ) from None
     except (ValueError, SafetensorError, OSError) as error:
         raise ComesError(f"{path} is not a saved model, or a damaged one: {error}.") from None
+    if not isinstance(description, dict) or "format" not in description:
+        raise ComesError(f"{path / DESCRIPTION} is damaged: it names no format.")
+    if description["format"] != FORMAT:
+        raise ComesError(
+            f"{path} has format {description['format']}; this version of comes reads {FORMAT}. "
+            f"It was written by comes {description.get('comes_version')}."
+        )
+    return description, tensors
+
+
+def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
+    """Read a fitted classifier from a folder."""
+    description, tensors = read_model(path)
     try:
-        if description["format"] != FORMAT:
-            raise ComesError(
-                f"{path} has format {description['format']}; this version of comes reads {FORMAT}. "
-                f"It was written by comes {description['comes_version']}."
-            )
         parameters = description["parameters"]
         if parameters["model"] == OWN:
             if model is None:
@@ -94,7 +102,7 @@ def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
         classifier = cls(**parameters)
         _restore(classifier, description, tensors)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ComesError(f"{path / DESCRIPTION} is damaged: {error!r}.") from error
+        raise ComesError(f"{Path(path) / DESCRIPTION} is damaged: {error!r}.") from error
     return classifier
 
 
@@ -134,7 +142,7 @@ def _restore(
     classifier.module_.eval()
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a parameter as json holds it."""
     if isinstance(value, np.random.RandomState):
         return None

@@ -14,16 +14,20 @@ from comes.training import predict_scores
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
+    from comes.estimator.images import ImageClassifier
 
 FloatArray = npt.NDArray[np.floating]
 LEARNED = ("prior", "risk", "f1")  # on rows that training did not see
 
 
-def find_offset(classifier: "CandidateClassifier", training: Training) -> FloatArray:
+def find_offset(
+    classifier: "CandidateClassifier | ImageClassifier", training: Training
+) -> FloatArray:
     """Return the level of the scores: zero, or if the risk sets none, that which fits the prior."""
     if training.method.unit != "pairs":
         return np.zeros(len(classifier.classes_))
-    scores = predict_scores(classifier.module_, training.X).cpu().numpy()
+    precision = training.options.get("precision")
+    scores = predict_scores(training.module, training.X, precision=precision).cpu().numpy()
     assert classifier.class_prior_ is not None
     return offset_matching_prior(scores, classifier.class_prior_)
 

@@ -8,6 +8,7 @@ from comes.priors.class_prior import (
     prior_table,
     read_priors,
 )
+from comes.priors.evidence import gradient_error
 from comes.priors.flip_rates import MAX_RATE, estimate_flip_rate, flip_rate_from_prior
 from comes.priors.transition import estimate_transition
 
@@ -20,6 +21,7 @@ __all__ = [
     "estimate_flip_rate",
     "estimate_transition",
     "flip_rate_from_prior",
+    "gradient_error",
     "prior_table",
     "read_priors",
 ]

@@ -17,11 +17,22 @@ import torch
 from torch import Tensor, nn
 
 from comes.errors import ComesError, ComesWarning
+from comes.training.checkpoints import Checkpoint
+from comes.training.gradients import add_gradient, random_state, set_random_state
 from comes.training.graphs import GraphedStep
 from comes.training.memory import kept_memory
+from comes.training.pixels import PixelRows
+from comes.training.processes import (
+    my_share,
+    of_all_processes,
+    of_each_process,
+    process_number,
+    wrap,
+)
 from comes.training.rows import SparseRows
 
 Risk = Callable[[Tensor, Tensor], Tensor]  # risk(scores, candidates) -> scalar
+Rows = Tensor | SparseRows | PixelRows
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
 OPTIMIZERS = ("sgd", "adam", "adamw")
@@ -77,7 +88,7 @@ def make_optimizer(
 
 def train(
     model: nn.Module,
-    X: Tensor | SparseRows,
+    X: Rows,
     candidates: Tensor,
     risk: Risk,
     *,
@@ -93,14 +104,20 @@ def train(
     graph: bool = False,
     validation_score: Callable[[], float] | None = None,
     patience: int | None = None,
+    part_size: int | None = None,
+    precision: torch.dtype | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> History:
     """Minimise a risk over the weights of a model, in place.
+
+    In several processes (`comes.training.join_processes`) each takes its share of every batch, and
+    the weights are those that one process would find.
 
     Parameters
     ----------
     model : module
         Maps rows of X to scores of shape (rows, n_labels); on the device of X.
-    X : float tensor of shape (n_samples, n_features), or SparseRows
+    X : float tensor of shape (n_samples, n_features), SparseRows, or PixelRows
     candidates : bool tensor of shape (n_samples, n_labels)
     risk : callable (scores, candidates) -> scalar tensor
         Called on batches; a `comes.risks` module or a function of your own.
@@ -125,6 +142,14 @@ def train(
         Called after every epoch, lower is better; the weights with the best are kept.
     patience : int, optional
         Stop after so many epochs without a better one.
+    part_size : int, optional
+        Compute the gradient of a batch in parts of so many rows, for what does not fit into memory;
+        the result is the same, at the cost of another pass.
+    precision : torch dtype, optional
+        Run the model under autocast, as bfloat16; risks stay in float32.
+    checkpoint : Checkpoint, optional
+        Keep the state after every epoch, and go on from it if there is one. It is removed when
+        training is complete.
 
     Returns
     -------
@@ -135,13 +160,16 @@ def train(
     if n != len(candidates):
         raise ComesError(f"X and candidates must have the same rows; got {n}, {len(candidates)}.")
     optimiser = optimizer(model.parameters())
+    network, whole_risk = wrap(model), of_all_processes(risk)
 
     def step(x: Tensor, rows: Tensor) -> Tensor:
         optimiser.zero_grad()
-        value = risk(model(x), candidates.index_select(0, rows))  # faster than [rows]
-        (risk_scale * value).backward()
+        s = candidates.index_select(0, rows)  # faster than [rows]
+        value = add_gradient(
+            network, x, s, whole_risk, scale=risk_scale, part_size=part_size, precision=precision
+        )
         optimiser.step()
-        return value.detach()
+        return value
 
     def dense_step(rows: Tensor) -> Tensor:
         assert isinstance(X, Tensor)
@@ -153,27 +181,65 @@ def train(
 
     def epoch() -> Tensor:
         order = torch.randperm(n, generator=shuffle)
-        batches = order.to(device).tensor_split(n_batches)
+        on_host = [my_share(rows) for rows in order.tensor_split(n_batches)]
+        on_device = [my_share(rows) for rows in order.to(device).tensor_split(n_batches)]
+        if isinstance(X, Tensor):
+            values: Iterable[Tensor] = map(take_step, on_device)
+        elif isinstance(X, PixelRows):
+            values = map(step, X.batches(on_host, training=True), on_device)
+        else:
+            values = map(step, (X[rows] for rows in on_host), on_device)
         total = torch.zeros((), device=device)
-        for rows, on_host in zip(batches, order.tensor_split(n_batches), strict=True):
-            value = take_step(rows) if isinstance(X, Tensor) else step(X[on_host], rows)
+        for value, rows in zip(values, order.tensor_split(n_batches), strict=True):
             total += value * (len(rows) / n)
         return total[None]
 
     best = _Best(model, validation_score, patience)
+    before = None if checkpoint is None else checkpoint.read(device)
+    if before is not None:
+        rates = [group["lr"] for group in optimiser.param_groups]
+        model.load_state_dict(before["model"])
+        optimiser.load_state_dict(before["optimiser"])
+        for group, rate in zip(optimiser.param_groups, rates, strict=True):
+            group["lr"] = rate  # of the first epoch, from which the others follow
+        shuffle.set_state(before["shuffle"].cpu())
+        best.load_state_dict(before["best"])
+
+    def after_epoch(history: History) -> bool:
+        enough = best.is_enough()
+        if checkpoint is not None:
+            random_states = of_each_process(random_state(device))
+            checkpoint.write(
+                {
+                    "model": model.state_dict(),
+                    "optimiser": optimiser.state_dict(),
+                    "shuffle": shuffle.get_state(),
+                    "best": best.state_dict(),
+                    "random": random_states,
+                    "risk": history.risk,
+                    "is_enough": enough,
+                }
+            )
+        return enough
+
     model.train()
-    with seeded(seed, device):
+    with seeded(seed + process_number(), device):
+        if before is not None:
+            set_random_state(before["random"][process_number()], device)
         (history,) = run_epochs(
             epoch,
             optimiser,
-            epochs,
+            epochs if before is None or not before["is_enough"] else len(before["risk"]),
+            done=[] if before is None else before["risk"],
             cosine=cosine,
             progress=progress,
             description=description,
             return_on_interrupt=return_on_interrupt,
-            is_enough=best.is_enough,
+            after_epoch=after_epoch,
         )
     best.restore(history)
+    if checkpoint is not None and not history.interrupted:
+        checkpoint.remove()
     check_weights(model.parameters(), history)
     model.eval()
     return history
@@ -204,6 +270,19 @@ class _Best:
             self._best, self._epoch = score, len(self._scores)
             self._weights = {k: v.clone() for k, v in self._model.state_dict().items()}
         return self._waiting >= self._patience
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what has been seen, for a checkpoint."""
+        return {
+            "scores": self._scores,
+            "best": (self._best, self._epoch, self._waiting),
+            "weights": self._weights,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what a checkpoint has."""
+        self._scores, self._weights = state["scores"], state["weights"]
+        self._best, self._epoch, self._waiting = state["best"]
 
     def restore(self, history: History) -> None:
         """Give the best weights back to the model."""
@@ -237,21 +316,24 @@ def run_epochs(
     progress: bool | None,
     description: str,
     return_on_interrupt: bool,
-    is_enough: Callable[[], bool] = lambda: False,  # called after every epoch
+    done: Sequence[float] = (),  # risks of epochs that were run before
+    after_epoch: Callable[[History], bool] = lambda history: False,  # whether that was enough
 ) -> list[History]:
     """Run the epochs with their learning rates, and return the history of each model."""
-    histories = [History() for _ in range(n_models)]
+    histories = [History(risk=list(done)) for _ in range(n_models)]
     rates = [float(group["lr"]) for group in optimiser.param_groups]
     started = time.perf_counter()
     with kept_memory(), _progress_bar(epochs, description, progress) as advance:
         try:
-            for done in range(epochs):
+            for risk in done:
+                advance(risk)
+            for number in range(len(done), epochs):
                 if cosine:
-                    _set_rates(optimiser, rates, 0.5 * (1 + math.cos(math.pi * done / epochs)))
+                    _set_rates(optimiser, rates, 0.5 * (1 + math.cos(math.pi * number / epochs)))
                 for history, risk in zip(histories, epoch().tolist(), strict=True):
-                    history.risk.append(_finite(risk, done))
+                    history.risk.append(_finite(risk, number))
                 advance(histories[0].risk[-1])
-                if is_enough():
+                if after_epoch(histories[0]):
                     break
         except KeyboardInterrupt:
             if not return_on_interrupt:
@@ -276,11 +358,16 @@ def check_weights(parameters: Iterable[nn.Parameter], history: History) -> None:
 
 
 @torch.no_grad()
-def predict_scores(model: nn.Module, X: Tensor | SparseRows, batch_size: int = 4096) -> Tensor:
+def predict_scores(
+    model: nn.Module, X: Rows, batch_size: int | None = None, precision: torch.dtype | None = None
+) -> Tensor:
     """Return the scores of every row, on the device of X."""
     model.eval()
     rows = torch.arange(len(X), device=X.device if isinstance(X, Tensor) else "cpu")
-    return torch.cat([model(X[batch]) for batch in torch.split(rows, batch_size)])
+    parts = rows.split(batch_size or (256 if isinstance(X, PixelRows) else 4096))
+    batches = X.batches(parts) if isinstance(X, PixelRows) else (X[part] for part in parts)
+    with torch.autocast(X.device.type, precision, enabled=precision is not None):
+        return torch.cat([model(batch).float() for batch in batches])
 
 
 @contextmanager

@@ -1,0 +1,108 @@
+"""Features of pictures, computed once: kept on disk by the hash of weights and pictures."""
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch import nn
+
+from comes.datasets import Images
+from comes.datasets.download import cache_folder
+from comes.errors import ComesError
+from comes.files import replacing_file
+from comes.models import Backbone
+from comes.training import PixelRows, process_number
+
+Features = npt.NDArray[np.float32]
+
+
+class Pictures:
+    """Arrays of uint8, shape (height, width, 3), as the images of a data set."""
+
+    def __init__(self, arrays: Any) -> None:
+        self.arrays = arrays
+        self.names = [str(row) for row in range(len(arrays))]
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, (int, np.integer)):
+            return self.arrays[rows]
+        return Pictures([self.arrays[row] for row in np.arange(len(self))[rows]])
+
+    def fingerprint(self) -> str:
+        """Return a hash of sizes and pixels."""
+        found = hashlib.sha256()
+        for array in self.arrays:
+            found.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()
+
+
+def as_pictures(images: Any) -> Any:
+    """Return images of a data set as they are, and arrays as such."""
+    if isinstance(images, (Images, Pictures)):
+        return images
+    arrays = [np.asarray(image) for image in images]
+    for row, array in enumerate(arrays):
+        if array.ndim != 3 or array.shape[2] != 3 or array.dtype != np.uint8:
+            raise ComesError(
+                "pictures must be uint8 arrays of shape (height, width, 3), or "
+                f"comes.datasets.Images; picture {row} is {array.dtype} of shape {array.shape}."
+            )
+    if not arrays:
+        raise ComesError("there are no pictures; at least one was wanted.")
+    return Pictures(arrays)
+
+
+def features_of(
+    backbone: Backbone,
+    images: Any,
+    size: int,
+    device: torch.device,
+    precision: torch.dtype | None = None,
+    cache: bool = True,
+) -> Features:
+    """Return the features of pictures, shape (n, n_features), from disk if they are there.
+
+    What is on disk is named by a hash of the weights, the pictures, their size and the precision.
+    """
+    spec = [weights_hash(backbone), images.fingerprint(), size, str(precision)]
+    name = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:32]
+    path = cache_folder() / "features" / f"{name}.npy" if cache else None
+    if path is not None and path.exists():
+        found: Features = np.load(path)
+        return found
+    pixels = PixelRows(images, size, device, keep="nowhere")
+    rows = torch.arange(len(pixels)).split(256)
+    console = Console(stderr=True)
+    batches = track(
+        pixels.batches(rows),
+        "features of images",
+        len(rows),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with torch.no_grad(), torch.autocast(device.type, precision, enabled=precision is not None):
+        backbone.to(device).eval()
+        found = torch.cat([backbone(batch).float().cpu() for batch in batches]).numpy()
+    if path is not None and process_number() == 0:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing_file(path) as temporary:
+            np.save(temporary, found)
+    return found
+
+
+def weights_hash(module: nn.Module) -> str:
+    """Return a hash of all weights, and of what places the strides of a ResNet."""
+    found = hashlib.sha256(repr(module).encode())
+    for name, tensor in module.state_dict().items():
+        found.update(name.encode())
+        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return found.hexdigest()

@@ -1,0 +1,134 @@
+"""A fitted image classifier as a folder: ``model.json`` and ``model.safetensors``, no pickle."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+import comes
+from comes.errors import ComesError
+from comes.estimator.storage import (
+    DESCRIPTION,
+    FILES,
+    FORMAT,
+    OWN,
+    WEIGHTS,
+    plain,
+    read_model,
+)
+from comes.files import replacing_folder
+from comes.models import Backbone, ImageNetwork, ResNet, make_backbone, zero_linear
+from comes.training import History
+
+if TYPE_CHECKING:
+    from comes.estimator.images import ImageClassifier
+
+    C = TypeVar("C", bound=ImageClassifier)
+
+ARRAYS = ("class_prior", "flip_rate", "transition", "score_offset", "threshold")
+
+
+def save(classifier: "ImageClassifier", path: str | Path) -> None:
+    """Write a fitted classifier to a folder."""
+    from safetensors.torch import save_file
+
+    network = classifier.network_
+    tensors = {}
+    for name in ARRAYS:
+        values = getattr(classifier, f"{name}_")
+        if values is not None:
+            tensors[name] = torch.as_tensor(values)
+    for name, tensor in network.state_dict().items():
+        tensors[f"network.{name}"] = tensor.cpu().clone().contiguous()
+    parameters = {k: plain(v) for k, v in classifier.get_params(deep=False).items()}
+    parameters |= {"device": "auto", "weights": None}  # they are here
+    resnet = network.backbone.network
+    description = {
+        "format": FORMAT,
+        "comes_version": comes.__version__,
+        "images": {
+            "strides": resnet.strides if isinstance(resnet, ResNet) else None,
+            "n_classes": _n_outputs(network.backbone.classifier),
+            "n_features": _n_inputs(network.head),
+            "power": network.power,
+            "is_frozen": classifier.is_frozen_,
+        },
+        "parameters": parameters,
+        "label_names": classifier.label_names_,
+        "history": vars(classifier.history_),
+    }
+    with replacing_folder(path, FILES) as folder:
+        save_file(tensors, folder / WEIGHTS)
+        text = json.dumps(description, indent=2, ensure_ascii=False)
+        (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+
+
+def load(cls: "type[C]", path: str | Path, backbone: nn.Module | None) -> "C":
+    """Read a fitted classifier from a folder."""
+    description, tensors = read_model(path)
+    try:
+        about, parameters = description["images"], description["parameters"]
+        if parameters["backbone"] == OWN:
+            if backbone is None:
+                raise ComesError(
+                    f"{path} holds weights of a network of your own: pass it, "
+                    "load(path, backbone=...)."
+                )
+            parameters["backbone"] = backbone
+        classifier = cls(**parameters)
+        classifier.label_names_ = description["label_names"]
+        classifier.classes_ = np.arange(len(classifier.label_names_))
+        classifier.history_ = History(**description["history"])
+        classifier.is_frozen_ = about["is_frozen"]
+        for name in ARRAYS:
+            values = tensors[name].numpy() if name in tensors else None
+            setattr(classifier, f"{name}_", values)
+        classifier.network_ = _network(classifier, about, tensors)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ComesError(f"{Path(path) / DESCRIPTION} is damaged: {error!r}.") from error
+    return classifier
+
+
+def _network(
+    classifier: "ImageClassifier", about: dict[str, Any], tensors: dict[str, torch.Tensor]
+) -> ImageNetwork:
+    """Return the network with the weights of a file."""
+    backbone: Backbone = make_backbone(classifier.backbone)
+    if isinstance(backbone.network, ResNet) and about["strides"] is not None:
+        backbone.network.set_strides(about["strides"])
+    if about["n_classes"] is None:
+        backbone.classifier = None
+    else:
+        n_inputs = tensors["network.backbone.classifier.weight"].shape[1]
+        backbone.classifier = nn.Linear(n_inputs, about["n_classes"])
+    network = ImageNetwork(
+        backbone,
+        zero_linear(about["n_features"], len(classifier.label_names_)),
+        tensors.get("network.shift"),
+        tensors.get("network.scale"),
+        power=about["power"],
+        freezes_statistics=classifier.freezes_statistics,
+    )
+    weights = {
+        name.removeprefix("network."): tensor
+        for name, tensor in tensors.items()
+        if name.startswith("network.")
+    }
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise ComesError(f"the saved weights do not fit the network: {reason}") from None
+    return network.eval()
+
+
+def _n_outputs(layer: nn.Linear | None) -> int | None:
+    return None if layer is None else layer.out_features
+
+
+def _n_inputs(head: nn.Module) -> int:
+    assert isinstance(head, nn.Linear)
+    return head.in_features

@@ -1,0 +1,540 @@
+"""`ImageClassifier`: a pretrained network with a head that learns from candidates.
+
+First a head is trained on the features of the frozen network (the probe), then, if asked, network
+and head together (fine-tuning). With few answers per label the first is most of what can be had:
+a network that may change all its weights memorises the candidates.
+"""
+
+import copy
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from comes.datasets.download import cache_folder, download
+from comes.errors import ComesError
+from comes.estimator import image_storage
+from comes.estimator.checks import align, check_choices, check_count
+from comes.estimator.classifier import CandidateClassifier
+from comes.estimator.features import as_pictures, features_of, weights_hash
+from comes.estimator.methods import find_method
+from comes.estimator.preparation import HeldOut, Training, split_rows
+from comes.estimator.thresholds import LEARNED, find_offset
+from comes.labels import BoolMatrix, as_relevant
+from comes.metrics import mean_average_precision
+from comes.models import (
+    Backbone,
+    ImageNetwork,
+    choose_strides,
+    load_weights,
+    make_backbone,
+    power_normalised,
+    zero_linear,
+)
+from comes.priors import estimate_class_prior, gradient_error
+from comes.selection import choose_thresholds, cut_by_row
+from comes.training import (
+    Checkpoint,
+    History,
+    PixelRows,
+    ProximalGradient,
+    choose_device,
+    join_processes,
+    make_optimizer,
+    predict_scores,
+)
+
+FloatArray = npt.NDArray[np.floating]
+IMAGENET = {  # of our own networks; those of timm and torchvision know theirs
+    "resnet50": (
+        "https://download.pytorch.org/models/resnet50-0676ba61.pth",
+        "sha256:0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
+    )
+}
+FEATURES = ("auto", "classes", "pooled")
+PROBE_EPOCHS = {"classes": 50, "pooled": 60}
+LOOKED_AT = 32  # pictures by which the strides of a ResNet are found
+
+
+class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Multi-label classifier of images, trained on candidate labels or complementary labels.
+
+    Parameters
+    ----------
+    method, variant, class_prior, flip_rate, reduction, normaliser, flood_level, threshold
+        As in `CandidateClassifier`. A class prior that is not given is estimated from the features.
+    backbone : str or module
+        "resnet50" (also 101, 152), "timm:NAME", "torchvision:NAME", or a module that maps
+        normalised images to features.
+    weights : str or path, optional
+        "imagenet": what there is on the net. Or a file, safetensors or a state dict of torch. None
+        for those that a module of yours has, or random ones.
+    image_size : int
+        Pictures are stretched to this height and width.
+    features : {"auto", "classes", "pooled"}
+        What the head reads. ``classes``: probabilities of the classes that the network was trained
+        on, by a sparse head, for "comes-hl". ``pooled``: its last layer, power-normalised and
+        standardised, by a linear head. ``auto`` is ``classes`` where that is possible.
+    standard_errors : float
+        For ``classes``: a weight leaves zero only if the candidates speak for it by so many.
+    probe_epochs : int, optional
+        Of the head on the frozen network: by default 50 for ``classes`` and 60 for ``pooled``. With
+        0 fine-tuning starts from a head of zeros that reads the pooled features as they are.
+    epochs : int
+        Of network and head together; 0 leaves the network as it is.
+    batch_size : int
+    learning_rate, backbone_learning_rate : float
+        Of Adam in fine-tuning, for the head and for the network.
+    weight_decay : float
+        In fine-tuning.
+    cosine : bool
+        Let the learning rates of fine-tuning fall to zero along a half cosine.
+    augment : {"flip", "crop", "none"}
+        In fine-tuning: mirror half of the pictures, or also cut out a random part.
+    freezes_statistics : bool
+        Keep batch normalisation as it is in fine-tuning.
+    early_stopping, validation_share, patience
+        As in `CandidateClassifier`, for the probe and for fine-tuning, on the same held-out rows.
+    part_size : int, optional
+        Compute gradients in parts of so many pictures, where a batch does not fit into memory; the
+        result is the same.
+    precision : {"auto", "bfloat16", "float32"}
+        Of the network; ``auto`` is bfloat16 on a GPU.
+    device, random_state, progress
+        As in `CandidateClassifier`. Under torchrun each process takes a GPU of its own.
+
+    Attributes
+    ----------
+    label_names_, classes_, class_prior_, flip_rate_, transition_, score_offset_, threshold_
+        As in `CandidateClassifier`.
+    network_ : ImageNetwork
+    history_ : History
+        Of the last training: fine-tuning, or the probe.
+    is_frozen_ : bool
+        Whether the network has the weights that it came with.
+
+    Examples
+    --------
+    >>> from comes.models import ResNet
+    >>> rng = np.random.default_rng(0)
+    >>> images = rng.integers(0, 255, size=(40, 32, 32, 3), dtype=np.uint8)
+    >>> candidates = rng.random((40, 2)) < 0.7
+    >>> clf = ImageClassifier(
+    ...     backbone=ResNet((1, 1, 1, 1), width=4), weights=None, image_size=32, random_state=0
+    ... )
+    >>> clf.fit(images, candidates).predict(images).shape
+    (40, 2)
+    """
+
+    class_prior_: npt.NDArray[np.float64] | None
+    flip_rate_: npt.NDArray[np.float64] | None
+    transition_: npt.NDArray[np.float64] | None
+
+    def __init__(
+        self,
+        method: str = "comes-hl",
+        *,
+        variant: str | None = None,
+        class_prior: npt.ArrayLike | None = None,
+        flip_rate: npt.ArrayLike | str | None = None,
+        backbone: str | nn.Module = "resnet50",
+        weights: str | Path | None = "imagenet",
+        image_size: int = 224,
+        features: str = "auto",
+        standard_errors: float = 2.0,
+        probe_epochs: int | None = None,
+        epochs: int = 0,
+        batch_size: int = 64,
+        learning_rate: float = 1e-4,
+        backbone_learning_rate: float = 1e-5,
+        weight_decay: float = 0.0,
+        cosine: bool = True,
+        augment: str = "flip",
+        freezes_statistics: bool = True,
+        reduction: str = "auto",
+        normaliser: str = "dataset",
+        flood_level: float = 0.0,
+        threshold: str = "auto",
+        early_stopping: bool = False,
+        validation_share: float = 0.2,
+        patience: int | None = None,
+        part_size: int | None = None,
+        precision: str = "auto",
+        device: str = "auto",
+        random_state: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.method = method
+        self.variant = variant
+        self.class_prior = class_prior
+        self.flip_rate = flip_rate
+        self.backbone = backbone
+        self.weights = weights
+        self.image_size = image_size
+        self.features = features
+        self.standard_errors = standard_errors
+        self.probe_epochs = probe_epochs
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.backbone_learning_rate = backbone_learning_rate
+        self.weight_decay = weight_decay
+        self.cosine = cosine
+        self.augment = augment
+        self.freezes_statistics = freezes_statistics
+        self.reduction = reduction
+        self.normaliser = normaliser
+        self.flood_level = flood_level
+        self.threshold = threshold
+        self.early_stopping = early_stopping
+        self.validation_share = validation_share
+        self.patience = patience
+        self.part_size = part_size
+        self.precision = precision
+        self.device = device
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, images: Any, candidates: Any, *, checkpoint: str | Path | None = None) -> Self:
+        """Train on candidate labels.
+
+        Parameters
+        ----------
+        images : comes.datasets.Images, or sequence of uint8 arrays of shape (height, width, 3)
+        candidates : array or DataFrame of shape (n_samples, n_labels)
+            1 where a label is still possible.
+        checkpoint : path, optional
+            A file that keeps the state of fine-tuning after every epoch; if it exists, training
+            goes on from there, to the same weights.
+
+        Returns
+        -------
+        self : ImageClassifier
+        """
+        for name, least in (("epochs", 0), ("batch_size", 1), ("image_size", 8)):
+            check_count(name, getattr(self, name), least)
+        if self.probe_epochs is not None:
+            check_count("probe_epochs", self.probe_epochs, 0)
+        if self.probe_epochs == self.epochs == 0:
+            raise ComesError("probe_epochs and epochs are both 0: nothing would be learned.")
+        check_choices(self)
+        device = join_processes(choose_device(self.device))
+        images = as_pictures(images)
+        try:
+            self._fit(images, candidates, device, checkpoint)
+        except (torch.OutOfMemoryError, MemoryError):
+            raise ComesError(
+                f"there is not enough memory for batches of {self.batch_size} pictures of "
+                f"{self.image_size} x {self.image_size}. Set part_size (--part-size) to a quarter "
+                "of that, which changes no result, or lower batch_size or image_size."
+            ) from None
+        return self
+
+    def _fit(
+        self, images: Any, candidates: Any, device: torch.device, checkpoint: str | Path | None
+    ) -> None:
+        backbone = self._make_backbone(images, device)
+        if not self._reads_classes(backbone):
+            backbone.classifier = None
+        start = weights_hash(backbone)
+        X = features_of(backbone, images, self.image_size, device, self._precision(device))
+        probe, training = self._prepare_probe(X, candidates, backbone.classifier is not None)
+        self.label_names_, self.classes_ = probe.label_names_, probe.classes_
+        self.history_ = History()
+        if self.probe_epochs != 0:
+            probe._finish(training, training.run())
+            self.history_ = probe.history_
+            self.score_offset_, self.threshold_ = probe.score_offset_, probe.threshold_
+        self.class_prior_, self.flip_rate_, self.transition_ = (
+            probe.class_prior_,
+            probe.flip_rate_,
+            probe.transition_,
+        )
+        self.network_ = ImageNetwork(
+            backbone,
+            probe.module_,
+            _as_tensor(probe.scaling_.shift),
+            _as_tensor(probe.scaling_.scale),
+            power=self._uses_power(backbone),
+            freezes_statistics=self.freezes_statistics,
+        ).to(device)
+        self.is_frozen_ = self.epochs == 0
+        if not self.is_frozen_:
+            self._fine_tune(images, training, device, checkpoint, start)
+
+    def _prepare_probe(
+        self, X: FloatArray, candidates: Any, reads_classes: bool
+    ) -> tuple[CandidateClassifier, Training]:
+        """Return a classifier of features that is ready to be trained."""
+        shared = {
+            name: getattr(self, name)
+            for name in ("variant", "class_prior", "flip_rate", "reduction", "normaliser")
+        }
+        shared |= {
+            name: getattr(self, name)
+            for name in ("flood_level", "threshold", "early_stopping", "validation_share")
+        }
+        probe = CandidateClassifier(
+            self.method,
+            **shared,
+            patience=self.patience,
+            model=zero_linear,
+            epochs=self.probe_epochs or PROBE_EPOCHS["classes" if reads_classes else "pooled"],
+            optimizer="adam",
+            learning_rate=3e-4,
+            weight_decay=0.0,
+            cosine=False,
+            device=self.device,
+            random_state=self.random_state,
+            progress=self.progress,
+        )
+        if reads_classes:
+            self._make_sparse(probe, X, candidates)
+        elif self.probe_epochs == 0:
+            probe.set_params(scale=None)
+        else:
+            X = power_normalised(torch.from_numpy(X)).numpy()
+        return probe, probe._prepare(X, candidates, None, None)
+
+    def _make_sparse(self, probe: CandidateClassifier, X: FloatArray, candidates: Any) -> None:
+        """Let a probe take proximal steps, in which a weight needs evidence to leave zero."""
+        S = np.asarray(candidates, dtype=bool)
+        prior = self.class_prior
+        if prior is None:
+            prior = estimate_class_prior(X, candidates, random_state=self.random_state).class_prior
+        level = np.asarray(prior, dtype=float)
+        penalty = self.standard_errors * gradient_error(X, S, level)
+        largest = np.linalg.norm(X - X.mean(axis=0), ord=2)
+        step = float(4 * len(X) / largest**2)  # of a logistic loss that cannot overshoot
+
+        def at_prior(d: int, q: int) -> nn.Module:
+            layer = zero_linear(d, q)
+            assert isinstance(layer, nn.Linear)
+            with torch.no_grad():
+                layer.bias.copy_(torch.logit(torch.as_tensor(level), eps=1e-3))
+            return layer
+
+        def proximal(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+            parameters = list(parameters)
+            on_device = torch.as_tensor(penalty, dtype=torch.float32, device=parameters[0].device)
+            return ProximalGradient(parameters, step, on_device)
+
+        probe.set_params(
+            class_prior=prior,
+            model=at_prior,
+            optimizer=proximal,
+            scale="centre",
+            reduction="sum",
+            batch_size=len(X),
+        )
+
+    def _fine_tune(
+        self,
+        images: Any,
+        probed: Training,
+        device: torch.device,
+        checkpoint: str | Path | None,
+        start: str,
+    ) -> None:
+        """Train network and head together."""
+        S: BoolMatrix = probed.raw[1]
+        trained = np.arange(len(S))
+        held_out = probed.held_out
+        if self.early_stopping:
+            trained, held = split_rows(len(S), self.validation_share, probed.seed)
+            assert held_out is not None
+            pixels = PixelRows(images[held], self.image_size, device)
+            held_out = HeldOut(pixels, held_out.candidates, held_out.risk, self.patience)
+        augment: Any = self.augment
+        training = Training(
+            method=probed.method,
+            module=self.network_,
+            X=PixelRows(images[trained], self.image_size, device, augment),
+            candidates=probed.candidates,
+            risk=probed.risk,
+            seed=probed.seed,
+            held_out=held_out,
+            raw=probed.raw,
+            is_ours=False,
+            options={
+                "optimizer": self._make_optimizer(),
+                "epochs": self.epochs,
+                "batch_size": self.batch_size,
+                "risk_scale": probed.options["risk_scale"],
+                "cosine": self.cosine,
+                "progress": self.progress,
+                "description": "fine-tuning",
+                "part_size": self.part_size,
+                "precision": self._precision(device),
+                "checkpoint": self._checkpoint(checkpoint, images, S, start),
+            },
+        )
+        self.history_ = training.run()
+        self.score_offset_ = find_offset(self, training)
+        self.threshold_ = self.score_offset_.copy()
+        if self.threshold in LEARNED:
+            if held_out is None or self.class_prior_ is None:
+                raise ComesError(
+                    f"threshold={self.threshold!r} of a fine-tuned network is learned on held-out "
+                    "pictures: set early_stopping=True."
+                )
+            scores = predict_scores(self.network_, held_out.X).cpu().numpy()
+            by: Any = self.threshold
+            labels = held_out.candidates.cpu().numpy()
+            self.threshold_ = choose_thresholds(scores, labels, self.class_prior_, by)
+        elif self.threshold == "zero":
+            self.threshold_ = np.zeros_like(self.threshold_)
+
+    def _make_optimizer(self) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
+        make = make_optimizer(
+            "adamw" if self.weight_decay else "adam",
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+        )
+
+        def with_two_rates(_: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+            optimiser = make(self.network_.head.parameters())
+            group = {"params": list(self.network_.backbone.parameters())}
+            optimiser.add_param_group(group | {"lr": self.backbone_learning_rate})
+            return optimiser
+
+        return with_two_rates
+
+    def _checkpoint(
+        self, path: str | Path | None, images: Any, S: BoolMatrix, start: str
+    ) -> Checkpoint | None:
+        """Return where the state is kept, with a hash of all that decides the result."""
+        if path is None:
+            return None
+        settings = {k: repr(v) for k, v in self.get_params(deep=False).items()}
+        for name in ("device", "progress", "part_size", "backbone", "weights"):
+            del settings[name]
+        spec = [settings, images.fingerprint(), hashlib.sha256(S.tobytes()).hexdigest(), start]
+        text = json.dumps(spec, sort_keys=True)
+        return Checkpoint(Path(path), hashlib.sha256(text.encode()).hexdigest())
+
+    def decision_function(self, images: Any) -> FloatArray:
+        """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels)."""
+        check_is_fitted(self)
+        images = as_pictures(images)
+        device = choose_device(self.device)
+        network, precision = self.network_.to(device), self._precision(device)
+        if self.is_frozen_:
+            X = features_of(network.backbone, images, self.image_size, device, precision)
+            with torch.no_grad():
+                scores = network.score_features(torch.from_numpy(X).to(device))
+        else:
+            pixels = PixelRows(images, self.image_size, device, keep="nowhere")
+            scores = predict_scores(network, pixels, precision=precision)
+        return np.asarray(scores.cpu().numpy())
+
+    def predict(self, images: Any) -> npt.NDArray[np.int64]:
+        """Return 1 for relevant, 0 for irrelevant: one array of shape (n_samples, n_labels)."""
+        return self.cut_scores(self.decision_function(images))
+
+    def cut_scores(self, scores: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Return the predictions that belong to scores of `decision_function`."""
+        check_is_fitted(self)
+        if self.threshold == "minmax":
+            return cut_by_row(scores).astype(np.int64)
+        return (np.asarray(scores) > self.threshold_).astype(np.int64)
+
+    def predict_proba(self, images: Any) -> FloatArray:
+        """Return probabilities of relevance; `CandidateClassifier` says of what kind."""
+        return np.asarray(expit(self.decision_function(images) - self.score_offset_))
+
+    def score(self, images: Any, y: Any, sample_weight: None = None) -> float:
+        """Return the mean average precision (mAP) against true labels."""
+        if sample_weight is not None:
+            raise ComesError("score takes no sample_weight; select rows instead.")
+        relevant = align(as_relevant(y), y, self.label_names_)
+        return mean_average_precision(self.decision_function(images), relevant)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a folder, as safetensors and json, replacing one there."""
+        check_is_fitted(self)
+        image_storage.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, backbone: nn.Module | None = None) -> Self:
+        """Read a fitted model from a folder; ``backbone`` is needed if it was one of your own."""
+        return image_storage.load(cls, path, backbone)
+
+    def _make_backbone(self, images: Any, device: torch.device) -> Backbone:
+        """Return the network with its weights, with the strides that belong to them."""
+        if isinstance(self.backbone, nn.Module):
+            backbone = make_backbone(copy.deepcopy(self.backbone))
+        else:
+            is_ours = ":" not in self.backbone
+            pretrained = self.weights == "imagenet" and not is_ours
+            backbone = make_backbone(self.backbone, pretrained)
+        if self.weights == "imagenet":
+            if isinstance(self.backbone, str) and ":" not in self.backbone:
+                load_weights(backbone, _imagenet_weights(self.backbone))
+        elif self.weights is not None:
+            load_weights(backbone, self.weights)
+            if self.backbone in ("resnet50", "resnet101", "resnet152"):
+                some = PixelRows(images[:LOOKED_AT], self.image_size, torch.device("cpu"))
+                choose_strides(backbone, next(some.batches([torch.arange(len(some))])))
+        return backbone.to(device)
+
+    def _reads_classes(self, backbone: Backbone) -> bool:
+        """Return whether the head reads class probabilities; refuse where it cannot."""
+        if self.features not in FEATURES:
+            raise ComesError(
+                f"features must be one of {', '.join(FEATURES)}; got {self.features!r}."
+            )
+        method = find_method(self.method, self.variant)
+        can = backbone.classifier is not None and method.needs == "class_prior"
+        can = can and method.unit == "mean" and self.probe_epochs != 0
+        if self.features == "classes" and not can:
+            raise ComesError(
+                "features='classes' needs a network with its classifier, method 'comes-hl' and a "
+                "probe. Take features='pooled'."
+            )
+        return can and self.features != "pooled"
+
+    def _uses_power(self, backbone: Backbone) -> bool:
+        return backbone.classifier is None and self.probe_epochs != 0
+
+    def _precision(self, device: torch.device) -> torch.dtype | None:
+        if self.precision not in ("auto", "bfloat16", "float32"):
+            raise ComesError(
+                f"precision must be auto, bfloat16 or float32; got {self.precision!r}."
+            )
+        wants_half = self.precision == "bfloat16" or (
+            self.precision == "auto" and device.type == "cuda"
+        )
+        return torch.bfloat16 if wants_half else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "network_" in state:  # so that a model from a GPU can be unpickled without one
+            state["network_"] = copy.deepcopy(state["network_"]).cpu()
+        return state
+
+
+def _imagenet_weights(name: str) -> Path:
+    """Return the file of weights, downloaded if it is not there."""
+    if name not in IMAGENET:
+        raise ComesError(
+            f"no address is known for weights of {name}: name a file (--weights), or take "
+            f"timm:{name} or torchvision:{name}."
+        )
+    address, checksum = IMAGENET[name]
+    folder = cache_folder() / "weights"
+    folder.mkdir(parents=True, exist_ok=True)
+    return download(address, checksum, folder / address.rpartition("/")[2])
+
+
+def _as_tensor(values: Any) -> torch.Tensor | None:
+    return None if values is None else torch.as_tensor(values, dtype=torch.float32)

@@ -1,0 +1,31 @@
+"""How sure candidates make us that a feature says something about a label."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from comes.labels import BoolMatrix
+
+
+def gradient_error(
+    X: Any, candidates: BoolMatrix, class_prior: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    r"""Return the standard error of the gradient of COMES-HL in each weight, shape (n_labels, d).
+
+    A linear head without weights, at the level of the class prior, has the gradient
+    :math:`(1 - \pi_j) (\bar x_k - \bar x_k^{(j)})`, the mean of feature k over all rows less that
+    over the :math:`n_j` rows that exclude label j. Where the feature says nothing about the label,
+    both means estimate the same, and the difference has the standard error
+    :math:`(1 - \pi_j) \sigma_k / \sqrt{n_j}`.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [2.0], [0.0], [2.0]])
+    >>> candidates = np.array([[False], [True], [False], [False]])
+    >>> gradient_error(X, candidates, np.array([0.25])).round(3)
+    array([[0.433]])
+    """
+    n_excluded = np.maximum((~candidates).sum(axis=0), 1)
+    per_label = (1 - class_prior) / np.sqrt(n_excluded)
+    return np.outer(per_label, np.asarray(X).std(axis=0))

@@ -1,0 +1,147 @@
+"""Pictures on a device, of which a batch is an index; decoded once, where they fit."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from comes.errors import ComesError
+
+AUGMENTATIONS = ("none", "flip", "crop")
+Augmentation = Literal["none", "flip", "crop"]
+SMALLEST_CROP = 0.6  # of the side, for "crop"
+SHARE_OF_MEMORY = 0.4  # of what is free, for decoded pictures
+AHEAD = 2  # batches that are decoded while another is trained on
+
+
+class PixelRows:
+    """Pictures of one size, uint8 of shape (n, 3, size, size), in batches on a device.
+
+    They are decoded once and kept on the device if they take less than 0.4 of its free memory,
+    else in main memory by the same rule; what fits nowhere is decoded again in every epoch, by
+    threads, ahead of the training.
+
+    Parameters
+    ----------
+    images : sequence of uint8 arrays of shape (height, width, 3)
+        Read one at a time, as those of `comes.datasets.Images`.
+    size : int
+        Each is stretched to this height and width.
+    device : torch device
+    augment : {"none", "flip", "crop"}
+        What `batches` does in training: mirror half of them, or cut out a random part too.
+    keep : {"device", "memory", "nowhere"}, optional
+        Where decoded pictures are kept; by default where they fit.
+
+    Examples
+    --------
+    >>> black = np.zeros((4, 6, 3), np.uint8)
+    >>> pixels = PixelRows([black, black + 255], 2, torch.device("cpu"))
+    >>> [batch.shape for batch in pixels.batches([torch.tensor([1])])]
+    [torch.Size([1, 3, 2, 2])]
+    """
+
+    def __init__(
+        self,
+        images: Sequence[npt.NDArray[np.uint8]],
+        size: int,
+        device: torch.device,
+        augment: Augmentation = "none",
+        keep: str | None = None,
+    ) -> None:
+        if augment not in AUGMENTATIONS:
+            raise ComesError(f"augment must be one of {', '.join(AUGMENTATIONS)}; got {augment!r}.")
+        self.images, self.size, self.device, self.augment = images, size, device, augment
+        self.keep = keep or _where_it_fits(3 * len(images) * size**2, device)
+        self.kept: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def decode(self, advance: Callable[[int], None] = lambda n: None) -> None:
+        """Decode all pictures that are to be kept, if this was not done yet."""
+        if self.kept is not None or self.keep == "nowhere":
+            return
+        rows = torch.arange(len(self)).split(256)
+        kept = torch.empty(len(self), 3, self.size, self.size, dtype=torch.uint8)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for batch in rows:
+                kept[batch] = self._decoded(batch, pool)
+                advance(len(batch))
+        self.kept = kept.to(self.device) if self.keep == "device" else kept
+
+    def batches(self, rows: Sequence[Tensor], training: bool = False) -> Iterator[Tensor]:
+        """Give the pixels of each batch of rows, on the device, augmented in training."""
+        self.decode()
+        for pixels in self._stored(rows):
+            yield augmented(pixels, self.augment) if training else pixels
+
+    def _stored(self, rows: Sequence[Tensor]) -> Iterator[Tensor]:
+        if self.kept is not None:
+            for batch in rows:
+                pixels = self.kept.index_select(0, batch.to(self.kept.device))
+                yield pixels.to(self.device)
+            return
+        with ThreadPoolExecutor(os.cpu_count()) as pool, ThreadPoolExecutor(AHEAD) as ahead:
+            waiting: list[Future[Tensor]] = []
+            for batch in rows:
+                waiting.append(ahead.submit(self._decoded, batch, pool))
+                if len(waiting) > AHEAD:
+                    yield waiting.pop(0).result().to(self.device)
+            for decoded in waiting:
+                yield decoded.result().to(self.device)
+
+    def _decoded(self, rows: Tensor, pool: ThreadPoolExecutor) -> Tensor:
+        pictures = pool.map(self._one, rows.tolist())
+        return torch.from_numpy(np.stack(list(pictures))).permute(0, 3, 1, 2)
+
+    def _one(self, row: int) -> npt.NDArray[np.uint8]:
+        from PIL import Image
+
+        picture: Any = self.images[row]
+        if picture.shape[:2] == (self.size, self.size):
+            return np.asarray(picture)
+        resized = Image.fromarray(picture).resize((self.size, self.size), Image.Resampling.BILINEAR)
+        return np.asarray(resized)
+
+
+def augmented(pixels: Tensor, augment: Augmentation) -> Tensor:
+    """Return pictures mirrored at random, and cut to a random part if asked; drawn by torch."""
+    if augment == "none":
+        return pixels
+    n = len(pixels)
+    is_mirrored = torch.rand(n) < 0.5
+    if augment == "flip":
+        chosen = is_mirrored.to(pixels.device)[:, None, None, None]
+        return torch.where(chosen, pixels.flip(3), pixels)
+    side = SMALLEST_CROP + (1 - SMALLEST_CROP) * torch.rand(n)
+    centre = (2 * torch.rand(n, 2) - 1) * (1 - side)[:, None]  # of the part, in [-1, 1]
+    to_source = torch.zeros(n, 2, 3)  # where a place of the result lies in the picture
+    to_source[:, 0, 0] = torch.where(is_mirrored, -side, side)
+    to_source[:, 1, 1] = side
+    to_source[:, :, 2] = centre
+    grid = F.affine_grid(to_source.to(pixels.device), list(pixels.shape), align_corners=False)
+    return F.grid_sample(pixels.float(), grid, padding_mode="border", align_corners=False)
+
+
+def _where_it_fits(n_bytes: int, device: torch.device) -> str:
+    if device.type == "cpu":
+        return "memory" if n_bytes < SHARE_OF_MEMORY * _free_memory() else "nowhere"
+    free, _ = torch.cuda.mem_get_info(device) if device.type == "cuda" else (0, 0)
+    if n_bytes < SHARE_OF_MEMORY * free:
+        return "device"
+    return "memory" if n_bytes < SHARE_OF_MEMORY * _free_memory() else "nowhere"
+
+
+def _free_memory() -> int:
+    """Return the bytes of main memory that are free, or 4 GiB where it cannot be asked."""
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 2**32

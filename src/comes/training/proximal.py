@@ -1,0 +1,47 @@
+"""Proximal gradient steps: a penalty on the size of each weight, and none below zero."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class ProximalGradient(torch.optim.Optimizer):
+    """Gradient steps for a risk plus ``penalty * weight`` over weights of at least 0.
+
+    After a step against the gradient every weight is moved down by its penalty, as far as zero: a
+    weight leaves zero only where the gradient is larger than its penalty.
+
+    Parameters
+    ----------
+    params : parameters
+        Those with the shape of the penalty are penalised; others take plain steps.
+    lr : float
+    penalty : float tensor
+        One number for each weight, at least 0.
+
+    Examples
+    --------
+    >>> weight = nn.Parameter(torch.zeros(3))
+    >>> optimiser = ProximalGradient([weight], 1.0, torch.full((3,), 0.5))
+    >>> (weight * torch.tensor([-2.0, -0.3, 1.0])).sum().backward()
+    >>> _ = optimiser.step()
+    >>> weight.data
+    tensor([1.5000, 0.0000, 0.0000])
+    """
+
+    def __init__(self, params: Iterable[nn.Parameter], lr: float, penalty: Tensor) -> None:
+        super().__init__(list(params), {"lr": lr})
+        self.penalty = penalty
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        """Take one step."""
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                weight.sub_(group["lr"] * weight.grad)
+                if weight.shape == self.penalty.shape:
+                    weight.sub_(group["lr"] * self.penalty).clamp_(min=0)

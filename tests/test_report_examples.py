@@ -1,0 +1,353 @@
+"""Pages of example predictions: what a card says, and that it can be read everywhere."""
+
+import base64
+import io
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from PIL import Image
+
+from browser import launch_browser
+from comes.datasets import Images
+from comes.errors import ComesError
+from comes.report import write_examples
+
+LABELS = ["sky", "sea", "cat", "dog", "car", "bus", "tree"]
+SCORES = np.array(
+    [
+        [0.91, 0.40, 0.30, 0.20, 0.10, 0.05, 0.02],
+        [0.10, 0.80, 0.75, 0.20, 0.15, 0.05, 0.62],
+        [0.30, 0.25, 0.20, 0.15, 0.10, 0.05, 0.02],
+    ]
+)
+PREDICTIONS = SCORES > 0.5
+CANDIDATES = np.array([[1, 1, 0, 1, 1, 1, 1], [1, 1, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1]])
+RELEVANT = np.array([[1, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0, 1]])
+
+
+def save_pictures(folder: Path, names: Sequence[str], size: tuple[int, int] = (40, 30)) -> Images:
+    folder.mkdir(exist_ok=True)
+    for k, name in enumerate(names):
+        colour = (50 * k % 256, 120, 200 - 50 * k % 200)
+        Image.new("RGB", size, colour).save(folder / name)
+    return Images(folder, names)
+
+
+def three_pictures(folder: Path) -> Images:
+    return save_pictures(folder / "pictures", ["one.png", "two.png", "three.png"])
+
+
+def text_of(html: str) -> str:
+    """Return what is read of a piece of a page, spaces as one."""
+    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
+
+
+def cards_of(page: Path) -> list[str]:
+    html = page.read_text(encoding="utf-8")
+    return [f'<li class="card{part}' for part in html.split('<li class="card')[1:]]
+
+
+def bars_of(card: str) -> list[str]:
+    """Return the labels that are shown before all are asked for."""
+    return [
+        text_of(bar) for bar in re.findall(r"<li.*?</li>", card.split('<ul class="labels">')[1])
+    ]
+
+
+def test_a_card_says_what_is_predicted_what_is_possible_and_what_is_true(tmp_path: Path) -> None:
+    page = write_examples(
+        three_pictures(tmp_path),
+        LABELS,
+        SCORES,
+        PREDICTIONS,
+        tmp_path / "page",
+        candidates=CANDIDATES,
+        relevant=RELEVANT,
+    )
+    assert page == tmp_path / "page" / "index.html"
+    assert [path.name for path in page.parent.iterdir()] == ["index.html"]
+    one, two, three = cards_of(page)
+    assert 'alt="one.png"' in one
+    assert "one.png row 0 · no mistake" in text_of(one)
+    assert bars_of(one) == [
+        "sky 0.91 predicted candidate right",
+        "sea 0.40 candidate",
+        "cat 0.30 surely not",
+        "dog 0.20 candidate",
+        "car 0.10 candidate",
+    ]
+    assert bars_of(two)[:3] == [
+        "sea 0.80 predicted candidate right",
+        "cat 0.75 predicted, but surely not false positive",
+        "tree 0.62 predicted candidate right",
+    ]
+    assert bars_of(three)[5:] == ["tree 0.02 candidate missed"]  # far down, and yet shown
+    assert "row 1 · 1 false positive " in text_of(two)
+    assert "row 2 · 1 missed " in text_of(three)
+    for card in (one, two, three):
+        _, everything = card.split("<details>")
+        assert "<summary>All 7 labels</summary>" in everything
+        assert everything.count("<bdi>") == 7
+
+
+def test_a_contradiction_is_seen_at_once(tmp_path: Path) -> None:
+    page = write_examples(
+        three_pictures(tmp_path),
+        LABELS,
+        SCORES,
+        PREDICTIONS,
+        tmp_path / "page",
+        candidates=CANDIDATES,
+    )
+    one, two, three = cards_of(page)
+    assert "Contradiction : cat (0.75) predicted, but surely not there." in text_of(two)
+    assert two.startswith('<li class="card contradicts">')
+    assert two.index("Contradiction") < two.index('<ul class="labels">')
+    for card in (one, three):
+        assert "Contradiction" not in card
+    assert "Surely not: cat All 7 labels" in text_of(one)
+    assert "Surely not" not in three
+    html = page.read_text(encoding="utf-8")
+    assert "Predictions that contradict the annotation, over all rows: 1." in html
+    assert "only with contradictions (1)" in html
+    for word in ("mistake", "precision", "missed", "false positive"):
+        assert word not in text_of(html.split("</style>")[1]), word
+
+
+def test_without_candidates_and_truth_nothing_is_said_of_them(tmp_path: Path) -> None:
+    images = three_pictures(tmp_path)
+    page = write_examples(images, LABELS, SCORES, PREDICTIONS, tmp_path / "page")
+    text = text_of(page.read_text(encoding="utf-8").split("</style>")[1])
+    for word in ("candidate", "surely not", "contradict", "mistake", "recall", "Show"):
+        assert word not in text, word
+    assert bars_of(cards_of(page)[0])[:2] == ["sky 0.91 predicted", "sea 0.40"]
+
+
+def test_the_table_counts_all_rows(tmp_path: Path) -> None:
+    page = write_examples(
+        three_pictures(tmp_path),
+        LABELS,
+        SCORES,
+        PREDICTIONS,
+        tmp_path / "page",
+        candidates=CANDIDATES,
+        relevant=RELEVANT,
+        n_examples=1,
+    )
+    assert len(cards_of(page)) == 1
+    html = page.read_text(encoding="utf-8")
+    assert "1 of 3 rows are shown, drawn at random." in html
+    rows = [text_of(row) for row in re.findall(r"<tr>.*?</tr>", html)]
+    assert rows == [
+        "label predicted candidate contra&shy;dictions precision recall",
+        "sky 33.3% 100.0% 0 100.0% 100.0%",
+        "sea 33.3% 100.0% 0 100.0% 100.0%",
+        "cat 33.3% 33.3% 1 0.0% –",
+        "dog 0.0% 100.0% 0 – –",
+        "car 0.0% 100.0% 0 – –",
+        "bus 0.0% 100.0% 0 – –",
+        "tree 33.3% 100.0% 0 100.0% 50.0%",
+    ]
+
+
+def test_pictures_are_small_and_inside_the_page(tmp_path: Path) -> None:
+    images = save_pictures(tmp_path / "large", ["wide.png"], size=(900, 450))
+    page = write_examples(images, ["sky"], [[0.5]], [[1]], tmp_path / "page")
+    html = page.read_text(encoding="utf-8")
+    (source,) = re.findall(r'<img src="data:image/jpeg;base64,([^"]+)"', html)
+    picture = Image.open(io.BytesIO(base64.b64decode(source)))
+    assert (picture.format, picture.size) == ("JPEG", (320, 160))
+    assert 'width="320" height="160"' in html
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:\"" in html
+    assert "http" not in html.replace("http-equiv", "")
+    assert "<script" not in html
+
+
+def test_a_broken_image_is_a_card_that_says_so(tmp_path: Path) -> None:
+    images = three_pictures(tmp_path)
+    (images.source / "two.png").write_bytes(b"no picture")
+    (images.source / "three.png").unlink()
+    one, *broken = cards_of(write_examples(images, LABELS, SCORES, PREDICTIONS, tmp_path / "page"))
+    assert "cannot be read" not in one
+    for card, name in zip(broken, ("two.png", "three.png"), strict=True):
+        assert "This image cannot be read." in card
+        assert name in card
+        assert "<img" not in card
+        assert len(bars_of(card)) >= 5
+
+
+class Dots:
+    """Pictures that lie in memory; the second has no pixels."""
+
+    names = ("dot", "nothing")
+
+    def __getitem__(self, row: int, /) -> npt.NDArray[np.uint8]:
+        return np.zeros((1 - row, 1, 3), dtype=np.uint8)
+
+
+def test_any_sequence_with_names_will_do(tmp_path: Path) -> None:
+    page = write_examples(Dots(), ["sky"], [[0.5], [0.5]], [[1], [0]], tmp_path / "page")
+    dot, nothing = cards_of(page)
+    assert 'alt="dot"' in dot
+    assert "This image cannot be read." in nothing
+
+
+def test_names_are_data(tmp_path: Path) -> None:
+    hostile = "<script>alert(1)<"
+    images = save_pictures(tmp_path / "pictures", [f"{hostile}.png", 'a" onload="x.png'])
+    names = [hostile + "b>", "{{ 7 * 7 }}"]
+    scores = np.array([[0.9, 0.8], [0.9, 0.8]])
+    page = write_examples(
+        images,
+        names,
+        scores,
+        scores > 0.5,
+        tmp_path / "page",
+        candidates=scores < 0.5,
+        title=hostile,
+    )
+    html = page.read_text(encoding="utf-8")
+    assert "<script" not in html
+    assert 'onload="' not in html
+    assert "&lt;script&gt;alert(1)&lt;b&gt;" in html
+    assert "{{ 7 * 7 }}" in html
+    images.names[1] = "bytes that are no text: \udcff"  # as Python gives names of such files
+    write_examples(images, names, scores, scores > 0.5, tmp_path / "page")
+
+
+def test_the_same_input_gives_the_same_bytes_and_another_seed_other_rows(tmp_path: Path) -> None:
+    images = save_pictures(tmp_path / "pictures", [f"{k}.png" for k in range(30)])
+    scores = np.random.default_rng(1).random((30, 7))
+
+    def page(**settings: Any) -> bytes:
+        write_examples(images, LABELS, scores, scores > 0.5, tmp_path / "page", **settings)
+        return (tmp_path / "page" / "index.html").read_bytes()
+
+    assert page(n_examples=8) == page(n_examples=8)
+    assert page(n_examples=8).count(b'<li class="card') == 8
+    assert page(n_examples=8) != page(n_examples=8, seed=1)
+    assert page(n_examples=1000).count(b'<li class="card') == 30
+    assert page(n_examples=1000, seed=1) == page(n_examples=30)  # all, in their order
+
+
+def test_many_excluded_labels_are_cut_short(tmp_path: Path) -> None:
+    images = save_pictures(tmp_path / "pictures", ["one.png"])
+    names = [f"label {k}" for k in range(40)]
+    none = np.zeros((1, 40))
+    page = write_examples(images, names, none, none, tmp_path / "page", candidates=none)
+    (card,) = cards_of(page)
+    assert "label 29 and 10 more All 40 labels" in text_of(card)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"scores": SCORES[:2]}, r"3 images and 7 label names need scores of shape \(3, 7\); got "),
+        ({"predictions": PREDICTIONS[:, :6]}, r"need predictions of shape \(3, 7\); got \(3, 6\)"),
+        ({"candidates": CANDIDATES.T}, r"candidates of shape .* Give a row for every image"),
+        ({"relevant": RELEVANT[:1]}, r"need relevant of shape \(3, 7\); got \(1, 7\)"),
+        ({"label_names": LABELS[:2]}, r"3 images and 2 label names need scores of shape \(3, 2\)"),
+        ({"label_names": ["sky", *LABELS[:6]]}, "label names must differ; got 'sky'"),
+        ({"predictions": PREDICTIONS * 2}, "predictions must be 0 or 1; got 2 at row 0"),
+        ({"scores": 5 * SCORES}, r"in \[0, 1\]; got 4.55 at row 0, label 'sky'. Pass what predict"),
+        ({"scores": np.nan * SCORES}, "must be probabilities .* got nan"),
+        ({"n_examples": 0}, "n_examples must be 1 or more; got 0"),
+    ],
+)
+def test_what_does_not_agree_is_said(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    good: dict[str, Any] = {"label_names": LABELS, "scores": SCORES, "predictions": PREDICTIONS}
+    with pytest.raises(ComesError, match=message):
+        write_examples(three_pictures(tmp_path), folder=tmp_path / "page", **(good | changes))
+    assert not (tmp_path / "page").exists()
+
+
+def test_a_folder_with_something_else_is_not_replaced(tmp_path: Path) -> None:
+    images = three_pictures(tmp_path)
+    with pytest.raises(ComesError, match=r"holds something else"):
+        write_examples(images, LABELS, SCORES, PREDICTIONS, images.source)
+    assert len(list(images.source.iterdir())) == 3
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A page opened in a browser, with all that the browser complained of."""
+    folder = tmp_path_factory.mktemp("examples")
+    long = f"{'a-long-name-without-a-space' * 4}.png"
+    images = save_pictures(folder / "pictures", ["one.png", long, "three.png"])
+    path = write_examples(
+        images,
+        [*LABELS[:-1], "label" * 20],
+        SCORES,
+        PREDICTIONS,
+        folder / "page",
+        candidates=CANDIDATES,
+        relevant=RELEVANT,
+    )
+    with launch_browser() as browser:
+        opened = browser.new_page(color_scheme="light")
+        opened.complaints = []
+        opened.on("console", lambda message: opened.complaints.append(message.text))
+        opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
+        opened.requests = []
+        opened.on("request", lambda request: opened.requests.append(request.url))
+        opened.goto(path.as_uri())
+        yield opened
+
+
+def visible_cards(page: Any) -> list[int]:
+    return [k for k, card in enumerate(page.locator(".card").all()) if card.is_visible()]
+
+
+def test_the_page_opens_in_both_schemes_and_needs_nothing_else(page: Any, tmp_path: Path) -> None:
+    shots = {}
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.screenshot(path=tmp_path / f"{scheme}.png", full_page=True)
+        pixels = np.asarray(Image.open(tmp_path / f"{scheme}.png").convert("L"))
+        shots[scheme] = float(np.median(pixels))
+        assert pixels.std() > 5  # something is drawn
+    assert shots["dark"] < 60 < 200 < shots["light"]
+    assert page.complaints == []
+    assert all(url.startswith(("file:", "data:image/jpeg")) for url in page.requests)
+    loaded = "[...document.images].map(image => image.naturalWidth)"
+    assert page.evaluate(loaded) == [40, 40, 40]
+
+
+def test_filters_work_from_the_keyboard(page: Any) -> None:
+    page.get_by_role("radio", name="all (3)").focus()
+    seen = [visible_cards(page)]
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+        seen.append(visible_cards(page))
+    assert seen == [[0, 1, 2], [1], [1, 2]]
+    page.get_by_role("radio", name="all (3)").check()
+    assert visible_cards(page) == [0, 1, 2]
+
+
+def test_the_page_has_names_for_what_cannot_be_seen(page: Any) -> None:
+    """Roles as a screen reader finds them; the signs before marks are not read out."""
+    assert page.get_by_role("group", name="Show").count() == 1
+    assert page.get_by_role("region", name="Labels").count() == 1
+    assert page.get_by_role("group", name="Table of labels").get_attribute("tabindex") == "0"
+    assert page.get_by_role("heading", name="one.png").count() == 1
+    assert page.get_by_role("figure").count() == 3
+    assert page.get_by_role("img", name="one.png").count() == 1
+    tree = page.locator(".card").nth(1).aria_snapshot()
+    assert "predicted, but surely not" in tree
+    for sign in "●◇⊘⚠✓✗◌":
+        assert sign not in tree, sign
+
+
+@pytest.mark.parametrize("width", [320, 360, 1280])
+def test_the_page_fits(page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    for details in page.locator("details").all():
+        details.evaluate("element => { element.open = true }")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    right = "Math.max(...[...document.querySelectorAll('.card *')].map(e => e.{}().right))"
+    assert page.evaluate(right.format("getBoundingClientRect")) <= width  # nothing is cut off
