@@ -170,8 +170,8 @@ def test_pictures_are_small_and_inside_the_page(tmp_path: Path) -> None:
 
 def test_a_broken_image_is_a_card_that_says_so(tmp_path: Path) -> None:
     images = three_pictures(tmp_path)
-    (images.source / "two.png").write_bytes(b"no picture")
-    (images.source / "three.png").unlink()
+    (images.sources[0] / "two.png").write_bytes(b"no picture")
+    (images.sources[0] / "three.png").unlink()
     one, *broken = cards_of(write_examples(images, LABELS, SCORES, PREDICTIONS, tmp_path / "page"))
     assert "cannot be read" not in one
     for card, name in zip(broken, ("two.png", "three.png"), strict=True):
@@ -269,8 +269,8 @@ def test_what_does_not_agree_is_said(changes: dict[str, Any], message: str, tmp_
 def test_a_folder_with_something_else_is_not_replaced(tmp_path: Path) -> None:
     images = three_pictures(tmp_path)
     with pytest.raises(ComesError, match=r"holds something else"):
-        write_examples(images, LABELS, SCORES, PREDICTIONS, images.source)
-    assert len(list(images.source.iterdir())) == 3
+        write_examples(images, LABELS, SCORES, PREDICTIONS, images.sources[0])
+    assert len(list(images.sources[0].iterdir())) == 3
 
 
 @pytest.fixture(scope="module")

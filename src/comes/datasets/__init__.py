@@ -3,7 +3,7 @@
 from comes.datasets.archive import write_npz
 from comes.datasets.catalogue import KNOWN
 from comes.datasets.checks import check_dataset
-from comes.datasets.dataset import Dataset
+from comes.datasets.dataset import Dataset, join_rows
 from comes.datasets.files import open_dataset, read_dataset, read_features
 from comes.datasets.images import Images
 from comes.datasets.known import load_dataset
@@ -19,6 +19,7 @@ __all__ = [
     "check_dataset",
     "check_table_name",
     "check_writable",
+    "join_rows",
     "load_dataset",
     "make_scenes",
     "open_dataset",

@@ -206,6 +206,31 @@ def join_features(dataset: Dataset, X: Any, items: Sequence[str] | None) -> Data
     return replace(dataset, X=X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows])
 
 
+def join_rows(first: Dataset, second: Dataset) -> Dataset:
+    """Return a data set with the rows of two, which have the same labels and kind of features.
+
+    Examples
+    --------
+    >>> one = Dataset(np.eye(2), ["sky"], relevant=np.array([[True], [False]]))
+    >>> join_rows(one, one).X.shape
+    (4, 2)
+    """
+
+    def both(a: Any, b: Any) -> Any:
+        if a is None or b is None:
+            return None
+        if isinstance(a, Images):
+            return Images.joined([a, b])
+        return sparse.vstack([a, b], "csr") if sparse.issparse(a) else np.concatenate([a, b])
+
+    return Dataset(
+        both(first.X, second.X),
+        first.label_names,
+        both(first.candidates, second.candidates),
+        both(first.relevant, second.relevant),
+    )
+
+
 def join_images(dataset: Dataset, source: str | Path, skip_broken: bool = False) -> Dataset:
     """Return the data set with the images of a folder or zip that its items name."""
     if dataset.items is None:

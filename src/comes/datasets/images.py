@@ -24,7 +24,7 @@ class Images:
 
     Parameters
     ----------
-    source : str or Path
+    source : str or Path, or one for each name
         A folder, or a .zip archive, which is read in place.
     names : sequence of str
         File names inside it, "/" between folders. None may lead outside.
@@ -40,10 +40,12 @@ class Images:
     ((4, 5, 3), [255, 0, 0])
     """
 
-    def __init__(self, source: str | Path, names: Sequence[str]):
-        self.source = Path(source)
+    def __init__(self, source: str | Path | Sequence[Path], names: Sequence[str]):
         self.names = list(names)
-        self._archive: zipfile.ZipFile | None = None
+        if isinstance(source, (str, Path)):
+            source = [Path(source)] * len(self.names)
+        self.sources = list(source)
+        self._archives: dict[Path, zipfile.ZipFile] = {}
         self._owner = -1
 
     @property
@@ -61,7 +63,8 @@ class Images:
     def __getitem__(self, rows: Any) -> Any:
         if not isinstance(rows, (int, np.integer)):
             index = np.arange(len(self))[rows if isinstance(rows, slice) else np.asarray(rows)]
-            return Images(self.source, [self.names[row] for row in index])
+            sources = [self.sources[row] for row in index]
+            return Images(sources, [self.names[row] for row in index])
         Image = _pillow()
         try:
             with Image.open(io.BytesIO(self.read_bytes(int(rows)))) as image:
@@ -75,32 +78,44 @@ class Images:
 
     def read_bytes(self, row: int) -> bytes:
         """Return the file as it is stored."""
-        name = self.names[row]
+        name, source = self.names[row], self.sources[row]
         try:
-            if not _is_zip(self.source):
-                return (self.source / name).read_bytes()
-            if self._archive is None or self._owner != os.getpid():  # a forked handle shares its
-                self._archive, self._owner = zipfile.ZipFile(self.source), os.getpid()  # position
-            return self._archive.read(name)
+            if not _is_zip(source):
+                return (source / name).read_bytes()
+            if self._owner != os.getpid():  # a forked handle shares its position
+                self._archives, self._owner = {}, os.getpid()
+            if source not in self._archives:
+                self._archives[source] = zipfile.ZipFile(source)
+            return self._archives[source].read(name)
         except (OSError, KeyError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
             raise ComesError(
-                f"the image {name!r} in {self.source.name} cannot be read: {error}. Replace it, or "
+                f"the image {name!r} in {source.name} cannot be read: {error}. Replace it, or "
                 "leave broken images out (--skip-broken on the command line)."
             ) from None
 
     def fingerprint(self) -> str:
         """Return a hash of names, sizes and checksums (in a folder: times of last change)."""
-        if _is_zip(self.source):
-            with zipfile.ZipFile(self.source) as archive:
-                known = {i.filename: (i.CRC, i.file_size) for i in archive.infolist()}
-            states = [known[name] for name in self.names]
-        else:
-            stats = [os.stat(self.source / name) for name in self.names]
-            states = [(stat.st_mtime_ns, stat.st_size) for stat in stats]
-        return hashlib.sha256(repr([*zip(self.names, states, strict=True)]).encode()).hexdigest()
+        known: dict[tuple[Path, str], tuple[int, int]] = {}
+        for source in filter(_is_zip, dict.fromkeys(self.sources)):
+            with zipfile.ZipFile(source) as archive:
+                for member in archive.infolist():
+                    known[source, member.filename] = member.CRC, member.file_size
+        found = hashlib.sha256()
+        for place in zip(self.sources, self.names, strict=True):
+            if place not in known:
+                stat = os.stat(place[0] / place[1])
+                known[place] = stat.st_mtime_ns, stat.st_size
+            found.update(repr((place[1], known[place])).encode())
+        return found.hexdigest()
+
+    @staticmethod
+    def joined(parts: Sequence["Images"]) -> "Images":
+        """Return the images of several, one after the other."""
+        sources = [source for part in parts for source in part.sources]
+        return Images(sources, [name for part in parts for name in part.names])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_archive": None, "_owner": -1}
+        return {**self.__dict__, "_archives": {}, "_owner": -1}
 
 
 def _as_rgb(image: Any) -> npt.NDArray[np.uint8]:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from comes.datasets.download import cache_folder, download
+from comes.datasets.needed import data_folder
 from comes.errors import ComesError
 from comes.estimator import image_storage
 from comes.estimator.checks import align, check_choices, check_count
@@ -29,6 +30,7 @@ from comes.estimator.features import as_pictures, features_of, weights_hash
 from comes.estimator.methods import find_method
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.thresholds import LEARNED, find_offset
+from comes.files import expanded
 from comes.labels import BoolMatrix, as_relevant
 from comes.metrics import mean_average_precision
 from comes.models import (
@@ -38,6 +40,7 @@ from comes.models import (
     load_weights,
     make_backbone,
     power_normalised,
+    to_device,
     zero_linear,
 )
 from comes.priors import estimate_class_prior, gradient_error
@@ -259,14 +262,15 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             probe.flip_rate_,
             probe.transition_,
         )
-        self.network_ = ImageNetwork(
+        network = ImageNetwork(
             backbone,
             probe.module_,
             _as_tensor(probe.scaling_.shift),
             _as_tensor(probe.scaling_.scale),
             power=self._uses_power(backbone),
             freezes_statistics=self.freezes_statistics,
-        ).to(device)
+        )
+        self.network_ = to_device(network, device)
         self.is_frozen_ = self.epochs == 0
         if not self.is_frozen_:
             self._fine_tune(images, training, device, checkpoint, start)
@@ -427,7 +431,8 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         images = as_pictures(images)
         device = choose_device(self.device)
-        network, precision = self.network_.to(device), self._precision(device)
+        network = to_device(self.network_, device)
+        precision = self._precision(device)
         if self.is_frozen_:
             X = features_of(network.backbone, images, self.image_size, device, precision)
             with torch.no_grad():
@@ -481,11 +486,11 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(self.backbone, str) and ":" not in self.backbone:
                 load_weights(backbone, _imagenet_weights(self.backbone))
         elif self.weights is not None:
-            load_weights(backbone, self.weights)
+            load_weights(backbone, _find_weights(self.weights))
             if self.backbone in ("resnet50", "resnet101", "resnet152"):
                 some = PixelRows(images[:LOOKED_AT], self.image_size, torch.device("cpu"))
                 choose_strides(backbone, next(some.batches([torch.arange(len(some))])))
-        return backbone.to(device)
+        return to_device(backbone, device)
 
     def _reads_classes(self, backbone: Backbone) -> bool:
         """Return whether the head reads class probabilities; refuse where it cannot."""
@@ -521,6 +526,14 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if "network_" in state:  # so that a model from a GPU can be unpickled without one
             state["network_"] = copy.deepcopy(state["network_"]).cpu()
         return state
+
+
+def _find_weights(path: str | Path) -> Path:
+    """Return a file of weights, also one that is named from $COMES_DATA on."""
+    folder = data_folder()
+    if not expanded(path).exists() and folder is not None and (folder / path).exists():
+        return folder / path
+    return expanded(path)
 
 
 def _imagenet_weights(name: str) -> Path:

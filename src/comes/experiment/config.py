@@ -35,7 +35,7 @@ from pydantic import (
 
 from comes.datasets import read_dataset
 from comes.errors import ComesError
-from comes.estimator import CandidateClassifier
+from comes.estimator import CandidateClassifier, ImageClassifier
 from comes.experiment.tasks import Task
 from comes.labels import METHODS
 
@@ -52,6 +52,7 @@ class DataChoice(Strict):
     name: str  # of `comes datasets`, "scenes", or the path of a file
     case: Literal["a", "b", "one", "size", "instance"] | None = None  # None: the data set's own
     rate: float | None = Field(None, ge=0, le=1)
+    test: str | None = None  # the data set to test on; by default rows of this one
     rows: int | None = Field(None, ge=10)  # of "scenes"; 2000 by default
     read: dict[str, Any] | None = None  # how a file is read: parameters of read_dataset
     label: str = ""  # in tables; name, case and rate by default
@@ -78,7 +79,7 @@ class MethodChoice(Strict):
     method: str  # by name, or "FILE.py:FUNCTION", a risk of one's own
     label: str = ""  # in tables; the method by default
     class_prior: Literal["true", "estimated"] | None = None  # None: that of the experiment
-    settings: dict[str, Any] = {}  # parameters of CandidateClassifier
+    settings: dict[str, Any] = {}  # parameters of CandidateClassifier, or of ImageClassifier
 
     @field_validator("method")
     @classmethod
@@ -86,11 +87,6 @@ class MethodChoice(Strict):
         if ":" not in method:
             _check_names([method], set(METHODS), "method")
         return method
-
-    @field_validator("settings")
-    @classmethod
-    def _known_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        return _check_settings(settings)
 
     @property
     def name(self) -> str:
@@ -128,14 +124,22 @@ class Experiment(Strict):
     prior_noise: float = Field(0.0, ge=0)
     flood: float | None = Field(None, ge=0)  # beta, in units of the floor of the ranking risk
     train_rows: int | None = Field(None, ge=1)  # of each repeat; all by default
+    images: Literal[True] | None = None  # the data are images, and settings of ImageClassifier
     settings: dict[str, Any] = {}  # of CandidateClassifier, for all methods
     search: Search | None = None
     sweep: Sweep | None = None
 
-    @field_validator("settings")
-    @classmethod
-    def _known_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        return _check_settings(settings)
+    @model_validator(mode="after")
+    def _known_settings(self) -> Self:
+        known = set((ImageClassifier if self.images else CandidateClassifier)().get_params())
+        for where, settings in (
+            ("settings", self.settings),
+            *((f"methods.{k}.settings", m.settings) for k, m in enumerate(self.methods)),
+        ):
+            _check_names(settings, known - {"method"}, where)
+        if self.images and (self.search is not None or self.label_seeds is None):
+            raise ValueError("images are repeated over label_seeds, and have no search")
+        return self
 
     @model_validator(mode="after")
     def _sweep_within_bounds(self) -> Self:
@@ -206,11 +210,6 @@ def _content(name: str) -> str:
     """Return a hash of a file of the user's own, so that a changed one is run again."""
     path = Path(name)
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
-
-
-def _check_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    _check_names(settings, set(CandidateClassifier().get_params()) - {"method"}, "settings")
-    return settings
 
 
 def _check_names(names: Iterable[str], known: set[str], what: str) -> None:

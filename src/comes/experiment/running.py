@@ -29,7 +29,7 @@ from sklearn.model_selection import train_test_split
 import comes
 from comes.datasets import Dataset
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import CandidateClassifier, fit_together
+from comes.estimator import CandidateClassifier, ImageClassifier, fit_together
 from comes.experiment.tasks import Repeat, Task, load, repeats_of
 from comes.files import replacing_file
 from comes.labels import BoolMatrix
@@ -38,6 +38,7 @@ from comes.priors import add_prior_noise, count_class_prior
 from comes.risks import bce_risk, ranking_risk
 from comes.selection import cut_by_row
 
+Classifier = CandidateClassifier | ImageClassifier
 DIGITS = 6  # of a metric in a result
 
 
@@ -108,8 +109,8 @@ def run_tasks(
 def run_task(task: Task) -> dict[str, Any]:
     """Train and test every repeat of a task."""
     started = time.perf_counter()
-    dataset = load(task.spec)
-    repeats = list(repeats_of(task.spec, dataset))
+    dataset, n_train = load(task.spec)
+    repeats = list(repeats_of(task.spec, dataset, n_train))
     chosen = _choose(task.spec, dataset, repeats)
     fitted = _fit(task.spec, dataset, list(zip(range(len(repeats)), repeats, chosen, strict=True)))
     relevant = dataset.known_relevant()
@@ -117,7 +118,11 @@ def run_task(task: Task) -> dict[str, Any]:
         "key": task.key,
         **task.names,
         "spec": task.spec,
-        "size": dict(zip(("n", "d", "q"), (*dataset.X.shape, relevant.shape[1]), strict=True)),
+        "size": {
+            "n": len(dataset),
+            "d": 0 if task.spec.get("images") else dataset.X.shape[1],
+            "q": relevant.shape[1],
+        },
         "degenerate": count_degenerate(relevant),
         "repeats": [
             _judge(classifier, dataset, repeat) | ({"chosen": own} if own else {})
@@ -136,9 +141,11 @@ def run_task(task: Task) -> dict[str, Any]:
 
 def _fit(
     spec: dict[str, Any], dataset: Dataset, trainings: list[tuple[int, Repeat, dict[str, Any]]]
-) -> list[CandidateClassifier]:
+) -> list[Classifier]:
     """Return a classifier for the rows of every repeat, with settings of its own."""
-    relevant, classifiers = dataset.known_relevant(), []
+    relevant = dataset.known_relevant()
+    make: Any = ImageClassifier if spec.get("images") else CandidateClassifier
+    classifiers = []
     for k, repeat, own in trainings:
         known: dict[str, Any] = {"random_state": spec["seed"] + k, "progress": False}
         if spec["class_prior"] == "true":
@@ -150,7 +157,12 @@ def _fit(
         if "flood" in spec:
             known["flood_level"] = spec["flood"] * _risk_floor(relevant[repeat.train])
         settings = known | spec["settings"] | own
-        classifiers.append(CandidateClassifier(_method(spec["method"]), **settings))
+        classifiers.append(make(_method(spec["method"]), **settings))
+    if spec.get("images"):
+        return [
+            classifier.fit(dataset.X[repeat.train], repeat.candidates[repeat.train])
+            for classifier, (_, repeat, _) in zip(classifiers, trainings, strict=True)
+        ]
     labels, rows = zip(*((r.candidates, r.train) for _, r, _ in trainings), strict=True)
     return fit_together(classifiers, dataset.X, list(labels), rows, n_jobs=1)
 
@@ -198,7 +210,7 @@ def _held_out_risks(
     return [risk if math.isfinite(risk) else math.inf for risk in risks]
 
 
-def _judge(classifier: CandidateClassifier, dataset: Dataset, repeat: Repeat) -> dict[str, Any]:
+def _judge(classifier: Classifier, dataset: Dataset, repeat: Repeat) -> dict[str, Any]:
     """Return the metrics of the test rows, and how the training went."""
     relevant = dataset.known_relevant()[repeat.test]
     scores = classifier.decision_function(dataset.X[repeat.test])
@@ -222,8 +234,9 @@ def _judge(classifier: CandidateClassifier, dataset: Dataset, repeat: Repeat) ->
     }
 
 
-def _device_of(classifier: CandidateClassifier) -> str:
-    device = next(classifier.module_.parameters()).device
+def _device_of(classifier: Classifier) -> str:
+    network = classifier.network_ if isinstance(classifier, ImageClassifier) else classifier.module_
+    device = next(network.parameters()).device
     return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"
 
 

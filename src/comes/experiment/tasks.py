@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.model_selection import KFold, train_test_split
 
-from comes.datasets import Dataset, make_scenes, open_dataset
+from comes.datasets import Dataset, join_rows, make_scenes, open_dataset
 from comes.errors import ComesError
 from comes.generation import generate
 from comes.labels import BoolMatrix
@@ -61,9 +61,23 @@ class Repeat(NamedTuple):
     candidates: BoolMatrix  # (n, q)
 
 
-def load(spec: dict[str, Any]) -> Dataset:
-    """Return the data set of a task, whose truth must be known."""
-    name = spec["data"]["name"]
+class Loaded(NamedTuple):
+    """A data set, and how many of its rows are to be trained on; None where that is drawn."""
+
+    dataset: Dataset
+    n_train: int | None
+
+
+def load(spec: dict[str, Any]) -> Loaded:
+    """Return the data set of a task, whose truth must be known, with that to test on behind it."""
+    dataset = _open(spec, spec["data"]["name"])
+    if "test" not in spec["data"]:
+        return Loaded(dataset, None)
+    test = _open(spec, spec["data"]["test"]).with_labels(dataset.label_names)
+    return Loaded(join_rows(dataset, test), len(dataset))
+
+
+def _open(spec: dict[str, Any], name: str) -> Dataset:
     if name == "scenes":
         dataset = make_scenes(n=spec["data"].get("rows", 2000))
     else:
@@ -76,7 +90,9 @@ def load(spec: dict[str, Any]) -> Dataset:
     return dataset
 
 
-def repeats_of(spec: dict[str, Any], dataset: Dataset) -> Iterator[Repeat]:
+def repeats_of(
+    spec: dict[str, Any], dataset: Dataset, n_train: int | None = None
+) -> Iterator[Repeat]:
     """Give the folds, or the seeds of candidates, of a task."""
     relevant, n, seed = dataset.known_relevant(), len(dataset), spec["seed"]
     case, rate = spec["data"].get("case"), spec["data"].get("rate")
@@ -87,7 +103,8 @@ def repeats_of(spec: dict[str, Any], dataset: Dataset) -> Iterator[Repeat]:
             assert dataset.candidates is not None
             return dataset.candidates
         made = np.ones_like(relevant)
-        made[rows] = generate(case, relevant[rows], dataset.X[rows], rate=rate, seed=seed)
+        X = dataset.X[rows] if case == "instance" else None
+        made[rows] = generate(case, relevant[rows], X, rate=rate, seed=seed)
         return made
 
     def some(rows: Rows, seed: int) -> Rows:
@@ -103,6 +120,11 @@ def repeats_of(spec: dict[str, Any], dataset: Dataset) -> Iterator[Repeat]:
         for k, (train, test) in enumerate(splits):
             yield Repeat(some(train, seed + k), test, candidates(train, seed))
         return
-    train, test = train_test_split(np.arange(n), test_size=spec["test_share"], random_state=seed)
+    if n_train is not None:
+        train, test = np.split(np.arange(n), [n_train])
+    else:
+        train, test = train_test_split(
+            np.arange(n), test_size=spec["test_share"], random_state=seed
+        )
     for k in range(spec["label_seeds"]):
         yield Repeat(some(train, seed + k), test, candidates(train, seed + k))

@@ -11,6 +11,7 @@ from comes.models.backbones import (
     load_weights,
     make_backbone,
     power_normalised,
+    to_device,
     zero_linear,
 )
 from comes.models.resnet import ResNet
@@ -29,5 +30,6 @@ __all__ = [
     "make_backbone",
     "mlp",
     "power_normalised",
+    "to_device",
     "zero_linear",
 ]

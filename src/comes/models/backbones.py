@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,9 @@ TEMPERATURE = 2.0  # of class probabilities: 1 would be the classifier's own, wh
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of pixels in [0, 1]
 TOPS = ("fc", "classifier", "head", "heads")  # what libraries call the classifier
 DEPTHS = {"resnet50": (3, 4, 6, 3), "resnet101": (3, 4, 23, 3), "resnet152": (3, 8, 36, 3)}
+
+
+Module = TypeVar("Module", bound=nn.Module)
 
 
 class Backbone(nn.Module):
@@ -134,6 +137,11 @@ class ImageNetwork(nn.Module):
                 if isinstance(module, nn.modules.batchnorm._BatchNorm):
                     module.eval()
         return self
+
+
+def to_device(module: Module, device: torch.device) -> Module:
+    """Return a network of images on the device, with channels last in memory, where it is fast."""
+    return module.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 
 def zero_linear(d: int, q: int) -> nn.Module:

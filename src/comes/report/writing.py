@@ -207,7 +207,7 @@ def _rows_markdown(part: Part) -> str:
     lines = ["| data | rows | features | labels | rows without a relevant label | all relevant |"]
     lines.append("| --- | --- | --- | --- | --- | --- |")
     for cell in part.data:
-        n, d, q = cell.size["n"], cell.size["d"], cell.size["q"]
+        n, d, q = cell.size["n"], cell.size["d"] or "images", cell.size["q"]
         empty = cell.degenerate["rows_without_relevant"]
         full = cell.degenerate["rows_all_relevant"]
         lines.append(f"| {plain(cell.data)} | {n} | {d} | {q} | {empty} | {full} |")

@@ -21,7 +21,7 @@ from comes.training.checkpoints import Checkpoint
 from comes.training.gradients import add_gradient, random_state, set_random_state
 from comes.training.graphs import GraphedStep
 from comes.training.memory import kept_memory
-from comes.training.pixels import PixelRows
+from comes.training.pixels import PixelRows, fastest_convolutions
 from comes.training.processes import (
     my_share,
     of_all_processes,
@@ -323,7 +323,8 @@ def run_epochs(
     histories = [History(risk=list(done)) for _ in range(n_models)]
     rates = [float(group["lr"]) for group in optimiser.param_groups]
     started = time.perf_counter()
-    with kept_memory(), _progress_bar(epochs, description, progress) as advance:
+        bar = _progress_bar(epochs, description, progress)
+    with kept_memory(), fastest_convolutions(), bar as advance:
         try:
             for risk in done:
                 advance(risk)

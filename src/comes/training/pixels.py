@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -128,6 +129,17 @@ def augmented(pixels: Tensor, augment: Augmentation) -> Tensor:
     to_source[:, :, 2] = centre
     grid = F.affine_grid(to_source.to(pixels.device), list(pixels.shape), align_corners=False)
     return F.grid_sample(pixels.float(), grid, padding_mode="border", align_corners=False)
+
+
+@contextmanager
+def fastest_convolutions() -> Iterator[None]:
+    """Let cuDNN try its algorithms on the first batch of a shape, and keep the fastest."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
 
 
 def _where_it_fits(n_bytes: int, device: torch.device) -> str:
