@@ -390,7 +390,7 @@ def test_one_label_and_one_row_are_not_errors() -> None:
         ({"model": "resnet"}, "'mlp', 'linear', a module or a function.*got 'resnet'"),
         ({"reduction": "max"}, "auto, sum, mean or per_label; got 'max'"),
         ({"normaliser": "global"}, "'batch' or 'dataset'; got 'global'"),
-        ({"scale": "minmax"}, "'standard', 'maxabs' or None; got 'minmax'"),
+        ({"scale": "minmax"}, "'maxabs' or None; got 'minmax'"),
         ({"optimizer": "adagrad"}, "sgd, adam, adamw.*got 'adagrad'"),
         ({"epochs": 0}, "epochs must be a whole number of at least 1; got 0"),
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1; got 0"),

@@ -72,7 +72,13 @@ def features_of(
 
     What is on disk is named by a hash of the weights, the pictures, their size and the precision.
     """
-    spec = [weights_hash(backbone), images.fingerprint(), size, str(precision)]
+    spec = [
+        weights_hash(backbone),
+        backbone.temperature,
+        images.fingerprint(),
+        size,
+        str(precision),
+    ]
     name = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:32]
     path = cache_folder() / "features" / f"{name}.npy" if cache else None
     if path is not None and path.exists():

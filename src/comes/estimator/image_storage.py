@@ -97,6 +97,7 @@ def _network(
 ) -> ImageNetwork:
     """Return the network with the weights of a file."""
     backbone: Backbone = make_backbone(classifier.backbone)
+    backbone.temperature = classifier.temperature
     if isinstance(backbone.network, ResNet) and about["strides"] is not None:
         backbone.network.set_strides(about["strides"])
     if about["n_classes"] is None:

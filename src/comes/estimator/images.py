@@ -24,9 +24,16 @@ from comes.datasets.download import cache_folder, download
 from comes.datasets.needed import data_folder
 from comes.errors import ComesError
 from comes.estimator import image_storage
-from comes.estimator.checks import align, check_choices, check_count
+from comes.estimator.checks import (
+    align,
+    check_choices,
+    check_count,
+    choose_candidates,
+    per_label,
+)
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.features import as_pictures, features_of, weights_hash
+from comes.estimator.heads import sparse_head
 from comes.estimator.methods import find_method
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.thresholds import LEARNED, find_offset
@@ -43,13 +50,12 @@ from comes.models import (
     to_device,
     zero_linear,
 )
-from comes.priors import estimate_class_prior, gradient_error
+from comes.priors import estimate_class_prior
 from comes.selection import choose_thresholds, cut_by_row
 from comes.training import (
     Checkpoint,
     History,
     PixelRows,
-    ProximalGradient,
     choose_device,
     join_processes,
     make_optimizer,
@@ -89,6 +95,8 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         standardised, by a linear head. ``auto`` is ``classes`` where that is possible.
     standard_errors : float
         For ``classes``: a weight leaves zero only if the candidates speak for it by so many.
+    temperature : float
+        For ``classes``: what scores are divided by before they become probabilities.
     probe_epochs : int, optional
         Of the head on the frozen network: by default 50 for ``classes`` and 60 for ``pooled``. With
         0 fine-tuning starts from a head of zeros that reads the pooled features as they are.
@@ -130,7 +138,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> from comes.models import ResNet
     >>> rng = np.random.default_rng(0)
     >>> images = rng.integers(0, 255, size=(40, 32, 32, 3), dtype=np.uint8)
-    >>> candidates = rng.random((40, 2)) < 0.7
+    >>> candidates = rng.random((40, 2)) < 0.4
     >>> clf = ImageClassifier(
     ...     backbone=ResNet((1, 1, 1, 1), width=4), weights=None, image_size=32, random_state=0
     ... )
@@ -154,6 +162,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         image_size: int = 224,
         features: str = "auto",
         standard_errors: float = 2.0,
+        temperature: float = 2.0,
         probe_epochs: int | None = None,
         epochs: int = 0,
         batch_size: int = 64,
@@ -185,6 +194,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.image_size = image_size
         self.features = features
         self.standard_errors = standard_errors
+        self.temperature = temperature
         self.probe_epochs = probe_epochs
         self.epochs = epochs
         self.batch_size = batch_size
@@ -245,7 +255,8 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _fit(
         self, images: Any, candidates: Any, device: torch.device, checkpoint: str | Path | None
     ) -> None:
-        backbone = self._make_backbone(images, device)
+        backbone = self.make_backbone_with_weights(images, device)
+        backbone.temperature = self.temperature
         if not self._reads_classes(backbone):
             backbone.classifier = None
         start = weights_hash(backbone)
@@ -279,67 +290,42 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: FloatArray, candidates: Any, reads_classes: bool
     ) -> tuple[CandidateClassifier, Training]:
         """Return a classifier of features that is ready to be trained."""
-        shared = {
-            name: getattr(self, name)
-            for name in ("variant", "class_prior", "flip_rate", "reduction", "normaliser")
-        }
-        shared |= {
-            name: getattr(self, name)
-            for name in ("flood_level", "threshold", "early_stopping", "validation_share")
-        }
+        names = ("threshold", "early_stopping", "validation_share", "patience", "normaliser")
+        names += ("device", "random_state", "progress")
+        settings = {name: getattr(self, name) for name in names}
+        if self.probe_epochs != 0:
+            kind = "classes" if reads_classes else "pooled"
+            settings["epochs"] = self.probe_epochs or PROBE_EPOCHS[kind]
+        if reads_classes:
+            prior = self._class_prior(X, candidates)
+            S = np.asarray(candidates, dtype=bool)
+            probe = sparse_head(X, S, prior, self.standard_errors, **settings)
+            return probe, probe._prepare(X, candidates, None, None)
         probe = CandidateClassifier(
             self.method,
-            **shared,
-            patience=self.patience,
+            variant=self.variant,
+            class_prior=self.class_prior,
+            flip_rate=self.flip_rate,
+            reduction=self.reduction,
+            flood_level=self.flood_level,
             model=zero_linear,
-            epochs=self.probe_epochs or PROBE_EPOCHS["classes" if reads_classes else "pooled"],
             optimizer="adam",
             learning_rate=3e-4,
             weight_decay=0.0,
             cosine=False,
-            device=self.device,
-            random_state=self.random_state,
-            progress=self.progress,
+            scale="standard" if self.probe_epochs != 0 else None,
+            **settings,
         )
-        if reads_classes:
-            self._make_sparse(probe, X, candidates)
-        elif self.probe_epochs == 0:
-            probe.set_params(scale=None)
-        else:
+        if self.probe_epochs != 0:
             X = power_normalised(torch.from_numpy(X)).numpy()
         return probe, probe._prepare(X, candidates, None, None)
 
-    def _make_sparse(self, probe: CandidateClassifier, X: FloatArray, candidates: Any) -> None:
-        """Let a probe take proximal steps, in which a weight needs evidence to leave zero."""
-        S = np.asarray(candidates, dtype=bool)
-        prior = self.class_prior
-        if prior is None:
-            prior = estimate_class_prior(X, candidates, random_state=self.random_state).class_prior
-        level = np.asarray(prior, dtype=float)
-        penalty = self.standard_errors * gradient_error(X, S, level)
-        largest = np.linalg.norm(X - X.mean(axis=0), ord=2)
-        step = float(4 * len(X) / largest**2)  # of a logistic loss that cannot overshoot
-
-        def at_prior(d: int, q: int) -> nn.Module:
-            layer = zero_linear(d, q)
-            assert isinstance(layer, nn.Linear)
-            with torch.no_grad():
-                layer.bias.copy_(torch.logit(torch.as_tensor(level), eps=1e-3))
-            return layer
-
-        def proximal(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-            parameters = list(parameters)
-            on_device = torch.as_tensor(penalty, dtype=torch.float32, device=parameters[0].device)
-            return ProximalGradient(parameters, step, on_device)
-
-        probe.set_params(
-            class_prior=prior,
-            model=at_prior,
-            optimizer=proximal,
-            scale="centre",
-            reduction="sum",
-            batch_size=len(X),
-        )
+    def _class_prior(self, X: FloatArray, candidates: Any) -> npt.NDArray[np.float64]:
+        """Return the class prior given, or estimated from the features."""
+        S, names = choose_candidates(candidates, None, None, False)
+        if self.class_prior is not None:
+            return per_label(self.class_prior, "class_prior", names)
+        return estimate_class_prior(X, S, random_state=self.random_state or 0).class_prior
 
     def _fine_tune(
         self,
@@ -474,7 +460,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Read a fitted model from a folder; ``backbone`` is needed if it was one of your own."""
         return image_storage.load(cls, path, backbone)
 
-    def _make_backbone(self, images: Any, device: torch.device) -> Backbone:
+    def make_backbone_with_weights(self, images: Any, device: torch.device) -> Backbone:
         """Return the network with its weights, with the strides that belong to them."""
         if isinstance(self.backbone, nn.Module):
             backbone = make_backbone(copy.deepcopy(self.backbone))
@@ -488,8 +474,9 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif self.weights is not None:
             load_weights(backbone, _find_weights(self.weights))
             if self.backbone in ("resnet50", "resnet101", "resnet152"):
-                some = PixelRows(images[:LOOKED_AT], self.image_size, torch.device("cpu"))
-                choose_strides(backbone, next(some.batches([torch.arange(len(some))])))
+                some = PixelRows(images[:LOOKED_AT], self.image_size, device)
+                pixels = next(some.batches([torch.arange(len(some))]))
+                choose_strides(backbone.to(device), pixels)
         return to_device(backbone, device)
 
     def _reads_classes(self, backbone: Backbone) -> bool:

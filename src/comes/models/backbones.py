@@ -15,7 +15,6 @@ from comes.files import expanded
 from comes.labels import listed
 from comes.models.resnet import ResNet, Strides
 
-TEMPERATURE = 2.0  # of class probabilities: 1 would be the classifier's own, which are too sure
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of pixels in [0, 1]
 TOPS = ("fc", "classifier", "head", "heads")  # what libraries call the classifier
 DEPTHS = {"resnet50": (3, 4, 6, 3), "resnet101": (3, 4, 23, 3), "resnet152": (3, 8, 36, 3)}
@@ -36,6 +35,8 @@ class Backbone(nn.Module):
         are square roots of class probabilities: few are far from zero, and each means something.
     mean, std : three floats
         Of the pixels in [0, 1] that the network was trained on.
+    temperature : float
+        What scores of classes are divided by; at 1, probabilities of most classes are nearly 0.
 
     Examples
     --------
@@ -53,9 +54,10 @@ class Backbone(nn.Module):
         classifier: nn.Linear | None = None,
         mean: tuple[float, ...] = IMAGENET_MEAN,
         std: tuple[float, ...] = IMAGENET_STD,
+        temperature: float = 2.0,
     ) -> None:
         super().__init__()
-        self.network, self.classifier = network, classifier
+        self.network, self.classifier, self.temperature = network, classifier, temperature
         self.register_buffer("mean", 255 * torch.tensor(mean)[:, None, None])
         self.register_buffer("std", 255 * torch.tensor(std)[:, None, None])
 
@@ -67,9 +69,14 @@ class Backbone(nn.Module):
             features = features.mean(dim=(2, 3))
         if self.classifier is None:
             return features
-        with torch.autocast(features.device.type, enabled=False):
-            scores: Tensor = self.classifier(features.float())
-            return (scores / TEMPERATURE).softmax(dim=1).sqrt()
+        return self.class_features(features)
+
+    def class_features(self, pooled: Tensor) -> Tensor:
+        """Return square roots of class probabilities, from the features before the classifier."""
+        assert self.classifier is not None
+        with torch.autocast(pooled.device.type, enabled=False):
+            scores: Tensor = self.classifier(pooled.float())
+            return (scores / self.temperature).softmax(dim=1).sqrt()
 
     @torch.no_grad()
     def count_features(self, size: int) -> int:

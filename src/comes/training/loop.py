@@ -323,7 +323,7 @@ def run_epochs(
     histories = [History(risk=list(done)) for _ in range(n_models)]
     rates = [float(group["lr"]) for group in optimiser.param_groups]
     started = time.perf_counter()
-        bar = _progress_bar(epochs, description, progress)
+    bar = _progress_bar(epochs, description, progress)
     with kept_memory(), fastest_convolutions(), bar as advance:
         try:
             for risk in done:

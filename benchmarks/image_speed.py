@@ -1,8 +1,8 @@
 """Images per second of a training step: what a risk costs, and what bringing the images costs.
 
-    python benchmarks/images.py
+    python benchmarks/image_speed.py
 
-needs a GPU, and VOC2012-160px under ``$COMES_DATA``; writes ``benchmarks/results/images.json``.
+needs a GPU, and VOC2012-160px under ``$COMES_DATA``; writes ``benchmarks/results/image_speed.json``.
 An epoch of a ResNet-50 at 224 px in bfloat16, batches of 64, with each of three risks, measured in
 turns; and the same network with plain BCE on one batch of numbers that is on the device already.
 """
@@ -16,7 +16,7 @@ from measuring import compared, seconds_in_turns, significant, write
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from comes.datasets import load_dataset
+from comes.datasets import open_dataset
 from comes.generation import case_b
 from comes.models import Backbone, ImageNetwork, ResNet, to_device, zero_linear
 from comes.priors import count_class_prior
@@ -24,7 +24,7 @@ from comes.risks import BceRisk, HammingRisk, RankingRisk
 from comes.training import PixelRows, make_optimizer, train
 
 DEVICE = torch.device("cuda")
-SIZE, BATCH, REPEATS = 224, 64, 5
+SIZE, BATCH, REPEATS = 224, 64, 3
 
 
 def network(n_labels: int) -> ImageNetwork:
@@ -75,7 +75,7 @@ def synthetic_epoch(n_labels: int, n_batches: int) -> Callable[[], object]:
 def main() -> None:
     """Measure and write."""
     torch.backends.cudnn.benchmark = True
-    dataset = load_dataset("VOC2012-160px:train")
+    dataset = open_dataset("VOC2012-160px:train")
     relevant = dataset.known_relevant()
     candidates = torch.as_tensor(case_b(relevant), device=DEVICE)
     prior = torch.as_tensor(count_class_prior(relevant), dtype=torch.float32)
@@ -90,9 +90,10 @@ def main() -> None:
         "comes_rl": epoch_of(pixels, candidates, RankingRisk(prior)),
         "synthetic": synthetic_epoch(q, -(-n // BATCH)),
     }
+    print(f"decoded in {decoding:.1f} s", flush=True)
     seconds = seconds_in_turns(epochs, REPEATS)
     write(
-        "images",
+        "image_speed",
         {
             "images": n,
             "seconds_to_decode_once": significant(decoding),

@@ -1,0 +1,79 @@
+"""Linear classifiers for features of a pretrained network."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from comes.estimator.classifier import CandidateClassifier
+from comes.labels import BoolMatrix
+from comes.models import zero_linear
+from comes.priors import gradient_error
+from comes.training import ProximalGradient
+
+
+def sparse_head(
+    X: npt.NDArray[np.floating],
+    candidates: BoolMatrix,
+    class_prior: npt.NDArray[np.float64],
+    standard_errors: float = 2.0,
+    **settings: Any,
+) -> CandidateClassifier:
+    """Return a linear classifier, to be fitted, whose weights need evidence to leave zero.
+
+    COMES-HL is minimised together with a penalty on the weights, which are at least 0, by steps on
+    all rows at once. The penalty of a weight is what its gradient reaches by chance: so many times
+    `comes.priors.gradient_error`. For features that are rarely far from zero and speak for a label
+    rather than against it, as the probabilities of many other classes.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        What it is going to be fitted on.
+    candidates : bool array of shape (n_samples, n_labels)
+    class_prior : array of shape (n_labels,)
+    standard_errors : float
+    **settings
+        Other parameters of `CandidateClassifier`.
+
+    Examples
+    --------
+    >>> from comes.generation import case_b
+    >>> rng = np.random.default_rng(0)
+    >>> X = (rng.random((2000, 50)) < 0.1).astype(float)
+    >>> relevant = X[:, :2] > 0
+    >>> candidates = case_b(relevant, exclude_rate=0.3)
+    >>> head = sparse_head(X, candidates, relevant.mean(axis=0), 3.0, epochs=20)
+    >>> head.fit(X, candidates).module_.weight.nonzero().tolist()
+    [[0, 0], [1, 1]]
+    """
+    penalty = standard_errors * gradient_error(X, candidates, class_prior)
+    largest = float(np.linalg.norm(X - X.mean(axis=0), ord=2))
+
+    def at_prior(d: int, q: int) -> nn.Module:
+        layer = zero_linear(d, q)
+        assert isinstance(layer, nn.Linear)
+        with torch.no_grad():
+            layer.bias.copy_(torch.logit(torch.as_tensor(class_prior), eps=1e-3))
+        return layer
+
+    def proximal(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        parameters = list(parameters)
+        on_device = torch.as_tensor(penalty, dtype=torch.float32, device=parameters[0].device)
+        step = 4 * len(X) / max(largest, 1e-12) ** 2  # at which a logistic loss does not overshoot
+        return ProximalGradient(parameters, step, on_device)
+
+    return CandidateClassifier(
+        "comes-hl",
+        **settings,
+        class_prior=class_prior,
+        model=at_prior,
+        optimizer=proximal,
+        scale="centre",
+        reduction="sum",
+        batch_size=len(X),
+        cosine=False,
+    )
