@@ -2,9 +2,10 @@
 
     python benchmarks/image_speed.py
 
-needs a GPU, and VOC2012-160px under ``$COMES_DATA``; writes ``benchmarks/results/image_speed.json``.
-An epoch of a ResNet-50 at 224 px in bfloat16, batches of 64, with each of three risks, measured in
-turns; and the same network with plain BCE on one batch of numbers that is on the device already.
+needs a GPU, and VOC2012-160px under ``$COMES_DATA``, and writes
+``benchmarks/results/image_speed.json``. An epoch of a ResNet-50 at 224 px in bfloat16, batches of
+64, with each of three risks, measured in turns; and the same network with plain BCE on one batch of
+numbers that is on the device already.
 """
 
 import time

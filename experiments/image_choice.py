@@ -3,11 +3,11 @@
     python experiments/image_choice.py [--device cuda]
 
 needs VOC2012-160px and the ResNet-50 weights under ``$COMES_DATA``, and writes
-``experiments/results/image_choice.json``. Both cases of the paper, three label seeds. The class prior is
-estimated; heads with five temperatures and five thresholds of evidence are cross-fitted over the
-training images and judged there by the ranking risk estimated from candidates; the chosen one is
-fitted on all training images and judged on the true labels of the val images, and so are all
-others, to see what the choice has cost.
+``experiments/results/image_choice.json``. Both cases of the paper, three label seeds. The class
+prior is estimated; heads with five temperatures and five thresholds of evidence are cross-fitted
+over the training images and judged there by the ranking risk estimated from candidates; the chosen
+one is fitted on all training images and judged on the true labels of the val images, and so are
+all others, to see what the choice has cost.
 """
 
 import argparse
@@ -45,8 +45,7 @@ def features(device: torch.device) -> tuple[dict[float, Array], dict[float, Arra
     loader = ImageClassifier(weights=WEIGHTS)
     backbone = loader.make_backbone_with_weights(train.X, device)
     classifier, backbone.classifier = backbone.classifier, None
-    precision = torch.bfloat16 if device.type == "cuda" else None
-    pooled = [features_of(backbone, data.X, 224, device, precision) for data in (train, val)]
+    pooled = [features_of(backbone, data.X, 224, device, torch.bfloat16) for data in (train, val)]
     backbone.classifier = classifier
     found: list[dict[float, Array]] = [{}, {}]
     for own, rows in zip(found, pooled, strict=True):
