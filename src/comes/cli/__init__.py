@@ -296,20 +296,41 @@ def predict(
     data: Data,
     model: ModelFolder,
     output: Annotated[Path, typer.Option("--output", "-o", help="A .csv or .parquet file.")],
+    images: Annotated[
+        str, typer.Option(help="The folder or .zip of the images that a table names.")
+    ] = "",
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Write predicted labels and scores for every row.
+    """Write predicted labels and scores for every row, or every image of a folder or .zip.
 
     Example: comes predict new.csv --model model/ -o predictions.csv
+
+    Example: comes predict photos/ --model model/ -o predictions.csv
     """
-    from comes.datasets import check_table_name, prediction_table, read_features, write_table
-    from comes.estimator import CandidateClassifier
+    from comes.datasets import (
+        check_table_name,
+        prediction_table,
+        read_features,
+        read_images,
+        write_table,
+    )
+    from comes.estimator import ImageClassifier, load_model
     from comes.files import check_file_target
 
     check_table_name(output)
     check_file_target(output)
-    classifier = CandidateClassifier.load(model)
-    X, items = read_features(data, classifier.feature_names, classifier.n_features_in_)
+    classifier = load_model(model)
+    X: Any
+    if isinstance(classifier, ImageClassifier):
+        X = read_images(data, images or None, skip_broken)
+        items = X.names
+    elif images or skip_broken:
+        raise ComesError(f"{model} is a model of features; --images and --skip-broken are not.")
+    else:
+        X, items = read_features(data, classifier.feature_names, classifier.n_features_in_)
     scores = classifier.decision_function(X)
     table = prediction_table(scores, classifier.cut_scores(scores), classifier.label_names_, items)
     write_table(table, output)

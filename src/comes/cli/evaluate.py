@@ -13,7 +13,7 @@ from comes.errors import ComesError
 
 if TYPE_CHECKING:
     from comes.datasets import Dataset
-    from comes.estimator import CandidateClassifier
+    from comes.estimator import CandidateClassifier, ImageClassifier
 
 
 @reads_data
@@ -36,16 +36,20 @@ def evaluate(
     """
     from comes import metrics
     from comes.datasets import open_dataset
-    from comes.estimator import CandidateClassifier
+    from comes.estimator import CandidateClassifier, load_model
 
-    classifier = CandidateClassifier.load(model)
+    classifier = load_model(model)
     if reading["label_names"]:
         raise ComesError("the model knows its labels; leave --label-names out.")
-    reading["feature_columns"] = classifier.feature_names
     reading["label_names"] = classifier.label_names_
-    reading["n_features"] = classifier.n_features_in_
-    dataset = open_dataset(data, **reading)
-    scores = classifier.decision_function(dataset.known_features())
+    if isinstance(classifier, CandidateClassifier):
+        reading["feature_columns"] = classifier.feature_names
+        reading["n_features"] = classifier.n_features_in_
+        dataset = open_dataset(data, **reading)
+        scores = classifier.decision_function(dataset.known_features())
+    else:
+        dataset = open_dataset(data, **reading).with_labels(classifier.label_names_)
+        scores = classifier.decision_function(dataset.known_images())
     found: dict[str, Any] = {}
     if dataset.relevant is not None:
         cut = classifier.cut_scores(scores)
@@ -69,11 +73,15 @@ def evaluate(
 
 
 def _estimates(
-    classifier: "CandidateClassifier", dataset: "Dataset", scores: Any, priors: Path | None
+    classifier: "CandidateClassifier | ImageClassifier",
+    dataset: "Dataset",
+    scores: Any,
+    priors: Path | None,
 ) -> dict[str, Any]:
     """Return what candidates say of the scores, and beside it the truth where it is known."""
     import numpy as np
 
+    from comes.estimator import ImageClassifier
     from comes.estimator.checks import per_label
     from comes.priors import estimate_class_prior, read_priors
     from comes.selection import estimate_metrics
@@ -85,6 +93,11 @@ def _estimates(
         prior = per_label(read_priors(priors), "class_prior", classifier.label_names_)
         source = str(priors)
     elif prior is None:
+        if isinstance(classifier, ImageClassifier):
+            raise ComesError(
+                "this model of images has no class prior to judge by candidates with; give one "
+                "(--priors)."
+            )
         prior = estimate_class_prior(dataset.known_features(), dataset.candidates)
         source = "estimated from these rows"
     cut = classifier.cut_scores(scores)

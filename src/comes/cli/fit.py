@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from comes.cli.fit_images import fit_images
 from comes.cli.options import Data, Json, Seed
 from comes.cli.printing import print_rows, print_summary
 from comes.cli.reading import parse_numbers, reads_data
+from comes.errors import ComesError
 from comes.labels import METHODS
 
 if TYPE_CHECKING:
@@ -36,9 +38,41 @@ def fit(
         ),
     ] = "",
     model: Annotated[str, typer.Option(help="mlp or linear.")] = "mlp",
-    epochs: Annotated[int, typer.Option(min=1)] = 200,
-    batch_size: Annotated[int, typer.Option(min=1)] = 256,
-    learning_rate: Annotated[float, typer.Option(min=0)] = 5e-3,
+    backbone: Annotated[
+        str,
+        typer.Option(help="Of images: resnet50, timm:NAME or torchvision:NAME. Default: resnet50."),
+    ] = "",
+    weights: Annotated[
+        str,
+        typer.Option(help="Of the backbone: imagenet (default) or a file, safetensors or .pth."),
+    ] = "",
+    freeze: Annotated[
+        bool,
+        typer.Option("--freeze", help="Leave the backbone as it is, as without --epochs."),
+    ] = False,
+    image_features: Annotated[
+        str, typer.Option(help="What the head reads of an image: auto, classes or pooled.")
+    ] = "",
+    image_size: Annotated[
+        int | None, typer.Option(help="Height and width of images. Default: 224.", min=8)
+    ] = None,
+    augment: Annotated[str, typer.Option(help="Of images: flip (default), crop or none.")] = "",
+    backbone_learning_rate: Annotated[
+        float | None, typer.Option(help="Of the backbone; by default 1e-5.", min=0)
+    ] = None,
+    part_size: Annotated[
+        int | None,
+        typer.Option(help="Images at a time, where a batch does not fit into memory.", min=1),
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="By default 200; of the backbone of images 0.", min=0)
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="By default 256; 64 images.", min=1)
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="By default 5e-3; of images 1e-4.", min=0)
+    ] = None,
     reduction: Annotated[str, typer.Option(help="auto, sum, mean or per_label.")] = "auto",
     threshold: Annotated[
         str, typer.Option(help="Where to cut scores: auto, zero, prior, risk, f1 or minmax.")
@@ -63,8 +97,10 @@ def fit(
     """Train a model on candidate labels, or on complementary labels.
 
     Example: comes fit photos.csv --labels 'has_*' --method comes-hl -o model/
+
+    Example: comes fit photos.csv --labels 'has_*' --images photos/ --backbone resnet50 -o model/
     """
-    from comes.datasets import open_dataset
+    from comes.datasets import Images, open_dataset
     from comes.estimator import CandidateClassifier, storage
     from comes.priors import read_priors
 
@@ -72,31 +108,52 @@ def fit(
     for target in (output, partial):
         storage.check_target(target)
     dataset = open_dataset(data, **reading)
-    X = dataset.known_features()
-    classifier = CandidateClassifier(
-        "comes-hl" if method == "auto" else method,
-        variant=variant or None,
-        class_prior=None if priors is None else read_priors(priors),
-        flip_rate=flip_rate
-        if flip_rate == "class_prior"
-        else parse_numbers(flip_rate, "--flip-rate"),
-        model=model,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        reduction=reduction,
-        threshold=threshold,
-        early_stopping=early_stopping,
-        device=device,
-        random_state=seed,
-    )
+    rates = flip_rate if flip_rate == "class_prior" else parse_numbers(flip_rate, "--flip-rate")
+    settings: dict[str, Any] = {
+        "method": "comes-hl" if method == "auto" else method,
+        "variant": variant or None,
+        "class_prior": None if priors is None else read_priors(priors),
+        "flip_rate": rates,
+        "reduction": reduction,
+        "threshold": threshold,
+        "early_stopping": early_stopping,
+        "device": device,
+        "random_state": seed,
+    }
+    given = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
+    of_images = {
+        "backbone": backbone,
+        "weights": weights,
+        "features": image_features,
+        "image_size": image_size,
+        "augment": augment,
+        "backbone_learning_rate": backbone_learning_rate,
+        "part_size": part_size,
+    }
+    settings |= {name: value for name, value in given.items() if value is not None}
+    of_images = {name: value for name, value in of_images.items() if value not in ("", None)}
     varied = [name.strip() for name in select.split(",") if name.strip()]
     if method == "auto" and "method" not in varied:
         varied = ["method", *varied]
     compared = None
-    if varied:
-        classifier, compared = _choose(classifier, varied, X, dataset, as_json)
-    classifier.fit(X, dataset.candidates_with_names())
+    classifier: Any
+    if isinstance(dataset.X, Images):
+        if varied:
+            raise ComesError("--select and --method auto are for tables; choose one for images.")
+        classifier = fit_images(dataset, output, settings | of_images, freeze=freeze)
+        if classifier is None:
+            return
+    elif of_images or freeze:
+        option = (
+            next(iter(of_images), "freeze").replace("_", "-").replace("features", "image-features")
+        )
+        raise ComesError(f"--{option} is for images, and {data} has none: name them with --images.")
+    else:
+        X = dataset.known_features()
+        classifier = CandidateClassifier(**settings, model=model)
+        if varied:
+            classifier, compared = _choose(classifier, varied, X, dataset, as_json)
+        classifier.fit(X, dataset.candidates_with_names())
     history = classifier.history_
     if not history.risk:
         raise KeyboardInterrupt  # before the first epoch: nothing to keep

@@ -1,26 +1,50 @@
-"""``comes report``: results to tables, plots and a page."""
+"""``comes report``: results to tables, plots and a page; or a page of example predictions."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from comes.cli.options import Json, Seed
 from comes.cli.printing import print_json
+from comes.cli.reading import reads_data
+from comes.errors import ComesError
 
 
+@reads_data
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Folders that comes bench wrote.")],
+    runs: Annotated[
+        list[str], typer.Argument(help="Folders that comes bench wrote; with --model, the data.")
+    ],
+    reading: dict[str, Any],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the report.")] = Path(
         "report"
     ),
-    as_json: Annotated[bool, typer.Option("--json", help="Print json.")] = False,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", "-m", help="A model of images, to show its predictions."),
+    ] = None,
+    examples: Annotated[int, typer.Option(help="Images on that page.", min=1)] = 60,
+    seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Write tables (Markdown, LaTeX, CSV), plots and one page with all of it.
 
     Example: comes report runs/smoke -o report
+
+    Example: comes report photos.csv --labels 'has_*' --images photos/ --model model/ -o page
     """
     from comes.report import read_errors, read_runs, write_report
 
+    if model is not None:
+        page, n_rows = _show_examples(runs, model, reading, output, examples, seed)
+        if as_json:
+            print_json({"page": str(page), "rows": n_rows})
+        else:
+            print(f"{min(n_rows, examples)} of {n_rows} images: {page}")
+        return
+    if any(reading.values()):
+        raise ComesError("how data is read says nothing about results; for images add --model.")
     cells = read_runs(runs)
     errors = read_errors(runs)
     page = write_report(cells, output, errors)
@@ -28,3 +52,35 @@ def report(
         print_json({"page": str(page), "cells": len(cells), "errors": errors})
     else:
         print(f"{len(cells)} results: {page}")
+
+
+def _show_examples(
+    data: list[str], model: Path, reading: dict[str, Any], output: Path, examples: int, seed: int
+) -> tuple[Path, int]:
+    """Write the page of example predictions; return it and the number of images."""
+    from scipy.special import expit
+
+    from comes.datasets import open_dataset
+    from comes.estimator import ImageClassifier, load_model
+    from comes.report import write_examples
+
+    if len(data) != 1:
+        raise ComesError(f"with --model one file of data is shown; got {len(data)}.")
+    classifier = load_model(model)
+    if not isinstance(classifier, ImageClassifier):
+        raise ComesError(f"{model} is a model of features; examples are shown of images.")
+    dataset = open_dataset(data[0], **reading).with_labels(classifier.label_names_)
+    images = dataset.known_images()
+    scores = classifier.decision_function(images)
+    page = write_examples(
+        images,
+        classifier.label_names_,
+        expit(scores - classifier.score_offset_),
+        classifier.cut_scores(scores),
+        output,
+        candidates=dataset.candidates,
+        relevant=dataset.relevant,
+        n_examples=examples,
+        seed=seed,
+    )
+    return page, len(images)

@@ -4,7 +4,7 @@ from comes.datasets.archive import write_npz
 from comes.datasets.catalogue import KNOWN
 from comes.datasets.checks import check_dataset
 from comes.datasets.dataset import Dataset, join_rows
-from comes.datasets.files import open_dataset, read_dataset, read_features
+from comes.datasets.files import open_dataset, read_dataset, read_features, read_images
 from comes.datasets.images import Images
 from comes.datasets.known import load_dataset
 from comes.datasets.label_columns import prediction_table
@@ -26,6 +26,7 @@ __all__ = [
     "prediction_table",
     "read_dataset",
     "read_features",
+    "read_images",
     "write_dataset",
     "write_npz",
     "write_table",

@@ -135,8 +135,16 @@ class Dataset:
             )
         if isinstance(self.X, Images):
             raise ComesError(
-                "the data has images, and a matrix of features is needed. Compute features with a "
-                "pretrained network first, and name their file (--features on the command line)."
+                "the data has images, and a matrix of features is needed. Take ImageClassifier, or "
+                "'comes fit', for images; or name a file of features (--features)."
+            )
+        return self.X
+
+    def known_images(self) -> Images:
+        """Return the images; raise if there are none."""
+        if not isinstance(self.X, Images):
+            raise ComesError(
+                "the model is one of images, and the data has none: name their folder (--images)."
             )
         return self.X
 

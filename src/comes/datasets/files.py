@@ -18,16 +18,18 @@ from comes.datasets.catalogue import KNOWN
 from comes.datasets.coco import Unannotated, coco_dataset, load_json
 from comes.datasets.dataset import Dataset, check_features, join_features, join_images
 from comes.datasets.download import cache_folder
+from comes.datasets.images import Images, image_names, open_images
 from comes.datasets.known import find_known, load_dataset
 from comes.datasets.openml import read_openml
 from comes.datasets.pml import read_pml_mat
 from comes.datasets.svmlight import read_svmlight
 from comes.datasets.table_datasets import (
+    ITEM_COLUMNS,
     LabelColumns,
     read_table_dataset,
     read_table_features,
 )
-from comes.datasets.tables import select_features
+from comes.datasets.tables import read_table, select_features
 from comes.errors import ComesError
 from comes.files import expanded
 
@@ -220,6 +222,39 @@ def read_features(
         X, items = _read_features(path, columns, n_features=n_features)
         check_features(X)
     return X, items
+
+
+def read_images(
+    which: str | Path, images: str | Path | None = None, skip_broken: bool = False
+) -> Images:
+    """Return images alone, for prediction.
+
+    Parameters
+    ----------
+    which : str or Path
+        A folder or a .zip file, of which every picture is taken in the order of names; or a table
+        with a column that names them (item, image, file, filename or path); or the name of a data
+        set of images.
+    images : str or Path, optional
+        Where the images are that a table names.
+    skip_broken : bool
+        Leave images out that are missing or cannot be read, with a warning.
+    """
+    path = expanded(which)
+    if os.path.isdir(path) or path.suffix.lower() == ".zip":
+        if images is not None:
+            raise ComesError(f"{path} holds images itself; leave the other folder out.")
+        return open_images(path, image_names(path), skip_broken)[0]
+    if not os.path.isfile(path) and _is_name(str(which)):
+        return open_dataset(which, skip_broken=skip_broken).known_images()
+    table = read_table(_existing(which))
+    column = next((name for name in ITEM_COLUMNS if name in table.columns), None)
+    if column is None or images is None:
+        raise ComesError(
+            f"{path.name} should have a column that names images ({', '.join(ITEM_COLUMNS)}), and "
+            "the folder that they are in must be given (--images); or give that folder alone."
+        )
+    return open_images(images, [str(name) for name in table[column]], skip_broken)[0]
 
 
 def open_dataset(which: str | Path, **options: Any) -> Dataset:

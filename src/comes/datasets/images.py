@@ -169,6 +169,25 @@ def open_images(
     return images, kept
 
 
+ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+
+
+def image_names(source: Path) -> list[str]:
+    """Return the names of all pictures in a folder, those of folders in it too, or in a zip."""
+    if _is_zip(source):
+        try:
+            with zipfile.ZipFile(source) as archive:
+                names = [name for name in archive.namelist() if not _is_litter(name)]
+        except (OSError, zipfile.BadZipFile) as error:
+            raise ComesError(f"{source.name} cannot be read as zip: {error}.") from None
+    else:
+        names = [path.relative_to(source).as_posix() for path in source.rglob("*")]
+    pictures = sorted(name for name in names if name.lower().endswith(ENDINGS))
+    if not pictures:
+        raise ComesError(f"{source} has no picture ({', '.join(ENDINGS)}).")
+    return pictures
+
+
 def find_broken(images: Images) -> list[int]:
     """Open every image and return the rows of those that cannot be read."""
     from rich.console import Console

@@ -17,6 +17,7 @@ from comes.training.pixels import AUGMENTATIONS, PixelRows
 from comes.training.processes import (
     count_processes,
     join_processes,
+    leave_processes,
     of_all_processes,
     process_number,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "choose_device",
     "count_processes",
     "join_processes",
+    "leave_processes",
     "make_optimizer",
     "of_all_processes",
     "predict_scores",

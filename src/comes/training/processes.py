@@ -44,6 +44,12 @@ def join_processes(device: torch.device) -> torch.device:
     return device
 
 
+def leave_processes() -> None:
+    """Leave the others, when the work is done."""
+    if _is_distributed():
+        dist.destroy_process_group()
+
+
 def of_all_processes(
     risk: Callable[[Tensor, Tensor], Tensor],
 ) -> Callable[[Tensor, Tensor], Tensor]:

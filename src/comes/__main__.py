@@ -1,0 +1,5 @@
+"""``python -m comes``, for torchrun."""
+
+from comes.cli import main
+
+main()

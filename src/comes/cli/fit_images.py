@@ -1,0 +1,30 @@
+"""``comes fit`` on images: options of the network, and several processes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from comes.errors import ComesError
+
+if TYPE_CHECKING:
+    from comes.datasets import Dataset
+    from comes.estimator import ImageClassifier
+
+
+def fit_images(
+    dataset: "Dataset", output: Path, settings: dict[str, Any], *, freeze: bool
+) -> "ImageClassifier | None":
+    """Return a fitted classifier, or None in a process that only helps.
+
+    Fine-tuning keeps its state in ``OUTPUT.checkpoint``; the same command goes on from there.
+    """
+    from comes.estimator import ImageClassifier
+    from comes.training import leave_processes, process_number
+
+    if freeze and settings.get("epochs"):
+        raise ComesError("--freeze leaves the network as it is, and --epochs trains it: take one.")
+    classifier = ImageClassifier(**settings)
+    checkpoint = Path(f"{output}.checkpoint") if classifier.epochs else None
+    classifier.fit(dataset.X, dataset.candidates_with_names(), checkpoint=checkpoint)
+    is_first = process_number() == 0
+    leave_processes()
+    return classifier if is_first else None

@@ -1,0 +1,50 @@
+"""Small pictures with coloured bars, and a small network: images that train in a second."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from PIL import Image
+
+from comes.generation import case_b
+from comes.models import ResNet
+
+SIZE = 32
+LABELS = ["left", "middle", "right"]
+Pixels = npt.NDArray[np.uint8]
+Bools = npt.NDArray[np.bool_]
+
+
+def tiny() -> ResNet:
+    """Return a ResNet of four bottlenecks, the same each time."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return ResNet((1, 1, 1, 1), width=8)
+
+
+def pictures(n: int = 120, seed: int = 0) -> tuple[Pixels, Bools]:
+    """Return pictures, and where each has a bar of the colour of its place."""
+    rng = np.random.default_rng(seed)
+    relevant = rng.random((n, 3)) < 0.4
+    pixels = rng.integers(0, 60, (n, SIZE, SIZE, 3)).astype(np.uint8)
+    for label in range(3):
+        pixels[relevant[:, label], :, 10 * label : 10 * label + 10, label] += 150
+    return pixels, relevant
+
+
+def write_pictures(folder: Path, n: int = 120, seed: int = 0) -> Path:
+    """Write pictures and a table of candidates and true labels; return the table's path."""
+    pixels, relevant = pictures(n, seed)
+    candidates = case_b(relevant, exclude_rate=0.5, seed=seed)
+    (folder / "photos").mkdir()
+    names = [f"{row:03}.png" for row in range(n)]
+    for name, picture in zip(names, pixels, strict=True):
+        Image.fromarray(picture).save(folder / "photos" / name)
+    table = pd.DataFrame({"image": names})
+    for label, name in enumerate(LABELS):
+        table[f"has_{name}"] = candidates[:, label].astype(int)
+        table[f"is_{name}"] = relevant[:, label].astype(int)
+    table.to_csv(folder / "photos.csv", index=False)
+    return folder / "photos.csv"
