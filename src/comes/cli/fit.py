@@ -144,10 +144,10 @@ def fit(
         if classifier is None:
             return
     elif of_images or freeze:
-        option = (
-            next(iter(of_images), "freeze").replace("_", "-").replace("features", "image-features")
+        raise ComesError(
+            f"options of a backbone were given, and {data} has no images: name their folder "
+            "(--images), or leave them out."
         )
-        raise ComesError(f"--{option} is for images, and {data} has none: name them with --images.")
     else:
         X = dataset.known_features()
         classifier = CandidateClassifier(**settings, model=model)

@@ -71,6 +71,16 @@ IMAGENET = {  # of our own networks; those of timm and torchvision know theirs
 }
 FEATURES = ("auto", "classes", "pooled")
 PROBE_EPOCHS = {"classes": 50, "pooled": 60}
+SHARED = (  # settings that the probe has from us
+    "threshold",
+    "early_stopping",
+    "validation_share",
+    "patience",
+    "normaliser",
+    "device",
+    "random_state",
+    "progress",
+)
 LOOKED_AT = 32  # pictures by which the strides of a ResNet are found
 
 
@@ -290,9 +300,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, X: FloatArray, candidates: Any, reads_classes: bool
     ) -> tuple[CandidateClassifier, Training]:
         """Return a classifier of features that is ready to be trained."""
-        names = ("threshold", "early_stopping", "validation_share", "patience", "normaliser")
-        names += ("device", "random_state", "progress")
-        settings = {name: getattr(self, name) for name in names}
+        settings = {name: getattr(self, name) for name in SHARED}
         if self.probe_epochs != 0:
             kind = "classes" if reads_classes else "pooled"
             settings["epochs"] = self.probe_epochs or PROBE_EPOCHS[kind]
