@@ -37,7 +37,7 @@ def pictures(n: int = 120, seed: int = 0) -> tuple[Pixels, Bools]:
 def write_pictures(folder: Path, n: int = 120, seed: int = 0) -> Path:
     """Write pictures and a table of candidates and true labels; return the table's path."""
     pixels, relevant = pictures(n, seed)
-    candidates = case_b(relevant, exclude_rate=0.5, seed=seed)
+    candidates = case_b(relevant, exclude_rate=0.7, seed=seed)
     (folder / "photos").mkdir()
     names = [f"{row:03}.png" for row in range(n)]
     for name, picture in zip(names, pixels, strict=True):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from comes.cli.images import open_with_images
 from comes.cli.options import Data, Json, ModelFolder
 from comes.cli.printing import lines, print_json, print_metrics, print_rows
 from comes.cli.reading import reads_data
@@ -48,8 +49,8 @@ def evaluate(
         dataset = open_dataset(data, **reading)
         scores = classifier.decision_function(dataset.known_features())
     else:
-        dataset = open_dataset(data, **reading).with_labels(classifier.label_names_)
-        scores = classifier.decision_function(dataset.known_images())
+        dataset = open_with_images(data, reading, classifier)
+        scores = classifier.decision_function(dataset.X)
     found: dict[str, Any] = {}
     if dataset.relevant is not None:
         cut = classifier.cut_scores(scores)

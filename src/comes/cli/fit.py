@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from comes.cli.fit_images import fit_images
+from comes.cli.images import fit_images
 from comes.cli.options import Data, Json, Seed
 from comes.cli.printing import print_rows, print_summary
 from comes.cli.reading import parse_numbers, reads_data

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from comes.cli.images import open_with_images
 from comes.cli.options import Json, Seed
 from comes.cli.printing import print_json
 from comes.cli.reading import reads_data
@@ -60,7 +61,6 @@ def _show_examples(
     """Write the page of example predictions; return it and the number of images."""
     from scipy.special import expit
 
-    from comes.datasets import open_dataset
     from comes.estimator import ImageClassifier, load_model
     from comes.report import write_examples
 
@@ -69,7 +69,7 @@ def _show_examples(
     classifier = load_model(model)
     if not isinstance(classifier, ImageClassifier):
         raise ComesError(f"{model} is a model of features; examples are shown of images.")
-    dataset = open_dataset(data[0], **reading).with_labels(classifier.label_names_)
+    dataset = open_with_images(data[0], reading, classifier)
     images = dataset.known_images()
     scores = classifier.decision_function(images)
     page = write_examples(

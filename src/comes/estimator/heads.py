@@ -51,7 +51,8 @@ def sparse_head(
     [[0, 0], [1, 1]]
     """
     penalty = standard_errors * gradient_error(X, candidates, class_prior)
-    largest = float(np.linalg.norm(X - X.mean(axis=0), ord=2))
+    centred = X - X.mean(axis=0)
+    curvature = float(np.linalg.eigvalsh(centred.T @ centred)[-1]) / (4 * len(X))
 
     def at_prior(d: int, q: int) -> nn.Module:
         layer = zero_linear(d, q)
@@ -63,7 +64,7 @@ def sparse_head(
     def proximal(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         parameters = list(parameters)
         on_device = torch.as_tensor(penalty, dtype=torch.float32, device=parameters[0].device)
-        step = 4 * len(X) / max(largest, 1e-12) ** 2  # at which a logistic loss does not overshoot
+        step = 1 / max(curvature, 1e-12)  # at which a logistic loss does not overshoot
         return ProximalGradient(parameters, step, on_device)
 
     return CandidateClassifier(

@@ -76,7 +76,7 @@ class Backbone(nn.Module):
         assert self.classifier is not None
         with torch.autocast(pooled.device.type, enabled=False):
             scores: Tensor = self.classifier(pooled.float())
-            return (scores / self.temperature).softmax(dim=1).sqrt()
+            return (0.5 * (scores / self.temperature).log_softmax(dim=1)).exp()
 
     @torch.no_grad()
     def count_features(self, size: int) -> int:
@@ -173,7 +173,8 @@ def power_normalised(features: Tensor) -> Tensor:
     >>> power_normalised(torch.tensor([[9.0, 0.0, 16.0]]))
     tensor([[0.6000, 0.0000, 0.8000]])
     """
-    return F.normalize(features.sign() * features.abs().sqrt(), dim=1)
+    roots = features * (features.abs() + 1e-6).rsqrt()  # with a slope that is finite at zero
+    return F.normalize(roots, dim=1)
 
 
 def make_backbone(name: str | nn.Module, pretrained: bool = False) -> Backbone:

@@ -48,8 +48,8 @@ class Checkpoint:
     def write(self, state: dict[str, Any]) -> None:
         """Keep the state, in the place of an earlier one; one process does it for all."""
         if process_number() == 0:
-            with replacing_file(self.path) as path:
-                torch.save({**state, "fingerprint": self.fingerprint}, path)
+            with replacing_file(self.path) as path, path.open("wb") as file:
+                torch.save({**state, "fingerprint": self.fingerprint}, file)
 
     def remove(self) -> None:
         """Delete the file, when the training is done."""

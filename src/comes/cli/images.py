@@ -1,4 +1,4 @@
-"""``comes fit`` on images: options of the network, and several processes."""
+"""Images on the command line: training in one or more processes, and data to judge with."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +8,22 @@ from comes.errors import ComesError
 if TYPE_CHECKING:
     from comes.datasets import Dataset
     from comes.estimator import ImageClassifier
+
+
+def open_with_images(
+    data: str, reading: dict[str, Any], classifier: "ImageClassifier"
+) -> "Dataset":
+    """Return data with images, its labels in the order of the classifier's."""
+    from comes.datasets import open_dataset
+    from comes.files import expanded
+
+    if expanded(data).is_file() and not reading["images"]:
+        raise ComesError(
+            f"the model is one of images: name the folder that those of {data} are in (--images)."
+        )
+    dataset = open_dataset(data, **reading).with_labels(classifier.label_names_)
+    dataset.known_images()
+    return dataset
 
 
 def fit_images(

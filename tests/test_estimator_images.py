@@ -1,0 +1,350 @@
+"""`ImageClassifier`: pictures in, labels out; from the probe to fine-tuning, saved and resumed."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from comes import ImageClassifier
+from comes.datasets import read_dataset
+from comes.errors import ComesError
+from comes.estimator import features_of, load_model
+from comes.estimator import images as estimator_images
+from comes.generation import case_b
+from comes.models import Backbone, ResNet, make_backbone
+from comes.priors import count_class_prior
+from comes.training import PixelRows
+from pictures import LABELS, SIZE, pictures, tiny, write_pictures
+from serving import Server
+
+PIXELS, RELEVANT = pictures()
+CANDIDATES = case_b(RELEVANT, exclude_rate=0.5, seed=0)
+PRIOR = count_class_prior(RELEVANT)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMES_CACHE", str(tmp_path / "cache"))
+
+
+def classifier(**settings: Any) -> ImageClassifier:
+    known: dict[str, Any] = {
+        "backbone": tiny(),
+        "weights": None,
+        "image_size": SIZE,
+        "class_prior": PRIOR,
+        "random_state": 0,
+        "progress": False,
+    }
+    return ImageClassifier(**known | settings)
+
+
+def with_classes() -> Backbone:
+    """Return the tiny network with a classifier of eight classes on top."""
+    torch.manual_seed(1)
+    return Backbone(tiny(), nn.Linear(256, 8))
+
+
+def same_weights(one: ImageClassifier, other: ImageClassifier) -> bool:
+    states = one.network_.state_dict(), other.network_.state_dict()
+    return all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
+def test_a_probe_learns_and_leaves_the_network_as_it_came() -> None:
+    clf = classifier().fit(PIXELS, CANDIDATES)
+    assert clf.score(*pictures(seed=1)) > 0.9
+    came = make_backbone(tiny()).state_dict()
+    assert all(torch.equal(came[k], v) for k, v in clf.network_.backbone.state_dict().items())
+
+
+@pytest.mark.parametrize("method", ["comes-rl", "bce", "ccmn", "gdf", "ctl", "mlcl"])
+def test_every_method_trains(method: str) -> None:
+    known: dict[str, Any] = {"flip_rate": "class_prior"} if method == "ccmn" else {}
+    clf = classifier(method=method, probe_epochs=2, epochs=1, **known).fit(PIXELS, CANDIDATES)
+    assert np.isfinite(clf.decision_function(PIXELS)).all()
+
+
+def test_a_class_prior_that_is_not_given_is_estimated() -> None:
+    clf = classifier(class_prior=None).fit(PIXELS, CANDIDATES)
+    assert clf.class_prior_ is not None
+    assert np.abs(clf.class_prior_ - PRIOR).max() < 0.3
+
+
+def test_a_head_on_classes_is_sparse_and_at_least_zero() -> None:
+    clf = classifier(backbone=with_classes()).fit(PIXELS, CANDIDATES)
+    assert isinstance(clf.network_.head, nn.Linear)
+    weight = clf.network_.head.weight
+    assert weight.shape == (3, 8)
+    assert (weight >= 0).all() and (weight == 0).any() and (weight > 0).any()
+    nothing = classifier(backbone=with_classes(), standard_errors=1000.0).fit(PIXELS, CANDIDATES)
+    assert isinstance(nothing.network_.head, nn.Linear)
+    assert (nothing.network_.head.weight == 0).all()
+
+
+def test_classes_are_refused_where_there_are_none() -> None:
+    with pytest.raises(ComesError, match="needs a network with its classifier"):
+        classifier(features="classes").fit(PIXELS, CANDIDATES)
+    with pytest.raises(ComesError, match="method 'comes-hl'"):
+        classifier(features="classes", backbone=with_classes(), method="bce").fit(
+            PIXELS, CANDIDATES
+        )
+
+
+def test_fine_tuning_changes_the_network_and_improves_the_risk() -> None:
+    clf = classifier(probe_epochs=0, epochs=6, learning_rate=1e-2, backbone_learning_rate=1e-3).fit(
+        PIXELS, CANDIDATES
+    )
+    assert not clf.is_frozen_
+    assert clf.history_.risk[-1] < clf.history_.risk[0]
+    assert clf.score(*pictures(seed=1)) > 0.6
+    came = make_backbone(tiny()).state_dict()["network.conv1.weight"]
+    assert not torch.equal(clf.network_.backbone.state_dict()["network.conv1.weight"], came)
+
+
+def test_without_a_probe_fine_tuning_starts_from_scores_of_zero() -> None:
+    clf = classifier(
+        probe_epochs=0, epochs=1, learning_rate=0.0, backbone_learning_rate=0.0, method="bce"
+    ).fit(PIXELS, CANDIDATES)
+    assert (clf.decision_function(PIXELS) == 0).all()
+
+
+def test_head_and_network_have_rates_of_their_own() -> None:
+    came = make_backbone(tiny()).state_dict()["network.conv1.weight"]
+    clf = classifier(epochs=1, backbone_learning_rate=0.0).fit(PIXELS, CANDIDATES)
+    assert torch.equal(clf.network_.backbone.state_dict()["network.conv1.weight"], came)
+
+
+def test_parts_give_the_weights_of_whole_batches() -> None:
+    settings: dict[str, Any] = {"epochs": 2, "augment": "none", "batch_size": 40}
+    whole = classifier(**settings).fit(PIXELS, CANDIDATES)
+    parts = classifier(**settings, part_size=16).fit(PIXELS, CANDIDATES)
+    a, b = (clf.decision_function(PIXELS) for clf in (whole, parts))
+    np.testing.assert_allclose(a, b, atol=1e-3)
+
+
+def test_early_stopping_holds_the_same_pictures_out_of_both_trainings() -> None:
+    clf = classifier(epochs=3, early_stopping=True, threshold="risk").fit(PIXELS, CANDIDATES)
+    assert clf.history_.best_epoch in (1, 2, 3)
+    assert len(clf.history_.validation) == 3
+    assert clf.threshold_.shape == (3,)
+
+
+def test_a_threshold_of_a_fine_tuned_network_needs_held_out_pictures() -> None:
+    with pytest.raises(ComesError, match="set early_stopping=True"):
+        classifier(epochs=1, threshold="f1").fit(PIXELS, CANDIDATES)
+
+
+@pytest.mark.parametrize("settings", [{}, {"epochs": 1}, {"probe_epochs": 0, "epochs": 1}])
+def test_a_saved_model_gives_the_same_scores(settings: dict[str, Any], tmp_path: Path) -> None:
+    clf = classifier(**settings).fit(PIXELS, CANDIDATES)
+    clf.save(tmp_path / "model")
+    loaded = ImageClassifier.load(tmp_path / "model", backbone=tiny())
+    scores = clf.decision_function(PIXELS)
+    np.testing.assert_allclose(loaded.decision_function(PIXELS), scores, atol=1e-5)
+    np.testing.assert_array_equal(loaded.predict(PIXELS), clf.predict(PIXELS))
+    assert loaded.label_names_ == clf.label_names_
+
+
+def test_a_saved_model_with_classes_by_name_loads_by_itself(tmp_path: Path) -> None:
+    name = "timm:resnet10t"
+    clf = classifier(backbone=name, image_size=64).fit(PIXELS[:40], CANDIDATES[:40])
+    assert clf.network_.backbone.classifier is not None
+    clf.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_allclose(
+        loaded.decision_function(PIXELS[:4]), clf.decision_function(PIXELS[:4]), atol=1e-4
+    )
+
+
+def test_a_model_of_a_network_of_ones_own_asks_for_it(tmp_path: Path) -> None:
+    classifier().fit(PIXELS, CANDIDATES).save(tmp_path / "model")
+    with pytest.raises(ComesError, match=r"pass it, load\(path, backbone="):
+        ImageClassifier.load(tmp_path / "model")
+
+
+def test_strides_of_weights_are_found_and_saved(tmp_path: Path) -> None:
+    trained = Backbone(ResNet(strides="v1")).train()
+    for module in trained.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.momentum = 1.0  # remembers the variances of these pictures
+    rows = PixelRows(list(PIXELS[:16]), 64, torch.device("cpu"))
+    with torch.no_grad():
+        trained(next(rows.batches([torch.arange(16)])))
+    torch.save(trained.network.state_dict(), tmp_path / "v1.pth")
+    clf = classifier(backbone="resnet50", weights=tmp_path / "v1.pth", image_size=64)
+    clf.fit(PIXELS[:16], CANDIDATES[:16])
+    assert isinstance(clf.network_.backbone.network, ResNet)
+    assert clf.network_.backbone.network.strides == "v1"
+    clf.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_allclose(
+        loaded.decision_function(PIXELS[:4]), clf.decision_function(PIXELS[:4]), atol=1e-4
+    )
+
+
+def test_weights_by_name_come_from_the_net_and_are_checked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import hashlib
+    import threading
+
+    state = {"fc.weight": torch.randn(1000, 2048), "fc.bias": torch.zeros(1000)}
+    state |= make_backbone("resnet50").network.state_dict()
+    torch.save(state, tmp_path / "w.pth")
+    server = Server()
+    server.content = (tmp_path / "w.pth").read_bytes()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    checksum = f"sha256:{hashlib.sha256(server.content).hexdigest()}"
+    known = {"resnet50": (server.address("w.pth"), checksum)}
+    monkeypatch.setattr(estimator_images, "IMAGENET", known)
+    clf = classifier(backbone="resnet50", weights="imagenet", probe_epochs=1)
+    clf.fit(PIXELS[:8], CANDIDATES[:8])
+    assert clf.network_.backbone.classifier is not None
+    clf.fit(PIXELS[:8], CANDIDATES[:8])
+    assert len(server.asked) == 1  # the second time it was there
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(ComesError, match="no address is known for weights of resnet101"):
+        classifier(backbone="resnet101", weights="imagenet").fit(PIXELS, CANDIDATES)
+
+
+def test_features_are_computed_once() -> None:
+    backbone = make_backbone(tiny())
+    calls = []
+
+    def count(_: nn.Module, inputs: Any, output: Any) -> None:
+        calls.append(len(inputs[0]))
+
+    backbone.register_forward_hook(count)
+    images = estimator_images.as_pictures(PIXELS)
+    first = features_of(backbone, images, SIZE, torch.device("cpu"))
+    again = features_of(backbone, images, SIZE, torch.device("cpu"))
+    np.testing.assert_array_equal(first, again)
+    assert sum(calls) == len(PIXELS)
+    with torch.no_grad():
+        next(backbone.parameters()).add_(1)
+    assert not np.array_equal(features_of(backbone, images, SIZE, torch.device("cpu")), first)
+    assert sum(calls) == 2 * len(PIXELS)
+
+
+def test_changed_pictures_are_not_taken_from_the_cache(tmp_path: Path) -> None:
+    table = write_pictures(tmp_path, n=4)
+    dataset = read_dataset(table, labels=["has_*"], relevant=["is_*"], images=tmp_path / "photos")
+    before = dataset.known_images().fingerprint()
+    file = tmp_path / "photos" / "000.png"
+    file.write_bytes((tmp_path / "photos" / "001.png").read_bytes() + b" ")
+    assert dataset.known_images().fingerprint() != before
+
+
+SCRIPT = """
+    import sys
+    sys.path.insert(0, {tests!r})
+    from test_estimator_images import *
+
+    clf = classifier(epochs=6, backbone=tiny())
+    clf.fit(PIXELS, CANDIDATES, checkpoint={checkpoint!r})
+"""
+
+
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "state"
+    code = textwrap.dedent(
+        SCRIPT.format(tests=str(Path(__file__).parent), checkpoint=str(checkpoint))
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], env=dict(os.environ))
+    while process.poll() is None and not checkpoint.exists():
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert checkpoint.exists(), "it was done before it could be killed"
+    resumed = classifier(epochs=6).fit(PIXELS, CANDIDATES, checkpoint=checkpoint)
+    whole = classifier(epochs=6).fit(PIXELS, CANDIDATES)
+    assert same_weights(resumed, whole)
+    assert resumed.history_.risk == whole.history_.risk
+    assert not checkpoint.exists()
+
+
+def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "state"
+    torch.save({"fingerprint": "another"}, checkpoint)
+    with pytest.raises(ComesError, match="belongs to another training"):
+        classifier(epochs=1).fit(PIXELS, CANDIDATES, checkpoint=checkpoint)
+
+
+def test_too_little_memory_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(*_: Any, **__: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(estimator_images, "features_of", no_memory)
+    with pytest.raises(ComesError, match=r"batches of 64 pictures of 32 x 32. Set part_size"):
+        classifier().fit(PIXELS, CANDIDATES)
+
+
+def test_a_broken_picture_is_named(tmp_path: Path) -> None:
+    table = write_pictures(tmp_path, n=20)
+    (tmp_path / "photos" / "007.png").write_bytes(b"no picture")
+    dataset = read_dataset(table, labels=["has_*"], relevant=["is_*"], images=tmp_path / "photos")
+    with pytest.raises(ComesError, match=r"'007.png' cannot be read"):
+        classifier().fit(dataset.X, dataset.candidates_with_names())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"backbone": "resnet18"}, "backbone must be resnet50"),
+        ({"features": "all"}, "features must be one of"),
+        ({"precision": "half"}, "precision must be"),
+        ({"image_size": 4}, "image_size must be a whole number of at least 8"),
+        ({"epochs": -1}, "epochs must be a whole number of at least 0"),
+        ({"probe_epochs": 0}, "nothing would be learned"),
+        ({"augment": "twist", "epochs": 1}, "augment must be one of"),
+        ({"weights": "nowhere.pth"}, "no file of weights at nowhere.pth"),
+        ({"device": "gpu7"}, "cannot be used here"),
+    ],
+)
+def test_a_wrong_setting_is_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        classifier(**settings).fit(PIXELS, CANDIDATES)
+
+
+def test_pictures_of_a_wrong_kind_are_named() -> None:
+    with pytest.raises(ComesError, match="picture 0 is float64 of shape"):
+        classifier().fit(PIXELS.astype(float), CANDIDATES)
+    with pytest.raises(ComesError, match="no pictures"):
+        classifier().fit([], CANDIDATES)
+    with pytest.raises(ComesError, match="same number of rows"):
+        classifier().fit(PIXELS[:5], CANDIDATES)
+
+
+def test_label_names_come_from_columns() -> None:
+    import pandas as pd
+
+    named = pd.DataFrame(CANDIDATES, columns=pd.Index(LABELS))
+    clf = classifier().fit(PIXELS, named)
+    assert clf.label_names_ == LABELS
+    truth = pd.DataFrame(RELEVANT, columns=pd.Index(LABELS))
+    assert clf.score(PIXELS, truth[LABELS[::-1]]) == clf.score(PIXELS, RELEVANT)
+
+
+def test_features_that_are_zero_have_a_gradient() -> None:
+    class Dead(nn.Module):
+        """Half of its features are zero whatever it sees."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = tiny()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            features: torch.Tensor = self.network(x)
+            return torch.cat([features, (-features.abs()).relu()], dim=1)
+
+    clf = classifier(backbone=Dead(), epochs=1).fit(PIXELS, CANDIDATES)
+    assert np.isfinite(clf.decision_function(PIXELS)).all()
