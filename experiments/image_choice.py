@@ -15,7 +15,7 @@ import itertools
 import json
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ RESULT = Path(__file__).parent / "results" / "image_choice.json"
 WEIGHTS = "weights/resnet50-v1-imagenet-fp16.safetensors"
 TEMPERATURES, STANDARD_ERRORS = (1.0, 1.5, 2.0, 3.0, 4.0), (1.0, 1.5, 2.0, 2.5, 3.0)
 GRID = list(itertools.product(TEMPERATURES, STANDARD_ERRORS))
-CASES = [("a", 0.9), ("b", 0.1)]
+CASES: list[tuple[Literal["a", "b"], float]] = [("a", 0.9), ("b", 0.1)]
 Array = npt.NDArray[np.float32]
 
 
@@ -57,7 +57,7 @@ def features(device: torch.device) -> tuple[dict[float, Array], dict[float, Arra
     return found[0], found[1], train.known_relevant(), val.known_relevant()
 
 
-def run(case: str, rate: float, seed: int, data: Any, device: str) -> dict[str, Any]:
+def run(case: Literal["a", "b"], rate: float, seed: int, data: Any, device: str) -> dict[str, Any]:
     """Return what was estimated and what was true of every head."""
     X, X_val, relevant, relevant_val = data
     S = generate(case, relevant, None, rate=rate, seed=seed)

@@ -51,10 +51,10 @@ def test_images_are_arrays_opened_when_asked_for(folder: Path, kind: str) -> Non
 def test_a_forked_process_does_not_share_its_place_in_the_archive(folder: Path) -> None:
     images, _ = open_images(zipped(folder), list(COLOURS))
     assert images[0].size
-    handle = images._archive
+    (handle,) = images._archives.values()
     images._owner = os.getpid() + 1  # as in a child
     assert images[0].size
-    assert images._archive is not handle
+    assert handle not in images._archives.values()
 
 
 def test_a_name_never_leads_outside(folder: Path) -> None:

@@ -22,6 +22,7 @@ from comes.datasets import KNOWN
 from comes.estimator.methods import METHODS
 from comes.metrics import METRICS
 from comes.report import read_runs
+from comes.report.published import published
 from comes.report.tables import MetricTable, metric_table, sweep_to_markdown, to_markdown
 
 ROOT = Path(__file__).parent.parent
@@ -127,6 +128,9 @@ def test_the_demo_table_is_the_stored_result() -> None:
         ("docs/experiments.md", "variants", ["average_precision", "ranking_loss"]),
         ("docs/selection.md", "stopping", ["average_precision"]),
         ("docs/selection.md", "thresholds", ["hamming_loss"]),
+        ("docs/images.md", "images-probe", ["mean_average_precision"]),
+        ("docs/images.md", "images-tuned", ["mean_average_precision"]),
+        ("docs/images.md", "images-paper", ["mean_average_precision"]),
     ],
 )
 def test_the_tables_of_experiments_are_what_the_report_makes(
@@ -297,6 +301,41 @@ def test_the_tables_of_selection_are_the_stored_results() -> None:
         broken = sum(says == "not constant" for says in row["says"])
         aucs = f"{min(row['auc']):.2f} to {max(row['auc']):.2f}"
         assert f"| {row['data']} | {len(row['says'])} | {broken} | {aucs} |" in text
+
+
+def test_the_numbers_of_images_are_the_stored_results() -> None:
+    text = (ROOT / "docs" / "images.md").read_text(encoding="utf-8")
+    runs = stored("image_choice")["runs"]
+    for run in runs:
+        chosen = run["chosen"]
+        settings = f"{chosen['temperature']:g}, {chosen['standard_errors']:g}"
+        results = (run[name]["mAP"] for name in ("chosen", "default", "best_by_truth"))
+        cells = (run["case"], run["seed"], settings, *(f"{value:.3f}" for value in results))
+        assert f"| {' | '.join(map(str, cells))} |" in text
+    for case in ("a", "b"):
+        own = [run["chosen"]["mAP"] for run in runs if run["case"] == case]
+        assert f"{sum(own) / len(own):.3f} in case {case}" in text
+    assert 0.04 < sum(run["prior_error"] for run in runs) / len(runs) < 0.06
+    (clean,) = read_runs([ROOT / "experiments" / "results" / "images-clean"])
+    assert f"head reach {clean.values('mean_average_precision').mean():.3f}" in text
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    probes = metric_table(
+        read_runs([ROOT / "experiments" / "results" / "images-probe"]), "mean_average_precision"
+    ).entries
+    for case in ("a", "b"):
+        best = probes["comes-hl, classes, estimated priors", f"VOC2012, case {case}"].mean
+        assert f"{best:.3f} (case {case})" in readme
+    speed = measured("image_speed")
+    assert f"took {speed['seconds_to_decode_once']:g} s" in text
+    for name, value in speed["images_per_second"].items():
+        ratio = speed["seconds_per_epoch"].get(f"{name}_over_bce", 1)
+        assert f"| {value:.0f} | {ratio:.2f} |" in text
+    paper = published().set_index(["data", "case", "method"])["mean"]
+    for case in ("a", "b"):
+        best = max(float(paper["VOC2012", case, method]) for method in list(METHODS)[:7])
+        assert f"{best:.3f} ({case})" in text
+    for method in ("bce", "comes-hl", "comes-rl"):
+        assert f"{float(paper['VOC2012', 'a', method]):.3f} for" in text
 
 
 def test_choosing_on_candidates_costs_what_the_document_says() -> None:

@@ -18,6 +18,7 @@ from comes.datasets import read_dataset
 from comes.errors import ComesError
 from comes.estimator import features_of, load_model
 from comes.estimator import images as estimator_images
+from comes.estimator.features import as_pictures
 from comes.generation import case_b
 from comes.models import Backbone, ResNet, make_backbone
 from comes.priors import count_class_prior
@@ -224,7 +225,7 @@ def test_features_are_computed_once() -> None:
         calls.append(len(inputs[0]))
 
     backbone.register_forward_hook(count)
-    images = estimator_images.as_pictures(PIXELS)
+    images = as_pictures(PIXELS)
     first = features_of(backbone, images, SIZE, torch.device("cpu"))
     again = features_of(backbone, images, SIZE, torch.device("cpu"))
     np.testing.assert_array_equal(first, again)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from comes.cli import app
@@ -25,6 +26,8 @@ from comes.experiment.config import Experiment, read_experiment, tasks_of
 from comes.experiment.tasks import load, repeats_of
 from comes.generation import case_b
 from comes.metrics import METRICS
+from comes.report import read_runs, write_report
+from pictures import write_pictures
 
 SETTINGS = {"epochs": 2, "hidden": 8, "device": "cpu"}
 DATA = [{"name": "scenes", "case": "b", "rate": 0.5}]
@@ -190,7 +193,7 @@ def test_every_failing_task_of_a_sweep_is_named(tmp_path: Path) -> None:
 
 def test_folds_cover_every_row_once_and_labels_are_made_for_training_rows_only() -> None:
     (task,) = small_tasks(methods=[{"method": "bce"}], folds=4)
-    dataset = load(task.spec)
+    dataset = load(task.spec).dataset
     relevant = dataset.known_relevant()
     repeats = list(repeats_of(task.spec, dataset))
     assert sorted(np.concatenate([r.test for r in repeats])) == list(range(2000))
@@ -205,7 +208,7 @@ def test_folds_cover_every_row_once_and_labels_are_made_for_training_rows_only()
 
 def test_label_seeds_share_their_test_rows() -> None:
     (task,) = small_tasks(methods=[{"method": "bce"}], folds=None, label_seeds=2, test_share=0.25)
-    one, two = repeats_of(task.spec, load(task.spec))
+    one, two = repeats_of(task.spec, load(task.spec).dataset)
     assert (one.test == two.test).all()
     assert len(one.test) == 500
     assert (one.candidates != two.candidates).any()
@@ -231,7 +234,7 @@ def test_true_priors_come_from_training_rows_and_ccmn_knows_the_same(
     (task,) = small_tasks(methods=[{"method": "ccmn"}], prior_noise=0.0)
     with pytest.raises(InterruptedError):
         run_task(task)
-    dataset = load(task.spec)
+    dataset = load(task.spec).dataset
     for k, repeat in enumerate(repeats_of(task.spec, dataset)):
         prior = dataset.known_relevant()[repeat.train].mean(axis=0)
         np.testing.assert_allclose(seen[k]["class_prior"], prior)
@@ -266,7 +269,7 @@ def test_the_flood_level_is_in_units_of_the_floor_of_the_risk(
     (task,) = small_tasks(methods=[{"method": "comes-rl"}], flood=0.5)
     with pytest.raises(InterruptedError):
         run_task(task)
-    dataset = load(task.spec)
+    dataset = load(task.spec).dataset
     first = next(iter(repeats_of(task.spec, dataset)))
     irrelevant = ~dataset.known_relevant()[first.train]
     floor = sum((irrelevant[:, j] & irrelevant[:, k]).mean() for j in range(10) for k in range(j))
@@ -277,7 +280,7 @@ def test_fewer_rows_are_trained_on_and_the_same_tested() -> None:
     for repeated in ({"folds": 3}, {"folds": None, "label_seeds": 3}):
         (task,) = small_tasks(methods=[{"method": "bce"}], train_rows=100, **repeated)
         (whole,) = small_tasks(methods=[{"method": "bce"}], **repeated)
-        dataset = load(task.spec)
+        dataset = load(task.spec).dataset
         for some, all_ in zip(
             repeats_of(task.spec, dataset), repeats_of(whole.spec, dataset), strict=True
         ):
@@ -439,6 +442,7 @@ def test_shipped_experiments_can_be_read(path: Path) -> None:
     [
         *("paper", "variants", "fair", "synthetic", "settings"),
         *("prior-noise", "flood", "rows", "stopping", "thresholds"),
+        *("images-probe", "images-tuned", "images-paper", "images-clean"),
     ],
 )
 def test_committed_results_are_those_of_the_shipped_experiment(name: str) -> None:
@@ -475,3 +479,61 @@ def test_the_command_runs_shows_and_goes_on(
         assert 0 < shown["means"][0]["average_precision"] < 1
     wrong = CliRunner().invoke(app, ["bench", "small.toml", "--shard", "2-8"])
     assert "must look like 2/8" in str(wrong.exception)
+
+
+def test_a_test_set_of_its_own_is_never_trained_on(tmp_path: Path) -> None:
+    for name, seed in (("train", 0), ("test", 1)):
+        rng = np.random.default_rng(seed)
+        table = pd.DataFrame(rng.normal(size=(60, 3)), columns=pd.Index(["u", "v", "w"]))
+        table["is_sky"], table["is_sea"] = (
+            (table["u"] > 0).astype(int),
+            (table["v"] > 0).astype(int),
+        )
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    data = {
+        "name": str(tmp_path / "train.csv"),
+        "test": str(tmp_path / "test.csv"),
+        "case": "b",
+        "rate": 0.5,
+        "read": {"relevant": ["is_*"]},
+    }
+    (task,) = small_tasks(data=[data], methods=[{"method": "bce"}], folds=None, label_seeds=2)
+    dataset, n_train = load(task.spec)
+    assert n_train == 60 and len(dataset) == 120
+    for repeat in repeats_of(task.spec, dataset, n_train):
+        assert repeat.train.tolist() == list(range(60))
+        assert repeat.test.tolist() == list(range(60, 120))
+        assert repeat.candidates[60:].all()  # nothing is said of them
+    assert run_task(task)["size"] == {"n": 120, "d": 3, "q": 2}
+
+
+def test_an_experiment_on_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMES_CACHE", str(tmp_path / "cache"))
+    table = write_pictures(tmp_path, n=40)
+    data = {
+        "name": str(table),
+        "test": str(table),
+        "case": "b",
+        "rate": 0.7,
+        "read": {"relevant": ["is_*"], "ignore": ["has_*"], "images": str(tmp_path / "photos")},
+    }
+    settings = {"backbone": "timm:resnet10t", "weights": None, "image_size": 32}
+    experiment = {
+        "name": "pictures",
+        "images": True,
+        "label_seeds": 2,
+        "settings": settings,
+        "data": [data],
+        "methods": [{"method": "comes-hl"}, {"method": "ccmn"}],
+    }
+    tasks = tasks_of(Experiment.model_validate(experiment))
+    assert not run_tasks(tasks, tmp_path / "runs").failed
+    assert run_tasks(tasks, tmp_path / "runs").kept == 2
+    page = write_report(read_runs([tmp_path / "runs"]), tmp_path / "report").read_text()
+    assert "fine-tunes a ResNet-50" in page
+    for key, value, message in (
+        ("settings", {"hidden": 5}, "settings has no 'hidden'"),
+        ("label_seeds", None, "images are repeated over label_seeds|either folds or label_seeds"),
+    ):
+        with pytest.raises(ValidationError, match=message):
+            Experiment.model_validate(experiment | {key: value})

@@ -1,0 +1,341 @@
+"""Two processes that train together must find the weights of one that trains alone."""
+
+import os
+import socket
+import warnings
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.multiprocessing.spawn import spawn
+
+from annotation import annotate, prior_of, problem
+from comes.errors import ComesError
+from comes.risks import HammingRisk, RankingRisk
+from comes.training import (
+    Checkpoint,
+    Risk,
+    count_processes,
+    join_processes,
+    leave_processes,
+    loop,
+    make_optimizer,
+    of_all_processes,
+    predict_scores,
+    process_number,
+    seeded,
+    train,
+)
+from comes.training.processes import of_each_process
+
+CPU = torch.device("cpu")
+X, _ = problem(seed=5, n=43, q=3)
+_, RELEVANT = problem(seed=6, n=43)
+CANDIDATES = annotate(RELEVANT, 0.5, seed=7)
+PRIOR = prior_of(RELEVANT)
+ADAM = make_optimizer("adam", learning_rate=0.05)
+SGD = make_optimizer("sgd", learning_rate=0.1)
+
+
+def risk_of(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
+    if name == "hamming":
+        return HammingRisk(PRIOR.to(dtype))
+    return RankingRisk(PRIOR.to(dtype), flood_level=2.4)  # in the range of the risks of batches
+
+
+def network(dtype: torch.dtype = torch.float64, seed: int = 0, dropout: float = 0.0) -> nn.Module:
+    with seeded(seed, CPU):
+        layers = [nn.Linear(3, 8), nn.ReLU(), nn.Dropout(dropout), nn.Linear(8, 4)]
+        return nn.Sequential(*layers).to(dtype)
+
+
+def weights(model: nn.Module) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def trained(
+    name: str, dtype: torch.dtype = torch.float64, part_size: int | None = None, **options: Any
+) -> dict[str, Any]:
+    """Train in batches of 8 and 9 rows, which two processes share as 4 and 4 or 5 and 4."""
+    model, risk = network(dtype), risk_of(name, dtype)
+    settings = {"optimizer": SGD, "epochs": 4, "batch_size": 9, "seed": 3, "part_size": part_size}
+    history = train(model, X.to(dtype), CANDIDATES, risk, **(settings | options))  # type: ignore[arg-type]
+    return {"weights": weights(model), "risk": history.risk}
+
+
+TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
+    "hamming": lambda: trained("hamming"),
+    "ranking": lambda: trained("ranking"),
+    "hamming in float32": lambda: trained("hamming", torch.float32),
+    "ranking in float32": lambda: trained("ranking", torch.float32),
+    "hamming in parts": lambda: trained("hamming", part_size=3),
+    "ranking in parts": lambda: trained("ranking", part_size=3),
+    "adam, in one batch": lambda: trained("hamming", optimizer=ADAM, batch_size=99),
+    "scaled": lambda: trained("hamming", risk_scale=4.0, cosine=False),
+}
+
+
+def naively_trained(name: str) -> dict[str, Any]:
+    """Train on the risk of each process, as data parallelism without thought does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "of_all_processes", lambda risk: risk)
+        return trained(name)
+
+
+def refused() -> str:
+    with pytest.raises(ComesError) as raised:
+        trained("hamming", batch_size=1)
+    return str(raised.value)
+
+
+class Noise(nn.Module):
+    """Adds random numbers to its input, and keeps them."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.last = torch.rand(x.shape)
+        return x + self.last
+
+
+def noise_of_one_batch() -> Tensor:
+    noise = Noise()
+    model = nn.Sequential(noise, network())
+    train(
+        model, X[:40], CANDIDATES[:40], risk_of("hamming"), optimizer=SGD, epochs=1, batch_size=40
+    )
+    return noise.last
+
+
+class StoppedError(Exception):
+    pass
+
+
+def resumable(folder: Path, stops_after: int = 99, seed: int = 0) -> dict[str, Any]:
+    """Train with dropout and a checkpoint; raise after so many epochs."""
+    model = network(seed=seed, dropout=0.5)
+    calls = 0
+
+    def score() -> float:
+        nonlocal calls
+        calls += 1
+        if calls > stops_after:
+            raise StoppedError
+        return risk_of("hamming")(predict_scores(model, X).double(), CANDIDATES).item()  # type: ignore[no-any-return]
+
+    history = train(
+        model,
+        X,
+        CANDIDATES,
+        risk_of("hamming"),
+        optimizer=ADAM,
+        epochs=4,
+        batch_size=9,
+        validation_score=score,
+        checkpoint=Checkpoint(folder / "training.pt", "the same"),
+    )
+    found = {"risk": history.risk, "validation": history.validation, "best": history.best_epoch}
+    return found | {"weights": weights(model), "calls": calls}
+
+
+def stopped_and_resumed(folder: Path) -> dict[str, Any]:
+    (folder / "kept").mkdir(exist_ok=True)
+    through = resumable(folder / "kept")
+    with pytest.raises(StoppedError):
+        resumable(folder / "kept", stops_after=2)
+    dist.barrier()
+    files = os.listdir(folder / "kept")
+    dist.barrier()
+    resumed = resumable(folder / "kept", seed=1)
+    dist.barrier()
+    left = os.listdir(folder / "kept")
+    return {"through": through, "resumed": resumed, "files": files, "left": left}
+
+
+def my_rows(rank: int) -> slice:
+    return slice(0, 13) if rank == 0 else slice(13, 30)
+
+
+def gradient_of_30(name: str, rank: int) -> Tensor:
+    """Return what two processes with 13 and 17 rows find, in a loop with accelerate."""
+    from accelerate import Accelerator  # type: ignore[import-untyped]
+
+    accelerator = Accelerator(cpu=True)
+    assert accelerator.num_processes == 2
+    model = network()
+    prepared, _ = accelerator.prepare(model, SGD(model.parameters()))
+    risk = of_all_processes(risk_of(name))
+    rows = my_rows(rank)
+    accelerator.backward(risk(prepared(X[rows]), CANDIDATES[rows]))
+    return gradients(model)
+
+
+def gradients(model: nn.Module) -> Tensor:
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+def risk_of_half_precision(rank: int) -> Tensor:
+    scores = network()(X).bfloat16()[my_rows(rank)]
+    risk: Tensor = of_all_processes(risk_of("hamming"))(scores, CANDIDATES[my_rows(rank)])
+    return risk.detach()
+
+
+def one_process(rank: int, path: str, port: int) -> None:
+    """Do everything that needs two processes, and write what was found."""
+    os.environ |= {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank)}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    folder = Path(path)
+    dist.init_process_group("gloo", init_method=f"file://{path}/meet", rank=rank, world_size=2)
+    assert join_processes(CPU) == CPU  # they have met
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found: dict[str, Any] = {name: run() for name, run in TRAININGS.items()}
+    found["warnings"] = sorted({str(warning.message) for warning in caught})
+    found["naive"] = {name: naively_trained(name) for name in ("hamming", "ranking")}
+    found["refused"] = refused()
+    found["noise"] = noise_of_one_batch()
+    found["checkpoint"] = stopped_and_resumed(folder)
+    found["gradient"] = {name: gradient_of_30(name, rank) for name in ("hamming", "ranking")}
+    found["half"] = risk_of_half_precision(rank)
+    found["numbers"] = of_each_process((process_number(), count_processes()))
+    leave_processes()
+    found["alone"] = process_number(), count_processes()
+    join_processes(CPU)
+    found["joined again"] = of_each_process(process_number())
+    leave_processes()
+    torch.save(found, folder / f"{rank}.pt")
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What each process found."""
+    folder = tmp_path_factory.mktemp("processes")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    spawn(one_process, args=(str(folder), port), nprocs=2)
+    return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_two_processes_find_the_weights_of_one(name: str, both: list[dict[str, Any]]) -> None:
+    alone = TRAININGS[name]()
+    start = weights(network(alone["weights"].dtype))
+    assert (alone["weights"] - start).abs().max() > 0.01
+    for found in both:
+        torch.testing.assert_close(found[name]["weights"], alone["weights"], rtol=0, atol=1e-6)
+        assert found[name]["risk"] == pytest.approx(alone["risk"], abs=1e-6)
+    assert torch.equal(both[0][name]["weights"], both[1][name]["weights"])
+
+
+def test_two_processes_train_without_a_warning(both: list[dict[str, Any]]) -> None:
+    for found in both:
+        assert found["warnings"] == []
+
+
+def test_the_flood_level_acts_in_some_batches() -> None:
+    seen: list[bool] = []
+    plain = RankingRisk(PRIOR)
+
+    def risk(scores: Tensor, candidates: Tensor) -> Tensor:
+        seen.append(plain(scores, candidates).item() < 2.4)
+        result: Tensor = risk_of("ranking")(scores, candidates)
+        return result
+
+    train(network(), X, CANDIDATES, risk, optimizer=SGD, epochs=4, batch_size=9, seed=3)
+    assert set(seen) == {True, False}
+
+
+@pytest.mark.parametrize("name", ["hamming", "ranking"])
+def test_the_mean_of_the_risks_of_processes_leads_elsewhere(
+    name: str, both: list[dict[str, Any]]
+) -> None:
+    alone = trained(name)["weights"]
+    for found in both:
+        assert (found["naive"][name]["weights"] - alone).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["hamming", "ranking"])
+def test_a_loop_with_accelerate_has_the_gradient_of_one_process(
+    name: str, both: list[dict[str, Any]]
+) -> None:
+    model = network()
+    risk_of(name)(model(X[:30]), CANDIDATES[:30]).backward()
+    for found in both:
+        torch.testing.assert_close(found["gradient"][name], gradients(model), rtol=0, atol=1e-6)
+
+
+def test_scores_in_half_precision_meet_in_full_precision(both: list[dict[str, Any]]) -> None:
+    scores = network()(X[:30]).bfloat16().float()
+    for found in both:
+        expected = risk_of("hamming")(scores, CANDIDATES[:30])
+        torch.testing.assert_close(found["half"], expected.detach())
+
+
+def test_a_batch_that_cannot_be_shared_is_refused(both: list[dict[str, Any]]) -> None:
+    for found in both:
+        assert "a batch of 1 rows cannot be shared by 2 processes" in found["refused"]
+
+
+def test_processes_draw_different_random_numbers(both: list[dict[str, Any]]) -> None:
+    noises = [found["noise"] for found in both]
+    assert noises[0].shape == noises[1].shape == (20, 3)
+    assert not torch.equal(noises[0], noises[1])
+
+
+def test_a_stopped_training_of_two_processes_goes_on_to_the_same_weights(
+    both: list[dict[str, Any]],
+) -> None:
+    for found in both:
+        through, resumed = found["checkpoint"]["through"], found["checkpoint"]["resumed"]
+        assert torch.equal(through.pop("weights"), resumed.pop("weights"))
+        assert (through.pop("calls"), resumed.pop("calls")) == (4, 2)
+        assert through == resumed
+        assert len(through["risk"]) == len(through["validation"]) == 4
+
+
+def test_two_processes_keep_one_file_and_remove_it(both: list[dict[str, Any]]) -> None:
+    for found in both:
+        assert found["checkpoint"]["files"] == ["training.pt"]
+        assert found["checkpoint"]["left"] == []
+
+
+def test_processes_know_their_number_and_can_leave_and_join(both: list[dict[str, Any]]) -> None:
+    for found in both:
+        assert found["numbers"] == [(0, 2), (1, 2)]
+        assert found["alone"] == (0, 1)
+        assert found["joined again"] == [0, 1]
+
+
+def test_one_process_alone_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert join_processes(CPU) == CPU
+    assert (process_number(), count_processes()) == (0, 1)
+    assert of_each_process("me") == ["me"]
+    risk: Risk = of_all_processes(lambda scores, candidates: scores.sum())
+    assert risk(torch.ones(2, 3), CANDIDATES) == 6
+    leave_processes()
+
+
+def parts_in_one_process_only(rank: int, path: str) -> None:
+    dist.init_process_group(
+        "gloo",
+        init_method=f"file://{path}/meet",
+        rank=rank,
+        world_size=2,
+        timeout=timedelta(seconds=10),
+    )
+    torch.save(trained("hamming", part_size=4), f"{path}/{rank}.pt")
+    leave_processes()
+
+
+def test_a_process_with_one_row_more_may_be_the_only_one_in_parts(tmp_path: Path) -> None:
+    """Of batches of 9 rows one process has 5, in two parts, and the other 4, at once."""
+    spawn(parts_in_one_process_only, args=(str(tmp_path),), nprocs=2)
+    alone = trained("hamming")
+    for rank in range(2):
+        found = torch.load(tmp_path / f"{rank}.pt")
+        torch.testing.assert_close(found["weights"], alone["weights"], rtol=0, atol=1e-6)
