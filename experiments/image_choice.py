@@ -65,7 +65,7 @@ def run(case: Literal["a", "b"], rate: float, seed: int, data: Any, device: str)
     rows = []
     for temperature, errors in GRID:
         own = X[temperature]
-        settings = {"epochs": 50, "random_state": seed, "device": device, "progress": False}
+        settings = {"epochs": 30, "random_state": seed, "device": device, "progress": False}
         head = sparse_head(own, S, prior.class_prior, errors, **settings)
         (fold,) = cross_fit([head], own, S, seed=seed, n_jobs=1)
         estimate = estimate_metrics(fold.scores, S, prior, n_resamples=0)["ranking_risk"].value

@@ -129,7 +129,6 @@ def test_the_demo_table_is_the_stored_result() -> None:
         ("docs/selection.md", "stopping", ["average_precision"]),
         ("docs/selection.md", "thresholds", ["hamming_loss"]),
         ("docs/images.md", "images-probe", ["mean_average_precision"]),
-        ("docs/images.md", "images-tuned", ["mean_average_precision"]),
         ("docs/images.md", "images-paper", ["mean_average_precision"]),
     ],
 )

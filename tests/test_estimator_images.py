@@ -349,3 +349,16 @@ def test_features_that_are_zero_have_a_gradient() -> None:
 
     clf = classifier(backbone=Dead(), epochs=1).fit(PIXELS, CANDIDATES)
     assert np.isfinite(clf.decision_function(PIXELS)).all()
+
+
+def test_a_failed_fit_leaves_the_earlier_one() -> None:
+    clf = classifier().fit(PIXELS, CANDIDATES)
+    scores = clf.decision_function(PIXELS)
+    with pytest.raises(ComesError, match="same number of rows"):
+        clf.fit(PIXELS[:5], CANDIDATES)
+    np.testing.assert_array_equal(clf.decision_function(PIXELS), scores)
+
+
+def test_the_level_of_a_sparse_head_fits_the_class_prior() -> None:
+    clf = classifier(backbone=with_classes()).fit(PIXELS, CANDIDATES)
+    assert np.abs(clf.predict_proba(PIXELS).mean(axis=0) - PRIOR).max() < 0.15

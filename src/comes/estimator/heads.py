@@ -14,6 +14,8 @@ from comes.models import zero_linear
 from comes.priors import gradient_error
 from comes.training import ProximalGradient
 
+BIAS_STEP = 1.0
+
 
 def sparse_head(
     X: npt.NDArray[np.floating],
@@ -64,8 +66,10 @@ def sparse_head(
     def proximal(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         parameters = list(parameters)
         on_device = torch.as_tensor(penalty, dtype=torch.float32, device=parameters[0].device)
-        step = 1 / max(curvature, 1e-12)  # at which a logistic loss does not overshoot
-        return ProximalGradient(parameters, step, on_device)
+        # Steps at which a logistic loss does not overshoot; its curvature in the bias is 1/4.
+        weights = {"params": parameters[:1], "lr": 1 / max(curvature, 1e-12)}
+        biases = {"params": parameters[1:], "lr": BIAS_STEP}
+        return ProximalGradient([weights, biases], on_device)
 
     return CandidateClassifier(
         "comes-hl",

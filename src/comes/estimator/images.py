@@ -36,6 +36,7 @@ from comes.estimator.features import as_pictures, features_of, weights_hash
 from comes.estimator.heads import sparse_head
 from comes.estimator.methods import find_method
 from comes.estimator.preparation import HeldOut, Training, split_rows
+from comes.estimator.storage import plain
 from comes.estimator.thresholds import LEARNED, find_offset
 from comes.files import expanded
 from comes.labels import BoolMatrix, as_relevant
@@ -70,7 +71,7 @@ IMAGENET = {  # of our own networks; those of timm and torchvision know theirs
     )
 }
 FEATURES = ("auto", "classes", "pooled")
-PROBE_EPOCHS = {"classes": 50, "pooled": 60}
+PROBE_EPOCHS = {"classes": 30, "pooled": 60}
 SHARED = (  # settings that the probe has from us
     "threshold",
     "early_stopping",
@@ -108,7 +109,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     temperature : float
         For ``classes``: what scores are divided by before they become probabilities.
     probe_epochs : int, optional
-        Of the head on the frozen network: by default 50 for ``classes`` and 60 for ``pooled``. With
+        Of the head on the frozen network: by default 30 for ``classes`` and 60 for ``pooled``. With
         0 fine-tuning starts from a head of zeros that reads the pooled features as they are.
     epochs : int
         Of network and head together; 0 leaves the network as it is.
@@ -252,9 +253,14 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_choices(self)
         device = join_processes(choose_device(self.device))
         images = as_pictures(images)
+        before = dict(self.__dict__)
         try:
             self._fit(images, candidates, device, checkpoint)
-        except (torch.OutOfMemoryError, MemoryError):
+        except BaseException as error:  # a failed fit leaves an earlier one as it was
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            if not isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+                raise
             raise ComesError(
                 f"there is not enough memory for batches of {self.batch_size} pictures of "
                 f"{self.image_size} x {self.image_size}. Set part_size (--part-size) to a quarter "
@@ -292,7 +298,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             freezes_statistics=self.freezes_statistics,
         )
         self.network_ = to_device(network, device)
-        self.is_frozen_ = self.epochs == 0
+        self.is_frozen_ = self.epochs == 0 or self.history_.interrupted
         if not self.is_frozen_:
             self._fine_tune(images, training, device, checkpoint, start)
 
@@ -333,7 +339,8 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         S, names = choose_candidates(candidates, None, None, False)
         if self.class_prior is not None:
             return per_label(self.class_prior, "class_prior", names)
-        return estimate_class_prior(X, S, random_state=self.random_state or 0).class_prior
+        seed = self.random_state or 0
+        return estimate_class_prior(X, S, random_state=seed, label_names=names).class_prior
 
     def _fine_tune(
         self,
@@ -413,7 +420,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return where the state is kept, with a hash of all that decides the result."""
         if path is None:
             return None
-        settings = {k: repr(v) for k, v in self.get_params(deep=False).items()}
+        settings = {k: plain(v) for k, v in self.get_params(deep=False).items()}
         for name in ("device", "progress", "part_size", "backbone", "weights"):
             del settings[name]
         spec = [settings, images.fingerprint(), hashlib.sha256(S.tobytes()).hexdigest(), start]

@@ -1,10 +1,10 @@
 """Proximal gradient steps: a penalty on the size of each weight, and none below zero."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 
 class ProximalGradient(torch.optim.Optimizer):
@@ -15,24 +15,25 @@ class ProximalGradient(torch.optim.Optimizer):
 
     Parameters
     ----------
-    params : parameters
-        Those with the shape of the penalty are penalised; others take plain steps.
-    lr : float
+    groups : list of dict
+        Parameters with their learning rate, ``{"params": [...], "lr": ...}``. Those with the shape
+        of the penalty are penalised; others take plain steps.
     penalty : float tensor
         One number for each weight, at least 0.
 
     Examples
     --------
     >>> weight = nn.Parameter(torch.zeros(3))
-    >>> optimiser = ProximalGradient([weight], 1.0, torch.full((3,), 0.5))
+    >>> group = {"params": [weight], "lr": 1.0}
+    >>> optimiser = ProximalGradient([group], torch.full((3,), 0.5))
     >>> (weight * torch.tensor([-2.0, -0.3, 1.0])).sum().backward()
     >>> _ = optimiser.step()
     >>> weight.data
     tensor([1.5000, 0.0000, 0.0000])
     """
 
-    def __init__(self, params: Iterable[nn.Parameter], lr: float, penalty: Tensor) -> None:
-        super().__init__(list(params), {"lr": lr})
+    def __init__(self, groups: Sequence[dict[str, Any]], penalty: Tensor) -> None:
+        super().__init__(list(groups), {})
         self.penalty = penalty
 
     @torch.no_grad()
