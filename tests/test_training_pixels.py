@@ -343,20 +343,20 @@ def test_one_proximal_step_has_a_closed_form() -> None:
     penalty = torch.rand(2, 5, generator=generator)
     slope = torch.randn(2, 5, generator=generator)
     start = weight.detach().clone()
-    optimiser = ProximalGradient([weight, bias, still], 0.3, penalty)
+    groups = [{"params": [weight, still], "lr": 0.3}, {"params": [bias], "lr": 0.7}]
     ((weight * slope).sum() + (bias * torch.tensor([4.0, -1.0])).sum()).backward()
-    optimiser.step()
+    ProximalGradient(groups, penalty).step()
     expected = (start - 0.3 * (slope + penalty)).clamp(min=0)
     torch.testing.assert_close(weight.detach(), expected)
     assert (weight == 0).any()
     assert (weight > 0).any()
-    torch.testing.assert_close(bias.detach(), torch.tensor([1 - 0.3 * 4.0, 1 + 0.3]))
+    torch.testing.assert_close(bias.detach(), torch.tensor([1 - 0.7 * 4.0, 1 + 0.7]))
     assert (still == -1).all()  # no gradient, no step
 
 
 def test_proximal_steps_follow_a_schedule_of_the_rate() -> None:
     weight = nn.Parameter(torch.zeros(1))
-    optimiser = ProximalGradient([weight], 1.0, torch.tensor([0.5]))
+    optimiser = ProximalGradient([{"params": [weight], "lr": 1.0}], torch.tensor([0.5]))
     optimiser.param_groups[0]["lr"] = 0.1
     weight.grad = torch.tensor([-1.0])
     optimiser.step()
@@ -371,7 +371,7 @@ def test_proximal_steps_solve_the_lasso_of_weights_above_zero() -> None:
     b += 0.1 * torch.randn(30, generator=generator, dtype=torch.float64)
     penalty = torch.tensor([0.1, 0.1, 0.2, 0.3, 0.1, 0.9]).double()
     weight = nn.Parameter(torch.zeros(6, dtype=torch.float64))
-    optimiser = ProximalGradient([weight], 0.3, penalty)
+    optimiser = ProximalGradient([{"params": [weight], "lr": 0.3}], penalty)
     for _ in range(500):
         optimiser.zero_grad()
         ((A @ weight - b).square().sum() / 60).backward()

@@ -7,3 +7,8 @@ class ComesError(ValueError):
 
 class ComesWarning(UserWarning):
     """Input that can be used, but not in the way one might think."""
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error of another library says, in one line."""
+    return next(iter(str(error).splitlines()), type(error).__name__)

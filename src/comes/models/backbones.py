@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from comes.errors import ComesError
+from comes.errors import ComesError, first_line
 from comes.files import expanded
 from comes.labels import listed
 from comes.models.resnet import ResNet, Strides
@@ -293,13 +293,15 @@ def _read_state(path: Path) -> dict[str, Tensor]:
         raise ComesError(f"{path} cannot be read as weights: {error}.") from None
     except Exception as error:  # torch.load raises whatever pickle meets
         raise ComesError(
-            f"{path} is neither safetensors nor a state dict of torch "
-            f"({str(error).splitlines()[0]}). Save it with torch.save(network.state_dict(), ...)."
+            f"{path} is neither safetensors nor a state dict of torch ({first_line(error)}). Save "
+            "it with torch.save(network.state_dict(), ...)."
         ) from None
     for key in ("state_dict", "model", "model_state_dict"):
         if isinstance(state, Mapping) and isinstance(state.get(key), Mapping):
             state = state[key]
-    if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
+    if not isinstance(state, Mapping) or not all(
+        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in state.items()
+    ):
         raise ComesError(f"{path} holds no tensors by name; a state dict was wanted.")
     return {name.removeprefix("module."): tensor for name, tensor in state.items()}
 
@@ -331,6 +333,8 @@ def _from_torchvision(name: str, pretrained: bool) -> Backbone:
     weights = "DEFAULT" if pretrained else None
     network = _downloaded(lambda: models.get_model(name, weights=weights))
     layers = [(path, m) for path, m in network.named_modules() if isinstance(m, nn.Linear)]
+    if not layers:  # a network of convolutions alone: its scores are its features
+        return Backbone(network)
     path, classifier = layers[-1]
     network.set_submodule(path, nn.Identity())
     return Backbone(network, classifier)
@@ -340,9 +344,9 @@ def _downloaded(make: Callable[[], nn.Module]) -> nn.Module:
     try:
         return make()
     except (OSError, RuntimeError) as error:  # both libraries download on their own
-        reason = str(error).splitlines()[0]
         raise ComesError(
-            f"the weights could not be fetched ({reason}). Name a file of weights (--weights)."
+            f"the weights could not be fetched ({first_line(error)}). Name a file of weights "
+            "(--weights)."
         ) from None
 
 

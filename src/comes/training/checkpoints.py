@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from comes.errors import ComesError
+from comes.errors import ComesError, first_line
 from comes.files import replacing_file
 from comes.training.processes import process_number
 
@@ -35,8 +35,8 @@ class Checkpoint:
             fingerprint = state.pop("fingerprint")
         except Exception as error:  # torch.load raises whatever pickle meets
             raise ComesError(
-                f"{self.path} is no checkpoint, or a damaged one ({str(error).splitlines()[0]}). "
-                "Delete it to start anew."
+                f"{self.path} is no checkpoint, or a damaged one ({first_line(error)}). Delete it "
+                "to start anew."
             ) from None
         if fingerprint != self.fingerprint:
             raise ComesError(

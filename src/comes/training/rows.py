@@ -9,7 +9,7 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from comes.errors import ComesError
+from comes.errors import ComesError, first_line
 from comes.models import as_csr_tensor
 
 # On a GPU a product with zeros costs less than taking rows of a sparse matrix: up to so many
@@ -39,10 +39,9 @@ def choose_device(device: str) -> torch.device:
         chosen = torch.device(device)
         torch.zeros(1, device=chosen).cpu()
     except (RuntimeError, AssertionError, NotImplementedError, TypeError) as error:
-        reason = str(error).splitlines()[0]
         raise ComesError(
-            f"device {device!r} cannot be used here ({reason}). Take 'auto', 'cpu' or one that "
-            "torch sees."
+            f"device {device!r} cannot be used here ({first_line(error)}). Take 'auto', 'cpu' or "
+            "one that torch sees."
         ) from None
     return chosen
 
