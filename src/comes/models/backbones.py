@@ -64,11 +64,13 @@ class Backbone(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         """Return the features of a batch."""
         x = (pixels - self.mean) / self.std
-        features: Tensor = self.network(x.contiguous(memory_format=torch.channels_last))
+        features = self.network(x.contiguous(memory_format=torch.channels_last))
+        if isinstance(features, tuple):  # some of torchvision add other outputs in training
+            features = features[0]
         if features.ndim == 4:
             features = features.mean(dim=(2, 3))
         if self.classifier is None:
-            return features
+            return features  # type: ignore[no-any-return]
         return self.class_features(features)
 
     def class_features(self, pooled: Tensor) -> Tensor:
@@ -285,7 +287,7 @@ def _read_state(path: Path) -> dict[str, Tensor]:
 
     try:
         if path.suffix == ".safetensors":
-            return load_file(path)
+            return {name.removeprefix("module."): t for name, t in load_file(path).items()}
         state = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise ComesError(f"there is no file of weights at {path}.") from None

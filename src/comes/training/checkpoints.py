@@ -8,7 +8,7 @@ import torch
 
 from comes.errors import ComesError, first_line
 from comes.files import replacing_file
-from comes.training.processes import process_number
+from comes.training.processes import count_processes, process_number
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Checkpoint:
     path: Path
     fingerprint: str
 
-    def read(self, device: torch.device) -> dict[str, Any] | None:
+    def read(self) -> dict[str, Any] | None:
         """Return the state to go on from, or None if there is none."""
         if not self.path.exists():
             return None
         try:
-            state: dict[str, Any] = torch.load(self.path, map_location=device, weights_only=True)
+            state: dict[str, Any] = torch.load(self.path, map_location="cpu", weights_only=True)
             fingerprint = state.pop("fingerprint")
         except Exception as error:  # torch.load raises whatever pickle meets
             raise ComesError(
@@ -42,6 +42,11 @@ class Checkpoint:
             raise ComesError(
                 f"{self.path} belongs to another training: other data, settings or weights. Delete "
                 "it to start anew, or choose another name for this one."
+            )
+        if len(state["random"]) != count_processes():
+            raise ComesError(
+                f"{self.path} was written by {len(state['random'])} processes; start as many, or "
+                "delete it to start anew."
             )
         return state
 

@@ -1,5 +1,6 @@
 """The gradient of a batch: at once, or in parts that fit into memory, with the same result."""
 
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -41,11 +42,12 @@ def add_gradient(
         with torch.autocast(rows.device.type, precision):
             return model(rows)  # type: ignore[no-any-return]
 
-    if part_size is None or part_size >= len(x):
+    is_shared = isinstance(model, DistributedDataParallel)  # then all processes do the same
+    if part_size is None or (part_size >= len(x) and not is_shared):
         value = risk(scores_of(x), candidates)
         (scale * value).backward()
         return value.detach()
-    parts = x.split(part_size)
+    parts = x.tensor_split(math.ceil(len(x) / part_size))
     states, scores = [], []
     before = [buffer.clone() for buffer in model.buffers()]
     with torch.no_grad():
@@ -57,12 +59,12 @@ def add_gradient(
     whole = torch.cat(scores).requires_grad_()
     value = risk(whole, candidates)
     (sensitivity,) = torch.autograd.grad(scale * value, whole)
-    for number, (part, state) in enumerate(zip(parts, states, strict=True)):
+    for_parts = sensitivity.tensor_split(len(parts))
+    for part, state, for_part in zip(parts, states, for_parts, strict=True):
         set_random_state(state, x.device)  # the same dropout as before
-        is_last = number == len(parts) - 1
-        waits = isinstance(model, DistributedDataParallel) and not is_last
+        waits = is_shared and part is not parts[-1]
         with model.no_sync() if waits else nullcontext():  # type: ignore[operator]
-            scores_of(part).backward(sensitivity[number * part_size :][: len(part)])
+            scores_of(part).backward(for_part)
     return value.detach()
 
 

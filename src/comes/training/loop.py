@@ -195,14 +195,14 @@ def train(
         return total[None]
 
     best = _Best(model, validation_score, patience)
-    before = None if checkpoint is None else checkpoint.read(device)
+    before = None if checkpoint is None else checkpoint.read()
     if before is not None:
         rates = [group["lr"] for group in optimiser.param_groups]
         model.load_state_dict(before["model"])
         optimiser.load_state_dict(before["optimiser"])
         for group, rate in zip(optimiser.param_groups, rates, strict=True):
             group["lr"] = rate  # of the first epoch, from which the others follow
-        shuffle.set_state(before["shuffle"].cpu())
+        shuffle.set_state(before["shuffle"])
         best.load_state_dict(before["best"])
 
     def after_epoch(history: History) -> bool:
@@ -262,7 +262,7 @@ class _Best:
         if self._score is None:
             return False
         self._model.eval()
-        score = self._score()
+        score = float(self._score())
         self._model.train()
         self._scores.append(score)
         self._waiting = 0 if score < self._best else self._waiting + 1

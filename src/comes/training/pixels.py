@@ -58,6 +58,8 @@ class PixelRows:
     ) -> None:
         if augment not in AUGMENTATIONS:
             raise ComesError(f"augment must be one of {', '.join(AUGMENTATIONS)}; got {augment!r}.")
+        if keep not in (None, "device", "memory", "nowhere"):
+            raise ComesError(f"keep must be device, memory or nowhere; got {keep!r}.")
         self.images, self.size, self.device, self.augment = images, size, device, augment
         self.keep = keep or _where_it_fits(3 * len(images) * size**2, device)
         self.kept: Tensor | None = None

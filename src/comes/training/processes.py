@@ -13,7 +13,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.nn.functional import all_reduce
 from torch.nn.parallel import DistributedDataParallel
 
 from comes.errors import ComesError
@@ -75,9 +74,25 @@ def of_all_processes(
         all_candidates = torch.zeros(all_scores.shape, dtype=torch.uint8, device=scores.device)
         all_candidates[rows] = candidates.to(torch.uint8)
         dist.all_reduce(all_candidates)
-        return risk(all_reduce(all_scores), all_candidates.bool())
+        return risk(_Summed.apply(all_scores), all_candidates.bool())  # type: ignore[no-untyped-call]
 
     return risk_of_all
+
+
+class _Summed(torch.autograd.Function):
+    """The sum over processes; its gradient is the sum of theirs."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        values = values.clone()
+        dist.all_reduce(values)
+        return values
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        gradient = gradient.clone()
+        dist.all_reduce(gradient)
+        return gradient
 
 
 def wrap(model: nn.Module) -> nn.Module:

@@ -23,7 +23,7 @@ class ProximalGradient(torch.optim.Optimizer):
 
     Examples
     --------
-    >>> weight = nn.Parameter(torch.zeros(3))
+    >>> weight = torch.nn.Parameter(torch.zeros(3))
     >>> group = {"params": [weight], "lr": 1.0}
     >>> optimiser = ProximalGradient([group], torch.full((3,), 0.5))
     >>> (weight * torch.tensor([-2.0, -0.3, 1.0])).sum().backward()
