@@ -89,7 +89,7 @@ class _Summed(torch.autograd.Function):
         return values
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         gradient = gradient.clone()
         dist.all_reduce(gradient)
         return gradient
