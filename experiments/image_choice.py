@@ -24,7 +24,7 @@ import torch
 from comes.datasets import open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import cross_fit, features_of, sparse_head
-from comes.estimator.images import ImageClassifier
+from comes.estimator.pretrained import pretrained_backbone
 from comes.files import replacing_file
 from comes.generation import generate
 from comes.metrics import mean_average_precision
@@ -42,8 +42,7 @@ Array = npt.NDArray[np.float32]
 def features(device: torch.device) -> tuple[dict[float, Array], dict[float, Array], Any, Any]:
     """Return class features of both splits at every temperature, and the true labels."""
     train, val = (open_dataset(f"VOC2012-160px:{split}") for split in ("train", "val"))
-    loader = ImageClassifier(weights=WEIGHTS)
-    backbone = loader.make_backbone_with_weights(train.X, device)
+    backbone = pretrained_backbone("resnet50", WEIGHTS, train.X, 224, device)
     classifier, backbone.classifier = backbone.classifier, None
     pooled = [features_of(backbone, data.X, 224, device, torch.bfloat16) for data in (train, val)]
     backbone.classifier = classifier

@@ -115,6 +115,9 @@ def test_two_processes_find_the_model_of_one(folder: Path) -> None:
     [
         (["--freeze", "--epochs", "3"], "take one"),
         (["--select", "lr"], "are for tables"),
+        (["--model", "linear"], "are for tables"),
+        (["--learning-rate", "1"], "--learning-rate is for fine-tuning"),
+        (["--augment", "crop"], "--augment is for fine-tuning"),
         (["--method", "auto"], "are for tables"),
         (["--backbone", "resnet18"], "backbone must be"),
         (["--image-features", "some"], "features must be one of"),

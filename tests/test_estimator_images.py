@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
+from torch.multiprocessing.spawn import spawn
 
 from comes import ImageClassifier
 from comes.datasets import read_dataset
 from comes.errors import ComesError
-from comes.estimator import features_of, load_model
+from comes.estimator import features_of, load_model, pretrained
 from comes.estimator import images as estimator_images
 from comes.estimator.features import as_pictures
 from comes.generation import case_b
@@ -140,7 +142,7 @@ def test_early_stopping_holds_the_same_pictures_out_of_both_trainings() -> None:
 
 def test_a_threshold_of_a_fine_tuned_network_needs_held_out_pictures() -> None:
     with pytest.raises(ComesError, match="set early_stopping=True"):
-        classifier(epochs=1, threshold="f1").fit(PIXELS, CANDIDATES)
+        classifier(epochs=1, threshold="f1", weights="nowhere").fit(PIXELS, CANDIDATES)
 
 
 @pytest.mark.parametrize("settings", [{}, {"epochs": 1}, {"probe_epochs": 0, "epochs": 1}])
@@ -205,7 +207,7 @@ def test_weights_by_name_come_from_the_net_and_are_checked(
     threading.Thread(target=server.serve_forever, daemon=True).start()
     checksum = f"sha256:{hashlib.sha256(server.content).hexdigest()}"
     known = {"resnet50": (server.address("w.pth"), checksum)}
-    monkeypatch.setattr(estimator_images, "IMAGENET", known)
+    monkeypatch.setattr(pretrained, "IMAGENET", known)
     clf = classifier(backbone="resnet50", weights="imagenet", probe_epochs=1)
     clf.fit(PIXELS[:8], CANDIDATES[:8])
     assert clf.network_.backbone.classifier is not None
@@ -270,7 +272,6 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     whole = classifier(epochs=6).fit(PIXELS, CANDIDATES)
     assert same_weights(resumed, whole)
     assert resumed.history_.risk == whole.history_.risk
-    assert not checkpoint.exists()
 
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
@@ -285,7 +286,9 @@ def test_too_little_memory_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> N
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(estimator_images, "features_of", no_memory)
-    with pytest.raises(ComesError, match=r"batches of 64 pictures of 32 x 32. Set part_size"):
+    with pytest.raises(
+        ComesError, match=r"memory for 256 pictures of 32 x 32 at once. Set part_size"
+    ):
         classifier().fit(PIXELS, CANDIDATES)
 
 
@@ -303,6 +306,10 @@ def test_a_broken_picture_is_named(tmp_path: Path) -> None:
         ({"backbone": "resnet18"}, "backbone must be resnet50"),
         ({"features": "all"}, "features must be one of"),
         ({"precision": "half"}, "precision must be"),
+        ({"part_size": 0}, "part_size must be a whole number of at least 1"),
+        ({"temperature": 0.0}, "temperature must be above 0"),
+        ({"standard_errors": -1.0}, "standard_errors at least 0"),
+        ({"method": "best"}, "method must be one of"),
         ({"image_size": 4}, "image_size must be a whole number of at least 8"),
         ({"epochs": -1}, "epochs must be a whole number of at least 0"),
         ({"probe_epochs": 0}, "nothing would be learned"),
@@ -362,3 +369,112 @@ def test_a_failed_fit_leaves_the_earlier_one() -> None:
 def test_the_level_of_a_sparse_head_fits_the_class_prior() -> None:
     clf = classifier(backbone=with_classes()).fit(PIXELS, CANDIDATES)
     assert np.abs(clf.predict_proba(PIXELS).mean(axis=0) - PRIOR).max() < 0.15
+
+
+def test_a_network_of_ones_own_is_copied(tmp_path: Path) -> None:
+    own = tiny()
+    before = {name: tensor.clone() for name, tensor in own.state_dict().items()}
+    clf = classifier(backbone=own, epochs=1, backbone_learning_rate=0.1).fit(PIXELS, CANDIDATES)
+    clf.save(tmp_path / "model")
+    ImageClassifier.load(tmp_path / "model", backbone=own)
+    assert all(torch.equal(own.state_dict()[name], before[name]) for name in before)
+
+
+def test_features_of_a_network_of_ones_own_are_not_taken_from_disk(tmp_path: Path) -> None:
+    class Power(nn.Module):
+        def __init__(self, power: int) -> None:
+            super().__init__()
+            self.network, self.power = tiny(), power
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            features: torch.Tensor = self.network(x)
+            return features**self.power
+
+    scores = [
+        classifier(backbone=Power(power), probe_epochs=3)
+        .fit(PIXELS, CANDIDATES)
+        .decision_function(PIXELS)
+        for power in (1, 3)
+    ]
+    assert not np.allclose(scores[0], scores[1])
+    assert not (tmp_path / "cache").exists()
+
+
+def test_damaged_features_on_disk_are_computed_again(tmp_path: Path) -> None:
+    settings = {"backbone": "timm:resnet10t", "probe_epochs": 2}
+    torch.manual_seed(0)
+    torch.save(make_backbone("timm:resnet10t").network.state_dict(), tmp_path / "w.pth")
+    first = classifier(**settings, weights=tmp_path / "w.pth").fit(PIXELS, CANDIDATES)
+    (file,) = (tmp_path / "cache" / "features").iterdir()
+    file.write_bytes(b"no features")
+    again = classifier(**settings, weights=tmp_path / "w.pth").fit(PIXELS, CANDIDATES)
+    assert same_weights(first, again)
+    first.decision_function(PIXELS[:3])  # a prediction writes nothing
+    assert list((tmp_path / "cache" / "features").iterdir()) == [file]
+
+
+def test_only_comes_hl_reads_classes_by_itself() -> None:
+    for settings in ({"method": "comes-hl-unbiased"}, {"reduction": "mean"}):
+        clf = classifier(backbone=with_classes(), probe_epochs=2, **settings)
+        assert clf.fit(PIXELS, CANDIDATES).network_.backbone.classifier is None
+
+
+def test_what_is_held_out_is_in_neither_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    class Spy(PixelRows):
+        def __init__(self, images: Any, *args: Any, **kwargs: Any) -> None:
+            super().__init__(images, *args, **kwargs)
+            seen.append([images[row].tobytes() for row in range(len(images))])
+
+    monkeypatch.setattr(estimator_images, "PixelRows", Spy)
+    clf = classifier(epochs=1, early_stopping=True).fit(PIXELS, CANDIDATES)
+    held, trained = map(set, seen)
+    assert len(held) == 24 and len(trained) == 96 and not held & trained
+    assert clf.history_.best_epoch == 1
+
+
+def test_cross_validation_by_scikit_learn() -> None:
+    from sklearn.model_selection import cross_validate
+
+    found = cross_validate(
+        classifier(probe_epochs=20),
+        PIXELS,
+        RELEVANT,
+        params={"candidates": CANDIDATES},
+        cv=2,
+        error_score="raise",
+    )
+    assert (found["test_score"] > 0.5).all()
+
+
+def test_complementary_labels_are_the_other_view() -> None:
+    one = classifier(probe_epochs=2).fit(PIXELS, CANDIDATES)
+    other = classifier(probe_epochs=2).fit(PIXELS, complementary=~CANDIDATES)
+    assert same_weights(one, other)
+
+
+def one_of_two(rank: int, folder: str) -> None:
+    """Fine-tune with live statistics, early stopping and no seed, and write what was found."""
+    os.environ |= {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank)}
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    rates = {"learning_rate": 1e-3, "backbone_learning_rate": 1e-3}
+    clf = classifier(
+        random_state=None,
+        epochs=8,
+        batch_size=24,
+        early_stopping=True,
+        patience=1,
+        freezes_statistics=False,
+        **rates,
+    ).fit(PIXELS, CANDIDATES)
+    dist.destroy_process_group()
+    head = clf.network_.head.state_dict()
+    torch.save({"validation": clf.history_.validation, "head": head}, f"{folder}/{rank}.pt")
+
+
+def test_two_processes_stop_together_whatever_they_draw(tmp_path: Path) -> None:
+    spawn(one_of_two, args=(str(tmp_path),), nprocs=2)
+    one, two = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
+    assert one["validation"] == two["validation"]
+    assert all(torch.equal(one["head"][name], two["head"][name]) for name in one["head"])

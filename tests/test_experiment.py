@@ -505,6 +505,8 @@ def test_a_test_set_of_its_own_is_never_trained_on(tmp_path: Path) -> None:
         assert repeat.test.tolist() == list(range(60, 120))
         assert repeat.candidates[60:].all()  # nothing is said of them
     assert run_task(task)["size"] == {"n": 120, "d": 3, "q": 2}
+    with pytest.raises(ValidationError, match="needs label_seeds"):
+        small_tasks(data=[data], folds=2)
 
 
 def test_an_experiment_on_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -531,6 +533,10 @@ def test_an_experiment_on_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert run_tasks(tasks, tmp_path / "runs").kept == 2
     page = write_report(read_runs([tmp_path / "runs"]), tmp_path / "report").read_text()
     assert "fine-tunes a ResNet-50" in page
+    tuned = tasks_of(Experiment.model_validate(experiment | {"settings": settings | {"epochs": 1}}))
+    assert not run_tasks(tuned, tmp_path / "tuned").failed
+    files = {path.name for path in (tmp_path / "tuned").glob("*/*")}
+    assert files == {"result.json"}  # no state is left
     for key, value, message in (
         ("settings", {"hidden": 5}, "settings has no 'hidden'"),
         ("label_seeds", None, "images are repeated over label_seeds|either folds or label_seeds"),

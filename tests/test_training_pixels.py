@@ -71,15 +71,6 @@ def test_pictures_are_decoded_once_or_in_every_epoch() -> None:
         assert images.asked == 50 * times
 
 
-def test_the_progress_of_decoding_is_told() -> None:
-    told: list[int] = []
-    rows = PixelRows(PICTURES * 6, 8, CPU, keep="memory")
-    rows.decode(told.append)
-    assert told == [256, 44]
-    rows.decode(told.append)
-    assert told == [256, 44]
-
-
 @pytest.mark.parametrize("keep", ["memory", "nowhere"])
 def test_an_epoch_can_be_left_early(keep: str) -> None:
     rows = PixelRows(PICTURES, 8, CPU, keep=keep)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from comes.cli.images import fit_images
+from comes.cli.images import checkpoint_of, fit_images
 from comes.cli.options import Data, Json, Seed
 from comes.cli.printing import print_rows, print_summary
 from comes.cli.reading import parse_numbers, reads_data
@@ -37,7 +37,7 @@ def fit(
             "default estimated."
         ),
     ] = "",
-    model: Annotated[str, typer.Option(help="mlp or linear.")] = "mlp",
+    model: Annotated[str, typer.Option(help="mlp (default) or linear, for features.")] = "",
     backbone: Annotated[
         str,
         typer.Option(help="Of images: resnet50, timm:NAME or torchvision:NAME. Default: resnet50."),
@@ -63,6 +63,10 @@ def fit(
     part_size: Annotated[
         int | None,
         typer.Option(help="Images at a time, where a batch does not fit into memory.", min=1),
+    ] = None,
+    probe_epochs: Annotated[
+        int | None,
+        typer.Option(help="Of the head on the frozen backbone; 0 starts with --epochs.", min=0),
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(help="By default 200; of the backbone of images 0.", min=0)
@@ -129,6 +133,7 @@ def fit(
         "augment": augment,
         "backbone_learning_rate": backbone_learning_rate,
         "part_size": part_size,
+        "probe_epochs": probe_epochs,
     }
     settings |= {name: value for name, value in given.items() if value is not None}
     of_images = {name: value for name, value in of_images.items() if value not in ("", None)}
@@ -138,8 +143,8 @@ def fit(
     compared = None
     classifier: Any
     if isinstance(dataset.X, Images):
-        if varied:
-            raise ComesError("--select and --method auto are for tables; choose one for images.")
+        if varied or model:
+            raise ComesError("--select, --method auto and --model are for tables, not for images.")
         classifier = fit_images(dataset, output, settings | of_images, freeze=freeze)
         if classifier is None:
             return
@@ -150,7 +155,7 @@ def fit(
         )
     else:
         X = dataset.known_features()
-        classifier = CandidateClassifier(**settings, model=model)
+        classifier = CandidateClassifier(**settings, model=model or "mlp")
         if varied:
             classifier, compared = _choose(classifier, varied, X, dataset, as_json)
         classifier.fit(X, dataset.candidates_with_names())
@@ -160,6 +165,8 @@ def fit(
     if history.interrupted:  # the work so far is kept, but not in place of a finished model
         output = partial
     classifier.save(output)
+    if not history.interrupted:
+        checkpoint_of(output).unlink(missing_ok=True)
     summary: dict[str, Any] = {
         "data": str(dataset),
         "method": classifier.method,

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from comes.estimator import ImageClassifier
 
 
+OF_FINE_TUNING = ("learning_rate", "backbone_learning_rate", "batch_size", "augment")
+
+
 def open_with_images(
     data: str, reading: dict[str, Any], classifier: "ImageClassifier"
 ) -> "Dataset":
@@ -38,9 +41,21 @@ def fit_images(
 
     if freeze and settings.get("epochs"):
         raise ComesError("--freeze leaves the network as it is, and --epochs trains it: take one.")
+    for name in OF_FINE_TUNING:
+        if name in settings and not settings.get("epochs"):
+            option = name.replace("_", "-")
+            raise ComesError(f"--{option} is for fine-tuning: say for how many --epochs.")
     classifier = ImageClassifier(**settings)
-    checkpoint = Path(f"{output}.checkpoint") if classifier.epochs else None
-    classifier.fit(dataset.X, dataset.candidates_with_names(), checkpoint=checkpoint)
+    classifier.fit(
+        dataset.X,
+        dataset.candidates_with_names(),
+        checkpoint=checkpoint_of(output) if classifier.epochs else None,
+    )
     is_first = process_number() == 0
     leave_processes()
     return classifier if is_first else None
+
+
+def checkpoint_of(output: Path) -> Path:
+    """Return the file that keeps the state of fine-tuning until the model is saved."""
+    return Path(f"{output}.checkpoint")

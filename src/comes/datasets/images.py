@@ -103,10 +103,20 @@ class Images:
         found = hashlib.sha256()
         for place in zip(self.sources, self.names, strict=True):
             if place not in known:
-                stat = os.stat(place[0] / place[1])
-                known[place] = stat.st_mtime_ns, stat.st_size
+                known[place] = self._state(*place)
             found.update(repr((place[1], known[place])).encode())
         return found.hexdigest()
+
+    @staticmethod
+    def _state(source: Path, name: str) -> tuple[int, int]:
+        try:
+            stat = os.stat(source / name)
+        except OSError as error:
+            raise ComesError(
+                f"the image {name!r} in {source.name} cannot be read: {error.strerror}. Replace "
+                "it, or leave broken images out (--skip-broken on the command line)."
+            ) from None
+        return stat.st_mtime_ns, stat.st_size
 
     @staticmethod
     def joined(parts: Sequence["Images"]) -> "Images":
@@ -181,8 +191,13 @@ def image_names(source: Path) -> list[str]:
         except (OSError, zipfile.BadZipFile) as error:
             raise ComesError(f"{source.name} cannot be read as zip: {error}.") from None
     else:
-        names = [path.relative_to(source).as_posix() for path in source.rglob("*")]
-    pictures = sorted(name for name in names if name.lower().endswith(ENDINGS))
+        found = (path for path in source.rglob("*") if path.is_file())
+        names = [path.relative_to(source).as_posix() for path in found]
+    pictures = sorted(
+        name
+        for name in names
+        if name.lower().endswith(ENDINGS) and not name.rpartition("/")[2].startswith(".")
+    )
     if not pictures:
         raise ComesError(f"{source} has no picture ({', '.join(ENDINGS)}).")
     return pictures

@@ -389,13 +389,8 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return None if names is None else [str(name) for name in names]
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = multilabel_tags(super().__sklearn_tags__())
         tags.input_tags.sparse = True
-        tags.target_tags.two_d_labels = True
-        tags.target_tags.single_output = False
-        tags.target_tags.multi_output = True
-        tags.classifier_tags.multi_label = True
-        tags.classifier_tags.multi_class = False
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
@@ -447,3 +442,13 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             momentum=self.momentum,
             weight_decay=self.weight_decay,
         )
+
+
+def multilabel_tags(tags: Any) -> Any:
+    """Return scikit-learn's tags of a classifier with those of a multi-label one."""
+    tags.target_tags.two_d_labels = True
+    tags.target_tags.single_output = False
+    tags.target_tags.multi_output = True
+    tags.classifier_tags.multi_label = True
+    tags.classifier_tags.multi_class = False
+    return tags

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,11 +67,14 @@ def features_of(
     size: int,
     device: torch.device,
     precision: torch.dtype | None = None,
+    *,
     cache: bool = True,
+    at_once: int = 256,
 ) -> Features:
     """Return the features of pictures, shape (n, n_features), from disk if they are there.
 
     What is on disk is named by a hash of the weights, the pictures, their size and the precision.
+    Without ``cache`` nothing is read or written: the code of a network of one's own is in no hash.
     """
     spec = [
         weights_hash(backbone),
@@ -81,11 +85,11 @@ def features_of(
     ]
     name = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:32]
     path = cache_folder() / "features" / f"{name}.npy" if cache else None
-    if path is not None and path.exists():
-        found: Features = np.load(path)
+    found = None if path is None else _stored(path)
+    if found is not None:
         return found
     pixels = PixelRows(images, size, device, keep="nowhere")
-    rows = torch.arange(len(pixels)).split(256)
+    rows = torch.arange(len(pixels)).split(at_once)
     console = Console(stderr=True)
     batches = track(
         pixels.batches(rows),
@@ -102,6 +106,15 @@ def features_of(
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing_file(path) as temporary:
             np.save(temporary, found)
+    return found
+
+
+def _stored(path: Path) -> Features | None:
+    """Return stored features, or None if there are none, or damaged ones."""
+    try:
+        found: Features = np.load(path)
+    except (OSError, ValueError, EOFError):
+        return None
     return found
 
 

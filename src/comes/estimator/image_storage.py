@@ -1,5 +1,6 @@
 """A fitted image classifier as a folder: ``model.json`` and ``model.safetensors``, no pickle."""
 
+import copy
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -43,8 +44,10 @@ def save(classifier: "ImageClassifier", path: str | Path) -> None:
             tensors[name] = torch.as_tensor(values)
     for name, tensor in network.state_dict().items():
         tensors[f"network.{name}"] = tensor.cpu().clone().contiguous()
-    parameters = {k: plain(v) for k, v in classifier.get_params(deep=False).items()}
-    parameters |= {"device": "auto", "weights": None}  # they are here
+    settings = classifier.get_params(deep=False)
+    parameters = {k: plain(v) for k, v in settings.items() if k != "weights"}
+    weights = classifier.weights
+    parameters |= {"device": "auto", "weights": None if weights is None else str(weights)}
     resnet = network.backbone.network
     description = {
         "format": FORMAT,
@@ -96,7 +99,7 @@ def _network(
     classifier: "ImageClassifier", about: dict[str, Any], tensors: dict[str, torch.Tensor]
 ) -> ImageNetwork:
     """Return the network with the weights of a file."""
-    backbone: Backbone = make_backbone(classifier.backbone)
+    backbone: Backbone = make_backbone(copy.deepcopy(classifier.backbone))
     backbone.temperature = classifier.temperature
     if isinstance(backbone.network, ResNet) and about["strides"] is not None:
         backbone.network.set_strides(about["strides"])

@@ -8,20 +8,21 @@ a network that may change all its weights memorises the candidates.
 import copy
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from comes.datasets.download import cache_folder, download
-from comes.datasets.needed import data_folder
 from comes.errors import ComesError
 from comes.estimator import image_storage
 from comes.estimator.checks import (
@@ -31,22 +32,19 @@ from comes.estimator.checks import (
     choose_candidates,
     per_label,
 )
-from comes.estimator.classifier import CandidateClassifier
+from comes.estimator.classifier import CandidateClassifier, multilabel_tags
 from comes.estimator.features import as_pictures, features_of, weights_hash
 from comes.estimator.heads import sparse_head
 from comes.estimator.methods import find_method
 from comes.estimator.preparation import HeldOut, Training, split_rows
+from comes.estimator.pretrained import pretrained_backbone
 from comes.estimator.storage import plain
 from comes.estimator.thresholds import LEARNED, find_offset
-from comes.files import expanded
 from comes.labels import BoolMatrix, as_relevant
 from comes.metrics import mean_average_precision
 from comes.models import (
     Backbone,
     ImageNetwork,
-    choose_strides,
-    load_weights,
-    make_backbone,
     power_normalised,
     to_device,
     zero_linear,
@@ -54,23 +52,24 @@ from comes.models import (
 from comes.priors import estimate_class_prior
 from comes.selection import choose_thresholds, cut_by_row
 from comes.training import (
+    AUGMENTATIONS,
     Checkpoint,
     History,
     PixelRows,
     choose_device,
     join_processes,
     make_optimizer,
+    of_each_process,
     predict_scores,
+    process_number,
 )
 
 FloatArray = npt.NDArray[np.floating]
-IMAGENET = {  # of our own networks; those of timm and torchvision know theirs
-    "resnet50": (
-        "https://download.pytorch.org/models/resnet50-0676ba61.pth",
-        "sha256:0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
-    )
-}
 FEATURES = ("auto", "classes", "pooled")
+PRECISIONS = ("auto", "bfloat16", "float32")
+AT_ONCE = 256  # pictures, where no gradient is needed
+# Settings that a state on disk may differ in: what they decide is in it in another way, or later.
+UNDECIDED = ("device", "progress", "part_size", "backbone", "weights", "random_state", "threshold")
 PROBE_EPOCHS = {"classes": 30, "pooled": 60}
 SHARED = (  # settings that the probe has from us
     "threshold",
@@ -78,11 +77,8 @@ SHARED = (  # settings that the probe has from us
     "validation_share",
     "patience",
     "normaliser",
-    "device",
-    "random_state",
     "progress",
 )
-LOOKED_AT = 32  # pictures by which the strides of a ResNet are found
 
 
 class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -123,16 +119,19 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     augment : {"flip", "crop", "none"}
         In fine-tuning: mirror half of the pictures, or also cut out a random part.
     freezes_statistics : bool
-        Keep batch normalisation as it is in fine-tuning.
+        Keep batch normalisation as it is in fine-tuning. Else parts and processes normalise by
+        their own pictures, and are no longer exact.
     early_stopping, validation_share, patience
         As in `CandidateClassifier`, for the probe and for fine-tuning, on the same held-out rows.
+        What is estimated before training (class prior, scaling, penalties) sees all rows.
     part_size : int, optional
-        Compute gradients in parts of so many pictures, where a batch does not fit into memory; the
-        result is the same.
+        Put so many pictures through the network at a time, where a batch does not fit into memory.
+        With frozen statistics the result is the same.
     precision : {"auto", "bfloat16", "float32"}
         Of the network; ``auto`` is bfloat16 on a GPU.
     device, random_state, progress
-        As in `CandidateClassifier`. Under torchrun each process takes a GPU of its own.
+        As in `CandidateClassifier`. Under torchrun each process takes a GPU of its own, and its
+        share of every batch of fine-tuning.
 
     Attributes
     ----------
@@ -193,7 +192,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         part_size: int | None = None,
         precision: str = "auto",
         device: str = "auto",
-        random_state: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
         progress: bool | None = None,
     ) -> None:
         self.method = method
@@ -228,56 +227,99 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.progress = progress
 
-    def fit(self, images: Any, candidates: Any, *, checkpoint: str | Path | None = None) -> Self:
+    def fit(
+        self,
+        images: Any,
+        y: Any = None,
+        *,
+        candidates: Any = None,
+        complementary: Any = None,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
         """Train on candidate labels.
 
         Parameters
         ----------
         images : comes.datasets.Images, or sequence of uint8 arrays of shape (height, width, 3)
-        candidates : array or DataFrame of shape (n_samples, n_labels)
-            1 where a label is still possible.
+        y, candidates, complementary : arrays or DataFrames of shape (n_samples, n_labels)
+            As in `CandidateClassifier.fit`: one of them, or y as the truth beside another.
         checkpoint : path, optional
             A file that keeps the state of fine-tuning after every epoch; if it exists, training
-            goes on from there, to the same weights.
+            goes on from there, to the same weights. It stays: delete it when the model is saved.
 
         Returns
         -------
         self : ImageClassifier
         """
-        for name, least in (("epochs", 0), ("batch_size", 1), ("image_size", 8)):
-            check_count(name, getattr(self, name), least)
-        if self.probe_epochs is not None:
-            check_count("probe_epochs", self.probe_epochs, 0)
-        if self.probe_epochs == self.epochs == 0:
-            raise ComesError("probe_epochs and epochs are both 0: nothing would be learned.")
-        check_choices(self)
+        self._check_settings()
+        S, names = choose_candidates(y, candidates, complementary, False)
+        labels = pd.DataFrame(S, columns=pd.Index(names))
         device = join_processes(choose_device(self.device))
         images = as_pictures(images)
         before = dict(self.__dict__)
         try:
-            self._fit(images, candidates, device, checkpoint)
-        except BaseException as error:  # a failed fit leaves an earlier one as it was
+            with self._explained_memory():
+                self._fit(images, labels, device, checkpoint)
+        except BaseException:  # a failed fit leaves an earlier one as it was
             self.__dict__.clear()
             self.__dict__.update(before)
-            if not isinstance(error, (torch.OutOfMemoryError, MemoryError)):
-                raise
-            raise ComesError(
-                f"there is not enough memory for batches of {self.batch_size} pictures of "
-                f"{self.image_size} x {self.image_size}. Set part_size (--part-size) to a quarter "
-                "of that, which changes no result, or lower batch_size or image_size."
-            ) from None
+            raise
         return self
 
+    def _check_settings(self) -> None:
+        """Raise unless all settings make sense, before anything takes long."""
+        counts = {"epochs": 0, "batch_size": 1, "image_size": 8, "probe_epochs": 0, "part_size": 1}
+        for name, least in counts.items():
+            if getattr(self, name) is not None or name in ("epochs", "batch_size", "image_size"):
+                check_count(name, getattr(self, name), least)
+        if self.probe_epochs == self.epochs == 0:
+            raise ComesError("probe_epochs and epochs are both 0: nothing would be learned.")
+        for name, value, choices in (
+            ("features", self.features, FEATURES),
+            ("precision", self.precision, PRECISIONS),
+            ("augment", self.augment, AUGMENTATIONS),
+        ):
+            if value not in choices:
+                raise ComesError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
+        if not (0 < self.temperature < np.inf and 0 <= self.standard_errors < np.inf):
+            raise ComesError(
+                "temperature must be above 0 and standard_errors at least 0; got "
+                f"{self.temperature!r} and {self.standard_errors!r}."
+            )
+        check_choices(self)
+        find_method(self.method, self.variant)
+        if self.threshold in LEARNED and self.epochs and not self.early_stopping:
+            raise ComesError(
+                f"threshold={self.threshold!r} of a fine-tuned network is learned on held-out "
+                "pictures: set early_stopping=True."
+            )
+
+    @contextmanager
+    def _explained_memory(self) -> Iterator[None]:
+        """Say what to do where memory is not enough."""
+        try:
+            yield
+        except (torch.OutOfMemoryError, MemoryError):
+            at_once = self.part_size or max(self.batch_size, AT_ONCE)
+            raise ComesError(
+                f"there is not enough memory for {at_once} pictures of {self.image_size} x "
+                f"{self.image_size} at once. Set part_size (--part-size) to a quarter of that, or "
+                "lower image_size."
+            ) from None
+
     def _fit(
-        self, images: Any, candidates: Any, device: torch.device, checkpoint: str | Path | None
+        self, images: Any, labels: Any, device: torch.device, checkpoint: str | Path | None
     ) -> None:
-        backbone = self.make_backbone_with_weights(images, device)
+        seed = _shared_seed(self.random_state)
+        backbone = pretrained_backbone(self.backbone, self.weights, images, self.image_size, device)
         backbone.temperature = self.temperature
         if not self._reads_classes(backbone):
             backbone.classifier = None
         start = weights_hash(backbone)
-        X = features_of(backbone, images, self.image_size, device, self._precision(device))
-        probe, training = self._prepare_probe(X, candidates, backbone.classifier is not None)
+        X = self._features(backbone, images, device, cache=isinstance(self.backbone, str))
+        probe, training = self._prepare_probe(
+            X, labels, backbone.classifier is not None, seed, device
+        )
         self.label_names_, self.classes_ = probe.label_names_, probe.classes_
         self.history_ = History()
         if self.probe_epochs != 0:
@@ -302,19 +344,33 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not self.is_frozen_:
             self._fine_tune(images, training, device, checkpoint, start)
 
+    def _features(
+        self, backbone: Backbone, images: Any, device: torch.device, *, cache: bool
+    ) -> FloatArray:
+        """Return the features of the pictures."""
+        at_once = self.part_size or AT_ONCE
+        precision = self._precision(device)
+        return features_of(
+            backbone, images, self.image_size, device, precision, cache=cache, at_once=at_once
+        )
+
     def _prepare_probe(
-        self, X: FloatArray, candidates: Any, reads_classes: bool
+        self, X: FloatArray, labels: Any, reads_classes: bool, seed: int, device: torch.device
     ) -> tuple[CandidateClassifier, Training]:
         """Return a classifier of features that is ready to be trained."""
         settings = {name: getattr(self, name) for name in SHARED}
+        settings |= {"random_state": seed, "device": str(device)}
         if self.probe_epochs != 0:
             kind = "classes" if reads_classes else "pooled"
             settings["epochs"] = self.probe_epochs or PROBE_EPOCHS[kind]
         if reads_classes:
-            prior = self._class_prior(X, candidates)
-            S = np.asarray(candidates, dtype=bool)
-            probe = sparse_head(X, S, prior, self.standard_errors, **settings)
-            return probe, probe._prepare(X, candidates, None, None)
+            S, names = labels.to_numpy(), list(labels.columns)
+            prior = self.class_prior
+            if prior is None:
+                prior = estimate_class_prior(X, S, random_state=seed, label_names=names).class_prior
+            known = per_label(prior, "class_prior", names)
+            probe = sparse_head(X, S, known, self.standard_errors, **settings)
+            return probe, probe._prepare(X, labels, None, None)
         probe = CandidateClassifier(
             self.method,
             variant=self.variant,
@@ -332,15 +388,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         if self.probe_epochs != 0:
             X = power_normalised(torch.from_numpy(X)).numpy()
-        return probe, probe._prepare(X, candidates, None, None)
-
-    def _class_prior(self, X: FloatArray, candidates: Any) -> npt.NDArray[np.float64]:
-        """Return the class prior given, or estimated from the features."""
-        S, names = choose_candidates(candidates, None, None, False)
-        if self.class_prior is not None:
-            return per_label(self.class_prior, "class_prior", names)
-        seed = self.random_state or 0
-        return estimate_class_prior(X, S, random_state=seed, label_names=names).class_prior
+        return probe, probe._prepare(X, labels, None, None)
 
     def _fine_tune(
         self,
@@ -380,20 +428,17 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "description": "fine-tuning",
                 "part_size": self.part_size,
                 "precision": self._precision(device),
-                "checkpoint": self._checkpoint(checkpoint, images, S, start),
+                "checkpoint": self._checkpoint(checkpoint, images, probed, start, device),
+                "is_shared": True,
             },
         )
         self.history_ = training.run()
         self.score_offset_ = find_offset(self, training)
         self.threshold_ = self.score_offset_.copy()
         if self.threshold in LEARNED:
-            if held_out is None or self.class_prior_ is None:
-                raise ComesError(
-                    f"threshold={self.threshold!r} of a fine-tuned network is learned on held-out "
-                    "pictures: set early_stopping=True."
-                )
-            scores = predict_scores(self.network_, held_out.X).cpu().numpy()
-            by: Any = self.threshold
+            assert held_out is not None and self.class_prior_ is not None
+            precision, by = self._precision(device), cast(Any, self.threshold)
+            scores = predict_scores(self.network_, held_out.X, precision=precision).cpu().numpy()
             labels = held_out.candidates.cpu().numpy()
             self.threshold_ = choose_thresholds(scores, labels, self.class_prior_, by)
         elif self.threshold == "zero":
@@ -415,32 +460,42 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return with_two_rates
 
     def _checkpoint(
-        self, path: str | Path | None, images: Any, S: BoolMatrix, start: str
+        self,
+        path: str | Path | None,
+        images: Any,
+        probed: Training,
+        start: str,
+        device: torch.device,
     ) -> Checkpoint | None:
         """Return where the state is kept, with a hash of all that decides the result."""
         if path is None:
             return None
         settings = {k: plain(v) for k, v in self.get_params(deep=False).items()}
-        for name in ("device", "progress", "part_size", "backbone", "weights"):
+        for name in UNDECIDED:
             del settings[name]
-        spec = [settings, images.fingerprint(), hashlib.sha256(S.tobytes()).hexdigest(), start]
-        text = json.dumps(spec, sort_keys=True)
+        settings |= {"seed": probed.seed, "precision": str(self._precision(device))}
+        labels = hashlib.sha256(probed.raw[1].tobytes()).hexdigest()
+        text = json.dumps([settings, images.fingerprint(), labels, start], sort_keys=True)
         return Checkpoint(Path(path), hashlib.sha256(text.encode()).hexdigest())
 
-    def decision_function(self, images: Any) -> FloatArray:
-        """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels)."""
+    def decision_function(self, images: Any, *, cache: bool = False) -> FloatArray:
+        """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels).
+
+        With ``cache``, features of a frozen network by name are kept on disk, as in `fit`.
+        """
         check_is_fitted(self)
         images = as_pictures(images)
         device = choose_device(self.device)
         network = to_device(self.network_, device)
-        precision = self._precision(device)
-        if self.is_frozen_:
-            X = features_of(network.backbone, images, self.image_size, device, precision)
-            with torch.no_grad():
+        with self._explained_memory(), torch.no_grad():
+            if self.is_frozen_:
+                cache = cache and isinstance(self.backbone, str)
+                X = self._features(network.backbone, images, device, cache=cache)
                 scores = network.score_features(torch.from_numpy(X).to(device))
-        else:
-            pixels = PixelRows(images, self.image_size, device, keep="nowhere")
-            scores = predict_scores(network, pixels, precision=precision)
+            else:
+                pixels = PixelRows(images, self.image_size, device, keep="nowhere")
+                precision, at_once = self._precision(device), self.part_size or AT_ONCE
+                scores = predict_scores(network, pixels, at_once, precision)
         return np.asarray(scores.cpu().numpy())
 
     def predict(self, images: Any) -> npt.NDArray[np.int64]:
@@ -460,6 +515,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, images: Any, y: Any, sample_weight: None = None) -> float:
         """Return the mean average precision (mAP) against true labels."""
+        check_is_fitted(self)
         if sample_weight is not None:
             raise ComesError("score takes no sample_weight; select rows instead.")
         relevant = align(as_relevant(y), y, self.label_names_)
@@ -468,45 +524,22 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a folder, as safetensors and json, replacing one there."""
         check_is_fitted(self)
-        image_storage.save(self, path)
+        if process_number() == 0:
+            image_storage.save(self, path)
 
     @classmethod
     def load(cls, path: str | Path, backbone: nn.Module | None = None) -> Self:
         """Read a fitted model from a folder; ``backbone`` is needed if it was one of your own."""
         return image_storage.load(cls, path, backbone)
 
-    def make_backbone_with_weights(self, images: Any, device: torch.device) -> Backbone:
-        """Return the network with its weights, with the strides that belong to them."""
-        if isinstance(self.backbone, nn.Module):
-            backbone = make_backbone(copy.deepcopy(self.backbone))
-        else:
-            is_ours = ":" not in self.backbone
-            pretrained = self.weights == "imagenet" and not is_ours
-            backbone = make_backbone(self.backbone, pretrained)
-        if self.weights == "imagenet":
-            if isinstance(self.backbone, str) and ":" not in self.backbone:
-                load_weights(backbone, _imagenet_weights(self.backbone))
-        elif self.weights is not None:
-            load_weights(backbone, _find_weights(self.weights))
-            if self.backbone in ("resnet50", "resnet101", "resnet152"):
-                some = PixelRows(images[:LOOKED_AT], self.image_size, device)
-                pixels = next(some.batches([torch.arange(len(some))]))
-                choose_strides(backbone.to(device), pixels)
-        return to_device(backbone, device)
-
     def _reads_classes(self, backbone: Backbone) -> bool:
         """Return whether the head reads class probabilities; refuse where it cannot."""
-        if self.features not in FEATURES:
-            raise ComesError(
-                f"features must be one of {', '.join(FEATURES)}; got {self.features!r}."
-            )
-        method = find_method(self.method, self.variant)
-        can = backbone.classifier is not None and method.needs == "class_prior"
-        can = can and method.unit == "mean" and self.probe_epochs != 0
+        can = backbone.classifier is not None and self.method == "comes-hl"
+        can = can and self.reduction in ("auto", "sum") and self.probe_epochs != 0
         if self.features == "classes" and not can:
             raise ComesError(
-                "features='classes' needs a network with its classifier, method 'comes-hl' and a "
-                "probe. Take features='pooled'."
+                "features='classes' needs a network with its classifier, method 'comes-hl', "
+                "reduction 'sum' and a probe. Take features='pooled'."
             )
         return can and self.features != "pooled"
 
@@ -514,14 +547,11 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return backbone.classifier is None and self.probe_epochs != 0
 
     def _precision(self, device: torch.device) -> torch.dtype | None:
-        if self.precision not in ("auto", "bfloat16", "float32"):
-            raise ComesError(
-                f"precision must be auto, bfloat16 or float32; got {self.precision!r}."
-            )
-        wants_half = self.precision == "bfloat16" or (
-            self.precision == "auto" and device.type == "cuda"
-        )
-        return torch.bfloat16 if wants_half else None
+        by_itself = self.precision == "auto" and device.type == "cuda"
+        return torch.bfloat16 if self.precision == "bfloat16" or by_itself else None
+
+    def __sklearn_tags__(self) -> Any:
+        return multilabel_tags(super().__sklearn_tags__())
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
@@ -530,25 +560,12 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return state
 
 
-def _find_weights(path: str | Path) -> Path:
-    """Return a file of weights, also one that is named from $COMES_DATA on."""
-    folder = data_folder()
-    if not expanded(path).exists() and folder is not None and (folder / path).exists():
-        return folder / path
-    return expanded(path)
-
-
-def _imagenet_weights(name: str) -> Path:
-    """Return the file of weights, downloaded if it is not there."""
-    if name not in IMAGENET:
-        raise ComesError(
-            f"no address is known for weights of {name}: name a file (--weights), or take "
-            f"timm:{name} or torchvision:{name}."
-        )
-    address, checksum = IMAGENET[name]
-    folder = cache_folder() / "weights"
-    folder.mkdir(parents=True, exist_ok=True)
-    return download(address, checksum, folder / address.rpartition("/")[2])
+def _shared_seed(random_state: Any) -> int:
+    """Return a seed that all processes have: the one given, or one that the first draws."""
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    drawn = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    return int(of_each_process(int(drawn))[0])
 
 
 def _as_tensor(values: Any) -> torch.Tensor | None:

@@ -153,6 +153,8 @@ class Experiment(Strict):
     def _repeated_one_way(self) -> Self:
         if (self.folds is None) == (self.label_seeds is None):
             raise ValueError("give either folds or label_seeds")
+        if self.label_seeds is None and any(data.test is not None for data in self.data):
+            raise ValueError("data.test, a test set of its own, needs label_seeds")
         if self.label_seeds is not None and any(data.case is None for data in self.data):
             raise ValueError("label_seeds need a case for every data set")
         return self

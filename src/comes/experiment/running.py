@@ -39,6 +39,7 @@ from comes.risks import bce_risk, ranking_risk
 from comes.selection import cut_by_row
 
 Classifier = CandidateClassifier | ImageClassifier
+CHECKPOINT = ".checkpoint"  # ending of the state of one repeat
 DIGITS = 6  # of a metric in a result
 
 
@@ -106,13 +107,14 @@ def run_tasks(
     return Outcome(len(todo) - len(failed), len(mine) - len(todo), failed)
 
 
-def run_task(task: Task) -> dict[str, Any]:
-    """Train and test every repeat of a task."""
+def run_task(task: Task, folder: Path | None = None) -> dict[str, Any]:
+    """Train and test every repeat of a task; the folder keeps states of long trainings."""
     started = time.perf_counter()
     dataset, n_train = load(task.spec)
     repeats = list(repeats_of(task.spec, dataset, n_train))
     chosen = _choose(task.spec, dataset, repeats)
-    fitted = _fit(task.spec, dataset, list(zip(range(len(repeats)), repeats, chosen, strict=True)))
+    trainings = list(zip(range(len(repeats)), repeats, chosen, strict=True))
+    fitted = _fit(task.spec, dataset, trainings, folder)
     relevant = dataset.known_relevant()
     return {
         "key": task.key,
@@ -140,7 +142,10 @@ def run_task(task: Task) -> dict[str, Any]:
 
 
 def _fit(
-    spec: dict[str, Any], dataset: Dataset, trainings: list[tuple[int, Repeat, dict[str, Any]]]
+    spec: dict[str, Any],
+    dataset: Dataset,
+    trainings: list[tuple[int, Repeat, dict[str, Any]]],
+    folder: Path | None = None,
 ) -> list[Classifier]:
     """Return a classifier for the rows of every repeat, with settings of its own."""
     relevant = dataset.known_relevant()
@@ -160,8 +165,12 @@ def _fit(
         classifiers.append(make(_method(spec["method"]), **settings))
     if spec.get("images"):
         return [
-            classifier.fit(dataset.X[repeat.train], repeat.candidates[repeat.train])
-            for classifier, (_, repeat, _) in zip(classifiers, trainings, strict=True)
+            classifier.fit(
+                dataset.X[repeat.train],
+                repeat.candidates[repeat.train],
+                checkpoint=None if folder is None else folder / f"{k}{CHECKPOINT}",
+            )
+            for classifier, (k, repeat, _) in zip(classifiers, trainings, strict=True)
         ]
     labels, rows = zip(*((r.candidates, r.train) for _, r, _ in trainings), strict=True)
     return fit_together(classifiers, dataset.X, list(labels), rows, n_jobs=1)
@@ -213,7 +222,11 @@ def _held_out_risks(
 def _judge(classifier: Classifier, dataset: Dataset, repeat: Repeat) -> dict[str, Any]:
     """Return the metrics of the test rows, and how the training went."""
     relevant = dataset.known_relevant()[repeat.test]
-    scores = classifier.decision_function(dataset.X[repeat.test])
+    X = dataset.X[repeat.test]
+    if isinstance(classifier, ImageClassifier):  # other methods will ask for the same features
+        scores = classifier.decision_function(X, cache=True)
+    else:
+        scores = classifier.decision_function(X)
     predictions = classifier.cut_scores(scores)
 
     def rounded(metrics: dict[str, float]) -> dict[str, float]:
@@ -261,14 +274,15 @@ def _run_and_write(task: Task, folder: Path) -> tuple[Task, str]:
     try:
         with warnings.catch_warnings(), _one_thread():
             warnings.simplefilter("ignore", ComesWarning)  # of labels that nothing excludes
-            result = run_task(task)
+            result = run_task(task, home)
     except Exception as error:
         text = f"{task.name}\n{traceback.format_exc()}"
         (home / "error.txt").write_text(text, encoding="utf-8")
         return task, f"{type(error).__name__}: {error}"
     with replacing_file(home / "result.json") as path:
         path.write_text(json.dumps(result) + "\n", encoding="utf-8")
-    (home / "error.txt").unlink(missing_ok=True)
+    for leftover in (home / "error.txt", *home.glob(f"*{CHECKPOINT}")):
+        leftover.unlink(missing_ok=True)
     return task, ""
 
 

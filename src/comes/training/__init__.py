@@ -19,6 +19,7 @@ from comes.training.processes import (
     join_processes,
     leave_processes,
     of_all_processes,
+    of_each_process,
     process_number,
 )
 from comes.training.proximal import ProximalGradient
@@ -43,6 +44,7 @@ __all__ = [
     "leave_processes",
     "make_optimizer",
     "of_all_processes",
+    "of_each_process",
     "predict_scores",
     "process_number",
     "seeded",

@@ -8,7 +8,6 @@ import torch
 
 from comes.errors import ComesError, first_line
 from comes.files import replacing_file
-from comes.training.processes import count_processes, process_number
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Checkpoint:
     path: Path
     fingerprint: str
 
-    def read(self) -> dict[str, Any] | None:
+    def read(self, n_processes: int = 1) -> dict[str, Any] | None:
         """Return the state to go on from, or None if there is none."""
         if not self.path.exists():
             return None
@@ -43,7 +42,7 @@ class Checkpoint:
                 f"{self.path} belongs to another training: other data, settings or weights. Delete "
                 "it to start anew, or choose another name for this one."
             )
-        if len(state["random"]) != count_processes():
+        if len(state["random"]) != n_processes:
             raise ComesError(
                 f"{self.path} was written by {len(state['random'])} processes; start as many, or "
                 "delete it to start anew."
@@ -51,12 +50,6 @@ class Checkpoint:
         return state
 
     def write(self, state: dict[str, Any]) -> None:
-        """Keep the state, in the place of an earlier one; one process does it for all."""
-        if process_number() == 0:
-            with replacing_file(self.path) as path, path.open("wb") as file:
-                torch.save({**state, "fingerprint": self.fingerprint}, file)
-
-    def remove(self) -> None:
-        """Delete the file, when the training is done."""
-        if process_number() == 0:
-            self.path.unlink(missing_ok=True)
+        """Keep the state, in the place of an earlier one."""
+        with replacing_file(self.path) as path, path.open("wb") as file:
+            torch.save({**state, "fingerprint": self.fingerprint}, file)

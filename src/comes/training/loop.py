@@ -23,6 +23,7 @@ from comes.training.graphs import GraphedStep
 from comes.training.memory import kept_memory
 from comes.training.pixels import PixelRows, fastest_convolutions
 from comes.training.processes import (
+    count_processes,
     my_share,
     of_all_processes,
     of_each_process,
@@ -107,11 +108,9 @@ def train(
     part_size: int | None = None,
     precision: torch.dtype | None = None,
     checkpoint: Checkpoint | None = None,
+    is_shared: bool = False,
 ) -> History:
     """Minimise a risk over the weights of a model, in place.
-
-    In several processes (`comes.training.join_processes`) each takes its share of every batch, and
-    the weights are those that one process would find.
 
     Parameters
     ----------
@@ -148,8 +147,10 @@ def train(
     precision : torch dtype, optional
         Run the model under autocast, as bfloat16; risks stay in float32.
     checkpoint : Checkpoint, optional
-        Keep the state after every epoch, and go on from it if there is one. It is removed when
-        training is complete.
+        Keep the state after every epoch, and go on from it if there is one.
+    is_shared : bool
+        Share every batch with the other processes (`comes.training.join_processes`), which all call
+        this. The gradient is that of one process, if the model treats rows one by one.
 
     Returns
     -------
@@ -160,7 +161,7 @@ def train(
     if n != len(candidates):
         raise ComesError(f"X and candidates must have the same rows; got {n}, {len(candidates)}.")
     optimiser = optimizer(model.parameters())
-    network, whole_risk = wrap(model), of_all_processes(risk)
+    network, whole_risk = (wrap(model), of_all_processes(risk)) if is_shared else (model, risk)
 
     def step(x: Tensor, rows: Tensor) -> Tensor:
         optimiser.zero_grad()
@@ -181,8 +182,10 @@ def train(
 
     def epoch() -> Tensor:
         order = torch.randperm(n, generator=shuffle)
-        on_host = [my_share(rows) for rows in order.tensor_split(n_batches)]
-        on_device = [my_share(rows) for rows in order.to(device).tensor_split(n_batches)]
+        on_host = order.tensor_split(n_batches)
+        on_device = order.to(device).tensor_split(n_batches)
+        if is_shared:
+            on_host, on_device = (tuple(map(my_share, rows)) for rows in (on_host, on_device))
         if isinstance(X, Tensor):
             values: Iterable[Tensor] = map(take_step, on_device)
         elif isinstance(X, PixelRows):
@@ -194,8 +197,9 @@ def train(
             total += value * (len(rows) / n)
         return total[None]
 
-    best = _Best(model, validation_score, patience)
-    before = None if checkpoint is None else checkpoint.read()
+    number, n_processes = (process_number(), count_processes()) if is_shared else (0, 1)
+    best = _Best(model, validation_score, patience, is_shared)
+    before = None if checkpoint is None else checkpoint.read(n_processes)
     if before is not None:
         rates = [group["lr"] for group in optimiser.param_groups]
         model.load_state_dict(before["model"])
@@ -208,24 +212,24 @@ def train(
     def after_epoch(history: History) -> bool:
         enough = best.is_enough()
         if checkpoint is not None:
-            random_states = of_each_process(random_state(device))
-            checkpoint.write(
-                {
-                    "model": model.state_dict(),
-                    "optimiser": optimiser.state_dict(),
-                    "shuffle": shuffle.get_state(),
-                    "best": best.state_dict(),
-                    "random": random_states,
-                    "risk": history.risk,
-                    "is_enough": enough,
-                }
-            )
+            own = random_state(device)
+            state = {
+                "model": model.state_dict(),
+                "optimiser": optimiser.state_dict(),
+                "shuffle": shuffle.get_state(),
+                "best": best.state_dict(),
+                "random": of_each_process(own) if is_shared else [own],
+                "risk": history.risk,
+                "is_enough": enough,
+            }
+            if number == 0:
+                checkpoint.write(state)
         return enough
 
     model.train()
-    with seeded(seed + process_number(), device):
+    with seeded(seed + number, device):
         if before is not None:
-            set_random_state(before["random"][process_number()], device)
+            set_random_state(before["random"][number], device)
         (history,) = run_epochs(
             epoch,
             optimiser,
@@ -238,8 +242,6 @@ def train(
             after_epoch=after_epoch,
         )
     best.restore(history)
-    if checkpoint is not None and not history.interrupted:
-        checkpoint.remove()
     check_weights(model.parameters(), history)
     model.eval()
     return history
@@ -249,9 +251,13 @@ class _Best:
     """The weights with the best score so far; nothing if there is no score."""
 
     def __init__(
-        self, model: nn.Module, score: Callable[[], float] | None, patience: int | None
+        self,
+        model: nn.Module,
+        score: Callable[[], float] | None,
+        patience: int | None,
+        is_shared: bool = False,
     ) -> None:
-        self._model, self._score = model, score
+        self._model, self._score, self._is_shared = model, score, is_shared
         self._patience = math.inf if patience is None else patience
         self._scores: list[float] = []
         self._best, self._epoch, self._waiting = math.inf, 0, 0
@@ -263,6 +269,8 @@ class _Best:
             return False
         self._model.eval()
         score = float(self._score())
+        if self._is_shared:  # all decide as the first does
+            score = float(of_each_process(score)[0])
         self._model.train()
         self._scores.append(score)
         self._waiting = 0 if score < self._best else self._waiting + 1

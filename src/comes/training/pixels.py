@@ -1,7 +1,7 @@
 """Pictures on a device, of which a batch is an index; decoded once, where they fit."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -67,17 +67,18 @@ class PixelRows:
     def __len__(self) -> int:
         return len(self.images)
 
-    def decode(self, advance: Callable[[int], None] = lambda n: None) -> None:
+    def decode(self) -> None:
         """Decode all pictures that are to be kept, if this was not done yet."""
         if self.kept is not None or self.keep == "nowhere":
             return
         rows = torch.arange(len(self)).split(256)
-        kept = torch.empty(len(self), 3, self.size, self.size, dtype=torch.uint8)
+        where = self.device if self.keep == "device" else torch.device("cpu")
+        shape = (len(self), 3, self.size, self.size)
+        kept = torch.empty(shape, dtype=torch.uint8, device=where)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for batch in rows:
-                kept[batch] = self._decoded(batch, pool)
-                advance(len(batch))
-        self.kept = kept.to(self.device) if self.keep == "device" else kept
+                kept[batch[0] : batch[-1] + 1] = self._decoded(batch, pool).to(where)
+        self.kept = kept
 
     def batches(self, rows: Sequence[Tensor], training: bool = False) -> Iterator[Tensor]:
         """Give the pixels of each batch of rows, on the device, augmented in training."""
@@ -145,6 +146,7 @@ def fastest_convolutions() -> Iterator[None]:
 
 
 def _where_it_fits(n_bytes: int, device: torch.device) -> str:
+    n_bytes *= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # of each process
     if device.type == "cpu":
         return "memory" if n_bytes < SHARE_OF_MEMORY * _free_memory() else "nowhere"
     free, _ = torch.cuda.mem_get_info(device) if device.type == "cuda" else (0, 0)

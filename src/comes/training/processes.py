@@ -33,7 +33,7 @@ def join_processes(device: torch.device) -> torch.device:
 
     Does nothing where there are none, or where they have joined already.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return device
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))

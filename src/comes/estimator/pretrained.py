@@ -1,0 +1,83 @@
+"""A backbone by its name or as a module, with its weights, from the net or from a file."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from comes.datasets.download import cache_folder, download
+from comes.datasets.needed import data_folder
+from comes.errors import ComesError
+from comes.files import expanded
+from comes.models import Backbone, choose_strides, load_weights, make_backbone, to_device
+from comes.training import PixelRows
+
+IMAGENET = {  # of our own networks; those of timm and torchvision know theirs
+    "resnet50": (
+        "https://download.pytorch.org/models/resnet50-0676ba61.pth",
+        "sha256:0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
+    )
+}
+LOOKED_AT = 32  # pictures by which the strides of a ResNet are found
+
+
+def pretrained_backbone(
+    backbone: str | nn.Module,
+    weights: str | Path | None,
+    images: Any,
+    size: int,
+    device: torch.device,
+) -> Backbone:
+    """Return a network with its weights, and with the strides that belong to them.
+
+    Parameters
+    ----------
+    backbone, weights : as in `ImageClassifier`
+        A module is copied.
+    images : sequence of uint8 arrays of shape (height, width, 3)
+        The first ones tell which strides the weights of a ResNet were trained with.
+    size : int
+        Height and width of images.
+    device : torch device
+    """
+    if isinstance(backbone, nn.Module):
+        network = make_backbone(copy.deepcopy(backbone))
+        if weights not in (None, "imagenet"):
+            load_weights(network, _find(weights))
+        return to_device(network, device)
+    is_ours = ":" not in backbone
+    network = make_backbone(backbone, pretrained=weights == "imagenet" and not is_ours)
+    if weights == "imagenet":
+        if is_ours:
+            load_weights(network, _from_the_net(backbone))
+    elif weights is not None:
+        load_weights(network, _find(weights))
+        if is_ours:
+            some = PixelRows(images[:LOOKED_AT], size, device)
+            pixels = next(some.batches([torch.arange(len(some))]))
+            choose_strides(network.to(device), pixels)
+    return to_device(network, device)
+
+
+def _find(path: str | Path | None) -> Path:
+    """Return a file of weights, also one that is named from $COMES_DATA on."""
+    assert path is not None
+    folder = data_folder()
+    if not expanded(path).exists() and folder is not None and (folder / path).exists():
+        return folder / path
+    return expanded(path)
+
+
+def _from_the_net(name: str) -> Path:
+    """Return the file of weights, downloaded if it is not there."""
+    if name not in IMAGENET:
+        raise ComesError(
+            f"no address is known for weights of {name}: name a file (--weights), or take "
+            f"timm:{name} or torchvision:{name}."
+        )
+    address, checksum = IMAGENET[name]
+    folder = cache_folder() / "weights"
+    folder.mkdir(parents=True, exist_ok=True)
+    return download(address, checksum, folder / address.rpartition("/")[2])
