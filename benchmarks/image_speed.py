@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from comes.datasets import open_dataset
 from comes.generation import case_b
-from comes.models import Backbone, ImageNetwork, ResNet, to_device, zero_linear
+from comes.models import Backbone, ImageNetwork, ResNet, place_network, zero_linear
 from comes.priors import count_class_prior
 from comes.risks import BceRisk, HammingRisk, RankingRisk
 from comes.training import PixelRows, make_optimizer, train
@@ -31,7 +31,7 @@ SIZE, BATCH, REPEATS = 224, 64, 3
 def network(n_labels: int) -> ImageNetwork:
     """Return a ResNet-50 with a head, on the device."""
     made = ImageNetwork(Backbone(ResNet()), zero_linear(2048, n_labels), freezes_statistics=False)
-    return to_device(made, DEVICE)
+    return place_network(made, DEVICE)
 
 
 def epoch_of(pixels: PixelRows, candidates: Tensor, risk: nn.Module) -> Callable[[], object]:

@@ -146,7 +146,7 @@ def test_an_error_is_one_sentence_and_exit_code_1(
 
 def test_a_mistake_in_the_options_is_exit_code_2(run: Run) -> None:
     run("fit", "scenes.npz", code=2)
-    run("fit", "scenes.npz", "-o", "m", "--epochs", "0", code=2)
+    run("fit", "scenes.npz", "-o", "m", "--epochs", "-1", code=2)
 
 
 def test_warnings_are_one_line(run: Run, folder: Path) -> None:

@@ -148,11 +148,11 @@ def test_a_stopped_run_goes_on(
 ) -> None:
     calls = []
 
-    def interrupted(task: Task) -> Any:
+    def interrupted(task: Task, folder: Path) -> Any:
         calls.append(task)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return run_task(task)
+        return run_task(task, folder)
 
     with monkeypatch.context() as patched:
         patched.setattr(running, "run_task", interrupted)

@@ -48,14 +48,15 @@ def save(classifier: "ImageClassifier", path: str | Path) -> None:
     parameters = {k: plain(v) for k, v in settings.items() if k != "weights"}
     weights = classifier.weights
     parameters |= {"device": "auto", "weights": None if weights is None else str(weights)}
-    resnet = network.backbone.network
+    resnet, classes = network.backbone.network, network.backbone.classifier
+    assert isinstance(network.head, nn.Linear)
     description = {
         "format": FORMAT,
         "comes_version": comes.__version__,
         "images": {
             "strides": resnet.strides if isinstance(resnet, ResNet) else None,
-            "n_classes": _n_outputs(network.backbone.classifier),
-            "n_features": _n_inputs(network.head),
+            "n_classes": None if classes is None else classes.out_features,
+            "n_features": network.head.in_features,
             "power": network.power,
             "is_frozen": classifier.is_frozen_,
         },
@@ -127,12 +128,3 @@ def _network(
         reason = " ".join(str(error).split())
         raise ComesError(f"the saved weights do not fit the network: {reason}") from None
     return network.eval()
-
-
-def _n_outputs(layer: nn.Linear | None) -> int | None:
-    return None if layer is None else layer.out_features
-
-
-def _n_inputs(head: nn.Module) -> int:
-    assert isinstance(head, nn.Linear)
-    return head.in_features

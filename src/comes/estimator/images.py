@@ -45,8 +45,8 @@ from comes.metrics import mean_average_precision
 from comes.models import (
     Backbone,
     ImageNetwork,
+    place_network,
     power_normalised,
-    to_device,
     zero_linear,
 )
 from comes.priors import estimate_class_prior
@@ -316,7 +316,10 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not self._reads_classes(backbone):
             backbone.classifier = None
         start = weights_hash(backbone)
-        X = self._features(backbone, images, device, cache=isinstance(self.backbone, str))
+        if self._needs_features():
+            X = self._features(backbone, images, device, cache=isinstance(self.backbone, str))
+        else:
+            X = np.zeros((len(images), backbone.count_features(self.image_size)), np.float32)
         probe, training = self._prepare_probe(
             X, labels, backbone.classifier is not None, seed, device
         )
@@ -339,10 +342,16 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             power=self._uses_power(backbone),
             freezes_statistics=self.freezes_statistics,
         )
-        self.network_ = to_device(network, device)
+        self.network_ = place_network(network, device)
         self.is_frozen_ = self.epochs == 0 or self.history_.interrupted
         if not self.is_frozen_:
             self._fine_tune(images, training, device, checkpoint, start)
+
+    def _needs_features(self) -> bool:
+        """Whether a probe is trained, or something is to be estimated before training."""
+        needs = find_method(self.method, self.variant).needs
+        to_estimate = needs == "transition" or (needs == "flip_rate" and self.flip_rate is None)
+        return self.probe_epochs != 0 or self.class_prior is None or to_estimate
 
     def _features(
         self, backbone: Backbone, images: Any, device: torch.device, *, cache: bool
@@ -486,7 +495,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         images = as_pictures(images)
         device = choose_device(self.device)
-        network = to_device(self.network_, device)
+        network = place_network(self.network_, device)
         with self._explained_memory(), torch.no_grad():
             if self.is_frozen_:
                 cache = cache and isinstance(self.backbone, str)

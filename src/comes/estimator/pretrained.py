@@ -11,7 +11,7 @@ from comes.datasets.download import cache_folder, download
 from comes.datasets.needed import data_folder
 from comes.errors import ComesError
 from comes.files import expanded
-from comes.models import Backbone, choose_strides, load_weights, make_backbone, to_device
+from comes.models import Backbone, choose_strides, load_weights, make_backbone, place_network
 from comes.training import PixelRows
 
 IMAGENET = {  # of our own networks; those of timm and torchvision know theirs
@@ -46,7 +46,7 @@ def pretrained_backbone(
         network = make_backbone(copy.deepcopy(backbone))
         if weights not in (None, "imagenet"):
             load_weights(network, _find(weights))
-        return to_device(network, device)
+        return place_network(network, device)
     is_ours = ":" not in backbone
     network = make_backbone(backbone, pretrained=weights == "imagenet" and not is_ours)
     if weights == "imagenet":
@@ -58,7 +58,7 @@ def pretrained_backbone(
             some = PixelRows(images[:LOOKED_AT], size, device)
             pixels = next(some.batches([torch.arange(len(some))]))
             choose_strides(network.to(device), pixels)
-    return to_device(network, device)
+    return place_network(network, device)
 
 
 def _find(path: str | Path | None) -> Path:

@@ -57,15 +57,15 @@ def fit_scaling(X: Any, how: str | None) -> Scaling:
         how = None if is_sparse else "standard"
     if how is None:
         return Scaling()
+    if how in ("standard", "centre") and is_sparse:
+        raise ComesError(
+            f"scale={how!r} subtracts the mean, which would fill a sparse X. "
+            "Take scale='maxabs' or None, or pass a dense X."
+        )
     if how == "standard":
-        if is_sparse:
-            raise ComesError(
-                "scale='standard' subtracts the mean, which would fill a sparse X. "
-                "Take scale='maxabs' or None, or pass a dense X."
-            )
         scaler = StandardScaler().fit(X)
         return Scaling(scaler.mean_, scaler.scale_)
-    if how == "centre" and not is_sparse:
+    if how == "centre":
         return Scaling(shift=np.asarray(X).mean(axis=0, dtype=np.float64))
     if how == "maxabs":
         return Scaling(scale=MaxAbsScaler().fit(X).scale_)

@@ -10,8 +10,8 @@ from comes.models.backbones import (
     choose_strides,
     load_weights,
     make_backbone,
+    place_network,
     power_normalised,
-    to_device,
     zero_linear,
 )
 from comes.models.resnet import ResNet
@@ -29,7 +29,7 @@ __all__ = [
     "load_weights",
     "make_backbone",
     "mlp",
+    "place_network",
     "power_normalised",
-    "to_device",
     "zero_linear",
 ]

@@ -148,7 +148,7 @@ class ImageNetwork(nn.Module):
         return self
 
 
-def to_device(module: Module, device: torch.device) -> Module:
+def place_network(module: Module, device: torch.device) -> Module:
     """Return a network of images on the device, with channels last in memory, where it is fast."""
     return module.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
