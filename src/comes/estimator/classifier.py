@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -25,6 +24,7 @@ from comes.estimator.checks import (
 )
 from comes.estimator.first_stage import Given, run_first_stage
 from comes.estimator.methods import Known, Method, find_method, risk_scale
+from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.scaling import fit_scaling
 from comes.estimator.thresholds import LEARNED, find_offset, find_thresholds
@@ -36,7 +36,6 @@ from comes.labels import (
 )
 from comes.metrics import average_precision
 from comes.models import linear, mlp
-from comes.selection import cut_by_row
 from comes.training import (
     History,
     Risk,
@@ -51,7 +50,7 @@ FloatArray = npt.NDArray[np.floating]
 Model = str | nn.Module | Callable[[int, int], nn.Module]
 
 
-class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Multi-label classifier trained on candidate labels or complementary labels.
 
     Parameters
@@ -321,27 +320,6 @@ class CandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.module_.to(device)
         scores = predict_scores(self.module_, to_device(self.scaling_(X), device))
         return np.asarray(scores.cpu().numpy())
-
-    def predict(self, X: Any) -> npt.NDArray[np.int64]:
-        """Return 1 for relevant, 0 for irrelevant: one array of shape (n_samples, n_labels)."""
-        return self.cut_scores(self.decision_function(X))
-
-    def cut_scores(self, scores: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return the predictions that belong to scores of `decision_function`."""
-        check_is_fitted(self)
-        if self.threshold == "minmax":
-            return cut_by_row(scores).astype(np.int64)
-        return (np.asarray(scores) > self.threshold_).astype(np.int64)
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return probabilities of relevance: one array of shape (n_samples, n_labels).
-
-        The sigmoid of the score above `score_offset_`. For COMES-HL this is what the risk
-        estimates. For risks over pairs only the mean over training rows is fitted, to the class
-        prior: the risk itself says nothing of the level of the scores. For BCE it is the
-        probability that the label is a candidate.
-        """
-        return np.asarray(expit(self.decision_function(X) - self.score_offset_))
 
     def score(self, X: Any, y: Any, sample_weight: None = None) -> float:
         """Return the average precision against true labels, in the ``pml`` convention.

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
-from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -36,6 +35,7 @@ from comes.estimator.classifier import CandidateClassifier, multilabel_tags
 from comes.estimator.features import as_pictures, features_of, weights_hash
 from comes.estimator.heads import sparse_head
 from comes.estimator.methods import find_method
+from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.pretrained import pretrained_backbone
 from comes.estimator.storage import plain
@@ -50,7 +50,7 @@ from comes.models import (
     zero_linear,
 )
 from comes.priors import estimate_class_prior
-from comes.selection import choose_thresholds, cut_by_row
+from comes.selection import choose_thresholds
 from comes.training import (
     AUGMENTATIONS,
     Checkpoint,
@@ -81,7 +81,7 @@ SHARED = (  # settings that the probe has from us
 )
 
 
-class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Multi-label classifier of images, trained on candidate labels or complementary labels.
 
     Parameters
@@ -506,21 +506,6 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 precision, at_once = self._precision(device), self.part_size or AT_ONCE
                 scores = predict_scores(network, pixels, at_once, precision)
         return np.asarray(scores.cpu().numpy())
-
-    def predict(self, images: Any) -> npt.NDArray[np.int64]:
-        """Return 1 for relevant, 0 for irrelevant: one array of shape (n_samples, n_labels)."""
-        return self.cut_scores(self.decision_function(images))
-
-    def cut_scores(self, scores: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return the predictions that belong to scores of `decision_function`."""
-        check_is_fitted(self)
-        if self.threshold == "minmax":
-            return cut_by_row(scores).astype(np.int64)
-        return (np.asarray(scores) > self.threshold_).astype(np.int64)
-
-    def predict_proba(self, images: Any) -> FloatArray:
-        """Return probabilities of relevance; `CandidateClassifier` says of what kind."""
-        return np.asarray(expit(self.decision_function(images) - self.score_offset_))
 
     def score(self, images: Any, y: Any, sample_weight: None = None) -> float:
         """Return the mean average precision (mAP) against true labels."""
