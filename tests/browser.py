@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,3 +31,17 @@ def launch_browser() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield browser
         browser.close()
+
+
+@contextmanager
+def open_page(path: Path, color_scheme: str) -> Iterator[Any]:
+    """Open a file, noting what the browser complains of and what it asks for."""
+    with launch_browser() as browser:
+        opened = browser.new_page(color_scheme=color_scheme)
+        opened.complaints = []
+        opened.on("console", lambda message: opened.complaints.append(message.text))
+        opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
+        opened.requests = []
+        opened.on("request", lambda request: opened.requests.append(request.url))
+        opened.goto(path.as_uri())
+        yield opened

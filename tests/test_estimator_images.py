@@ -18,7 +18,7 @@ from torch.multiprocessing.spawn import spawn
 from comes import ImageClassifier
 from comes.datasets import read_dataset
 from comes.errors import ComesError
-from comes.estimator import features_of, load_model, pretrained
+from comes.estimator import features_of, fine_tuning, load_model, pretrained
 from comes.estimator import images as estimator_images
 from comes.estimator.features import as_pictures
 from comes.generation import case_b
@@ -427,7 +427,7 @@ def test_what_is_held_out_is_in_neither_training(monkeypatch: pytest.MonkeyPatch
             super().__init__(images, *args, **kwargs)
             seen.append([images[row].tobytes() for row in range(len(images))])
 
-    monkeypatch.setattr(estimator_images, "PixelRows", Spy)
+    monkeypatch.setattr(fine_tuning, "PixelRows", Spy)
     clf = classifier(epochs=1, early_stopping=True).fit(PIXELS, CANDIDATES)
     held, trained = map(set, seen)
     assert len(held) == 24 and len(trained) == 96 and not held & trained

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from browser import launch_browser
+from browser import open_page
 from comes.datasets import Images
 from comes.errors import ComesError
 from comes.report import write_examples
@@ -52,6 +52,20 @@ def cards_of(page: Path) -> list[str]:
     return [f'<li class="card{part}' for part in html.split('<li class="card')[1:]]
 
 
+def write_all_that_is_known(folder: Path, **options: Any) -> Path:
+    """Write three pictures with candidates and true labels; return the page."""
+    return write_examples(
+        three_pictures(folder),
+        LABELS,
+        SCORES,
+        PREDICTIONS,
+        folder / "page",
+        candidates=CANDIDATES,
+        relevant=RELEVANT,
+        **options,
+    )
+
+
 def bars_of(card: str) -> list[str]:
     """Return the labels that are shown before all are asked for."""
     return [
@@ -60,15 +74,7 @@ def bars_of(card: str) -> list[str]:
 
 
 def test_a_card_says_what_is_predicted_what_is_possible_and_what_is_true(tmp_path: Path) -> None:
-    page = write_examples(
-        three_pictures(tmp_path),
-        LABELS,
-        SCORES,
-        PREDICTIONS,
-        tmp_path / "page",
-        candidates=CANDIDATES,
-        relevant=RELEVANT,
-    )
+    page = write_all_that_is_known(tmp_path)
     assert page == tmp_path / "page" / "index.html"
     assert [path.name for path in page.parent.iterdir()] == ["index.html"]
     one, two, three = cards_of(page)
@@ -129,16 +135,7 @@ def test_without_candidates_and_truth_nothing_is_said_of_them(tmp_path: Path) ->
 
 
 def test_the_table_counts_all_rows(tmp_path: Path) -> None:
-    page = write_examples(
-        three_pictures(tmp_path),
-        LABELS,
-        SCORES,
-        PREDICTIONS,
-        tmp_path / "page",
-        candidates=CANDIDATES,
-        relevant=RELEVANT,
-        n_examples=1,
-    )
+    page = write_all_that_is_known(tmp_path, n_examples=1)
     assert len(cards_of(page)) == 1
     html = page.read_text(encoding="utf-8")
     assert "1 of 3 rows are shown, drawn at random." in html
@@ -288,14 +285,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         candidates=CANDIDATES,
         relevant=RELEVANT,
     )
-    with launch_browser() as browser:
-        opened = browser.new_page(color_scheme="light")
-        opened.complaints = []
-        opened.on("console", lambda message: opened.complaints.append(message.text))
-        opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
-        opened.requests = []
-        opened.on("request", lambda request: opened.requests.append(request.url))
-        opened.goto(path.as_uri())
+    with open_page(path, "light") as opened:
         yield opened
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from matplotlib.colors import to_rgb
 
-from browser import launch_browser
+from browser import open_page
 from comes.report import read_runs, write_report
 from comes.report.plots import (
     COLOURS,
@@ -125,14 +125,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A report opened in a browser, with all that the browser complained of."""
     folder = tmp_path_factory.mktemp("report")
     path = write_report(read_runs([a_report(folder / "runs")]), folder / "report", ["x: failed"])
-    with launch_browser() as browser:
-        opened = browser.new_page(color_scheme="dark")
-        opened.complaints = []
-        opened.on("console", lambda message: opened.complaints.append(message.text))
-        opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
-        opened.requests = []
-        opened.on("request", lambda request: opened.requests.append(request.url))
-        opened.goto(path.as_uri())
+    with open_page(path, "dark") as opened:
         yield opened
 
 

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from comes.errors import ComesError, ComesWarning
-from comes.estimator.methods import Method
+from comes.estimator.methods import Method, find_method
 from comes.labels import (
     BoolMatrix,
     as_candidates,
@@ -20,6 +20,7 @@ from comes.labels import (
     listed,
     match_names,
 )
+from comes.training import AUGMENTATIONS
 
 
 def check_fits_float32(X: Any) -> None:
@@ -106,6 +107,9 @@ def _warn(message: str) -> None:
     warnings.warn(message, ComesWarning, stacklevel=5)
 
 
+LEARNED = ("prior", "risk", "f1")  # thresholds from rows that training did not see
+FEATURES = ("auto", "classes", "pooled")
+PRECISIONS = ("auto", "bfloat16", "float32")
 THRESHOLDS = ("auto", "zero", "prior", "risk", "f1", "minmax")
 
 
@@ -140,6 +144,38 @@ def check_choices(classifier: Any) -> None:
     if not 0 < classifier.validation_share < 1:
         raise ComesError(
             f"validation_share must lie between 0 and 1; got {classifier.validation_share!r}."
+        )
+
+
+def check_image_settings(classifier: Any) -> None:
+    """Raise unless all settings of an image classifier make sense, before anything takes long."""
+    counts = {"epochs": 0, "batch_size": 1, "image_size": 8, "probe_epochs": 0, "part_size": 1}
+    for name, least in counts.items():
+        may_be_none = name in ("probe_epochs", "part_size")
+        if not (may_be_none and getattr(classifier, name) is None):
+            check_count(name, getattr(classifier, name), least)
+    if classifier.probe_epochs == classifier.epochs == 0:
+        raise ComesError("probe_epochs and epochs are both 0: nothing would be learned.")
+    for name, choices in (
+        ("features", FEATURES),
+        ("precision", PRECISIONS),
+        ("augment", AUGMENTATIONS),
+    ):
+        value = getattr(classifier, name)
+        if value not in choices:
+            raise ComesError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
+    temperature, errors = classifier.temperature, classifier.standard_errors
+    if not (0 < temperature < np.inf and 0 <= errors < np.inf):
+        raise ComesError(
+            "temperature must be above 0 and standard_errors at least 0; got "
+            f"{temperature!r} and {errors!r}."
+        )
+    check_choices(classifier)
+    find_method(classifier.method, classifier.variant)
+    if classifier.threshold in LEARNED and classifier.epochs and not classifier.early_stopping:
+        raise ComesError(
+            f"threshold={classifier.threshold!r} of a fine-tuned network is learned on held-out "
+            "pictures: set early_stopping=True."
         )
 
 

@@ -16,6 +16,7 @@ from torch import nn
 from comes.errors import ComesError
 from comes.estimator import storage
 from comes.estimator.checks import (
+    LEARNED,
     align,
     check_features,
     check_numbers,
@@ -27,7 +28,7 @@ from comes.estimator.methods import Known, Method, find_method, risk_scale
 from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.scaling import fit_scaling
-from comes.estimator.thresholds import LEARNED, find_offset, find_thresholds
+from comes.estimator.thresholds import find_offset, find_thresholds
 from comes.labels import (
     BoolMatrix,
     as_candidates,

@@ -1,7 +1,6 @@
 """A fitted image classifier as a folder: ``model.json`` and ``model.safetensors``, no pickle."""
 
 import copy
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,18 +8,8 @@ import numpy as np
 import torch
 from torch import nn
 
-import comes
 from comes.errors import ComesError
-from comes.estimator.storage import (
-    DESCRIPTION,
-    FILES,
-    FORMAT,
-    OWN,
-    WEIGHTS,
-    plain,
-    read_model,
-)
-from comes.files import replacing_folder
+from comes.estimator.storage import DESCRIPTION, OWN, plain, read_model, write_model
 from comes.models import Backbone, ImageNetwork, ResNet, make_backbone, zero_linear
 from comes.training import History
 
@@ -34,8 +23,6 @@ ARRAYS = ("class_prior", "flip_rate", "transition", "score_offset", "threshold")
 
 def save(classifier: "ImageClassifier", path: str | Path) -> None:
     """Write a fitted classifier to a folder."""
-    from safetensors.torch import save_file
-
     network = classifier.network_
     tensors = {}
     for name in ARRAYS:
@@ -51,8 +38,6 @@ def save(classifier: "ImageClassifier", path: str | Path) -> None:
     resnet, classes = network.backbone.network, network.backbone.classifier
     assert isinstance(network.head, nn.Linear)
     description = {
-        "format": FORMAT,
-        "comes_version": comes.__version__,
         "images": {
             "strides": resnet.strides if isinstance(resnet, ResNet) else None,
             "n_classes": None if classes is None else classes.out_features,
@@ -64,10 +49,7 @@ def save(classifier: "ImageClassifier", path: str | Path) -> None:
         "label_names": classifier.label_names_,
         "history": vars(classifier.history_),
     }
-    with replacing_folder(path, FILES) as folder:
-        save_file(tensors, folder / WEIGHTS)
-        text = json.dumps(description, indent=2, ensure_ascii=False)
-        (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+    write_model(path, description, tensors)
 
 
 def load(cls: "type[C]", path: str | Path, backbone: nn.Module | None) -> "C":

@@ -6,12 +6,10 @@ a network that may change all its weights memorises the candidates.
 """
 
 import copy
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,21 +24,20 @@ from comes.errors import ComesError
 from comes.estimator import image_storage
 from comes.estimator.checks import (
     align,
-    check_choices,
-    check_count,
+    check_image_settings,
     choose_candidates,
     per_label,
 )
 from comes.estimator.classifier import CandidateClassifier, multilabel_tags
 from comes.estimator.features import as_pictures, features_of, weights_hash
+from comes.estimator.fine_tuning import checkpoint_of, prepare_fine_tuning
 from comes.estimator.heads import sparse_head
 from comes.estimator.methods import find_method
 from comes.estimator.predictions import PredictsFromScores
-from comes.estimator.preparation import HeldOut, Training, split_rows
+from comes.estimator.preparation import Training
 from comes.estimator.pretrained import pretrained_backbone
-from comes.estimator.storage import plain
-from comes.estimator.thresholds import LEARNED, find_offset
-from comes.labels import BoolMatrix, as_relevant
+from comes.estimator.thresholds import find_offset, find_thresholds
+from comes.labels import as_relevant
 from comes.metrics import mean_average_precision
 from comes.models import (
     Backbone,
@@ -50,26 +47,18 @@ from comes.models import (
     zero_linear,
 )
 from comes.priors import estimate_class_prior
-from comes.selection import choose_thresholds
 from comes.training import (
-    AUGMENTATIONS,
-    Checkpoint,
     History,
     PixelRows,
     choose_device,
     join_processes,
-    make_optimizer,
     of_each_process,
     predict_scores,
     process_number,
 )
 
 FloatArray = npt.NDArray[np.floating]
-FEATURES = ("auto", "classes", "pooled")
-PRECISIONS = ("auto", "bfloat16", "float32")
 AT_ONCE = 256  # pictures, where no gradient is needed
-# Settings that a state on disk may differ in: what they decide is in it in another way, or later.
-UNDECIDED = ("device", "progress", "part_size", "backbone", "weights", "random_state", "threshold")
 PROBE_EPOCHS = {"classes": 30, "pooled": 60}
 SHARED = (  # settings that the probe has from us
     "threshold",
@@ -251,7 +240,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         -------
         self : ImageClassifier
         """
-        self._check_settings()
+        check_image_settings(self)
         S, names = choose_candidates(y, candidates, complementary, False)
         labels = pd.DataFrame(S, columns=pd.Index(names))
         device = join_processes(choose_device(self.device))
@@ -265,34 +254,6 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
             self.__dict__.update(before)
             raise
         return self
-
-    def _check_settings(self) -> None:
-        """Raise unless all settings make sense, before anything takes long."""
-        counts = {"epochs": 0, "batch_size": 1, "image_size": 8, "probe_epochs": 0, "part_size": 1}
-        for name, least in counts.items():
-            if getattr(self, name) is not None or name in ("epochs", "batch_size", "image_size"):
-                check_count(name, getattr(self, name), least)
-        if self.probe_epochs == self.epochs == 0:
-            raise ComesError("probe_epochs and epochs are both 0: nothing would be learned.")
-        for name, value, choices in (
-            ("features", self.features, FEATURES),
-            ("precision", self.precision, PRECISIONS),
-            ("augment", self.augment, AUGMENTATIONS),
-        ):
-            if value not in choices:
-                raise ComesError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
-        if not (0 < self.temperature < np.inf and 0 <= self.standard_errors < np.inf):
-            raise ComesError(
-                "temperature must be above 0 and standard_errors at least 0; got "
-                f"{self.temperature!r} and {self.standard_errors!r}."
-            )
-        check_choices(self)
-        find_method(self.method, self.variant)
-        if self.threshold in LEARNED and self.epochs and not self.early_stopping:
-            raise ComesError(
-                f"threshold={self.threshold!r} of a fine-tuned network is learned on held-out "
-                "pictures: set early_stopping=True."
-            )
 
     @contextmanager
     def _explained_memory(self) -> Iterator[None]:
@@ -329,17 +290,14 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
             probe._finish(training, training.run())
             self.history_ = probe.history_
             self.score_offset_, self.threshold_ = probe.score_offset_, probe.threshold_
-        self.class_prior_, self.flip_rate_, self.transition_ = (
-            probe.class_prior_,
-            probe.flip_rate_,
-            probe.transition_,
-        )
+        self.class_prior_, self.flip_rate_ = probe.class_prior_, probe.flip_rate_
+        self.transition_ = probe.transition_
         network = ImageNetwork(
             backbone,
             probe.module_,
             _as_tensor(probe.scaling_.shift),
             _as_tensor(probe.scaling_.scale),
-            power=self._uses_power(backbone),
+            power=backbone.classifier is None and self.probe_epochs != 0,
             freezes_statistics=self.freezes_statistics,
         )
         self.network_ = place_network(network, device)
@@ -408,84 +366,14 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         start: str,
     ) -> None:
         """Train network and head together."""
-        S: BoolMatrix = probed.raw[1]
-        trained = np.arange(len(S))
-        held_out = probed.held_out
-        if self.early_stopping:
-            trained, held = split_rows(len(S), self.validation_share, probed.seed)
-            assert held_out is not None
-            pixels = PixelRows(images[held], self.image_size, device)
-            held_out = HeldOut(pixels, held_out.candidates, held_out.risk, self.patience)
-        augment: Any = self.augment
-        training = Training(
-            method=probed.method,
-            module=self.network_,
-            X=PixelRows(images[trained], self.image_size, device, augment),
-            candidates=probed.candidates,
-            risk=probed.risk,
-            seed=probed.seed,
-            held_out=held_out,
-            raw=probed.raw,
-            is_ours=False,
-            options={
-                "optimizer": self._make_optimizer(),
-                "epochs": self.epochs,
-                "batch_size": self.batch_size,
-                "risk_scale": probed.options["risk_scale"],
-                "cosine": self.cosine,
-                "progress": self.progress,
-                "description": "fine-tuning",
-                "part_size": self.part_size,
-                "precision": self._precision(device),
-                "checkpoint": self._checkpoint(checkpoint, images, probed, start, device),
-                "is_shared": True,
-            },
-        )
+        precision = self._precision(device)
+        state = None
+        if checkpoint is not None:
+            state = checkpoint_of(self, checkpoint, images, probed, start, precision)
+        training = prepare_fine_tuning(self, images, probed, device, precision, state)
         self.history_ = training.run()
         self.score_offset_ = find_offset(self, training)
-        self.threshold_ = self.score_offset_.copy()
-        if self.threshold in LEARNED:
-            assert held_out is not None and self.class_prior_ is not None
-            precision, by = self._precision(device), cast(Any, self.threshold)
-            scores = predict_scores(self.network_, held_out.X, precision=precision).cpu().numpy()
-            labels = held_out.candidates.cpu().numpy()
-            self.threshold_ = choose_thresholds(scores, labels, self.class_prior_, by)
-        elif self.threshold == "zero":
-            self.threshold_ = np.zeros_like(self.threshold_)
-
-    def _make_optimizer(self) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
-        make = make_optimizer(
-            "adamw" if self.weight_decay else "adam",
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-        )
-
-        def with_two_rates(_: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-            optimiser = make(self.network_.head.parameters())
-            group = {"params": list(self.network_.backbone.parameters())}
-            optimiser.add_param_group(group | {"lr": self.backbone_learning_rate})
-            return optimiser
-
-        return with_two_rates
-
-    def _checkpoint(
-        self,
-        path: str | Path | None,
-        images: Any,
-        probed: Training,
-        start: str,
-        device: torch.device,
-    ) -> Checkpoint | None:
-        """Return where the state is kept, with a hash of all that decides the result."""
-        if path is None:
-            return None
-        settings = {k: plain(v) for k, v in self.get_params(deep=False).items()}
-        for name in UNDECIDED:
-            del settings[name]
-        settings |= {"seed": probed.seed, "precision": str(self._precision(device))}
-        labels = hashlib.sha256(probed.raw[1].tobytes()).hexdigest()
-        text = json.dumps([settings, images.fingerprint(), labels, start], sort_keys=True)
-        return Checkpoint(Path(path), hashlib.sha256(text.encode()).hexdigest())
+        self.threshold_ = find_thresholds(self, training, *training.raw)
 
     def decision_function(self, images: Any, *, cache: bool = False) -> FloatArray:
         """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels).
@@ -536,9 +424,6 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
                 "reduction 'sum' and a probe. Take features='pooled'."
             )
         return can and self.features != "pooled"
-
-    def _uses_power(self, backbone: Backbone) -> bool:
-        return backbone.classifier is None and self.probe_epochs != 0
 
     def _precision(self, device: torch.device) -> torch.dtype | None:
         by_itself = self.precision == "auto" and device.type == "cuda"

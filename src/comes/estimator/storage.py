@@ -31,8 +31,6 @@ def check_target(path: str | Path) -> None:
 
 def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     """Write a fitted classifier to a folder."""
-    from safetensors.torch import save_file
-
     arrays = {
         "class_prior": classifier.class_prior_,
         "flip_rate": classifier.flip_rate_,
@@ -48,17 +46,25 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     parameters = {k: plain(v) for k, v in classifier.get_params(deep=False).items()}
     parameters["device"] = "auto"  # where it was trained need not be where it is used
     description = {
-        "format": FORMAT,
-        "comes_version": comes.__version__,
         "parameters": parameters,
         "n_features": classifier.n_features_in_,
         "feature_names": classifier.feature_names,
         "label_names": classifier.label_names_,
         "history": vars(classifier.history_),
     }
+    write_model(path, description, tensors)
+
+
+def write_model(
+    path: str | Path, description: dict[str, Any], tensors: dict[str, torch.Tensor]
+) -> None:
+    """Write what a folder says of a model, and its weights, whole or not at all."""
+    from safetensors.torch import save_file
+
+    whole = {"format": FORMAT, "comes_version": comes.__version__, **description}
     with replacing_folder(path, FILES) as folder:
         save_file(tensors, folder / WEIGHTS)
-        text = json.dumps(description, indent=2, ensure_ascii=False)
+        text = json.dumps(whole, indent=2, ensure_ascii=False)
         (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 
 

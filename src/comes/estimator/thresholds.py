@@ -8,6 +8,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from comes.errors import ComesWarning
+from comes.estimator.checks import LEARNED
 from comes.estimator.preparation import Training
 from comes.selection import choose_thresholds, offset_matching_prior
 from comes.training import predict_scores
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from comes.estimator.images import ImageClassifier
 
 FloatArray = npt.NDArray[np.floating]
-LEARNED = ("prior", "risk", "f1")  # on rows that training did not see
 
 
 def find_offset(
@@ -33,7 +33,10 @@ def find_offset(
 
 
 def find_thresholds(
-    classifier: "CandidateClassifier", training: Training, X: Any, S: npt.NDArray[np.bool_]
+    classifier: "CandidateClassifier | ImageClassifier",
+    training: Training,
+    X: Any,
+    S: npt.NDArray[np.bool_],
 ) -> FloatArray:
     """Return where to cut the scores of each label, learned on held-out or cross-fitted scores."""
     if classifier.threshold == "zero":
@@ -44,7 +47,8 @@ def find_thresholds(
     by: Any = classifier.threshold
     if training.held_out is not None:
         held_out = training.held_out
-        scores = predict_scores(classifier.module_, held_out.X).cpu().numpy()
+        precision = training.options.get("precision")
+        scores = predict_scores(training.module, held_out.X, precision=precision).cpu().numpy()
         S = held_out.candidates.cpu().numpy()
         return choose_thresholds(scores, S, classifier.class_prior_, by)
     if classifier.history_.interrupted:

@@ -1,0 +1,105 @@
+"""Network and head trained together, after the probe, on pixels."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from comes.estimator.preparation import HeldOut, Training, split_rows
+from comes.estimator.storage import plain
+from comes.models import ImageNetwork
+from comes.training import Checkpoint, PixelRows, make_optimizer
+
+if TYPE_CHECKING:
+    from comes.estimator.images import ImageClassifier
+
+# Settings that a state on disk may differ in: what they decide is in it in another way, or later.
+UNDECIDED = ("device", "progress", "part_size", "backbone", "weights", "random_state", "threshold")
+
+
+def prepare_fine_tuning(
+    classifier: "ImageClassifier",
+    images: Any,
+    probed: Training,
+    device: torch.device,
+    precision: torch.dtype | None,
+    checkpoint: Checkpoint | None,
+) -> Training:
+    """Return the training of the whole network, with the rows and the risk of the probe."""
+    n, size = len(probed.raw[1]), classifier.image_size
+    trained, held_out = np.arange(n), probed.held_out
+    if held_out is not None:
+        trained, held = split_rows(n, classifier.validation_share, probed.seed)
+        pixels = PixelRows(images[held], size, device)
+        held_out = HeldOut(pixels, held_out.candidates, held_out.risk, classifier.patience)
+    augment: Any = classifier.augment
+    return Training(
+        method=probed.method,
+        module=classifier.network_,
+        X=PixelRows(images[trained], size, device, augment),
+        candidates=probed.candidates,
+        risk=probed.risk,
+        seed=probed.seed,
+        held_out=held_out,
+        raw=probed.raw,
+        is_ours=False,
+        options={
+            "optimizer": _with_two_rates(classifier),
+            "epochs": classifier.epochs,
+            "batch_size": classifier.batch_size,
+            "risk_scale": probed.options["risk_scale"],
+            "cosine": classifier.cosine,
+            "progress": classifier.progress,
+            "description": "fine-tuning",
+            "part_size": classifier.part_size,
+            "precision": precision,
+            "checkpoint": checkpoint,
+            "is_shared": True,
+        },
+    )
+
+
+def checkpoint_of(
+    classifier: "ImageClassifier",
+    path: str | Path,
+    images: Any,
+    probed: Training,
+    start: str,
+    precision: torch.dtype | None,
+) -> Checkpoint:
+    """Return where the state is kept, with a hash of all that decides the result.
+
+    ``start`` is the hash of the weights that the network came with.
+    """
+    settings = {k: plain(v) for k, v in classifier.get_params(deep=False).items()}
+    for name in UNDECIDED:
+        del settings[name]
+    settings |= {"seed": probed.seed, "precision": str(precision)}
+    labels = hashlib.sha256(probed.raw[1].tobytes()).hexdigest()
+    text = json.dumps([settings, images.fingerprint(), labels, start], sort_keys=True)
+    return Checkpoint(Path(path), hashlib.sha256(text.encode()).hexdigest())
+
+
+def _with_two_rates(
+    classifier: "ImageClassifier",
+) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
+    """Return what makes an optimiser of head and network, each with its learning rate."""
+    network: ImageNetwork = classifier.network_
+    make = make_optimizer(
+        "adamw" if classifier.weight_decay else "adam",
+        learning_rate=classifier.learning_rate,
+        weight_decay=classifier.weight_decay,
+    )
+
+    def with_two_rates(_: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        optimiser = make(network.head.parameters())
+        group = {"params": list(network.backbone.parameters())}
+        optimiser.add_param_group(group | {"lr": classifier.backbone_learning_rate})
+        return optimiser
+
+    return with_two_rates
