@@ -139,7 +139,10 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     >>> images = rng.integers(0, 255, size=(40, 32, 32, 3), dtype=np.uint8)
     >>> candidates = rng.random((40, 2)) < 0.4
     >>> clf = ImageClassifier(
-    ...     backbone=ResNet((1, 1, 1, 1), width=4), weights=None, image_size=32, random_state=0
+    ...     backbone=ResNet((1, 1, 1, 1), width=4),
+    ...     weights=None,
+    ...     image_size=32,
+    ...     class_prior=[0.3, 0.3],
     ... )
     >>> clf.fit(images, candidates).predict(images).shape
     (40, 2)
