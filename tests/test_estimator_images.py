@@ -17,7 +17,7 @@ from torch.multiprocessing.spawn import spawn
 
 from comes import ImageClassifier
 from comes.datasets import read_dataset
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 from comes.estimator import features_of, fine_tuning, load_model, pretrained
 from comes.estimator import images as estimator_images
 from comes.estimator.features import as_pictures
@@ -478,3 +478,13 @@ def test_two_processes_stop_together_whatever_they_draw(tmp_path: Path) -> None:
     one, two = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
     assert one["validation"] == two["validation"]
     assert all(torch.equal(one["head"][name], two["head"][name]) for name in one["head"])
+
+
+def test_fine_tuning_in_small_batches_is_warned_of() -> None:
+    images, relevant = pictures(90)
+    candidates = case_b(relevant, 0.2)
+    with pytest.warns(ComesWarning, match=r"a batch of 8 has about \d exclusions of a label"):
+        classifier(epochs=1, batch_size=8).fit(images, candidates)
+    classifier(method="bce", epochs=1, batch_size=8).fit(
+        images, candidates
+    )  # is no matter of batches

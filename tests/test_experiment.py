@@ -443,6 +443,7 @@ def test_shipped_experiments_can_be_read(path: Path) -> None:
         *("paper", "variants", "fair", "synthetic", "settings"),
         *("prior-noise", "flood", "rows", "stopping", "thresholds"),
         *("images-probe", "images-paper", "images-clean"),
+        *("images-tuned", "images-paper-others"),
     ],
 )
 def test_committed_results_are_those_of_the_shipped_experiment(name: str) -> None:

@@ -429,3 +429,36 @@ def test_networks_for_rows_are_trained_in_parts_to_the_same_weights() -> None:
         )  # fmt: skip
         weights.append(copy.deepcopy(model.state_dict()))
     torch.testing.assert_close(weights[0], weights[1], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("augment", ["none", "flip", "crop"])
+def test_a_recorded_step_draws_the_same_pictures_and_gives_the_same_weights(
+    augment: Augmentation,
+) -> None:
+    device, prior = torch.device("cuda"), torch.full((4,), 0.3, device="cuda")
+    candidates = torch.rand(50, 4, generator=torch.Generator().manual_seed(1)).to(device) < 0.6
+    results = []
+    for graph in (False, True):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Flatten(), nn.Linear(3 * SIZE * SIZE, 4)).to(device)
+        network = nn.Sequential(AsNumbers(), model)
+        pixels = PixelRows(PICTURES, SIZE, device, augment)
+        train(
+            network,
+            pixels,
+            candidates,
+            lambda scores, labels: hamming_risk(scores, labels, prior),
+            optimizer=lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+            epochs=8,
+            batch_size=20,
+            graph=graph,
+        )
+        results.append([p.detach() for p in model.parameters()])
+    for one, two in zip(*results, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-5)
+
+
+class AsNumbers(nn.Module):
+    def forward(self, pixels: Tensor) -> Tensor:
+        return pixels.float() / 255

@@ -2,14 +2,17 @@
 
 import hashlib
 import json
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
+from comes.errors import ComesWarning
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.storage import plain
 from comes.models import ImageNetwork
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from comes.estimator.images import ImageClassifier
 
 # Settings that a state on disk may differ in: what they decide is in it in another way, or later.
+FEW_IN_A_BATCH = 50  # exclusions of a label, below which a pretrained network forgets
 UNDECIDED = ("device", "progress", "part_size", "backbone", "weights", "random_state", "threshold")
 
 
@@ -32,6 +36,7 @@ def prepare_fine_tuning(
 ) -> Training:
     """Return the training of the whole network, with the rows and the risk of the probe."""
     n, size = len(probed.raw[1]), classifier.image_size
+    _warn_of_small_batches(classifier, probed.raw[1])
     trained, held_out = np.arange(n), probed.held_out
     if held_out is not None:
         trained, held = split_rows(n, classifier.validation_share, probed.seed)
@@ -47,7 +52,7 @@ def prepare_fine_tuning(
         seed=probed.seed,
         held_out=held_out,
         raw=probed.raw,
-        is_ours=False,
+        is_ours=isinstance(classifier.backbone, str) and ":" not in classifier.backbone,
         options={
             "optimizer": _with_two_rates(classifier),
             "epochs": classifier.epochs,
@@ -62,6 +67,23 @@ def prepare_fine_tuning(
             "is_shared": True,
         },
     )
+
+
+def _warn_of_small_batches(
+    classifier: "ImageClassifier", candidates: npt.NDArray[np.bool_]
+) -> None:
+    """Warn where COMES-HL would tune a probed network on a few exclusions of a label at a time."""
+    in_a_batch = float(np.median((~candidates).mean(axis=0))) * classifier.batch_size
+    is_small = in_a_batch < FEW_IN_A_BATCH and len(candidates) > 10 * classifier.batch_size
+    if is_small and classifier.method == "comes-hl" and classifier.probe_epochs != 0:
+        warnings.warn(
+            f"a batch of {classifier.batch_size} has about {in_a_batch:.0f} exclusions of a label; "
+            f"with fewer than {FEW_IN_A_BATCH} fine-tuning may lose what the probe has learned. "
+            "Take larger batches, in parts (--batch-size 1024 --part-size 128 on the command "
+            "line).",
+            ComesWarning,
+            stacklevel=2,
+        )
 
 
 def checkpoint_of(

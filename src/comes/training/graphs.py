@@ -31,6 +31,7 @@ class GraphedStep:
         self.seen: Counter[torch.Size] = Counter()
         self.recorded: dict[torch.Size, tuple[torch.cuda.CUDAGraph, Tensor, Tensor]] = {}
         self.stream = torch.cuda.Stream(device)
+        self.memory = torch.cuda.graph_pool_handle()  # shared: no two of them run at once
         for group in optimiser.param_groups:
             group["lr"] = torch.tensor(float(group["lr"]), device=device)
             if "capturable" in group:
@@ -47,7 +48,7 @@ class GraphedStep:
             if self.seen[rows.shape] <= WARM_UP:
                 return self._on_side_stream(rows)
             graph, own_rows = torch.cuda.CUDAGraph(), rows.clone()
-            with torch.cuda.graph(graph, stream=self.stream):
+            with torch.cuda.graph(graph, pool=self.memory, stream=self.stream):
                 risk = self.step(own_rows)
             self.recorded[rows.shape] = graph, own_rows, risk
         graph, own_rows, risk = self.recorded[rows.shape]

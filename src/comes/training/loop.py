@@ -135,8 +135,9 @@ def train(
     return_on_interrupt : bool
         On Ctrl-C keep the weights so far and return, with a warning, instead of raising.
     graph : bool
-        On a GPU with dense X, record the step as a CUDA graph. Model, risk and optimiser must then
-        not read numbers from the device, as all of ours but the risks over pairs of many labels.
+        On a GPU that holds X, and for one process, record the step as a CUDA graph. Model, risk and
+        optimiser must then not read numbers from the device, as all of ours but the risks over
+        pairs of many labels.
     validation_score : callable () -> float, optional
         Called after every epoch, lower is better; the weights with the best are kept.
     patience : int, optional
@@ -172,12 +173,15 @@ def train(
         optimiser.step()
         return value
 
-    def dense_step(rows: Tensor) -> Tensor:
-        assert isinstance(X, Tensor)
-        return step(X.index_select(0, rows), rows)
+    def step_on_device(rows: Tensor) -> Tensor:
+        assert not isinstance(X, SparseRows)
+        return step(X.index_select(0, rows) if isinstance(X, Tensor) else X.to_train(rows), rows)
 
-    graph = graph and device.type == "cuda" and isinstance(X, Tensor)
-    take_step = GraphedStep(dense_step, optimiser, device) if graph else dense_step
+    is_on_device = isinstance(X, Tensor) or (isinstance(X, PixelRows) and X.decode() == "device")
+    if graph and is_on_device and device.type == "cuda" and network is model and part_size is None:
+        take_step: Callable[[Tensor], Tensor] = GraphedStep(step_on_device, optimiser, device)
+    else:
+        take_step = step_on_device
     shuffle = torch.Generator().manual_seed(seed)
 
     def epoch() -> Tensor:
@@ -186,7 +190,7 @@ def train(
         on_device = order.to(device).tensor_split(n_batches)
         if is_shared:
             on_host, on_device = (tuple(map(my_share, rows)) for rows in (on_host, on_device))
-        if isinstance(X, Tensor):
+        if is_on_device:
             values: Iterable[Tensor] = map(take_step, on_device)
         elif isinstance(X, PixelRows):
             values = map(step, X.batches(on_host, training=True), on_device)

@@ -67,10 +67,10 @@ class PixelRows:
     def __len__(self) -> int:
         return len(self.images)
 
-    def decode(self) -> None:
-        """Decode all pictures that are to be kept, if this was not done yet."""
+    def decode(self) -> str:
+        """Decode all pictures that are to be kept, if this was not done yet; return where."""
         if self.kept is not None or self.keep == "nowhere":
-            return
+            return self.keep
         rows = torch.arange(len(self)).split(256)
         where = self.device if self.keep == "device" else torch.device("cpu")
         shape = (len(self), 3, self.size, self.size)
@@ -79,6 +79,12 @@ class PixelRows:
             for batch in rows:
                 kept[batch[0] : batch[-1] + 1] = self._decoded(batch, pool).to(where)
         self.kept = kept
+        return self.keep
+
+    def to_train(self, rows: Tensor) -> Tensor:
+        """Return a batch of what is kept on the device, augmented."""
+        assert self.kept is not None
+        return augmented(self.kept.index_select(0, rows), self.augment)
 
     def batches(self, rows: Sequence[Tensor], training: bool = False) -> Iterator[Tensor]:
         """Give the pixels of each batch of rows, on the device, augmented in training."""
@@ -119,18 +125,17 @@ def augmented(pixels: Tensor, augment: Augmentation) -> Tensor:
     """Return pictures mirrored at random, and cut to a random part if asked; drawn by torch."""
     if augment == "none":
         return pixels
-    n = len(pixels)
-    is_mirrored = torch.rand(n) < 0.5
+    n, device = len(pixels), pixels.device
+    is_mirrored = torch.rand(n, device=device) < 0.5
     if augment == "flip":
-        chosen = is_mirrored.to(pixels.device)[:, None, None, None]
-        return torch.where(chosen, pixels.flip(3), pixels)
-    side = SMALLEST_CROP + (1 - SMALLEST_CROP) * torch.rand(n)
-    centre = (2 * torch.rand(n, 2) - 1) * (1 - side)[:, None]  # of the part, in [-1, 1]
-    to_source = torch.zeros(n, 2, 3)  # where a place of the result lies in the picture
+        return torch.where(is_mirrored[:, None, None, None], pixels.flip(3), pixels)
+    side = SMALLEST_CROP + (1 - SMALLEST_CROP) * torch.rand(n, device=device)
+    centre = (2 * torch.rand(n, 2, device=device) - 1) * (1 - side)[:, None]  # in [-1, 1]
+    to_source = torch.zeros(n, 2, 3, device=device)  # where a place of the result comes from
     to_source[:, 0, 0] = torch.where(is_mirrored, -side, side)
     to_source[:, 1, 1] = side
     to_source[:, :, 2] = centre
-    grid = F.affine_grid(to_source.to(pixels.device), list(pixels.shape), align_corners=False)
+    grid = F.affine_grid(to_source, list(pixels.shape), align_corners=False)
     return F.grid_sample(pixels.float(), grid, padding_mode="border", align_corners=False)
 
 
