@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 import comes
+from comes.cli.annotate import app as annotate_app
 from comes.cli.bench import bench
 from comes.cli.evaluate import evaluate
 from comes.cli.fit import fit
@@ -343,3 +344,4 @@ app.command()(predict)
 app.command()(evaluate)
 app.command()(bench)
 app.command()(report)
+app.add_typer(annotate_app, name="annotate")

@@ -26,6 +26,7 @@ WORDS = {
     **dict.fromkeys(("not asked", "", "skip", "ignore"), NOT_ASKED),
 }
 LONG = ("item", "label", "answer")
+SOURCE, MODEL = "source", "model"  # a column of long tables: who chose what to ask
 
 
 def combine_answers(
@@ -88,13 +89,27 @@ def long_dataset(
     answers: Mapping[str, str] | None = None,
     label_names: Sequence[str] | None = None,
 ) -> Dataset:
-    """Take the answers of a table with the columns item, label and answer."""
+    """Take the answers of a table with the columns item, label and answer.
+
+    Where a column ``source`` says that a model chose the question, the answer is left out: the
+    risks need questions that were drawn at random.
+    """
     items, labels = (_as_texts(table[name]) for name in columns[:2])
     for name, cells in zip(columns[:2], (items, labels), strict=True):
         empty = cells == ""
         if empty.any():
             raise ComesError(f"column {name!r} is empty at row {int(empty.argmax())}. Fill it in.")
     states = as_states(table[columns[2]], f"column {columns[2]!r}", answers)
+    if SOURCE in table and SOURCE not in columns:
+        chosen = (table[SOURCE] == MODEL).to_numpy()
+        if chosen.any():
+            warn(
+                f"{chosen.sum()} answers to questions that a model chose are left out: the risks "
+                "need questions drawn at random.",
+                ComesWarning,
+                stacklevel=2,
+            )
+        states = np.where(chosen, NOT_ASKED, states)
     return combine_answers(items, labels, states, label_names)
 
 

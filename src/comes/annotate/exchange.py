@@ -1,0 +1,167 @@
+"""Answers out of a project, for training, and answers of other tools into one."""
+
+import time
+from pathlib import Path
+
+import pandas as pd
+from sqlalchemy import insert, select, update
+
+from comes.annotate.project import Project
+from comes.annotate.tables import answers, cards
+from comes.datasets import Dataset, read_dataset, write_dataset, write_table
+from comes.datasets.answers import (
+    LONG,
+    MAYBE,
+    MODEL,
+    NO,
+    NOT_ASKED,
+    SOURCE,
+    answers_of,
+    combine_answers,
+    long_table,
+)
+from comes.errors import ComesError
+from comes.labels import listed
+
+
+def collect_answers(project: Project) -> tuple[Dataset, pd.DataFrame]:
+    """Return the answers on cards drawn at random, and a table of those on cards of a model.
+
+    Every item of the project is a row, and every class a label, asked or not. Two answers to one
+    question count as "maybe" if one of them is.
+    """
+    query = (
+        select(cards.c.item_id, cards.c.class_id, cards.c.source, answers.c.answer)
+        .join(cards, cards.c.id == answers.c.card_id)
+        .where(answers.c.undone_at.is_(None), answers.c.answer != "skip")
+        .order_by(cards.c.item_id, cards.c.class_id)
+    )
+    with project.reading() as connection:
+        rows = connection.execute(query).all()
+    items, classes = project.item_names, project.class_names
+    said = pd.DataFrame(rows, columns=["item_id", "class_id", SOURCE, "answer"])
+    said["item"] = [items[number - 1] for number in said["item_id"]]
+    said["label"] = [classes[number - 1] for number in said["class_id"]]
+    chosen = said[SOURCE] == MODEL
+    counted = said[~chosen]
+    torn = counted.groupby(["item", "label"])["answer"].transform("nunique") > 1
+    states = counted["answer"].where(~torn, MAYBE)
+    dataset = combine_answers(
+        [*items, *counted["item"]],
+        [*[classes[0]] * len(items), *counted["label"]],
+        [*[NOT_ASKED] * len(items), *states],
+        classes,
+    )
+    return dataset, said.loc[chosen, [*LONG, SOURCE]]
+
+
+def export_answers(project: Project, path: str | Path) -> dict[str, int]:
+    """Write the answers of a project; return how many there are of which kind.
+
+    Parameters
+    ----------
+    project : Project
+    path : path
+        .csv or .parquet: the columns item, label, answer and source, of which readers leave out
+        what a model chose. .npz, .mat or .jsonl: without those.
+    """
+    dataset, chosen = collect_answers(project)
+    candidates, asked = answers_of(dataset)
+    if not asked.any():
+        raise ComesError(f"{project.name} has no answers yet: comes annotate serve.")
+    if Path(path).suffix.lower() in (".csv", ".parquet"):
+        table = long_table(dataset).assign(**{SOURCE: "random"})
+        write_table(pd.concat([table, chosen], ignore_index=True), path)
+    else:
+        write_dataset(dataset, path)
+    return {
+        "items": len(dataset),
+        "classes": len(dataset.label_names),
+        "asked": int(asked.sum()),
+        "surely_not": int((~candidates).sum()),
+        "chosen_by_model": len(chosen),
+    }
+
+
+def import_answers(
+    project: Project,
+    path: str | Path,
+    *,
+    chosen_by_model: bool = False,
+    item: str | None = None,
+    complementary: bool = False,
+) -> dict[str, int]:
+    """Take the answers of a Label Studio or Prodigy export, or of a table, into a project.
+
+    Parameters
+    ----------
+    project : Project
+        Must have the items and classes that the answers are about.
+    path : path
+        .json (Label Studio), .jsonl (Prodigy), .csv or .parquet (long).
+    chosen_by_model : bool
+        Say that a model chose what was asked, so that the answers are kept out of the risk.
+    item : str, optional
+        The field that names the item.
+    complementary : bool
+        What was ticked is surely not.
+
+    Returns
+    -------
+    counts : dict
+        How many answers were taken, and how many were left because the question has an answer.
+    """
+    path = Path(path)
+    dataset = read_dataset(
+        path, label_names=project.class_names, item=item, complementary=complementary
+    )
+    rows = {name: number for number, name in enumerate(project.item_names, 1)}
+    unknown = [name for name in dataset.items or [] if name not in rows]
+    if unknown or dataset.items is None:
+        raise ComesError(
+            f"{path.name} has answers to {listed(unknown, 3) or 'nameless items'}, which the "
+            "project does not have. Make the project with these items, or name the field (--item)."
+        )
+    candidates, asked = answers_of(dataset)
+    source, now, who = MODEL if chosen_by_model else "import", time.time(), f"({path.name})"
+    with project.writing() as connection:
+        known = {
+            (row.item_id, row.class_id): row
+            for row in connection.execute(select(cards).where(cards.c.turn == 0))
+        }
+        last = max((row.position for row in known.values()), default=0)
+        taken = left = 0
+        for place, column in zip(*asked.nonzero(), strict=True):
+            pair = rows[dataset.items[place]], int(column) + 1
+            card = known.get(pair)
+            if card is not None and card.is_done:
+                left += 1
+                continue
+            taken += 1
+            if card is None:
+                new = insert(cards).values(
+                    item_id=pair[0],
+                    class_id=pair[1],
+                    turn=0,
+                    source=source,
+                    position=last + taken,
+                    is_done=True,
+                    annotator=who,
+                )
+                number = connection.execute(new.returning(cards.c.id)).scalar_one()
+            else:
+                number = card.id
+                done = update(cards).where(cards.c.id == number)
+                connection.execute(done.values(is_done=True, annotator=who, source=source))
+            answer = MAYBE if candidates[place, column] else NO
+            connection.execute(
+                insert(answers).values(
+                    card_id=number,
+                    annotator=who,
+                    tab="import",
+                    key=f"import-{number}-{now:.6f}",
+                    answer=answer,
+                    answered_at=now,
+                )
+            )
+    return {"taken": taken, "already_answered": left}

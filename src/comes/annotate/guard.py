@@ -1,0 +1,136 @@
+"""What stands before every request: who may ask, from where, and how much.
+
+On a loopback address there is no token, but the address that a browser names (the Host header) must
+be a loopback one too, so that no page of another site can lead a browser here. On any other address
+every request must carry the token, as a cookie that no script can read. What changes something must
+be json and come from a page of ours.
+"""
+
+import hashlib
+import hmac
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from comes.annotate.rendering import render
+
+LARGEST_BODY = 64 * 1024  # bytes
+COOKIE = "comes_token"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+TITLES = {401: "A token is needed", 404: "Not found", 503: "Try again"}
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+def digest(token: str) -> str:
+    """Return what is stored of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+class Guard:
+    """Lets through what may be let through, and adds the headers that every answer has.
+
+    Parameters
+    ----------
+    app : ASGI application
+    token_digest : str, optional
+        `digest` of the token; None on a loopback address.
+    """
+
+    def __init__(self, app: ASGIApp, token_digest: str | None) -> None:
+        self._app, self._digest = app, token_digest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)  # start and end of the server
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [
+                    *message["headers"],
+                    *((name.lower().encode(), value.encode()) for name, value in HEADERS.items()),
+                ]
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send_with_headers)
+        else:
+            await self._app(scope, receive, send_with_headers)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if self._digest is None and _name_of(host) not in LOOPBACK:
+            return refused(headers, 421, "this server answers on its own address only")
+        if self._digest is not None:
+            given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+            if given and scope["method"] == "GET" and self._is_token(given):
+                answer = RedirectResponse("/", 303)
+                answer.set_cookie(COOKIE, given, httponly=True, samesite="strict", max_age=2592000)
+                return answer
+            is_ours = scope["path"].startswith(
+                "/static/"
+            )  # no secret, and a page of refusal needs it
+            if not is_ours and not self._is_token(_cookie(headers)):
+                return refused(headers, 401, "open the address with the token that you were given")
+        if scope["method"] not in ("GET", "HEAD"):
+            return _refuse_change(headers, host)
+        return None
+
+    def _is_token(self, given: str) -> bool:
+        return hmac.compare_digest(digest(given), self._digest or "")
+
+
+def _refuse_change(headers: Headers, host: str) -> Response | None:
+    """Refuse what a page of another site could send, and what is too large."""
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != host:
+        return refused(headers, 403, "this came from another site")
+    if headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        return refused(headers, 403, "this came from another site")
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        return refused(headers, 415, "application/json was wanted")
+    length = headers.get("content-length", "0")
+    if not length.isdecimal() or int(length) > LARGEST_BODY:
+        return refused(headers, 413, f"at most {LARGEST_BODY} bytes are read")
+    return None
+
+
+def refused(headers: Headers, status: int, reason: str, card: int | None = None) -> Response:
+    """Return a refusal: a page for who opened one, json for everything else."""
+    if headers.get("accept", "").startswith("text/html"):
+        text = f"{reason[:1].upper()}{reason[1:]}."
+        return HTMLResponse(
+            render("message.html.jinja", title=TITLES.get(status, "Sorry"), text=text), status
+        )
+    return JSONResponse({"error": reason, "card": card}, status)
+
+
+def _name_of(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""

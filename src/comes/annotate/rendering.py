@@ -1,0 +1,32 @@
+"""Pages from templates; whatever a name or a text holds is text, never markup."""
+
+import math
+import time
+from functools import lru_cache
+from typing import Any
+
+import jinja2
+
+from comes.annotate.statistics import ENOUGH
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a page."""
+    return _environment().get_template(template).render(values)
+
+
+@lru_cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("comes.annotate", "pages"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["enough"] = ENOUGH
+    environment.filters["share"] = lambda x: "–" if math.isnan(x) else f"{x:.0%}"
+    environment.filters["number"] = lambda x: "–" if math.isnan(x) else f"{x:.2f}"
+    environment.filters["seconds"] = lambda x: "–" if math.isnan(x) else f"{x:.1f} s"
+    environment.filters["time"] = lambda x: time.strftime("%d %b %H:%M", time.localtime(x))
+    return environment

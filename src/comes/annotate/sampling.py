@@ -1,0 +1,109 @@
+"""Which (item, class) pairs are asked, and in what order.
+
+Every item has the same chance of being asked about a class. That is what makes the exclude rate of
+a class constant (Lemma 1 of the paper), and the risks right.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from comes.errors import ComesError
+
+IntArray = npt.NDArray[np.int64]
+By = Literal["class", "item"]
+
+BLOCK = 20  # cards of one class in a row: a class that changes on every card tires
+
+
+class Cards(NamedTuple):
+    """Cards in the order in which they are asked; arrays of one length."""
+
+    item: IntArray
+    class_: IntArray
+    turn: IntArray  # 1 where the same is asked of a second person
+
+
+def sample_cards(
+    n_items: int,
+    n_classes: int,
+    rate: float,
+    *,
+    seed: int = 0,
+    overlap: float = 0.0,
+    by: By = "class",
+) -> Cards:
+    """Draw the pairs that are asked.
+
+    Parameters
+    ----------
+    n_items, n_classes : int
+    rate : float
+        Share of the items that are asked about each class, in (0, 1].
+    seed : int
+    overlap : float
+        Share of the cards that a second person is asked, too.
+    by : {"class", "item"}
+        ``class`` draws items for each class, and keeps a class for a block of cards. ``item`` draws
+        items once, and asks about every class of those: for the grid.
+
+    Returns
+    -------
+    cards : Cards
+
+    Examples
+    --------
+    >>> cards = sample_cards(1000, 3, 0.1, overlap=0.05)
+    >>> np.bincount(cards.class_[cards.turn == 0])
+    array([100, 100, 100])
+    >>> int(cards.turn.sum())
+    15
+    """
+    n_asked = _count(n_items, rate, "rate")
+    if not 0 <= overlap <= 1:
+        raise ComesError(f"overlap must be in [0, 1]; got {overlap:g}.")
+    rng = np.random.default_rng(seed)
+    if by == "class":
+        drawn = [rng.choice(n_items, n_asked, replace=False) for _ in range(n_classes)]
+        item = np.concatenate(drawn)
+        class_ = np.repeat(np.arange(n_classes), n_asked)
+        block = np.arange(len(item)) % n_asked // BLOCK + class_ * n_asked  # none spans classes
+    else:
+        chosen = rng.choice(n_items, n_asked, replace=False)
+        item, class_ = np.repeat(chosen, n_classes), np.tile(np.arange(n_classes), n_asked)
+        block = item
+    again = np.sort(rng.choice(len(item), round(overlap * len(item)), replace=False))
+    second = block[again] + block.max() + 1
+    if by == "class":  # blocks of their own size, of one class each
+        starts = np.searchsorted(class_[again], np.arange(n_classes))
+        second = (np.arange(len(again)) - starts[class_[again]]) // BLOCK
+        second += block.max() + 1 + class_[again] * n_asked
+    turn = np.repeat([0, 1], [len(item), len(again)])
+    item, class_ = np.append(item, item[again]), np.append(class_, class_[again])
+    _, number = np.unique(np.append(block, second), return_inverse=True)
+    order = np.argsort(rng.permutation(number.max() + 1)[number], kind="stable")
+    return Cards(item[order], class_[order], turn[order])
+
+
+def sample_more(asked: npt.NDArray[np.bool_], rate: float, seed: int) -> list[int]:
+    """Draw further items for one class among those that were not asked; a share of all items."""
+    left = np.flatnonzero(~asked)
+    n_more = _count(len(asked), rate, "rate")
+    if n_more > len(left):
+        raise ComesError(
+            f"a rate of {rate:g} asks about {n_more} more items, and {len(left)} are left. Lower "
+            "it."
+        )
+    return [int(row) for row in np.random.default_rng(seed).choice(left, n_more, replace=False)]
+
+
+def _count(n_items: int, rate: float, name: str) -> int:
+    if not 0 < rate <= 1:
+        raise ComesError(f"{name} must be in (0, 1]; got {rate:g}.")
+    count = round(rate * n_items)
+    if not count:
+        raise ComesError(
+            f"a {name} of {rate:g} of {n_items} items asks nothing. Raise it, or add items."
+        )
+    return count

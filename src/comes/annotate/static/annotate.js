@@ -1,0 +1,395 @@
+// The pages on which people answer: cards of one class, or a grid of the classes of one item.
+// An answer shows the next card at once; it is sent in the background (queue.js).
+
+import { AnswerQueue, Pauses, findTab, isFinal, isPassing, load, post, randomId, save } from "./queue.js";
+import * as view from "./view.js";
+import { find, isGrid, page } from "./view.js";
+
+const DEEPEST_UNDO = 100;
+const LONGEST_HISTORY = 1_000_000; // characters, since texts are kept with it
+const PRELOADED = 2;
+const KEPT_PICTURES = 8;
+const PACE_OVER = 20; // answers
+
+const queues = []; // that of this tab first, then what other tabs left
+const pictures = new Map(); // item -> {image, outcome: promise of "shown" or "broken"}
+const pauses = new Pauses();
+const clock = { spent: 0, since: null }; // milliseconds; null while nobody sees the item
+const pressed = new Set(); // cards that the grid has marked as surely not
+const previous = new Map(); // card -> its answer before it was taken back
+
+let tab;
+let block = []; // open cards; the first, and in the grid those of its item, are shown
+let history = []; // lists of {card, answer, key, seconds} that were given together
+let progress = { total: 0, done: 0, mine: 0 };
+let nSince = 0; // answers given since the server counted
+let nActions = 0; // answers and undos: cards that were asked for before one are outdated
+let displayed = ""; // the numbers of the cards on show
+let lastClass = null;
+let isStale = false; // the server knows better which cards are ours
+let isFetching = false;
+let isFinished = false; // the server has no card for us
+let cannotFetch = false;
+
+// ---- what is on show
+
+// The cards that are asked about now.
+function shownCards() {
+  return block.filter((card, i) => (isGrid ? card.item === block[0].item : i === 0));
+}
+
+// Show the first cards of the block, unless they are on show.
+function show() {
+  const cards = shownCards();
+  const numbers = cards.map((card) => card.card).join();
+  if (numbers === displayed) return;
+  displayed = numbers;
+  view.endNotice();
+  view.showName(cards[0].name);
+  if (isGrid) askAboutItem(cards);
+  else askAboutCard(cards[0]);
+  showItem(cards[0]);
+  for (const card of block.slice(1, 1 + PRELOADED)) if (card.text === null) takePicture(card.item);
+  if (document.activeElement === document.body) view.focusStage();
+}
+
+// Ask about the class of one card.
+function askAboutCard(card) {
+  const isChange = lastClass !== null && lastClass !== card.class;
+  const before = previous.get(card.card);
+  lastClass = card.class;
+  view.showQuestion(card, isChange, before);
+  const said = before ? `You said: ${view.WORDS[before]}.` : "";
+  view.announce(isChange ? "New class:" : "", `${card.class}.`, `${card.name}.`, said);
+}
+
+// Ask about all classes of an item.
+function askAboutItem(cards) {
+  view.showGrid(cards, pressed, toggle);
+  view.announce(`${cards[0].name}.`, `Classes: ${cards.map((card) => card.class).join(", ")}.`);
+}
+
+// Show the text or the picture of a card; the clock starts when it is there.
+async function showItem(card) {
+  const numbers = displayed;
+  stopClock();
+  if (card.text !== null) {
+    view.showText(card.text);
+    startClock();
+    return;
+  }
+  view.showWaiting("loading", "Loading…");
+  const { image, outcome } = takePicture(card.item);
+  const isBroken = (await outcome) === "broken";
+  if (numbers !== displayed || isStopped()) return;
+  if (isBroken) {
+    view.showBroken();
+    view.announce(`${card.name}:`, "this picture cannot be read.");
+  } else {
+    view.showPicture(image, card.name);
+  }
+  startClock();
+}
+
+// Show the counts of the server with what was answered since, and the pace of the last answers.
+function showProgress() {
+  const { total, done, mine } = progress;
+  const last = history.flat().slice(-PACE_OVER);
+  const seconds = last.reduce((sum, given) => sum + given.seconds, 0);
+  const pace = last.length > 2 && seconds > 0 ? (60 * last.length) / seconds : 0;
+  const doneNow = Math.min(Math.max(done + nSince, 0), total);
+  view.showProgress({ total, done: doneNow, mine: Math.max(mine + nSince, 0) }, pace, history.length > 0);
+}
+
+// How many answers the server does not have.
+function countUnsent() {
+  return queues.reduce((sum, queue) => sum + queue.size, 0);
+}
+
+// Whether nothing goes on before the person does something.
+function isStopped() {
+  return page.dataset.state === "stopped";
+}
+
+// Stop, since the server refuses whatever is sent.
+function stop(reply) {
+  stopClock();
+  view.showStop(reply, countUnsent());
+}
+
+// ---- pictures
+
+// Return the picture of an item, loading it if that has not begun.
+function takePicture(item) {
+  if (!pictures.has(item)) {
+    const image = new Image();
+    image.decoding = "sync";
+    pictures.set(item, { image, outcome: loadPicture(image, item) });
+    if (pictures.size > KEPT_PICTURES) pictures.delete(pictures.keys().next().value);
+  }
+  return pictures.get(item);
+}
+
+// Load a picture, again and again while it is the network that fails; return how it ended.
+async function loadPicture(image, item) {
+  const between = new Pauses();
+  do {
+    const isLoaded = await new Promise((resolve) => {
+      image.onload = () => resolve(true);
+      image.onerror = () => resolve(false);
+      image.src = `/items/${item}`;
+    });
+    if (isLoaded) return "shown";
+    const status = await fetch(image.src).then((reply) => reply.status, () => 0);
+    if (isFinal(status)) stop({ status, body: {} });
+    if (!isPassing(status)) return "broken";
+    await between.wait();
+  } while (pictures.has(item));
+  return "broken"; // nobody waits for it any more
+}
+
+// ---- time
+
+// Count from now on, unless the page is hidden.
+function startClock() {
+  clock.spent = 0;
+  clock.since = document.hidden ? null : performance.now();
+}
+
+// Count no more; return the seconds that were counted.
+function stopClock() {
+  if (clock.since !== null) clock.spent += performance.now() - clock.since;
+  clock.since = null;
+  return clock.spent / 1000;
+}
+
+// Do not count the time in which nobody can see the page.
+function watchVisibility() {
+  const isThere = ["shown", "broken"].includes(page.dataset.state);
+  if (document.hidden) stopClock();
+  else if (isThere && clock.since === null) clock.since = performance.now();
+}
+
+// ---- answers
+
+// Give answers to cards, each [card, answer], and go on.
+function give(choices) {
+  const seconds = Number((stopClock() / choices.length).toFixed(3));
+  const given = choices.map(([card, answer]) => ({ card, answer, key: randomId(), seconds }));
+  clock.spent = 0;
+  for (const { card } of given) {
+    previous.delete(card.card);
+    pressed.delete(card.card);
+  }
+  block = block.filter((card) => !given.some((one) => one.card === card));
+  history.push(given);
+  saveHistory();
+  nSince += given.length;
+  nActions += 1;
+  showProgress();
+  queues[0].add(given.map((one) => ({ ...one, card: one.card.card })));
+  goOn();
+}
+
+// Whether an answer may be given now; if not, say why.
+function mayAnswer() {
+  const { state } = page.dataset;
+  if (state === "loading") view.say("Loading… Answer when you see it.");
+  if (state === "broken") view.say("This picture cannot be read: skip it.");
+  return state === "shown";
+}
+
+// Answer the card on show.
+function answerCard(answer) {
+  if (mayAnswer()) give([[block[0], answer]]);
+}
+
+// Answer all classes of the item on show: surely not where pressed, maybe elsewhere.
+function answerGrid() {
+  if (mayAnswer()) give(shownCards().map((card) => [card, pressed.has(card.card) ? "no" : "maybe"]));
+}
+
+// Mark a class of the grid as surely not, or no longer.
+function toggle(button) {
+  if (!mayAnswer()) return;
+  const card = Number(button.dataset.card);
+  if (!pressed.delete(card)) pressed.add(card);
+  button.setAttribute("aria-pressed", String(pressed.has(card)));
+}
+
+// Leave what is on show unanswered; it need not be seen for that.
+function skip() {
+  if (block.length && !isStopped()) give(shownCards().map((card) => [card, "skip"]));
+}
+
+// Take back what was answered last, and show it again.
+function undo() {
+  if (isStopped()) return;
+  const last = history.pop();
+  if (!last) {
+    view.say("There is nothing to undo.");
+    return;
+  }
+  saveHistory();
+  for (const { card, answer } of last) {
+    previous.set(card.card, answer);
+    if (answer === "no") pressed.add(card.card);
+  }
+  block.unshift(...last.map((given) => given.card));
+  nSince -= last.length;
+  nActions += 1;
+  isFinished = false;
+  queues[0].takeBack(last.map((given) => given.key));
+  showProgress();
+  goOn();
+}
+
+// Keep what can be undone for after a reload.
+function saveHistory() {
+  const isTooLong = () => history.length > DEEPEST_UNDO || JSON.stringify(history).length > LONGEST_HISTORY;
+  while (history.length && isTooLong()) history.shift();
+  save(sessionStorage, `comes-history-${tab}`, history);
+}
+
+// An answer was refused for good: say so, and ask the server which cards are still ours.
+function lose(entry, { status, body }) {
+  isStale = true;
+  if (entry.undo) {
+    view.say(`An answer could not be taken back: ${body.error ?? status}.`, true);
+    return;
+  }
+  history = history.map((list) => list.filter((given) => given.key !== entry.key)).filter((list) => list.length);
+  saveHistory();
+  if (status === 409 || status === 404) view.sayLate();
+  else view.say(`An answer was refused: ${body.error ?? status}.`, true);
+}
+
+// ---- cards
+
+// Show the next card; when there is none, or they are stale, fetch cards once all answers are sent.
+function goOn() {
+  view.showNetwork(countUnsent(), queues.some((queue) => queue.isFailing), cannotFetch);
+  if (isStopped() || isFinished) return;
+  if (block.length) {
+    show();
+  } else {
+    displayed = "";
+    if (queues[0].size) view.showWaiting("saving", "Saving…");
+    else view.showWaiting("loading", "Loading…");
+  }
+  if ((!block.length || isStale) && !queues[0].size && !isFetching) fetchCards();
+}
+
+// Ask the server for the cards of this tab.
+async function fetchCards() {
+  const nBefore = nActions;
+  isFetching = true;
+  const reply = await post("/api/cards", { tab, mode: page.dataset.mode });
+  if (isFinal(reply.status)) {
+    stop(reply);
+    return;
+  }
+  cannotFetch = reply.status !== 200;
+  if (cannotFetch) {
+    goOn();
+    await pauses.wait();
+  } else {
+    pauses.reset();
+    if (nBefore === nActions) takeCards(reply.body);
+  }
+  isFetching = false;
+  goOn();
+}
+
+// Go on with the cards that came; those on show stay in front.
+function takeCards({ cards, progress: counted, waiting }) {
+  const shown = shownCards().map((card) => card.card);
+  const front = cards.filter((card) => shown.includes(card.card));
+  block = [...front, ...cards.filter((card) => !front.includes(card))];
+  progress = counted;
+  nSince = 0;
+  isStale = false;
+  isFinished = !block.length;
+  showProgress();
+  if (isFinished) {
+    displayed = "";
+    view.showFinished(waiting, lookAgain);
+  }
+}
+
+// Ask once more after everything was answered.
+function lookAgain() {
+  isFinished = false;
+  view.focusStage();
+  goOn();
+}
+
+// ---- keys, and the start
+
+const ACTIONS = { no: () => answerCard("no"), maybe: () => answerCard("maybe"), done: answerGrid, skip, undo };
+const KEYS = isGrid
+  ? { enter: "done", s: "skip", z: "undo" }
+  : { x: "no", " ": "maybe", s: "skip", z: "undo" };
+
+// The key of an event as it is written on the page, whatever the layout of the keyboard.
+function keyOf(event) {
+  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code);
+  if (digit && event.key.length === 1) return digit[1];
+  const letter = /^Key([A-Z])$/.exec(event.code);
+  const isLatin = /^[ -~]+$/.test(event.key);
+  return (letter && !isLatin ? letter[1] : event.key).toLowerCase();
+}
+
+// Do what a key stands for, once; a focused button or link keeps its own Space and Enter.
+function pressKey(event) {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+  if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+  const key = keyOf(event);
+  const isItsOwn = (key === " " || key === "enter") && event.target.closest("button, a");
+  const button = find(KEYS[key]) ?? view.toggleOf(key);
+  if (!button && !isItsOwn) return;
+  if (event.repeat || !isItsOwn) event.preventDefault();
+  if (event.repeat || isItsOwn) return;
+  view.flash(button);
+  if (button.id) ACTIONS[button.id]();
+  else toggle(button);
+}
+
+// Have the buttons, the keys and the window heard.
+function listen() {
+  for (const [id, act] of Object.entries(ACTIONS)) {
+    find(id)?.addEventListener("click", () => {
+      act();
+      view.focusStage();
+    });
+  }
+  document.addEventListener("keydown", pressKey);
+  document.addEventListener("visibilitychange", watchVisibility);
+  addEventListener("beforeunload", (event) => {
+    if (countUnsent() && !isStopped()) event.preventDefault();
+  });
+  addEventListener("pageshow", (event) => event.persisted && location.reload());
+}
+
+// Begin: find out which tab this is, send what was left, and get cards.
+async function start() {
+  const owner = JSON.stringify([page.dataset.project, page.dataset.name]);
+  const found = await findTab(page.dataset.mode, owner);
+  tab = found.tab;
+  history = load(sessionStorage, `comes-history-${tab}`) ?? [];
+  const on = { changed: goOn, lost: lose, stopped: stop };
+  queues.push(...[tab, ...found.left].map((one) => new AnswerQueue(one, owner, on)));
+  listen();
+  for (const queue of queues) queue.run();
+}
+
+// Send the name of the annotator, and go to the cards.
+async function join(event) {
+  event.preventDefault();
+  const reply = await post("/api/join", { name: find("name").value.trim() });
+  if (reply.status === 200) location.assign("/");
+  else find("alarm").textContent = view.refusal(reply);
+}
+
+if (page) start();
+find("join")?.addEventListener("submit", join);
