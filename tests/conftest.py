@@ -4,10 +4,15 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from databases import PostgreSQL, find_postgresql, running_postgresql
 from serving import Server
+
+if TYPE_CHECKING:
+    from projects import Projects
 
 # Small tensors gain nothing from threads, and on a busy machine threads wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported, here and in children
@@ -48,3 +53,32 @@ def server() -> Iterator[Server]:
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    """A running PostgreSQL; the test is skipped where there is none."""
+    binaries = find_postgresql()
+    if binaries is None:
+        pytest.skip("no PostgreSQL on this machine")
+    with running_postgresql(binaries) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> str | None:
+    """The address of an empty database; None is SQLite in a file."""
+    if request.param == "sqlite":
+        return None
+    server: PostgreSQL = request.getfixturevalue("postgresql")
+    return server.new_database()
+
+
+@pytest.fixture
+def projects(tmp_path: Path) -> "Iterator[Projects]":
+    """What makes annotation projects in a folder."""
+    from projects import Projects
+
+    projects = Projects(tmp_path)
+    yield projects
+    projects.close()

@@ -8,10 +8,11 @@ be json and come from a page of ours.
 
 import hashlib
 import hmac
-from http.cookies import CookieError, SimpleCookie
+import ipaddress
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,7 +20,6 @@ from comes.annotate.rendering import render
 
 LARGEST_BODY = 64 * 1024  # bytes
 COOKIE = "comes_token"
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -32,11 +32,20 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+SENT_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 def digest(token: str) -> str:
     """Return what is stored of a token."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class Guard:
@@ -60,10 +69,7 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [
-                    *message["headers"],
-                    *((name.lower().encode(), value.encode()) for name, value in HEADERS.items()),
-                ]
+                message["headers"] = [*message["headers"], *SENT_HEADERS]
             await send(message)
 
         refusal = self._refusal(scope)
@@ -75,7 +81,7 @@ class Guard:
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if self._digest is None and _name_of(host) not in LOOPBACK:
+        if self._digest is None and not is_loopback(_name_of(host)):
             return refused(headers, 421, "this server answers on its own address only")
         if self._digest is not None:
             given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
@@ -83,9 +89,7 @@ class Guard:
                 answer = RedirectResponse("/", 303)
                 answer.set_cookie(COOKIE, given, httponly=True, samesite="strict", max_age=2592000)
                 return answer
-            is_ours = scope["path"].startswith(
-                "/static/"
-            )  # no secret, and a page of refusal needs it
+            is_ours = scope["path"].startswith("/static/")  # a page of refusal needs these
             if not is_ours and not self._is_token(_cookie(headers)):
                 return refused(headers, 401, "open the address with the token that you were given")
         if scope["method"] not in ("GET", "HEAD"):
@@ -99,14 +103,14 @@ class Guard:
 def _refuse_change(headers: Headers, host: str) -> Response | None:
     """Refuse what a page of another site could send, and what is too large."""
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != host:
+    if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
         return refused(headers, 403, "this came from another site")
     if headers.get("sec-fetch-site", "same-origin") != "same-origin":
         return refused(headers, 403, "this came from another site")
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         return refused(headers, 415, "application/json was wanted")
     length = headers.get("content-length", "0")
-    if not length.isdecimal() or int(length) > LARGEST_BODY:
+    if not length.isdecimal() or len(length) > 9 or int(length) > LARGEST_BODY:
         return refused(headers, 413, f"at most {LARGEST_BODY} bytes are read")
     return None
 
@@ -129,8 +133,4 @@ def _name_of(host: str) -> str:
 
 
 def _cookie(headers: Headers) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return found.value if found else ""
+    return cookie_parser(headers.get("cookie", "")).get(COOKIE, "")

@@ -26,6 +26,7 @@ from comes.annotate.tables import (
     settings,
 )
 from comes.datasets import Images
+from comes.datasets.answers import as_text
 from comes.datasets.images import image_names, open_images
 from comes.datasets.tables import read_table
 from comes.errors import ComesError
@@ -66,8 +67,10 @@ class Project:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Give a connection for queries; one moment in time for all of them."""
+        moment = {"isolation_level": "REPEATABLE READ"}  # of SQLite, every transaction is
+        options = moment if self.engine.dialect.name == "postgresql" else {}
         try:
-            with self.engine.connect() as connection:
+            with self.engine.execution_options(**options).connect() as connection:
                 yield connection
         except SQLAlchemyError as error:
             raise explain(error, self.name) from None
@@ -164,6 +167,7 @@ def create_project(
     """
     names, texts, source = _read_items(expanded(item_source), images)
     named = _read_classes(expanded(class_source))
+    _check_characters([*names, *(texts or ()), *(text for pair in named for text in pair)])
     drawn = sample_cards(len(names), len(named), rate, seed=seed, overlap=overlap, by=by)
     kind = "image" if source else "text"
     description = {"kind": kind, "images": None if source is None else str(source.resolve())}
@@ -216,7 +220,7 @@ def open_project(folder: str | Path) -> Project:
 
 def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed: int) -> int:
     """Ask about further items, drawn among those not asked, of some classes; return how many."""
-    numbers = _class_numbers(project, wanted)
+    numbers = _class_numbers(project, list(dict.fromkeys(wanted)))
     with project.writing() as connection:
         new: list[tuple[int, int]] = []
         for number in numbers:
@@ -243,7 +247,8 @@ def add_chosen_cards(project: Project, pairs: pd.DataFrame) -> int:
     numbers = _class_numbers(project, list(pairs["label"].astype(str)))
     chosen = list(dict.fromkeys(zip((rows[name] for name in names), numbers, strict=True)))
     with project.writing() as connection:
-        known = set(connection.execute(select(cards.c.item_id, cards.c.class_id)).tuples().all())
+        rows_there = connection.execute(select(cards.c.item_id, cards.c.class_id))
+        known = {(row.item_id, row.class_id) for row in rows_there}
         return _append(connection, [pair for pair in chosen if pair not in known], "model")
 
 
@@ -317,14 +322,14 @@ def _read_items(
     source: Path, images: str | Path | None
 ) -> tuple[list[str], list[str] | None, Path | None]:
     """Return names, texts if they are texts, and where the pictures are if they are pictures."""
+    if not source.exists():
+        raise ComesError(f"{source} does not exist. Correct the path of the items.")
     if source.is_dir() or source.suffix.lower() == ".zip":
-        if not source.exists():
-            raise ComesError(f"{source} does not exist. Correct the path of the items.")
         return image_names(source), None, source
     table = _read_table(source, "items")
     named = next((column for column in NAME_COLUMNS if column in table), None)
     if images is None and "text" in table:
-        texts = table["text"].astype(str).tolist()
+        texts = list(table["text"])
         names = [str(k) for k in range(1, len(texts) + 1)] if named is None else list(table[named])
         return _unique(names, source), texts, None
     if images is None or named is None:
@@ -371,7 +376,7 @@ def _read_table(path: Path, what: str) -> pd.DataFrame:
     columns = [*NAME_COLUMNS, *CLASS_COLUMNS, "text", "description"]
     table = read_table(path, columns)
     kept = [column for column in dict.fromkeys(columns) if column in table]
-    return table.assign(**{column: table[column].fillna("").astype(str) for column in kept})
+    return table.assign(**{column: [as_text(cell) for cell in table[column]] for column in kept})
 
 
 def _unique(names: list[str], source: Path) -> list[str]:
@@ -380,3 +385,16 @@ def _unique(names: list[str], source: Path) -> list[str]:
         shown = f"{twice[0]!r} twice" if len(twice) else "an empty name"
         raise ComesError(f"{source.name} has {shown}; each item needs a name of its own.")
     return names
+
+
+def _check_characters(values: list[str]) -> None:
+    """Raise if there is something that no database keeps."""
+    for value in values:
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # of a file whose name is not in UTF-8
+            pass
+        else:
+            if "\0" not in value:
+                continue
+        raise ComesError(f"{value[:100]!r} holds bytes that are no text. Rename or remove it.")

@@ -6,16 +6,18 @@ one, never get the same card; when a tab is not heard of for the time of a lease
 again. Until somebody takes them, its late answers are welcome.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, and_, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select, update
 
 from comes.annotate.sampling import BLOCK
 from comes.annotate.tables import answers, cards, classes, items
 
 Answer = Literal["no", "maybe", "skip"]
+MOST_HELD = 200  # cards that a tab is given back
 
 
 class RefusedError(Exception):
@@ -58,19 +60,27 @@ def lease_cards(
     They are of one class, or with ``by_item`` of one item. A card is never given to who answered,
     or has, the same question on another card.
     """
-    held = select(cards).where(cards.c.tab == asker.tab, ~cards.c.is_done)
-    found = connection.execute(
-        held.where(cards.c.annotator == asker.annotator).order_by(cards.c.position).limit(200)
-    ).all()
+    held = select(cards).where(
+        cards.c.tab == asker.tab,
+        cards.c.annotator == asker.annotator,
+        ~cards.c.is_done,
+        ~_is_elsewhere(asker.annotator, now),
+    )
+    # Sorted here: for ORDER BY, SQLite would walk through all open cards by their position.
+    found = sorted(connection.execute(held), key=lambda card: card.position)[:MOST_HELD]
+    free = _free(asker.annotator, now).with_for_update(skip_locked=True, of=cards)
     if not found:
-        free = _free(asker.annotator, now).with_for_update(skip_locked=True, of=cards)
-        found = connection.execute(free.order_by(cards.c.position).limit(size)).all()
-        if found and by_item:
-            found = connection.execute(free.where(cards.c.item_id == found[0].item_id)).all()
+        found = list(connection.execute(free.order_by(cards.c.position).limit(size)))
     if not found:
         return []
+    if by_item:
+        found += connection.execute(free.where(cards.c.item_id == found[0].item_id))
     shared = "item_id" if by_item else "class_id"
-    chosen = [card.id for card in found if getattr(card, shared) == getattr(found[0], shared)]
+    once: dict[tuple[int, int], int] = {}  # the same may be asked of another person close by
+    for card in found:
+        if getattr(card, shared) == getattr(found[0], shared):
+            once.setdefault((card.item_id, card.class_id), card.id)
+    chosen = list(once.values())
     connection.execute(
         update(cards)
         .where(cards.c.id.in_(chosen))
@@ -81,18 +91,34 @@ def lease_cards(
 
 def _free(annotator: str, now: float) -> Any:
     """Return the query of cards that nobody has and this person may get."""
-    other = cards.alias("other")
-    is_mine = and_(
-        other.c.item_id == cards.c.item_id,
-        other.c.class_id == cards.c.class_id,
-        other.c.id != cards.c.id,
-        other.c.annotator == annotator,
-        or_(other.c.is_done, other.c.leased_until >= now),
-    )
     is_free = or_(cards.c.leased_until.is_(None), cards.c.leased_until < now)
-    return select(cards).where(
-        ~cards.c.is_done, is_free, ~select(other.c.id).where(is_mine).exists()
+    return select(cards).where(~cards.c.is_done, is_free, ~_is_elsewhere(annotator, now))
+
+
+_OTHER = cards.alias("other")
+
+
+def _is_elsewhere(annotator: Any, now: float) -> Any:
+    """Return the condition that a person answered, or has, the question of a card on another."""
+    is_mine = and_(
+        _OTHER.c.item_id == cards.c.item_id,
+        _OTHER.c.class_id == cards.c.class_id,
+        _OTHER.c.id != cards.c.id,
+        _OTHER.c.annotator == annotator,
+        or_(_OTHER.c.is_done, _OTHER.c.leased_until >= now),
     )
+    return select(_OTHER.c.id).where(is_mine).exists()
+
+
+# Built once: to put these together takes longer than to run them.
+_WANTED = cards.c.id.in_(bindparam("wanted", expanding=True))
+_KNOWN = select(answers).where(answers.c.key.in_(bindparam("keys", expanding=True)))
+_ASKED = (
+    select(cards, _is_elsewhere(bindparam("annotator"), math.inf).label("answered"))
+    .where(_WANTED)
+    .with_for_update(of=cards)
+)
+_DONE = update(cards).where(_WANTED).values(is_done=True)
 
 
 def show_cards(connection: Connection, chosen: Sequence[int]) -> list[dict[str, Any]]:
@@ -119,9 +145,7 @@ def store_answers(
 ) -> None:
     """Store all answers of a request, or none; what is stored already is left as it is."""
     keys = [answer.key for answer in given]
-    stored = {
-        row.key: row for row in connection.execute(select(answers).where(answers.c.key.in_(keys)))
-    }
+    stored = {row.key: row for row in connection.execute(_KNOWN, {"keys": keys})}
     new = []
     for answer in given:
         known = stored.get(answer.key)
@@ -134,12 +158,8 @@ def store_answers(
     if len({answer.card for answer in new}) < len(new) or len(set(keys)) < len(keys):
         raise RefusedError(422, "a request has one answer for a card")
     wanted = [answer.card for answer in new]
-    there = {
-        row.id: row
-        for row in connection.execute(
-            select(cards).where(cards.c.id.in_(wanted)).with_for_update(of=cards)
-        )
-    }
+    asked = connection.execute(_ASKED, {"wanted": wanted, "annotator": asker.annotator})
+    there = {row.id: row for row in asked}
     for number in wanted:
         card = there.get(number)
         if card is None:
@@ -148,6 +168,8 @@ def store_answers(
             raise RefusedError(409, "this card has been answered", number)
         if (card.tab, card.annotator) != (asker.tab, asker.annotator):
             raise RefusedError(409, "this card is not, or no longer, yours", number)
+        if card.answered:
+            raise RefusedError(409, "this is for another person: you have answered it", number)
     connection.execute(
         insert(answers),
         [
@@ -163,7 +185,7 @@ def store_answers(
             for answer in new
         ],
     )
-    connection.execute(update(cards).where(cards.c.id.in_(wanted)).values(is_done=True))
+    connection.execute(_DONE, {"wanted": wanted})
     if min(there[number].leased_until for number in wanted) < now + lease / 2:
         connection.execute(
             update(cards)

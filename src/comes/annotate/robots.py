@@ -60,11 +60,14 @@ def run_robots(
     reports = [RobotReport() for _ in range(count)]
 
     def work(number: int) -> None:
-        robot = _Robot(address, f"{name} {number + 1}", token, reports[number])
+        robot = _Robot(address, token, reports[number])
         try:
+            robot.join(f"{name} {number + 1}")
             robot.answer_all(say, pause, most, on_answer)
         except Exception as error:  # a thread has nobody to tell but the report
             reports[number].error = str(error) or type(error).__name__
+        finally:
+            robot.close()
 
     threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(count)]
     for thread in threads:
@@ -75,11 +78,16 @@ def run_robots(
 
 
 class _Robot:
-    def __init__(self, address: str, name: str, token: str, report: RobotReport) -> None:
-        self._place, self._report = urlsplit(address).netloc, report
-        self._tab = secrets.token_urlsafe(16)
+    def __init__(self, address: str, token: str, report: RobotReport) -> None:
+        place = urlsplit(address).netloc
+        self._connection = http.client.HTTPConnection(place, timeout=PATIENCE)
+        self._tab, self._report = secrets.token_urlsafe(16), report
         self._cookies = f"comes_token={token}" if token else ""
-        self._connection: http.client.HTTPConnection | None = None
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def join(self, name: str) -> None:
         status, _ = self._post("/api/join", {"name": name}, keep_cookie=True)
         if status != 200:
             raise ComesError(f"the server refuses robots: {status}.")
@@ -119,14 +127,12 @@ class _Robot:
         until = time.monotonic() + PATIENCE
         while True:
             try:
-                if self._connection is None:
-                    self._connection = http.client.HTTPConnection(self._place, timeout=PATIENCE)
                 headers = {"Content-Type": "application/json", "Cookie": self._cookies}
                 self._connection.request("POST", path, json.dumps(body), headers)
                 reply = self._connection.getresponse()
                 content = reply.read()
             except (OSError, http.client.HTTPException):
-                self._connection = None
+                self._connection.close()  # the next request opens it again
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.02)

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -42,8 +42,14 @@ from comes.errors import ComesError
 FRESH = 2.0  # seconds for which a summary is not made anew
 LEASE = 300.0  # seconds that a tab keeps its cards without being heard of
 NAME_COOKIE = "comes_name"
-SHOWN = {"JPEG": "image/jpeg", "PNG": "image/png", "GIF": "image/gif", "WEBP": "image/webp"}
-STATIC = {".css": "text/css", ".js": "text/javascript"}
+SHOWN = {
+    "JPEG": "image/jpeg",
+    "MPO": "image/jpeg",  # of a camera that puts a second picture behind the first
+    "PNG": "image/png",
+    "GIF": "image/gif",
+    "WEBP": "image/webp",
+}
+STATIC = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 Result = TypeVar("Result")
 
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
@@ -100,7 +106,7 @@ def make_app(project: Project, *, token_digest: str | None = None, lease: float 
         Route("/grid", pages.grid),
         Route("/join", pages.join),
         Route("/lead", pages.lead),
-        Route("/items/{number:int}", pages.item),
+        Route("/items/{number}", pages.item),
         Route("/static/{name}", pages.static),
         Route("/api/join", pages.take_name, methods=["POST"]),
         Route("/api/cards", pages.next_cards, methods=["POST"]),
@@ -167,9 +173,10 @@ class _Pages:
     async def item(self, request: Request) -> Response:
         """Send a picture, by number."""
         images, number = self._project.images, request.path_params["number"]
-        if images is None or not 1 <= number <= len(images):
+        row = int(number) - 1 if number.isdecimal() and len(number) < 10 else -1
+        if images is None or not 0 <= row < len(images):
             raise HTTPException(404, "there is no such picture")
-        content, kind = await run_in_threadpool(_picture, images, number - 1)
+        content, kind = await run_in_threadpool(_picture, images, row)
         return Response(
             content, media_type=kind, headers={"Cache-Control": "private, max-age=3600"}
         )
@@ -198,13 +205,17 @@ class _Pages:
         asker = Asker(_known_name(request), body.tab)
         now, by_item = time.time(), body.mode == "grid"
 
-        def command(connection: Connection) -> dict[str, Any]:
-            leased = lease_cards(connection, asker, now=now, lease=self._lease, by_item=by_item)
-            counted = progress(connection, asker.annotator)
-            waiting = 0 if leased else counted["total"] - counted["done"]
-            return {"cards": leased, "progress": counted, "waiting": waiting}
+        def command(connection: Connection) -> list[dict[str, Any]]:
+            return lease_cards(connection, asker, now=now, lease=self._lease, by_item=by_item)
 
-        return JSONResponse(await self._done(command))
+        leased = await self._done(command)
+        counted = await run_in_threadpool(self._progress, asker.annotator)
+        waiting = 0 if leased else counted["total"] - counted["done"]
+        return JSONResponse({"cards": leased, "progress": counted, "waiting": waiting})
+
+    def _progress(self, annotator: str) -> dict[str, int]:
+        with self._project.reading() as connection:
+            return progress(connection, annotator)
 
     async def take_answers(self, request: Request) -> Response:
         """Store answers; the reply comes when they are on disk."""
@@ -241,23 +252,25 @@ class _Pages:
 async def _read(request: Request, kind: type[Body]) -> Body:
     """Return the body of a request, checked."""
     content = bytearray()
-    async for part in request.stream():
-        content += part
-        if len(content) > LARGEST_BODY:
-            raise RefusedError(413, f"at most {LARGEST_BODY} bytes are read")
     try:
+        async for part in request.stream():
+            content += part
+            if len(content) > LARGEST_BODY:
+                raise RefusedError(413, f"at most {LARGEST_BODY} bytes are read")
         return kind.model_validate(json.loads(content))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise RefusedError(422, f"{place}: {first['msg']}" if place else first["msg"]) from None
+    except ClientDisconnect:
+        raise RefusedError(400, "the body broke off") from None
     except (ValueError, RecursionError):
         raise RefusedError(400, "the body is no json") from None
 
 
 def _name(request: Request) -> str:
     name = unquote(request.cookies.get(NAME_COOKIE, ""))
-    return name if name.isprintable() and len(name) <= 60 else ""
+    return name if name.isprintable() and name == name.strip() and len(name) <= 60 else ""
 
 
 def _known_name(request: Request) -> str:
@@ -302,7 +315,9 @@ async def _say_refusal(request: Request, error: Exception) -> Response:
 
 async def _say_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return refused(request.headers, error.status_code, error.detail.lower())
+    answer = refused(request.headers, error.status_code, error.detail.lower())
+    answer.headers.update(error.headers or {})  # which methods are allowed
+    return answer
 
 
 async def _say_unavailable(request: Request, error: Exception) -> Response:

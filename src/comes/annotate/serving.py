@@ -1,6 +1,5 @@
 """A project as a web server: in the foreground for people, in a thread for robots and tests."""
 
-import ipaddress
 import secrets
 import socket
 import threading
@@ -11,7 +10,7 @@ from typing import Any
 
 import uvicorn
 
-from comes.annotate.guard import digest
+from comes.annotate.guard import digest, is_loopback
 from comes.annotate.project import Project
 from comes.annotate.server import LEASE, make_app
 from comes.errors import ComesError
@@ -33,14 +32,6 @@ def find_token(project: Project, host: str, *, new: bool = False) -> tuple[str |
     token = secrets.token_urlsafe(32)
     project.set(TOKEN, digest(token))
     return digest(token), token
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def serve(
@@ -97,7 +88,9 @@ def open_port(host: str, port: int) -> socket.socket:
 
 
 def address_of(host: str, port: int) -> str:
-    """Return the address that a browser opens."""
+    """Return the address that a browser opens; this machine's name where it is any of its own."""
+    if host in ("0.0.0.0", "::", ""):
+        host = socket.gethostname()
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import beta
-from sqlalchemy import select
+from scipy.special import betaincinv
+from sqlalchemy import func, select
 
 from comes.annotate.project import Project
 from comes.annotate.tables import answers, cards
@@ -51,7 +51,7 @@ class ClassSummary:
     seconds: float  # median per answer
     share_maybe: float  # of the items asked
     prior_bound: float  # the class prior is at most this, nineteen times in twenty
-    more_cards: int  # to have enough exclusions
+    more_cards: int  # that need an answer, open or new, to have enough exclusions
 
     @property
     def has_enough(self) -> bool:
@@ -119,27 +119,27 @@ class Summary:
 
 def summarise(project: Project) -> Summary:
     """Return what the answers of a project say."""
-    asked, given = _read(project)
+    counts, given = _read(project)
     item_names, class_names = project.item_names, project.class_names
     real = given[given["source"] != "model"]
     pairs = _pairs(real)
     overall = _share(int(pairs["no_only"].sum()), len(pairs))
-    cards_of, answers_of = (dict(iter(table.groupby("class_id"))) for table in (asked, given))
+    answers_of = dict(iter(given.groupby("class_id")))
     n_items = len(item_names)
 
     def one(number: int, name: str) -> ClassSummary:
-        own_cards = cards_of.get(number, asked.iloc[:0])
+        n_cards, n_done, _ = counts.get(number, (0, 0, 0))
         own = answers_of.get(number, given.iloc[:0])
         own_pairs = pairs[pairs["class_id"] == number]
         n_asked, n_excluded = len(own_pairs), int(own_pairs["no_only"].sum())
         n_maybe = int(own_pairs["maybe"].sum())
         rate = (n_excluded + 1) / (n_asked + 1 / overall) if overall > 0 else 1.0
         lacking = max(0, ENOUGH - n_excluded)
-        left = n_items - own_cards["item_id"].nunique()
+        left = n_items - own["item_id"].nunique()
         return ClassSummary(
             name=name,
-            n_cards=len(own_cards),
-            n_done=int(own_cards["is_done"].sum()),
+            n_cards=n_cards,
+            n_done=n_done,
             n_skipped=int((own["answer"] == "skip").sum()),
             n_asked=n_asked,
             n_excluded=n_excluded,
@@ -152,13 +152,14 @@ def summarise(project: Project) -> Summary:
             more_cards=min(math.ceil(lacking / rate), left),
         )
 
+    n_cards, n_done, n_questions = (sum(column) for column in zip(*counts.values(), strict=True))
     return Summary(
         n_items=n_items,
         n_classes=len(class_names),
-        n_cards=len(asked),
-        n_done=int(asked["is_done"].sum()),
+        n_cards=n_cards,
+        n_done=n_done,
         n_answers=int((given["answer"] != "skip").sum()),
-        n_saved=n_items * len(class_names) - len(asked[["item_id", "class_id"]].drop_duplicates()),
+        n_saved=n_items * len(class_names) - n_questions,
         agreement=agreement_of(pairs[["both_no", "torn", "both_maybe"]].sum()),
         classes=tuple(one(number, name) for number, name in enumerate(class_names, 1)),
         people=tuple(_person(str(name), own) for name, own in given.groupby("annotator")),
@@ -198,18 +199,21 @@ def _kappa(shares: npt.NDArray[np.float64]) -> Any:
         return np.where(expected < 1, (observed - expected) / (1 - expected), np.nan)
 
 
-def _read(project: Project) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return all cards, and all answers that stand."""
-    card_columns = [cards.c[name] for name in ("item_id", "class_id", "turn", "source", "is_done")]
-    answer_columns = [answers.c[n] for n in ("annotator", "answer", "seconds", "answered_at")]
-    query = select(*card_columns[:4], *answer_columns).join(cards, cards.c.id == answers.c.card_id)
+def _read(project: Project) -> tuple[dict[int, tuple[int, int, int]], pd.DataFrame]:
+    """Return how many cards, done ones and questions each class has, and the answers that stand."""
+    counts = select(
+        cards.c.class_id,
+        func.count(),
+        func.count().filter(cards.c.is_done),
+        func.count().filter(cards.c.turn == 0),  # every question has one first card
+    ).group_by(cards.c.class_id)
+    columns = [cards.c[name] for name in ("item_id", "class_id", "source")]
+    columns += [answers.c[name] for name in ("annotator", "answer", "seconds", "answered_at")]
+    said = select(*columns).join(cards, cards.c.id == answers.c.card_id)
     with project.reading() as connection:
-        asked = connection.execute(select(*card_columns)).all()
-        given = connection.execute(query.where(answers.c.undone_at.is_(None))).all()
-    return (
-        pd.DataFrame(asked, columns=[column.name for column in card_columns]),
-        pd.DataFrame(given, columns=[c.name for c in (*card_columns[:4], *answer_columns)]),
-    )
+        by_class = {row[0]: (row[1], row[2], row[3]) for row in connection.execute(counts)}
+        given = connection.execute(said.where(answers.c.undone_at.is_(None))).all()
+    return by_class, pd.DataFrame(given, columns=[column.name for column in columns])
 
 
 def _pairs(given: pd.DataFrame) -> pd.DataFrame:
@@ -270,4 +274,4 @@ def _upper_bound(part: int, whole: int) -> float:
     """Return the upper end of Jeffreys' interval of a share; 1 if nothing is known."""
     if not whole or part == whole:
         return 1.0
-    return float(beta.ppf(CONFIDENCE, part + 0.5, whole - part + 0.5))
+    return float(betaincinv(part + 0.5, whole - part + 0.5, CONFIDENCE))

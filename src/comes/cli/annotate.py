@@ -12,7 +12,8 @@ from comes.errors import ComesError
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Ask on a web page what items surely are not, and train on the answers.",
+    help="Ask on a web page what items surely are not, and train on the answers.\n\n"
+    "Example: comes annotate demo",
 )
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
@@ -117,8 +118,9 @@ def serve(
     digest, token = find_token(project, host, new=new_token)
     address = address_of(host, listener.getsockname()[1])
     print(f"{project.name}: {address}/{f'?token={token}' if token else ''}", flush=True)
-    if token:
-        print("Keep this address: the token is shown once. --new-token makes another.", flush=True)
+    if digest:
+        once = "is shown once" if token else "was shown when it was made"
+        print(f"The token {once}; --new-token makes another.", flush=True)
     serve_project(project, listener, digest, lease)
 
 
@@ -247,15 +249,21 @@ def report(
             }
         )
         return
-    shown = table.drop(columns=["asked", "torn", "kappa_lower", "kappa_upper"])
-    rows: Any = shown.round(3).astype(object).to_dict("records")
+    named = {"chosen_by_model": "by model", "share_maybe": "maybe", "prior_at_most": "prior ≤"}
+    left_out = ["asked", "torn", "pairs", "kappa_lower", "kappa_upper", "more_cards"]
+    for name in ("skipped", "chosen_by_model", "agreement", "kappa", "seconds"):
+        if not table[name].fillna(0).any():  # nothing to show
+            left_out.append(name)
+    shown = table.drop(columns=left_out).rename(columns=named).round(2)
+    rows: Any = shown.astype(object).where(shown.notna(), "–").to_dict("records")
     print_rows(rows)
     print(
         f"{summary.n_done} of {summary.n_cards} cards are done; asking about every class of every "
         f"item would be {summary.n_saved} questions more."
     )
     for row in summary.to_ask:
-        print(f"Ask more about {row.name}: {row.n_excluded} exclusions; {row.more_cards} answers.")
+        needs = f"about {row.more_cards} more answers" if row.more_cards else "all items are asked"
+        print(f"{row.name}: {row.n_excluded} exclusions are few; {needs}.")
 
 
 def _priors(project: Any, features: str, seed: int) -> Any:
@@ -279,7 +287,7 @@ def demo(
     robot: Annotated[
         int, typer.Option(min=0, help="Simulated annotators; 0 serves the page for you.")
     ] = 0,
-    scenes: Annotated[int, typer.Option(min=20, help="Number of digit scenes.")] = 5000,
+    scenes: Annotated[int, typer.Option(min=20, help="Number of digit scenes.")] = 10000,
     epochs: Annotated[int, typer.Option(min=1)] = 50,
     port: Port = 8000,
     seed: Seed = 0,

@@ -7,7 +7,6 @@ label set is the digits present. Training and test scenes are made of different 
 from typing import Literal
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from comes.datasets.dataset import Dataset
 
@@ -38,6 +37,8 @@ def make_scenes(split: Literal["train", "test"] = "train", n: int = 5000, seed: 
     >>> print(make_scenes("train", n=500))
     500 rows, 256 features, 10 labels, 2.33 relevant per row, 0 rows without a relevant label
     """
+    from sklearn.datasets import load_digits  # takes a second to import
+
     images, digits = load_digits(return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(images))
     pool = order[:N_TRAINING_DIGITS] if split == "train" else order[N_TRAINING_DIGITS:]

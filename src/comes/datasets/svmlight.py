@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scipy import sparse
-from sklearn.datasets import load_svmlight_file
 
 from comes.datasets.answers import as_text
 from comes.datasets.dataset import Dataset
@@ -26,6 +25,8 @@ def read_svmlight(
     n_features: int | None = None,
 ) -> Dataset:
     """Read a LIBSVM multi-label file, with fixed labels and features where they are given."""
+    from sklearn.datasets import load_svmlight_file  # takes a second to import
+
     with path.open("rb") as file:
         mark = len(BOM_UTF8) if file.read(len(BOM_UTF8)) == BOM_UTF8 else 0
         file.seek(mark)

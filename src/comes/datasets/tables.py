@@ -170,6 +170,8 @@ def _told(path: Path) -> Iterator[None]:
     """Turn what pandas and pyarrow raise into a sentence that names the file."""
     try:
         yield
+    except ComesError:
+        raise
     except UnicodeDecodeError:
         raise ComesError(f"{path.name} is not text in UTF-8; save it as UTF-8.") from None
     except (ValueError, OSError, pd.errors.ParserWarning) as error:

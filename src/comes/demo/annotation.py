@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from comes.annotate import Project
 
 EXCLUDE_RATE = 0.1
-SIDE, ENLARGED = 16, 20  # pixels of a scene, and how many of a screen each becomes
+SIDE, SHOWN = 16, 320  # pixels along a scene, as it is stored and as it is shown
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -37,7 +37,12 @@ class Circle(NamedTuple):
 
 
 def make_project(
-    folder: Path, n_scenes: int, seed: int = 0, *, overlap: float = 0.0
+    folder: Path,
+    n_scenes: int,
+    seed: int = 0,
+    *,
+    overlap: float = 0.0,
+    database: str | None = None,
 ) -> "tuple[Project, Dataset]":
     """Make a project of pictures of digit scenes in a folder; return it with the truth."""
     from PIL import Image
@@ -49,8 +54,9 @@ def make_project(
     pictures = folder / "pictures"
     pictures.mkdir()
     grey = np.rint(255 * (1 - scenes.X)).astype(np.uint8).reshape(-1, SIDE, SIDE)
-    for name, picture in zip(names, grey.repeat(ENLARGED, 1).repeat(ENLARGED, 2), strict=True):
-        Image.fromarray(picture).save(pictures / name)
+    for name, picture in zip(names, grey, strict=True):
+        shown = Image.fromarray(picture).resize((SHOWN, SHOWN), Image.Resampling.BICUBIC)
+        shown.save(pictures / name, compress_level=1)
     rows = "\n".join(f"{k},a handwritten {word}" for k, word in enumerate(WORDS))
     (folder / "classes.csv").write_text(f"class,description\n{rows}\n", encoding="utf-8")
     project = create_project(
@@ -60,6 +66,7 @@ def make_project(
         rate=EXCLUDE_RATE,
         seed=seed,
         overlap=overlap,
+        database=database,
     )
     return project, Dataset(
         scenes.X, scenes.label_names, relevant=scenes.known_relevant(), items=names
@@ -81,7 +88,7 @@ def serve_scenes(n_scenes: int, port: int, seed: int) -> None:
 
 def annotate_by_robots(
     robots: int,
-    n_scenes: int = 5000,
+    n_scenes: int = 10000,
     epochs: int = 50,
     seed: int = 0,
     progress: bool | None = None,
@@ -113,10 +120,7 @@ def annotate_by_robots(
             raise ComesError(f"a robot could not answer: {max(troubles, key=len)}.")
         export_answers(project, home / "answers.parquet")
         project.engine.dispose()
-        write_npz(
-            Dataset(truth.X, truth.label_names, relevant=relevant, items=truth.items),
-            home / "X.npz",
-        )
+        write_npz(truth, home / "X.npz")
         data = read_dataset(home / "answers.parquet", features=home / "X.npz")
     test = make_scenes("test", 2000, seed)
 

@@ -10,6 +10,7 @@ const LONGEST_HISTORY = 1_000_000; // characters, since texts are kept with it
 const PRELOADED = 2;
 const KEPT_PICTURES = 8;
 const PACE_OVER = 20; // answers
+const LONGEST_LOOK = 3600; // seconds; what is longer was a break
 
 const queues = []; // that of this tab first, then what other tabs left
 const pictures = new Map(); // item -> {image, outcome: promise of "shown" or "broken"}
@@ -66,7 +67,7 @@ function askAboutCard(card) {
 // Ask about all classes of an item.
 function askAboutItem(cards) {
   view.showGrid(cards, pressed, toggle);
-  view.announce(`${cards[0].name}.`, `Classes: ${cards.map((card) => card.class).join(", ")}.`);
+  view.announce(`${cards[0].name}.`, `${view.count(cards.length, "class", "classes")}.`);
 }
 
 // Show the text or the picture of a card; the clock starts when it is there.
@@ -174,7 +175,8 @@ function watchVisibility() {
 
 // Give answers to cards, each [card, answer], and go on.
 function give(choices) {
-  const seconds = Number((stopClock() / choices.length).toFixed(3));
+  const looked = Math.min(stopClock(), LONGEST_LOOK);
+  const seconds = Number((looked / choices.length).toFixed(3));
   const given = choices.map(([card, answer]) => ({ card, answer, key: randomId(), seconds }));
   clock.spent = 0;
   for (const { card } of given) {
@@ -374,7 +376,7 @@ function listen() {
 // Begin: find out which tab this is, send what was left, and get cards.
 async function start() {
   const owner = JSON.stringify([page.dataset.project, page.dataset.name]);
-  const found = await findTab(page.dataset.mode, owner);
+  const found = await findTab(owner);
   tab = found.tab;
   history = load(sessionStorage, `comes-history-${tab}`) ?? [];
   const on = { changed: goOn, lost: lose, stopped: stop };

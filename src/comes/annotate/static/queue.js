@@ -21,7 +21,8 @@ export function randomId() {
 }
 
 // Send json, and return the status and the json that came back; status 0 where nothing came.
-export async function post(address, body) {
+// With `keepalive`, what is on its way arrives even if the page is closed.
+export async function post(address, body, keepalive = false) {
   let reply;
   try {
     reply = await fetch(address, {
@@ -29,7 +30,7 @@ export async function post(address, body) {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(PATIENCE),
-      keepalive: true, // what is on its way arrives, even if the page is closed
+      keepalive,
     });
     return { status: reply.status, body: await reply.json() };
   } catch {
@@ -104,8 +105,8 @@ function callRoll() {
 
 // Return the id of this tab, the same after a reload, and the tabs whose answers nobody sends.
 // A duplicated tab comes with the id of the one that it was copied from, and takes a new one.
-export async function findTab(mode, owner) {
-  const name = `comes-tab-${mode}`;
+export async function findTab(owner) {
+  const name = "comes-tab";
   const known = load(sessionStorage, name);
   const withQueue = tabsWithQueue(owner);
   const living = known || withQueue.length ? await callRoll() : new Set();
@@ -177,13 +178,7 @@ export class AnswerQueue {
     const batch = this.#nextBatch();
     for (const entry of batch) entry.tried = true;
     this.#set(this.#entries);
-    const [{ undo }] = batch;
-    const reply = undo
-      ? await post("/api/undo", { tab: this.#tab, keys: undo })
-      : await post("/api/answers", {
-          tab: this.#tab,
-          answers: batch.map(({ card, answer, key, seconds }) => ({ card, answer, key, seconds })),
-        });
+    const reply = await this.#send(batch);
     this.isFailing = isPassing(reply.status);
     if (this.isFailing) {
       this.#on.changed();
@@ -195,6 +190,13 @@ export class AnswerQueue {
     else if (isFinal(reply.status)) this.#stop(reply);
     else this.#giveUp(batch, reply);
     this.#on.changed();
+  }
+
+  #send(batch) {
+    const [{ undo }] = batch;
+    if (undo) return post("/api/undo", { tab: this.#tab, keys: undo }, true);
+    const answers = batch.map(({ card, answer, key, seconds }) => ({ card, answer, key, seconds }));
+    return post("/api/answers", { tab: this.#tab, answers }, true);
   }
 
   // The answers up to the next undo, or that undo.

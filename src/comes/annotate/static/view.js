@@ -20,7 +20,7 @@ function make(tag, properties, ...children) {
 }
 
 // Write a number with its words.
-function count(number, one, many) {
+export function count(number, one, many) {
   return `${number} ${number === 1 ? one : many}`;
 }
 
@@ -53,7 +53,7 @@ export function say(text, isAboutLoss = false) {
   find("notice").textContent = text;
   find("notice").classList.toggle("loss", isAboutLoss);
   if (!isAboutLoss) nLate = 0;
-  noticeTimer = setTimeout(() => say(""), isAboutLoss ? 20_000 : 5_000);
+  if (text) noticeTimer = setTimeout(() => say(""), isAboutLoss ? 20_000 : 5_000);
 }
 
 // Say that one more answer came too late.
@@ -127,7 +127,7 @@ export function showGrid(cards, pressed, toggle) {
 function makeToggle(card, key, pressed, toggle) {
   const name = make("bdi", { className: "name", textContent: card.class });
   const description = make("span", { className: "description", textContent: card.description });
-  const button = make("button", { type: "button", className: "toggle" }, make("span", {}, name, " ", description));
+  const button = make("button", { type: "button", className: "toggle" }, name, " ", description);
   if (key) {
     const hint = make("kbd", { textContent: key });
     hint.setAttribute("aria-hidden", "true");
@@ -186,7 +186,7 @@ export function showFinished(nWaiting, lookAgain) {
   const rest = nWaiting
     ? `${count(nWaiting, "is", "are")} with others, or ${nWaiting === 1 ? "waits" : "wait"} for a second person`
     : "";
-  const again = make("button", { id: "again", type: "button", className: "small" }, "Look again");
+  const again = make("button", { id: "again", type: "button" }, "Look again");
   again.addEventListener("click", lookAgain);
   find("heading").textContent = "No card is left for you";
   find("description").textContent = rest;

@@ -1,0 +1,133 @@
+"""Small annotation projects, and people who answer their cards without a browser."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from sqlalchemy import select
+
+from comes.annotate import Project, create_project
+from comes.annotate.queue import (
+    Answer,
+    Asker,
+    Given,
+    RefusedError,
+    lease_cards,
+    progress,
+    store_answers,
+    undo_answers,
+)
+from comes.annotate.tables import answers, cards
+
+LEASE = 100.0
+CLASSES = ("sky", "sea")
+Card = dict[str, Any]
+_numbers = count()
+
+
+class Projects:
+    """Makes projects of short texts in a folder, and closes them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._made: list[Project] = []
+
+    def make(
+        self,
+        items: int | Sequence[str] = 6,
+        classes: Sequence[str] = CLASSES,
+        *,
+        database: str | None = None,
+        name: str = "project",
+        **options: Any,
+    ) -> Project:
+        """Make a project that asks everything, unless told otherwise."""
+        named = [f"t{k}" for k in range(items)] if isinstance(items, int) else list(items)
+        table = pd.DataFrame({"item": named, "text": [f"text of {item}" for item in named]})
+        table.to_parquet(self.folder / "items.parquet")
+        pd.DataFrame({"class": list(classes)}).to_parquet(self.folder / "classes.parquet")
+        sources = self.folder / "items.parquet", self.folder / "classes.parquet"
+        options = {"rate": 1.0, **options}
+        return self.keep(create_project(self.folder / name, *sources, database=database, **options))
+
+    def keep(self, project: Project) -> Project:
+        """Close this one, too, at the end."""
+        self._made.append(project)
+        return project
+
+    def close(self) -> None:
+        for project in self._made:
+            project.engine.dispose()
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A person at a tab of a browser."""
+
+    project: Project
+    annotator: str = "Ann"
+    tab: str = "tab-of-ann"
+
+    @property
+    def asker(self) -> Asker:
+        return Asker(self.annotator, self.tab)
+
+    def ask(self, now: float = 0.0, **options: Any) -> list[Card]:
+        with self.project.writing() as connection:
+            return lease_cards(connection, self.asker, now=now, lease=LEASE, **options)
+
+    def answer(
+        self, card: int, answer: Answer = "no", now: float = 0.0, seconds: float | None = None
+    ) -> str:
+        """Answer a card; return the key that takes it back."""
+        given = new_answer(card, answer, seconds)
+        self.send(given, now=now)
+        return given.key
+
+    def send(self, *given: Given, now: float = 0.0) -> None:
+        with self.project.writing() as connection:
+            store_answers(connection, self.asker, given, now=now, lease=LEASE)
+
+    def undo(self, *keys: str, now: float = 0.0) -> list[Card]:
+        with self.project.writing() as connection:
+            return undo_answers(connection, self.asker, keys, now=now, lease=LEASE)
+
+    def progress(self) -> dict[str, int]:
+        with self.project.reading() as connection:
+            return progress(connection, self.annotator)
+
+    def answer_all(self, say: Callable[[Card], Answer] = lambda _: "no", now: float = 0.0) -> int:
+        """Answer whatever there is; return how many cards that were."""
+        done = 0
+        while asked := self.ask(now):
+            self.send(*(new_answer(card["card"], say(card)) for card in asked), now=now)
+            done += len(asked)
+        return done
+
+
+def new_answer(card: int, answer: Answer, seconds: float | None = None) -> Given:
+    """Return an answer with a key of its own."""
+    return Given(card, answer, f"key-{next(_numbers)}", seconds)
+
+
+def refusal(command: Callable[[], Any]) -> RefusedError:
+    """Return why a command is refused."""
+    try:
+        command()
+    except RefusedError as refused:
+        return refused
+    raise AssertionError("nothing was refused")
+
+
+def stored(project: Project) -> list[Any]:
+    """Return all rows of answers, those taken back too."""
+    with project.reading() as connection:
+        return list(connection.execute(select(answers).order_by(answers.c.id)).all())
+
+
+def all_cards(project: Project) -> list[Any]:
+    with project.reading() as connection:
+        return list(connection.execute(select(cards).order_by(cards.c.position)).all())

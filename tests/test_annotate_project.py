@@ -1,0 +1,592 @@
+"""Which questions are asked, and how a project is made of files."""
+
+import json
+import os
+import stat
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from comes.annotate import (
+    add_chosen_cards,
+    add_random_cards,
+    create_project,
+    open_project,
+    sample_cards,
+)
+from comes.annotate.project import DATABASE, DESCRIPTION
+from comes.annotate.sampling import BLOCK, Cards, sample_more
+from comes.errors import ComesError
+from image_folders import save_images
+from projects import Desk, Projects, all_cards, new_answer
+
+AWKWARD = [
+    "Ünïcödé 中文 🦓",
+    'it\'s "quoted" `ticked`',
+    "two\nlines\r\nand a tab\t",
+    "comma, semicolon; pipe|",
+    "x" * 3000,
+    "שלום \u202e reversed",
+    "  spaces around  ",
+    "NA",
+    "007",
+    "<script>alert(1)</script>",
+    "'; DROP TABLE cards; --",
+    "%s %(name)s :name ?",
+]
+
+
+# Sampling
+
+
+def first_turns(cards: Cards) -> list[tuple[int, int]]:
+    return list(zip(*(column[cards.turn == 0].tolist() for column in cards[:2]), strict=True))
+
+
+def second_turns(cards: Cards) -> list[tuple[int, int]]:
+    return list(zip(*(column[cards.turn == 1].tolist() for column in cards[:2]), strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n_items=st.integers(1, 80),
+    n_classes=st.integers(1, 5),
+    rate=st.floats(0.01, 1),
+    overlap=st.floats(0, 1),
+    by=st.sampled_from(["class", "item"]),
+    seed=st.integers(0, 100),
+)
+def test_counts_are_exact_and_nothing_is_asked_twice(
+    n_items: int, n_classes: int, rate: float, overlap: float, by: Any, seed: int
+) -> None:
+    n_asked = round(rate * n_items)
+    if not n_asked:
+        return
+    cards = sample_cards(n_items, n_classes, rate, seed=seed, overlap=overlap, by=by)
+    first, second = first_turns(cards), second_turns(cards)
+    assert len(first) == len(set(first)) == n_asked * n_classes
+    assert [sum(class_ == j for _, class_ in first) for j in range(n_classes)] == (
+        [n_asked] * n_classes
+    )
+    assert len(second) == len(set(second)) == round(overlap * len(first))
+    assert set(second) <= set(first)
+    assert all(0 <= item < n_items and 0 <= class_ < n_classes for item, class_ in first)
+
+
+@pytest.mark.parametrize("by", ["class", "item"])
+def test_every_item_has_the_same_chance(by: Any) -> None:
+    """Each is asked about a class in 3 of 10 draws, five standard errors to either side."""
+    n, rate, draws = 20, 0.3, 1500
+    counts = np.zeros((n, 2))
+    for seed in range(draws):
+        cards = sample_cards(n, 2, rate, seed=seed, by=by)
+        np.add.at(counts, (cards.item, cards.class_), 1)
+    error = np.sqrt(rate * (1 - rate) / draws)
+    assert np.abs(counts / draws - rate).max() < 5 * error
+
+
+def test_classes_are_drawn_independently() -> None:
+    """Both questions of an item come together as often as chance wants."""
+    n, rate, draws = 20, 0.5, 1000
+    together = 0
+    for seed in range(draws):
+        cards = sample_cards(n, 2, rate, seed=seed)
+        together += len(set(cards.item[cards.class_ == 0]) & set(cards.item[cards.class_ == 1]))
+    assert abs(together / (n * draws) - rate**2) < 0.01
+
+
+def test_the_overlap_is_drawn_evenly_too() -> None:
+    counts = np.zeros((10, 2))
+    for seed in range(1500):
+        cards = sample_cards(10, 2, 1.0, seed=seed, overlap=0.3)
+        np.add.at(counts, (cards.item[cards.turn == 1], cards.class_[cards.turn == 1]), 1)
+    assert np.abs(counts / 1500 - 0.3).max() < 5 * np.sqrt(0.3 * 0.7 / 1500)
+
+
+def test_by_item_asks_about_every_class_of_an_item_in_a_row() -> None:
+    cards = sample_cards(50, 3, 0.2, by="item")
+    assert cards.class_.tolist() == [0, 1, 2] * 10
+    items = cards.item.reshape(10, 3)
+    assert (items == items[:, :1]).all() and len(set(items[:, 0])) == 10
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.5])
+def test_a_class_stays_for_a_block_and_not_for_ever(overlap: float) -> None:
+    cards = sample_cards(200, 4, 0.5, overlap=overlap)
+    changes = np.flatnonzero(np.diff(cards.class_)) + 1
+    runs = np.diff([0, *changes, len(cards.class_)])
+    assert len(runs) <= 4 * (100 / BLOCK + np.ceil(len(cards.class_) / 400 * 100 / BLOCK) + 1)
+    assert len(runs) >= 8  # not all of a class one after the other
+    assert np.median(runs) <= 2 * BLOCK
+
+
+def test_each_block_is_full_but_the_last_of_its_class() -> None:
+    cards = sample_cards(90, 1, 0.5)
+    assert len(cards.item) == 45
+    order = np.concatenate([sample_cards(90, 2, 0.5, seed=s).class_ for s in range(5)])
+    runs = np.diff([0, *(np.flatnonzero(np.diff(order)) + 1), len(order)])
+    assert all(run % 5 == 0 for run in runs)  # blocks of 20, 20 and 5
+
+
+def test_the_order_is_mixed_within_a_block() -> None:
+    cards = sample_cards(1000, 1, 1.0)
+    assert abs(np.corrcoef(cards.item, np.arange(1000))[0, 1]) < 0.15
+
+
+def test_a_seed_says_which() -> None:
+    one, same, other = (sample_cards(50, 3, 0.5, seed=s, overlap=0.2) for s in (1, 1, 2))
+    assert all((a == b).all() for a, b in zip(one, same, strict=True))
+    assert (one.item != other.item).any()
+
+
+@pytest.mark.parametrize("rate", [0.0, -0.1, 1.01, float("nan"), float("inf")])
+def test_a_rate_that_is_none(rate: float) -> None:
+    with pytest.raises(ComesError, match=r"rate must be in \(0, 1\]; got"):
+        sample_cards(10, 2, rate)
+
+
+@pytest.mark.parametrize("overlap", [-0.1, 1.01, float("nan")])
+def test_an_overlap_that_is_none(overlap: float) -> None:
+    with pytest.raises(ComesError, match=r"overlap must be in \[0, 1\]; got"):
+        sample_cards(10, 2, 0.5, overlap=overlap)
+
+
+def test_a_rate_that_asks_nothing() -> None:
+    with pytest.raises(ComesError, match="a rate of 0.01 of 10 items asks nothing. Raise it"):
+        sample_cards(10, 2, 0.01)
+
+
+def test_more_is_drawn_evenly_among_what_is_left() -> None:
+    asked = np.arange(20) < 8
+    counts = np.zeros(20)
+    for seed in range(1500):
+        more = sample_more(asked, 0.15, seed)
+        assert len(set(more)) == 3
+        counts[more] += 1
+    assert counts[:8].sum() == 0
+    assert np.abs(counts[8:] / 1500 - 0.25).max() < 5 * np.sqrt(0.25 * 0.75 / 1500)
+
+
+# Making a project
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder with texts, pictures and classes."""
+    (tmp_path / "texts.csv").write_text("item,text\na,rain\nb,goal\nc,\n")
+    (tmp_path / "classes.txt").write_text("sport\n\n  weather  \n")
+    save_images(tmp_path / "photos", ["b.png", "inner/a.jpg", ".hidden.png"])
+    (tmp_path / "photos" / "notes.md").write_text("no picture")
+    return tmp_path
+
+
+Create = Callable[..., Any]
+
+
+@pytest.fixture
+def create(home: Path, projects: Projects) -> Create:
+    """Make a project of files in the folder."""
+
+    def make(items: str = "texts.csv", classes: str = "classes.txt", **options: Any) -> Any:
+        options = {"rate": 1.0, **options}
+        folder = home / options.pop("folder", "project")
+        return projects.keep(create_project(folder, home / items, home / classes, **options))
+
+    return make
+
+
+def shown(project: Any) -> list[tuple[str, str | None, str, str]]:
+    """Return what is asked, as a browser gets it."""
+    found = []
+    desk = Desk(project)
+    while asked := desk.ask():
+        found += [
+            (card["name"], card["text"], card["class"], card["description"]) for card in asked
+        ]
+        desk.send(*(new_answer(card["card"], "no") for card in asked))
+    return sorted(found, key=lambda row: (row[2], row[0]))
+
+
+def test_texts_of_a_csv(create: Create) -> None:
+    project = create()
+    assert (project.kind, project.source, project.images) == ("text", None, None)
+    assert project.class_names == ["sport", "weather"]
+    rows = [("a", "rain"), ("b", "goal"), ("c", "")]
+    assert shown(project) == [(*row, c, "") for c in ("sport", "weather") for row in rows]
+
+
+def test_texts_of_parquet_without_names_are_numbered(create: Create, home: Path) -> None:
+    pd.DataFrame({"text": ["x", None, "z"]}).to_parquet(home / "texts.parquet")
+    project = create("texts.parquet")
+    assert project.item_names == ["1", "2", "3"]
+    assert [row[1] for row in shown(project)[:3]] == ["x", "", "z"]
+
+
+def test_names_that_are_numbers_are_written_as_a_person_would(create: Create, home: Path) -> None:
+    """So that they meet those of features, which are read the same way."""
+    pd.DataFrame({"id": [7.0, 8.0], "text": ["x", "y"]}).to_parquet(home / "texts.parquet")
+    assert create("texts.parquet").item_names == ["7", "8"]
+    (home / "texts.csv").write_text("item,text\n007,x\n7,NA\n")
+    project = create(folder="other")
+    assert project.item_names == ["007", "7"] and shown(project)[1][1] == "NA"
+
+
+def test_pictures_of_a_folder(create: Create, home: Path) -> None:
+    project = create("photos")
+    assert (project.kind, project.source) == ("image", home / "photos")
+    assert project.item_names == ["b.png", "inner/a.jpg"]
+    assert project.images is not None and project.images[0].shape == (2, 2, 3)
+
+
+def test_pictures_of_a_zip(create: Create, home: Path) -> None:
+    with zipfile.ZipFile(home / "photos.zip", "w") as archive:
+        archive.write(home / "photos" / "b.png", "top/b.png")
+        archive.write(home / "photos" / "b.png", "top/a.png")
+        archive.writestr("__MACOSX/top/._a.png", b"litter")
+    project = create("photos.zip")
+    assert (project.kind, project.item_names) == ("image", ["top/a.png", "top/b.png"])
+    assert project.images is not None and project.images[1].shape == (2, 2, 3)
+
+
+@pytest.mark.parametrize("column", ["item", "image", "file", "filename", "path", "id"])
+def test_pictures_that_a_table_names(create: Create, home: Path, column: str) -> None:
+    """Also if there is a column of texts: whoever says where pictures are wants pictures."""
+    (home / "some.csv").write_text(f"{column},text\ninner/a.jpg,about\n")
+    project = create("some.csv", images=home / "photos")
+    assert (project.kind, project.item_names) == ("image", ["inner/a.jpg"])
+    assert project.images is not None and project.images[0].shape == (2, 2, 3)
+
+
+def test_the_pictures_are_found_from_anywhere(
+    create: Create, home: Path, monkeypatch: pytest.MonkeyPatch, projects: Projects
+) -> None:
+    monkeypatch.chdir(home)
+    projects.keep(create_project("project", "photos", "classes.txt", rate=1))
+    monkeypatch.chdir("/")
+    project = projects.keep(open_project(home / "project"))
+    assert project.images is not None and project.images[0].shape == (2, 2, 3)
+
+
+@pytest.mark.parametrize("column", ["class", "label", "name"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_classes_with_descriptions(create: Create, home: Path, column: str, ending: str) -> None:
+    table = pd.DataFrame({column: ["sport", "NA"], "description": ["balls, and so on", None]})
+    path = home / f"classes.{ending}"
+    table.to_csv(path, index=False) if ending == "csv" else table.to_parquet(path)
+    project = create(classes=path.name)
+    assert project.class_names == ["sport", "NA"]
+    assert {row[2:] for row in shown(project)} == {("sport", "balls, and so on"), ("NA", "")}
+
+
+def test_classes_in_a_file_with_a_byte_order_mark(create: Create, home: Path) -> None:
+    (home / "classes.txt").write_bytes("\ufeffsport\r\nÄpfel\r\n".encode())
+    assert create().class_names == ["sport", "Äpfel"]
+
+
+def test_awkward_names_come_back_as_they_are(projects: Projects, database: str | None) -> None:
+    project = projects.make(AWKWARD, AWKWARD[::-1], database=database)
+    assert project.item_names == AWKWARD
+    assert project.class_names == AWKWARD[::-1]
+    assert {(row[0], row[2]) for row in shown(project)} == {
+        (a, b) for a in AWKWARD for b in AWKWARD
+    }
+
+
+def test_a_project_remembers_how_it_was_drawn(projects: Projects, database: str | None) -> None:
+    options: dict[str, Any] = {"rate": 0.5, "seed": 3, "overlap": 0.25, "by": "item"}
+    project = projects.make(10, database=database, **options)
+    assert {name: project.setting(name) for name in options} == {
+        "rate": "0.5",
+        "seed": "3",
+        "overlap": "0.25",
+        "by": "item",
+    }
+    drawn = sample_cards(10, 2, 0.5, seed=3, overlap=0.25, by="item")
+    found = [(row.item_id - 1, row.class_id - 1, row.turn) for row in all_cards(project)]
+    assert found == list(zip(*(column.tolist() for column in drawn), strict=True))
+    assert {row.source for row in all_cards(project)} == {"random"}
+    assert project.count_cards() == len(found)
+
+
+def test_a_project_opens_again(projects: Projects, database: str | None) -> None:
+    made = projects.make(database=database)
+    made.set("colour", "blue")
+    made.set("colour", "green")
+    again = projects.keep(open_project(made.folder))
+    assert again.item_names == made.item_names
+    assert (again.name, again.kind, again.setting("colour")) == ("project", "text", "green")
+    assert again.setting("shape") is None
+
+
+def test_a_project_can_be_moved(projects: Projects) -> None:
+    made = projects.make()
+    Desk(made).answer_all()
+    made.engine.dispose()
+    made.folder.rename(projects.folder / "moved")
+    moved = projects.keep(open_project(projects.folder / "moved"))
+    assert Desk(moved).progress()["mine"] == 12
+
+
+def test_nobody_else_reads_the_address_of_the_database(projects: Projects) -> None:
+    """It may hold a password."""
+    made = projects.make()
+    assert stat.S_IMODE((made.folder / DESCRIPTION).stat().st_mode) == 0o600
+
+
+def test_an_empty_folder_is_taken(create: Create, home: Path) -> None:
+    (home / "project").mkdir()
+    assert create().name == "project"
+
+
+# What goes wrong
+
+
+BAD_FILES: list[tuple[str, str, dict[str, Any], str]] = [
+    ("texts.csv", "item,text\na,x\na,y\n", {}, "texts.csv has 'a' twice; each item needs a name"),
+    ("texts.csv", "item,text\n,x\nb,y\n", {}, "texts.csv has an empty name; each item needs"),
+    ("texts.csv", "item,text\n", {}, "texts.csv has columns but no rows"),
+    ("texts.csv", "item,body\na,x\n", {}, "has neither a column text .* it has 'item', 'body'"),
+    ("texts.csv", "text\nx\n", {"images": "photos"}, "nor names of images .* it has 'text'"),
+    (
+        "texts.csv",
+        "item\nz.png\n",
+        {"images": "photos"},
+        "1 of 1 images are not in photos: 'z.png'",
+    ),
+    ("texts.csv", "item\n../b.png\n", {"images": "photos"}, "is not a name inside the folder"),
+    ("texts.csv", "item\nb.png\n", {"images": "nowhere"}, "is neither a folder nor a .zip"),
+    ("texts.csv", "item,text\na,x\0y\n", {}, "holds bytes that are no text"),
+    ("classes.txt", "", {}, "classes.txt has no class; a name in every line was wanted"),
+    ("classes.txt", "sky\nsea\nsky\n", {}, "label names must differ; got 'sky' more than once"),
+    ("classes.csv", "label\nsky\nsky\n", {}, "label names must differ; got 'sky' more than once"),
+    ("classes.csv", "label,description\n,x\n", {}, "label names must not be empty; number 0 is"),
+    ("classes.csv", "klass\nsky\n", {}, "no column class or label or name; it has 'klass'"),
+    ("classes.csv", "label\n", {}, "classes.csv has columns but no rows"),
+]
+
+
+@pytest.mark.parametrize(("file", "content", "options", "message"), BAD_FILES)
+def test_files_that_cannot_be_used(
+    create: Create, home: Path, file: str, content: str, options: dict[str, Any], message: str
+) -> None:
+    (home / file).write_text(content)
+    if "images" in options:
+        options = {"images": home / options["images"]}
+    with pytest.raises(ComesError, match=message):
+        create(classes=file if file.startswith("classes") else "classes.txt", **options)
+    assert not (home / "project").exists()
+    assert not list(home.glob(".project*"))
+
+
+@pytest.mark.parametrize(
+    ("items", "classes", "message"),
+    [
+        ("none.csv", "classes.txt", r"none\.csv does not exist\. Correct the path of the items"),
+        ("none.zip", "classes.txt", r"none\.zip does not exist\. Correct the path of the items"),
+        ("none", "classes.txt", r"none does not exist\. Correct the path of the items"),
+        ("classes.txt", "classes.txt", "nothing that items come in; a .csv or .parquet file"),
+        ("texts.csv", "none.txt", r"none\.txt cannot be read: .*No such file"),
+        ("texts.csv", "none.csv", r"none\.csv cannot be read as csv: \[Errno 2\]"),
+        ("texts.csv", "photos", "photos cannot be read"),
+        ("texts.csv", "photos/b.png", r"b\.png cannot be read"),
+        ("empty", "classes.txt", r"empty has no picture \(.jpg"),
+        ("broken.zip", "classes.txt", "broken.zip cannot be read as zip"),
+    ],
+)
+def test_paths_that_cannot_be_used(
+    create: Create, home: Path, items: str, classes: str, message: str
+) -> None:
+    (home / "empty").mkdir()
+    (home / "broken.zip").write_bytes(b"PK, but no archive")
+    with pytest.raises(ComesError, match=message) as caught:
+        create(items, classes)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_whose_name_is_no_text(create: Create, home: Path) -> None:
+    odd = os.fsencode(home / "photos") + b"/caf\xe9.png"
+    try:
+        os.rename(home / "photos" / "b.png", odd)
+    except OSError:
+        pytest.skip("file names are text on this file system")
+    with pytest.raises(ComesError, match=r"'caf\\udce9.png' holds bytes that are no text. Rename"):
+        create("photos")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rate": 0.0}, r"rate must be in \(0, 1\]; got 0"),
+        ({"rate": 0.1}, "a rate of 0.1 of 3 items asks nothing"),
+        ({"overlap": 2.0}, r"overlap must be in \[0, 1\]; got 2"),
+    ],
+)
+def test_options_that_cannot_be_used(
+    create: Create, home: Path, options: dict[str, float], message: str
+) -> None:
+    with pytest.raises(ComesError, match=message):
+        create(**options)
+    assert not (home / "project").exists()
+
+
+def test_a_folder_that_holds_something_is_left_alone(create: Create, home: Path) -> None:
+    made = create()
+    Desk(made).answer_all()
+    with pytest.raises(ComesError, match="exists and holds something else .* would be lost"):
+        create()
+    assert Desk(made).progress()["mine"] == 6
+    with pytest.raises(ComesError, match=r"texts\.csv is a file; the name of a folder was wanted"):
+        create(folder="texts.csv")
+    with pytest.raises(ComesError, match="is not a folder. Create it first"):
+        create(folder="not/there")
+
+
+def test_a_database_holds_one_project(
+    create: Create, database: str | None, home: Path, projects: Projects
+) -> None:
+    address = database or f"sqlite:///{home / 'shared.db'}"
+    made = create(database=address)
+    Desk(made).answer_all()
+    with pytest.raises(ComesError, match="the database holds a project already. Give each"):
+        create(database=address, folder="second")
+    assert not (home / "second").exists()
+    again = projects.keep(open_project(home / "project"))
+    assert Desk(again).progress() == {"total": 6, "done": 6, "mine": 6}
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("mysql://u@h/d", "is no address of a database; sqlite:///FILE or postgresql://"),
+        ("answers.db", "'answers.db' is no address of a database"),
+        ("postgresql://u:secret@127.0.0.1:1/d", "the database of project does not answer: "),
+        ("sqlite:////no/such/folder/a.db", "the database of project does not answer: unable to"),
+    ],
+)
+def test_an_address_that_leads_nowhere(
+    create: Create, home: Path, address: str, message: str
+) -> None:
+    with pytest.raises(ComesError, match=message) as caught:
+        create(database=address)
+    assert "secret" not in str(caught.value) and "\n" not in str(caught.value)
+    assert not (home / "project").exists()
+
+
+@pytest.mark.parametrize(
+    "description", [None, "", "[]", "{}", "null", '{"kind": "text"}', '{"kind": "text"', "\xff"]
+)
+def test_a_folder_that_is_no_project(tmp_path: Path, description: str | None) -> None:
+    if description is not None:
+        (tmp_path / DESCRIPTION).write_bytes(description.encode("latin-1"))
+    with pytest.raises(ComesError, match="is no folder of a project: .* comes annotate init"):
+        open_project(tmp_path)
+
+
+def test_a_project_whose_answers_are_gone(projects: Projects) -> None:
+    folder = projects.make().folder
+    (folder / DATABASE).unlink()
+    with pytest.raises(ComesError, match=r"has no answers\.db, which holds its answers"):
+        open_project(folder)
+    assert not (folder / DATABASE).exists()
+    (folder / DATABASE).write_bytes(b"this is no database" * 100)
+    with pytest.raises(ComesError, match="the database of project does not answer: file is not"):
+        open_project(folder)
+
+
+def test_a_project_whose_server_is_away(projects: Projects) -> None:
+    folder = projects.make().folder
+    described = json.loads((folder / DESCRIPTION).read_text())
+    described["database"] = "postgresql://u:secret@127.0.0.1:1/d"
+    (folder / DESCRIPTION).write_text(json.dumps(described))
+    with pytest.raises(ComesError, match="the database of project does not answer") as caught:
+        open_project(folder)
+    assert "secret" not in str(caught.value)
+
+
+# More cards
+
+
+def pairs(project: Any, source: str) -> list[tuple[str, str]]:
+    return [
+        (project.item_names[row.item_id - 1], project.class_names[row.class_id - 1])
+        for row in all_cards(project)
+        if row.source == source
+    ]
+
+
+def test_more_cards_ask_nothing_twice(projects: Projects, database: str | None) -> None:
+    project = projects.make(20, ["sky", "sea", "sun"], database=database, rate=0.2, overlap=0.5)
+    before = all_cards(project)
+    assert add_random_cards(project, ["sky", "sun"], 0.3, 0) == 12
+    assert add_random_cards(project, ["sky", "sky"], 0.5, 0) == 10
+    after = all_cards(project)
+    assert after[: len(before)] == before  # and they come after what waits already
+    assert {row.source for row in after} == {"random"}
+    first = [(row.item_id, row.class_id) for row in after if row.turn == 0]
+    assert len(first) == len(set(first))
+    assert [sum(class_ == j for _, class_ in first) for j in (1, 2, 3)] == [20, 4, 10]
+    with pytest.raises(ComesError, match="rate of 0.1 asks about 2 more items, and 0 are left"):
+        add_random_cards(project, ["sea", "sky"], 0.1, 0)
+    assert all_cards(project) == after
+
+
+def test_more_cards_are_drawn_evenly(projects: Projects) -> None:
+    """Over many seeds, each item that was not asked comes as often as the others."""
+    project = projects.make(10, ["sky"], rate=0.4)
+    asked = {row.item_id - 1 for row in all_cards(project)}
+    seen = []
+    for seed in range(300):
+        rows = np.isin(np.arange(10), list(asked))
+        seen += sample_more(rows, 0.2, seed)
+    counts = np.bincount(seen, minlength=10) / 300
+    assert set(np.flatnonzero(counts)) == set(range(10)) - asked
+    assert np.abs(counts[counts > 0] - 1 / 3).max() < 5 * np.sqrt(2 / 9 / 300)
+
+
+def test_seeds_and_classes_draw_differently(projects: Projects) -> None:
+    drawn = []
+    for number, seed in enumerate((0, 0, 1)):
+        project = projects.make(200, name=f"p{number}", rate=0.005)
+        before = set(pairs(project, "random"))
+        add_random_cards(project, ["sky", "sea"], 0.1, seed)
+        new = set(pairs(project, "random")) - before
+        drawn.append([{item for item, name in new if name == c} for c in ("sky", "sea")])
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert drawn[0][0] != drawn[0][1]
+
+
+def test_cards_that_a_model_chose(projects: Projects, database: str | None) -> None:
+    project = projects.make(10, database=database, rate=0.3)
+    known = pairs(project, "random")
+    new = [(f"t{k}", c) for k in range(10) for c in ("sky", "sea")]
+    new = [pair for pair in new if pair not in known][:5]
+    table = pd.DataFrame([*new, *known[:2], new[0]], columns=["item", "label"])
+    assert add_chosen_cards(project, table) == 5
+    assert pairs(project, "model") == new
+    assert pairs(project, "random") == known
+    assert add_chosen_cards(project, table) == 0
+
+
+def test_cards_that_a_model_chose_wrongly(projects: Projects) -> None:
+    project = projects.make(10, rate=0.3)
+    before = all_cards(project)
+    for rows, columns, message in (
+        ([("t1", "sky")], ["item", "class"], "need the columns item and label; label is missing"),
+        ([("t1", "sky")], ["name", "label"], "need the columns item and label; item is missing"),
+        ([("t1", "sky"), ("z", "sky")], ["item", "label"], "the project has no item 'z'"),
+        ([("t1", "moon")], ["item", "label"], "no class 'moon'; it has 'sky', 'sea'"),
+    ):
+        with pytest.raises(ComesError, match=message):
+            add_chosen_cards(project, pd.DataFrame(rows, columns=columns))
+    with pytest.raises(ComesError, match="the project has no class 'moon'; it has 'sky', 'sea'"):
+        add_random_cards(project, ["sky", "moon"], 0.1, 0)
+    with pytest.raises(ComesError, match=r"rate must be in \(0, 1\]"):
+        add_random_cards(project, ["sky"], 1.5, 0)
+    assert all_cards(project) == before
