@@ -315,15 +315,18 @@ def test_what_has_an_answer_is_left_alone(project: Project, tmp_path: Path) -> N
     assert states(collect_answers(project)[0]) == {("t0", "sky"): "maybe", ("t1", "sky"): "no"}
 
 
-def test_an_imported_answer_that_a_model_chose_counts_for_no_risk(
-    project: Project, tmp_path: Path
+def test_an_imported_answer_that_a_model_chose_counts_for_no_risk_unless_it_was_drawn(
+    projects: Projects, tmp_path: Path, database: str | None
 ) -> None:
-    path = prodigy(tmp_path, [("t0", "sky", "reject")])
+    project = projects.make(10, ["sky"], rate=0.1, database=database)
+    [drawn] = [pair_of(project, card) for card in all_cards(project)]
+    other = next(f"t{k}" for k in range(10) if f"t{k}" != drawn[0])
+    path = prodigy(tmp_path, [(drawn[0], "sky", "reject"), (other, "sky", "reject")])
     import_answers(project, path, chosen_by_model=True)
     dataset, chosen = collect_answers(project)
-    assert states(dataset) == {}
+    assert states(dataset) == {drawn: "no"}
     assert chosen.to_dict("records") == [
-        {"item": "t0", "label": "sky", "answer": "no", "source": "model"}
+        {"item": other, "label": "sky", "answer": "no", "source": "model"}
     ]
 
 

@@ -574,6 +574,18 @@ def test_cards_that_a_model_chose(projects: Projects, database: str | None) -> N
     assert add_chosen_cards(project, table) == 0
 
 
+def test_what_a_model_chose_has_the_same_chance_of_being_drawn(
+    projects: Projects, database: str | None
+) -> None:
+    project = projects.make(10, ["sky"], database=database, rate=0.1)
+    chosen = [f"t{k}" for k in range(10)]
+    table = pd.DataFrame({"item": chosen, "label": "sky"})
+    assert add_chosen_cards(project, table) == 9
+    assert add_random_cards(project, ["sky"], 0.5, 0) == 0  # all have a card already
+    assert len(pairs(project, "random")) == 6
+    assert len(pairs(project, "model")) == 4
+
+
 def test_cards_that_a_model_chose_wrongly(projects: Projects) -> None:
     project = projects.make(10, rate=0.3)
     before = all_cards(project)

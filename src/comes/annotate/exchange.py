@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 
 import pandas as pd
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
-from comes.annotate.project import Project
+from comes.annotate.project import Project, append_cards, insert_rows
 from comes.annotate.tables import answers, cards
 from comes.datasets import Dataset, read_dataset, write_dataset, write_table
 from comes.datasets.answers import (
@@ -100,7 +100,8 @@ def import_answers(
     path : path
         .json (Label Studio), .jsonl (Prodigy), .csv or .parquet (long).
     chosen_by_model : bool
-        Say that a model chose what was asked, so that the answers are kept out of the risk.
+        Say that a model chose what was asked, so that the answers are kept out of the risk; those
+        to questions that the project has drawn anyway are not.
     item : str, optional
         The field that names the item.
     complementary : bool
@@ -124,44 +125,32 @@ def import_answers(
         )
     candidates, asked = answers_of(dataset)
     source, now, who = MODEL if chosen_by_model else "import", time.time(), f"({path.name})"
+    said = {
+        (rows[dataset.items[row]], int(column) + 1): MAYBE if candidates[row, column] else NO
+        for row, column in zip(*asked.nonzero(), strict=True)
+    }
+    first = select(cards.c.id, cards.c.item_id, cards.c.class_id, cards.c.is_done)
+    first = first.where(cards.c.turn == 0)
     with project.writing() as connection:
-        known = {
-            (row.item_id, row.class_id): row
-            for row in connection.execute(select(cards).where(cards.c.turn == 0))
-        }
-        last = max((row.position for row in known.values()), default=0)
-        taken = left = 0
-        for place, column in zip(*asked.nonzero(), strict=True):
-            pair = rows[dataset.items[place]], int(column) + 1
-            card = known.get(pair)
-            if card is not None and card.is_done:
-                left += 1
-                continue
-            taken += 1
-            if card is None:
-                new = insert(cards).values(
-                    item_id=pair[0],
-                    class_id=pair[1],
-                    turn=0,
-                    source=source,
-                    position=last + taken,
-                    is_done=True,
-                    annotator=who,
-                )
-                number = connection.execute(new.returning(cards.c.id)).scalar_one()
-            else:
-                number = card.id
-                done = update(cards).where(cards.c.id == number)
-                connection.execute(done.values(is_done=True, annotator=who, source=source))
-            answer = MAYBE if candidates[place, column] else NO
-            connection.execute(
-                insert(answers).values(
-                    card_id=number,
-                    annotator=who,
-                    tab="import",
-                    key=f"import-{number}-{now:.6f}",
-                    answer=answer,
-                    answered_at=now,
-                )
-            )
-    return {"taken": taken, "already_answered": left}
+        is_done = {(c.item_id, c.class_id): c.is_done for c in connection.execute(first)}
+        append_cards(connection, [pair for pair in said if pair not in is_done], source)
+        numbers = {(c.item_id, c.class_id): c.id for c in connection.execute(first)}
+        taken = [pair for pair in said if not is_done.get(pair)]
+        given = (
+            {
+                "card_id": numbers[pair],
+                "annotator": who,
+                "tab": "import",
+                "key": f"import-{numbers[pair]}-{now:.6f}",
+                "answer": said[pair],
+                "answered_at": now,
+            }
+            for pair in taken
+        )
+        insert_rows(connection, answers, given)
+        mine = select(answers.c.card_id).where(
+            answers.c.tab == "import", answers.c.answered_at == now
+        )
+        done = update(cards).where(cards.c.id.in_(mine), ~cards.c.is_done)
+        connection.execute(done.values(is_done=True, annotator=who))
+    return {"taken": len(taken), "already_answered": len(said) - len(taken)}

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Connection, Engine, func, insert, inspect, select
+from sqlalchemy import Connection, Engine, func, insert, inspect, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from comes.annotate.sampling import By, Cards, sample_cards, sample_more
@@ -26,7 +26,7 @@ from comes.annotate.tables import (
     settings,
 )
 from comes.datasets import Images
-from comes.datasets.answers import as_text
+from comes.datasets.answers import MODEL, as_text
 from comes.datasets.images import image_names, open_images
 from comes.datasets.tables import read_table
 from comes.errors import ComesError
@@ -219,16 +219,25 @@ def open_project(folder: str | Path) -> Project:
 
 
 def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed: int) -> int:
-    """Ask about further items, drawn among those not asked, of some classes; return how many."""
+    """Ask about further items of some classes, drawn among those not drawn yet; return how many.
+
+    A card that a model chose before, and that is drawn now, counts as drawn.
+    """
     numbers = _class_numbers(project, list(dict.fromkeys(wanted)))
     with project.writing() as connection:
         new: list[tuple[int, int]] = []
         for number in numbers:
-            asked = np.zeros(len(project.item_names), dtype=bool)
-            taken = select(cards.c.item_id).where(cards.c.class_id == number)
-            asked[[row - 1 for row in connection.execute(taken).scalars()]] = True
-            new += [(row + 1, number) for row in sample_more(asked, rate, seed + number)]
-        return _append(connection, new, "random")
+            own = select(cards.c.item_id, cards.c.source).where(cards.c.class_id == number)
+            source_of = {row.item_id: row.source for row in connection.execute(own)}
+            drawn = np.zeros(len(project.item_names), dtype=bool)
+            drawn[[item - 1 for item, source in source_of.items() if source != MODEL]] = True
+            more = [row + 1 for row in sample_more(drawn, rate, seed + number)]
+            is_chosen = cards.c.item_id.in_([item for item in more if item in source_of])
+            connection.execute(
+                update(cards).where(cards.c.class_id == number, is_chosen).values(source="random")
+            )
+            new += [(item, number) for item in more if item not in source_of]
+        return append_cards(connection, new, "random")
 
 
 def add_chosen_cards(project: Project, pairs: pd.DataFrame) -> int:
@@ -249,16 +258,17 @@ def add_chosen_cards(project: Project, pairs: pd.DataFrame) -> int:
     with project.writing() as connection:
         rows_there = connection.execute(select(cards.c.item_id, cards.c.class_id))
         known = {(row.item_id, row.class_id) for row in rows_there}
-        return _append(connection, [pair for pair in chosen if pair not in known], "model")
+        return append_cards(connection, [pair for pair in chosen if pair not in known], MODEL)
 
 
-def _append(connection: Connection, pairs: list[tuple[int, int]], source: str) -> int:
+def append_cards(connection: Connection, pairs: Sequence[tuple[int, int]], source: str) -> int:
+    """Add cards behind all others, and return how many."""
     last = connection.execute(select(func.max(cards.c.position))).scalar_one() or 0
     rows = (
         {"item_id": item, "class_id": class_, "turn": 0, "source": source, "position": last + k}
         for k, (item, class_) in enumerate(pairs, 1)
     )
-    _insert(connection, cards, rows)
+    insert_rows(connection, cards, rows)
     return len(pairs)
 
 
@@ -280,7 +290,7 @@ def _fill(
     drawn: Cards,
 ) -> None:
     """Insert items, classes and cards; they are numbered from 1."""
-    _insert(
+    insert_rows(
         connection,
         items,
         (
@@ -289,9 +299,9 @@ def _fill(
         ),
     )
     rows = enumerate(named, 1)
-    _insert(connection, classes, ({"id": k, "name": n, "description": d} for k, (n, d) in rows))
+    insert_rows(connection, classes, ({"id": k, "name": n, "description": d} for k, (n, d) in rows))
     columns = (column.tolist() for column in drawn)
-    _insert(
+    insert_rows(
         connection,
         cards,
         (
@@ -307,7 +317,8 @@ def _fill(
     )
 
 
-def _insert(connection: Connection, table: Any, rows: Iterable[dict[str, Any]]) -> None:
+def insert_rows(connection: Connection, table: Any, rows: Iterable[dict[str, Any]]) -> None:
+    """Insert rows, many at a time."""
     waiting: list[dict[str, Any]] = []
     for row in rows:
         waiting.append(row)
