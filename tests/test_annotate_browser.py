@@ -19,6 +19,7 @@ from comes.annotate import (
     Project,
     create_project,
     export_answers,
+    find_token,
     run_robots,
     serving,
     summarise,
@@ -315,6 +316,25 @@ def test_a_held_key_answers_once_and_a_focused_button_too(
         page.wait_for_timeout(100)
         settle(page)
         assert len(stored(project)) == 2
+
+
+def test_a_link_with_the_token_on_another_site_lets_one_in(
+    browser: Any, scenes: tuple[Project, Dataset]
+) -> None:
+    project, _ = scenes
+    known, token = find_token(project, "0.0.0.0")
+    with serving(project, token_digest=known) as address:
+        page = browser.new_context().new_page()
+        page.goto(address)
+        assert "A token is needed" in page.inner_text("h1")
+        page.goto("about:blank")
+        page.set_content(f'<a href="{address}/?token={token}">our annotation</a>')
+        page.click("a")
+        page.get_by_label("Name").fill("Ada")
+        assert token not in page.url
+        page.keyboard.press("Enter")
+        wait(page)
+        assert not page.evaluate("document.cookie")  # no script can read the token
 
 
 def test_a_broken_picture_can_only_be_skipped(browser: Any, tmp_path: Path) -> None:

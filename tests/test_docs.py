@@ -363,6 +363,21 @@ def test_the_numbers_of_images_are_the_stored_results() -> None:
         assert f"{float(paper['VOC2012', 'a', method]):.3f} for" in text
 
 
+def test_the_numbers_of_annotation_are_the_stored_results() -> None:
+    text = (ROOT / "docs" / "annotate.md").read_text(encoding="utf-8")
+    for row in stored("circle"):
+        reached = row["average_precision"], row["directly"]
+        assert abs(reached[0] - reached[1]) <= 0.02
+        cells = f"{reached[0]:.3f} | {reached[1]:.3f}"
+        assert f"| {row['seed']} | {row['answers']} | {cells} |" in text
+    load = measured("annotation_load")["sqlite"]
+    assert load["quick_people"]["fifty_p95_over_one_p95"] <= 5
+    columns = [f"{who}_{q}_milliseconds" for who in ("one", "fifty") for q in ("p50", "p95")]
+    columns += ["fifty_p95_over_one_p95", "fifty_per_second"]
+    for situation in load.values():
+        assert " | ".join(f"{situation[name]:g}" for name in columns) in text
+
+
 def test_choosing_on_candidates_costs_what_the_document_says() -> None:
     text = (ROOT / "docs" / "selection.md").read_text(encoding="utf-8")
     regrets: dict[tuple[float | None, str], list[float]] = {}

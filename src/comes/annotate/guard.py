@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from comes.annotate.rendering import render
@@ -86,7 +86,9 @@ class Guard:
         if self._digest is not None:
             given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
             if given and scope["method"] == "GET" and self._is_token(given):
-                answer = RedirectResponse("/", 303)
+                # No redirect: after a click on another site, a browser would follow it without
+                # the cookie. A page of ours that leads on is what it trusts.
+                answer = HTMLResponse(render("entered.html.jinja"))
                 answer.set_cookie(COOKIE, given, httponly=True, samesite="strict", max_age=2592000)
                 return answer
             is_ours = scope["path"].startswith("/static/")  # a page of refusal needs these

@@ -225,7 +225,7 @@ def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed:
     """
     numbers = _class_numbers(project, list(dict.fromkeys(wanted)))
     with project.writing() as connection:
-        new: list[tuple[int, int]] = []
+        n_drawn, new = 0, []
         for number in numbers:
             own = select(cards.c.item_id, cards.c.source).where(cards.c.class_id == number)
             source_of = {row.item_id: row.source for row in connection.execute(own)}
@@ -237,7 +237,9 @@ def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed:
                 update(cards).where(cards.c.class_id == number, is_chosen).values(source="random")
             )
             new += [(item, number) for item in more if item not in source_of]
-        return append_cards(connection, new, "random")
+            n_drawn += len(more)
+        append_cards(connection, new, "random")
+    return n_drawn
 
 
 def add_chosen_cards(project: Project, pairs: pd.DataFrame) -> int:

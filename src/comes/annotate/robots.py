@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import random
 import secrets
 import threading
 import time
@@ -49,7 +50,8 @@ def run_robots(
     token : str
         Where the server wants one.
     pause : float
-        Seconds between an answer and the next; people take one or two.
+        Seconds between an answer and the next, on average; each is drawn from twice that. People
+        take one or two.
     most : int, optional
         Answers of each robot, after which it stops.
     on_answer : callable
@@ -109,7 +111,7 @@ class _Robot:
                 on_answer()
                 left -= 1
                 if pause:
-                    time.sleep(pause)
+                    time.sleep(random.uniform(0, 2 * pause))  # people are not in step
 
     def _answer(self, card: dict[str, Any], answer: str) -> None:
         key = secrets.token_urlsafe(16)
