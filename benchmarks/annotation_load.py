@@ -5,8 +5,8 @@
 writes ``benchmarks/results/annotation_load.json``. The server runs in a process of its own, as
 ``comes annotate serve``; simulated annotators run in this one. An answer counts from sending it to
 the reply, which comes when it is on disk. Quick people pause for a quarter of a second on average
-between answers; without a pause the server has all it can do. One and fifty take turns; the ratio of
-one turn is the fair number. PostgreSQL is measured where ``COMES_POSTGRESQL`` names an empty
+between answers; without a pause the server has all it can do. One and fifty take turns; the ratio
+of one turn is the fair number. PostgreSQL is measured where ``COMES_POSTGRESQL`` names an empty
 database.
 """
 
