@@ -294,6 +294,31 @@ def test_two_tabs_of_one_person_have_other_cards(
         assert len(stored(project)) == 6
 
 
+def test_a_tab_stops_when_another_takes_another_name(
+    browser: Any, scenes: tuple[Project, Dataset]
+) -> None:
+    project, _ = scenes
+    with serving(project) as address:
+        page = open_page(browser, address)
+        other = page.context.new_page()
+        other.goto(f"{address}/join")
+        other.get_by_label("Name").fill("Bob")
+        other.keyboard.press("Enter")
+        wait(other)
+        page.keyboard.press("x")
+        wait(page, "stopped")
+        assert "reload" in page.inner_text("#alarm")
+        assert stored(project) == []  # neither as Bob nor lost
+        other.goto(f"{address}/join")
+        other.get_by_label("Name").fill("Ada")
+        other.keyboard.press("Enter")
+        wait(other)
+        page.reload()
+        wait(page)
+        settle(page)
+        assert stored(project) == [("Ada", "no")]
+
+
 def test_a_held_key_answers_once_and_a_focused_button_too(
     browser: Any, scenes: tuple[Project, Dataset]
 ) -> None:

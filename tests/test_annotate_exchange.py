@@ -19,6 +19,7 @@ from comes.annotate import (
     export_answers,
     import_answers,
     open_project,
+    summarise,
 )
 from comes.annotate.queue import Answer, Given
 from comes.datasets import Dataset, read_dataset
@@ -433,3 +434,12 @@ def test_the_matrix_has_the_shape_of_the_project_without_answers(project: Projec
     assert dataset.candidates is not None and dataset.asked is not None
     np.testing.assert_array_equal(dataset.candidates, np.ones((4, 2), dtype=bool))
     assert not dataset.asked.any() and chosen.empty
+
+
+def test_ticks_of_another_tool_say_nothing_of_the_prior(projects: Projects, tmp_path: Path) -> None:
+    project = projects.make(50, ["sky"], rate=0.1)
+    drawn = {pair_of(project, card)[0] for card in all_cards(project)}
+    lines = [(f"t{k}", "sky", "reject") for k in range(50) if f"t{k}" not in drawn]
+    import_answers(project, prodigy(tmp_path, lines))
+    [row] = summarise(project).classes
+    assert (row.n_excluded, row.prior_bound) == (45, 1.0)

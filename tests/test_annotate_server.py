@@ -949,6 +949,36 @@ def test_the_table_holds_only_the_hostile_part(site: Site) -> None:
                 connection.execute(answers.delete().where(answers.c.key == KEY))
 
 
+# Pages of another name or project
+
+
+def test_a_page_that_was_opened_by_another_name_is_told_to_reload(
+    client: TestClient, project: Project
+) -> None:
+    join(client)
+    page = re.search(r'data-page="([^"]+)"', client.get("/").text)
+    assert page is not None
+    headers = {"X-Comes-Page": page[1]}
+    body = {"tab": TAB}
+    assert client.post("/api/cards", json=body, headers=headers).status_code == 200
+    join(client, "Bob")  # in another tab, which shares the cookie
+    before = dump(project)
+    reply = client.post("/api/cards", json=body, headers=headers)
+    assert reply.status_code == 403 and "reload" in reply.json()["error"]
+    join(client, "Ann")
+    elsewhere = {"X-Comes-Page": "another-project-Ann"}
+    assert client.post("/api/cards", json=body, headers=elsewhere).status_code == 403
+    assert dump(project) == before
+
+
+def test_a_name_is_spelled_as_before(client: TestClient) -> None:
+    join(client, "Anna Bell")
+    card = lease(client)[0]["card"]
+    assert answer(client, card, "no", "key-of-anna-1").status_code == 200
+    for other in ("anna bell", "  ANNA   Bell "):
+        assert client.post("/api/join", json={"name": other}).json() == {"name": "Anna Bell"}
+
+
 # The token
 
 
@@ -985,6 +1015,12 @@ def test_the_address_with_the_token_lets_a_browser_in(project: Project) -> None:
         assert lease(client)
         client.cookies.set("of_another_program", '{"a": [1, "b"]}')
         assert client.get("/").status_code == 200
+
+
+def test_behind_a_proxy_loopback_wants_the_token_too(project: Project) -> None:
+    known, token = find_token(project, "127.0.0.1", is_wanted=True)
+    assert known and token
+    assert find_token(project, "127.0.0.1", is_wanted=True) == (known, None)
 
 
 def test_a_new_token_ends_the_old(project: Project) -> None:

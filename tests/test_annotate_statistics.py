@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 from comes.annotate import Project, add_chosen_cards, summarise, write_report
 from comes.annotate.queue import Answer
@@ -288,6 +289,10 @@ def test_the_bound_of_the_prior_holds_nineteen_times_in_twenty() -> None:
         bounds = [_upper_bound(int(k), 100) for k in rng.binomial(100, prior, 2000)]
         held = np.mean([prior <= bound for bound in bounds])
         assert 0.92 <= held <= 0.985
+    for prior, n in ((0.002, 1000), (0.02, 100)):  # rare ones, exactly
+        shares = binom.pmf(np.arange(n + 1), n, prior)
+        is_held = [prior <= _upper_bound(k, n) for k in range(n + 1)]
+        assert shares[is_held].sum() >= 0.95
     assert _upper_bound(0, 0) == 1.0
 
 
@@ -302,7 +307,8 @@ def test_more_answers_are_wanted_until_there_are_enough(projects: Projects) -> N
 
 def test_no_more_answers_are_wanted_than_there_are_items(projects: Projects) -> None:
     """Cards that wait for an answer count as what can still be answered."""
-    assert one_class(projects, 30, 0, 0).more_cards == 30
+    none = one_class(projects, 30, 0, 0)
+    assert none.more_cards == 30 and not none.can_be_enough
     assert one_class(projects, 30, 10, 5, "half").more_cards == 15
     assert one_class(projects, 30, 20, 10, "all").more_cards == 0
 

@@ -214,7 +214,7 @@ def test_report_with_features_estimates_priors(run: Run, folder: Path, projects:
             "is no address of a database",
         ),
         ("serve news", "news is no folder of a project"),
-        ("serve old --port 1 --host 192.0.2.1", "port 1 of 192.0.2.1 cannot be had"),
+        ("serve old --port 1 --host 192.0.2.1", "192.0.2.1, port 1, cannot be had"),
         ("add old", "say what to add: --classes with --rate, or --cards"),
         ("add old --classes sport --cards x.csv", "say what to add"),
         ("add old --classes moon", "the project has no class 'moon'; it has 'sport', 'weather'"),
@@ -225,7 +225,7 @@ def test_report_with_features_estimates_priors(run: Run, folder: Path, projects:
         ("export old -o answers.csv", "old has no answers yet: comes annotate serve"),
         ("export news -o answers.csv", "news is no folder of a project"),
         ("report news", "news is no folder of a project"),
-        ("report old -o .", "is a folder; the name of a file was wanted"),
+        ("report old -o page.pdf", "page.pdf should end in .html"),
         ("report old --features none.npz", "none.npz"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -103,6 +104,11 @@ class Project:
         with self.reading() as connection:
             return list(connection.execute(select(wanted).order_by(order)).scalars())
 
+    @cached_property
+    def identity(self) -> str:
+        """What tells it from other projects, also of the same name."""
+        return self.setting("identity") or ""
+
     def count_cards(self) -> int:
         """Return how many cards there are."""
         with self.reading() as connection:
@@ -187,7 +193,8 @@ def create_project(
                     )
                 metadata.create_all(connection)
                 _fill(connection, names, texts, named, drawn)
-                made = {"rate": rate, "seed": seed, "overlap": overlap, "by": by}
+                made: dict[str, Any] = {"rate": rate, "seed": seed, "overlap": overlap, "by": by}
+                made |= {"identity": secrets.token_hex(8)}
                 rows = [{"name": key, "value": str(value)} for key, value in made.items()]
                 connection.execute(insert(settings), rows)
         except SQLAlchemyError as error:

@@ -60,12 +60,16 @@ def lease_cards(
     They are of one class, or with ``by_item`` of one item. A card is never given to who answered,
     or has, the same question on another card.
     """
-    held = select(cards).where(
-        cards.c.tab == asker.tab,
-        cards.c.annotator == asker.annotator,
-        ~cards.c.is_done,
-        ~_is_elsewhere(asker.annotator, now),
-    )
+    held = (
+        select(cards)
+        .where(
+            cards.c.tab == asker.tab,
+            cards.c.annotator == asker.annotator,
+            ~cards.c.is_done,
+            ~_is_elsewhere(asker.annotator, now),
+        )
+        .with_for_update(of=cards)
+    )  # looked at again if another server has just leased them
     # Sorted here: for ORDER BY, SQLite would walk through all open cards by their position.
     found = sorted(connection.execute(held), key=lambda card: card.position)[:MOST_HELD]
     free = _free(asker.annotator, now).with_for_update(skip_locked=True, of=cards)
@@ -144,7 +148,9 @@ def store_answers(
     connection: Connection, asker: Asker, given: Sequence[Given], *, now: float, lease: float
 ) -> None:
     """Store all answers of a request, or none; what is stored already is left as it is."""
-    keys = [answer.key for answer in given]
+    keys, all_cards = [answer.key for answer in given], [answer.card for answer in given]
+    asked = connection.execute(_ASKED, {"wanted": all_cards, "annotator": asker.annotator})
+    there = {row.id: row for row in asked}  # locked, so that what follows is not outdated
     stored = {row.key: row for row in connection.execute(_KNOWN, {"keys": keys})}
     new = []
     for answer in given:
@@ -158,8 +164,6 @@ def store_answers(
     if len({answer.card for answer in new}) < len(new) or len(set(keys)) < len(keys):
         raise RefusedError(422, "a request has one answer for a card")
     wanted = [answer.card for answer in new]
-    asked = connection.execute(_ASKED, {"wanted": wanted, "annotator": asker.annotator})
-    there = {row.id: row for row in asked}
     for number in wanted:
         card = there.get(number)
         if card is None:

@@ -5,6 +5,7 @@ import io
 import json
 import math
 import time
+import unicodedata
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import lru_cache
@@ -13,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import quote, unquote
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -36,6 +37,7 @@ from comes.annotate.queue import (
 )
 from comes.annotate.rendering import render
 from comes.annotate.statistics import Summary, summarise
+from comes.annotate.tables import answers
 from comes.annotate.writer import Writer
 from comes.errors import ComesError
 
@@ -155,7 +157,21 @@ class _Pages:
             return RedirectResponse("/join", 303)
         n_cards = await run_in_threadpool(self._project.count_cards)
         values = {"mode": mode, "kind": self._project.kind, "n_cards": n_cards}
-        return self._page("annotate.html.jinja", name=name, **values)
+        return self._page("annotate.html.jinja", name=name, page=self._page_of(name), **values)
+
+    def _page_of(self, name: str) -> str:
+        """Return what tells pages of this project and person from all others."""
+        return f"{self._project.identity}-{quote(name, safe='')}"
+
+    def _known_name(self, request: Request) -> str:
+        """Return who asks; refuse a page of another project, or that was opened by another name."""
+        name = _name(request)
+        if not name:
+            raise RefusedError(403, "say who you are first: open /join")
+        page = request.headers.get("x-comes-page")
+        if page and page != self._page_of(name):
+            raise RefusedError(403, "the name or the project has changed: reload the page")
+        return name
 
     async def join(self, request: Request) -> Response:
         """Show the page that asks for a name."""
@@ -190,19 +206,26 @@ class _Pages:
 
     async def take_name(self, request: Request) -> Response:
         """Remember who annotates."""
-        name = (await _read(request, _Join)).name
-        if not name.isprintable():
+        given = unicodedata.normalize("NFC", (await _read(request, _Join)).name)
+        if not given.isprintable():
             raise RefusedError(422, "a name has letters that can be seen")
+        name = await run_in_threadpool(self._spelled, " ".join(given.split()))
         answer = JSONResponse({"name": name})
         answer.set_cookie(
             NAME_COOKIE, quote(name), httponly=True, samesite="strict", max_age=2592000
         )
         return answer
 
+    def _spelled(self, name: str) -> str:
+        """Return a name as this person has written it before: Ada, and not ada."""
+        with self._project.reading() as connection:
+            known = connection.execute(select(answers.c.annotator).distinct()).scalars().all()
+        return next((one for one in known if one.casefold() == name.casefold()), name)
+
     async def next_cards(self, request: Request) -> Response:
         """Lease cards to a tab."""
         body = await _read(request, _Cards)
-        asker = Asker(_known_name(request), body.tab)
+        asker = Asker(self._known_name(request), body.tab)
         now, by_item = time.time(), body.mode == "grid"
 
         def command(connection: Connection) -> list[dict[str, Any]]:
@@ -220,7 +243,7 @@ class _Pages:
     async def take_answers(self, request: Request) -> Response:
         """Store answers; the reply comes when they are on disk."""
         body = await _read(request, _Answers)
-        asker, now = Asker(_known_name(request), body.tab), time.time()
+        asker, now = Asker(self._known_name(request), body.tab), time.time()
         given = [Given(a.card, a.answer, a.key, a.seconds) for a in body.answers]
 
         def command(connection: Connection) -> None:
@@ -232,7 +255,7 @@ class _Pages:
     async def undo(self, request: Request) -> Response:
         """Take answers back."""
         body = await _read(request, _Undo)
-        asker, now = Asker(_known_name(request), body.tab), time.time()
+        asker, now = Asker(self._known_name(request), body.tab), time.time()
 
         def command(connection: Connection) -> list[dict[str, Any]]:
             return undo_answers(connection, asker, body.keys, now=now, lease=self._lease)
@@ -271,13 +294,6 @@ async def _read(request: Request, kind: type[Body]) -> Body:
 def _name(request: Request) -> str:
     name = unquote(request.cookies.get(NAME_COOKIE, ""))
     return name if name.isprintable() and name == name.strip() and len(name) <= 60 else ""
-
-
-def _known_name(request: Request) -> str:
-    name = _name(request)
-    if not name:
-        raise RefusedError(403, "say who you are first: open /join")
-    return name
 
 
 def _picture(images: Any, row: int) -> tuple[bytes, str]:
@@ -321,4 +337,5 @@ async def _say_http_error(request: Request, error: Exception) -> Response:
 
 
 async def _say_unavailable(request: Request, error: Exception) -> Response:
-    return refused(request.headers, 503, "the database does not answer; try again")
+    reason = str(error) if isinstance(error, ComesError) else "the database does not answer"
+    return refused(request.headers, 503, f"{reason.rstrip('.')}; try again")

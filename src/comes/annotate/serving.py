@@ -11,7 +11,7 @@ from typing import Any
 import uvicorn
 
 from comes.annotate.guard import digest, is_loopback
-from comes.annotate.project import Project
+from comes.annotate.project import DESCRIPTION, Project
 from comes.annotate.server import LEASE, make_app
 from comes.errors import ComesError
 
@@ -19,12 +19,15 @@ TOKEN = "token_digest"  # a setting of the project
 STARTING = 30.0  # seconds
 
 
-def find_token(project: Project, host: str, *, new: bool = False) -> tuple[str | None, str | None]:
+def find_token(
+    project: Project, host: str, *, is_wanted: bool = False, new: bool = False
+) -> tuple[str | None, str | None]:
     """Return the digest of the token that an address needs, and the token if it was made now.
 
-    A loopback address needs none. A token is made once for a project; only its digest is kept.
+    A loopback address needs none unless it is wanted, as behind a proxy. A token is made once for
+    a project; only its digest is kept.
     """
-    if is_loopback(host) and not new:
+    if is_loopback(host) and not is_wanted and not new:
         return None, None
     known = project.setting(TOKEN)
     if known and not new:
@@ -32,6 +35,15 @@ def find_token(project: Project, host: str, *, new: bool = False) -> tuple[str |
     token = secrets.token_urlsafe(32)
     project.set(TOKEN, digest(token))
     return digest(token), token
+
+
+def check_items(project: Project) -> None:
+    """Raise if the pictures of a project are not where they were."""
+    if project.source is not None and not project.source.exists():
+        raise ComesError(
+            f"the pictures of {project.name} are not at {project.source} any more. Put them back, "
+            f"or correct the path in {project.folder.name}/{DESCRIPTION}."
+        )
 
 
 def serve(
@@ -81,8 +93,8 @@ def open_port(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise ComesError(
-            f"port {port} of {host} cannot be had: {error.strerror or error}. Choose another "
-            "(--port)."
+            f"{host}, port {port}, cannot be had: {error.strerror or error}. Choose another "
+            "(--host, --port)."
         ) from None
     return listener
 

@@ -17,6 +17,7 @@ from sqlalchemy import func, select
 
 from comes.annotate.project import Project
 from comes.annotate.tables import answers, cards
+from comes.datasets.answers import MODEL
 
 ENOUGH = 100  # exclusions of a class: a mean over them is known to a tenth of its spread
 LATEST = 12  # answers that a page shows
@@ -52,6 +53,7 @@ class ClassSummary:
     share_maybe: float  # of the items asked
     prior_bound: float  # the class prior is at most this, nineteen times in twenty
     more_cards: int  # that need an answer, open or new, to have enough exclusions
+    can_be_enough: bool  # whether there are so many items left
 
     @property
     def has_enough(self) -> bool:
@@ -121,7 +123,7 @@ def summarise(project: Project) -> Summary:
     """Return what the answers of a project say."""
     counts, given = _read(project)
     item_names, class_names = project.item_names, project.class_names
-    real = given[given["source"] != "model"]
+    real = given[given["source"] != MODEL]
     pairs = _pairs(real)
     overall = _share(int(pairs["no_only"].sum()), len(pairs))
     answers_of = dict(iter(given.groupby("class_id")))
@@ -132,10 +134,10 @@ def summarise(project: Project) -> Summary:
         own = answers_of.get(number, given.iloc[:0])
         own_pairs = pairs[pairs["class_id"] == number]
         n_asked, n_excluded = len(own_pairs), int(own_pairs["no_only"].sum())
-        n_maybe = int(own_pairs["maybe"].sum())
-        rate = (n_excluded + 1) / (n_asked + 1 / overall) if overall > 0 else 1.0
-        lacking = max(0, ENOUGH - n_excluded)
-        left = n_items - own["item_id"].nunique()
+        drawn = own_pairs[own_pairs["drawn"]]  # imported ticks say nothing of the rest
+        n_maybe = int(drawn["maybe"].sum())
+        missing = _count_missing(n_excluded, n_asked, overall)
+        left = n_items - own.loc[own["source"] != MODEL, "item_id"].nunique()
         return ClassSummary(
             name=name,
             n_cards=n_cards,
@@ -144,12 +146,13 @@ def summarise(project: Project) -> Summary:
             n_asked=n_asked,
             n_excluded=n_excluded,
             n_torn=int((own_pairs["no"] & own_pairs["maybe"]).sum()),
-            n_chosen=int(((own["source"] == "model") & (own["answer"] != "skip")).sum()),
+            n_chosen=int(((own["source"] == MODEL) & (own["answer"] != "skip")).sum()),
             agreement=agreement_of(own_pairs[["both_no", "torn", "both_maybe"]].sum()),
             seconds=_median(own["seconds"]),
-            share_maybe=_share(n_maybe, n_asked),
-            prior_bound=_upper_bound(n_maybe, n_asked),
-            more_cards=min(math.ceil(lacking / rate), left),
+            share_maybe=_share(n_maybe, len(drawn)),
+            prior_bound=_upper_bound(n_maybe, len(drawn)),
+            more_cards=min(missing, left),
+            can_be_enough=missing <= left,
         )
 
     n_cards, n_done, n_questions = (sum(column) for column in zip(*counts.values(), strict=True))
@@ -220,10 +223,13 @@ def _pairs(given: pd.DataFrame) -> pd.DataFrame:
     """Return a row per (item, class) that somebody answered, with what was said."""
     said = given[given["answer"] != "skip"]
     no = (said["answer"] == "no").astype(int)
+    drawn = (said["source"] == "random").astype(int)
     keys = [said["item_id"], said["class_id"]]
-    counts = pd.DataFrame({"n_no": no, "n_maybe": 1 - no}).groupby(keys).sum().reset_index()
+    columns = pd.DataFrame({"n_no": no, "n_maybe": 1 - no, "n_drawn": drawn})
+    counts = columns.groupby(keys).sum().reset_index()
     n_no, n_maybe = counts["n_no"], counts["n_maybe"]
     return counts.assign(
+        drawn=counts["n_drawn"] > 0,
         no=n_no > 0,
         maybe=n_maybe > 0,
         no_only=(n_no > 0) & (n_maybe == 0),
@@ -261,6 +267,15 @@ def _latest(
     ]
 
 
+def _count_missing(n_excluded: int, n_asked: int, overall: float) -> int:
+    """Return how many answers would bring a class to enough exclusions, at the rate it has them.
+
+    The rate leans on that of all classes (NaN or 0 where there is none) while answers are few.
+    """
+    rate = (n_excluded + 1) / (n_asked + 1 / overall) if overall > 0 else 1 / (n_asked + 1)
+    return math.ceil(max(0, ENOUGH - n_excluded) / rate)
+
+
 def _median(values: "pd.Series[Any]") -> float:
     known = values.astype(float).dropna()
     return float(known.median()) if len(known) else math.nan
@@ -271,7 +286,7 @@ def _share(part: int, whole: int) -> float:
 
 
 def _upper_bound(part: int, whole: int) -> float:
-    """Return the upper end of Jeffreys' interval of a share; 1 if nothing is known."""
-    if not whole or part == whole:
+    """Return the bound of Clopper and Pearson on a share; 1 if nothing is known."""
+    if part == whole:
         return 1.0
-    return float(betaincinv(part + 0.5, whole - part + 0.5, CONFIDENCE))
+    return float(betaincinv(part + 1, whole - part, CONFIDENCE))

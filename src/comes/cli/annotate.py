@@ -98,6 +98,9 @@ def serve(
     lease: Annotated[
         float, typer.Option(min=1, help="Seconds after which cards of a closed browser come back.")
     ] = 300,
+    token: Annotated[
+        bool, typer.Option("--token", help="Want the token on loopback, too: behind a proxy.")
+    ] = False,
     new_token: Annotated[
         bool, typer.Option("--new-token", help="Make a new token; the old one ends.")
     ] = False,
@@ -111,16 +114,22 @@ def serve(
     _needs_extra()
     from comes.annotate import find_token, open_project
     from comes.annotate import serve as serve_project
-    from comes.annotate.serving import address_of, open_port
+    from comes.annotate.serving import address_of, check_items, open_port
 
     project = open_project(folder)
     listener = open_port(host, port)
-    digest, token = find_token(project, host, new=new_token)
+    check_items(project)
+    digest, made = find_token(project, host, is_wanted=token, new=new_token)
     address = address_of(host, listener.getsockname()[1])
-    print(f"{project.name}: {address}/{f'?token={token}' if token else ''}", flush=True)
-    if digest:
-        once = "is shown once" if token else "was shown when it was made"
-        print(f"The token {once}; --new-token makes another.", flush=True)
+    print(f"{project.name}: {address}/{f'?token={made}' if made else ''}", flush=True)
+    if made:
+        print("Keep this address: the token is shown once.", flush=True)
+    elif digest:
+        print(
+            "Who has opened the address with the token before gets in. For others, --new-token "
+            "makes another, which all need then.",
+            flush=True,
+        )
     serve_project(project, listener, digest, lease)
 
 
@@ -228,6 +237,8 @@ def report(
     _needs_extra()
     from comes.annotate import open_project, summarise, write_report
 
+    if output and output.suffix.lower() not in (".html", ".htm"):
+        raise ComesError(f"{output} should end in .html; a page is written there.")
     project = open_project(folder)
     priors = _priors(project, features, seed) if features else None
     summary = write_report(project, output, priors=priors) if output else summarise(project)
@@ -262,7 +273,9 @@ def report(
         f"item would be {summary.n_saved} questions more."
     )
     for row in summary.to_ask:
-        needs = f"about {row.more_cards} more answers" if row.more_cards else "all items are asked"
+        needs = f"about {row.more_cards} more answers are needed"
+        if not row.can_be_enough:
+            needs = f"the {row.more_cards} items that are left will hardly do"
         print(f"{row.name}: {row.n_excluded} exclusions are few; {needs}.")
 
 
@@ -287,7 +300,9 @@ def demo(
     robot: Annotated[
         int, typer.Option(min=0, help="Simulated annotators; 0 serves the page for you.")
     ] = 0,
-    scenes: Annotated[int, typer.Option(min=20, help="Number of digit scenes.")] = 10000,
+    scenes: Annotated[
+        int | None, typer.Option(min=20, help="Digit scenes: 1000, for robots 10000.")
+    ] = None,
     epochs: Annotated[int, typer.Option(min=1)] = 50,
     port: Port = 8000,
     seed: Seed = 0,
@@ -303,15 +318,16 @@ def demo(
     from comes.demo import annotate_by_robots, serve_scenes
 
     if not robot:
-        serve_scenes(scenes, port, seed)
+        serve_scenes(scenes or 1000, port, seed)
         return
-    circle = annotate_by_robots(robot, scenes, epochs, seed)
+    circle = annotate_by_robots(robot, scenes or 10000, epochs, seed)
     if as_json:
         print_json(circle._asdict())
         return
     print(
         f"{robot} robots answered {circle.answers} cards over HTTP in {circle.seconds:.1f} s, "
-        f"{circle.answers / circle.seconds:.0f} a second; {circle.excluded} say 'surely not'."
+        f"{circle.answers / circle.seconds:.0f} a second; {circle.excluded} say 'surely not'. "
+        f"Class priors estimated from them are off by {circle.prior_error:.3f} on average."
     )
     print_rows(
         [

@@ -15,7 +15,7 @@ from comes.estimator import CandidateClassifier
 from comes.generation import case_b
 from comes.labels import BoolMatrix
 from comes.metrics import evaluate
-from comes.priors import estimate_class_prior
+from comes.priors import count_class_prior, estimate_class_prior
 
 if TYPE_CHECKING:
     from comes.annotate import Project
@@ -32,6 +32,7 @@ class Circle(NamedTuple):
     answers: int
     seconds: float  # that the answering took
     excluded: int
+    prior_error: float  # of the class priors estimated from the answers, on average
     average_precision: float
     directly: float  # the same with candidates that were generated, not asked
 
@@ -60,7 +61,7 @@ def make_project(
     rows = "\n".join(f"{k},a handwritten {word}" for k, word in enumerate(WORDS))
     (folder / "classes.csv").write_text(f"class,description\n{rows}\n", encoding="utf-8")
     project = create_project(
-        folder / "project",
+        folder / "digits",
         pictures,
         folder / "classes.csv",
         rate=EXCLUDE_RATE,
@@ -124,8 +125,9 @@ def annotate_by_robots(
         data = read_dataset(home / "answers.parquet", features=home / "X.npz")
     test = make_scenes("test", 2000, seed)
 
-    def reached(X: Any, candidates: BoolMatrix) -> float:
+    def reached(X: Any, candidates: BoolMatrix) -> tuple[float, float]:
         prior = estimate_class_prior(X, candidates, random_state=seed).class_prior
+        error = float(np.abs(prior - count_class_prior(relevant)).mean())
         classifier = CandidateClassifier(
             "comes-hl", class_prior=prior, epochs=epochs, random_state=seed, progress=progress
         ).fit(X, candidates)
@@ -133,16 +135,19 @@ def annotate_by_robots(
             raise KeyboardInterrupt
         scores = classifier.decision_function(test.X)
         metrics = evaluate(scores, test.known_relevant(), classifier.cut_scores(scores))
-        return metrics["average_precision"]
+        return metrics["average_precision"], error
 
     assert data.candidates is not None
+    average_precision, prior_error = reached(data.X, data.candidates)
+    directly, _ = reached(truth.X, case_b(relevant, EXCLUDE_RATE, seed))
     return Circle(
         robots=robots,
         answers=sum(len(report.acknowledged) for report in reports),
         seconds=seconds,
         excluded=int((~data.candidates).sum()),
-        average_precision=reached(data.X, data.candidates),
-        directly=reached(truth.X, case_b(relevant, EXCLUDE_RATE, seed)),
+        prior_error=prior_error,
+        average_precision=average_precision,
+        directly=directly,
     )
 
 

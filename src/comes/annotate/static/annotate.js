@@ -375,7 +375,7 @@ function listen() {
 
 // Begin: find out which tab this is, send what was left, and get cards.
 async function start() {
-  const owner = JSON.stringify([page.dataset.project, page.dataset.name]);
+  const owner = document.body.dataset.page;
   const found = await findTab(owner);
   tab = found.tab;
   history = load(sessionStorage, `comes-history-${tab}`) ?? [];

@@ -27,7 +27,7 @@ export async function post(address, body, keepalive = false) {
   try {
     reply = await fetch(address, {
       method: "POST",
-      headers: { "Content-Type": "application/json" },
+      headers: { "Content-Type": "application/json", "X-Comes-Page": document.body.dataset.page ?? "" },
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(PATIENCE),
       keepalive,
@@ -160,7 +160,9 @@ export class AnswerQueue {
     const forgotten = this.#entries.filter(isNew).map((entry) => entry.key);
     const undo = keys.filter((key) => !forgotten.includes(key));
     const rest = this.#entries.filter((entry) => !isNew(entry));
-    this.#set(undo.length ? [...rest, { undo }] : rest);
+    const pieces = [];
+    for (let i = 0; i < undo.length; i += AT_ONCE) pieces.push({ undo: undo.slice(i, i + AT_ONCE) });
+    this.#set([...rest, ...pieces]);
     this.run();
   }
 
