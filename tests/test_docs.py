@@ -368,7 +368,7 @@ def test_the_numbers_of_annotation_are_the_stored_results() -> None:
     for row in stored("circle"):
         reached = row["average_precision"], row["directly"]
         assert abs(reached[0] - reached[1]) <= 0.02
-        cells = f"{reached[0]:.3f} | {reached[1]:.3f}"
+        cells = f"{row['prior_error']:.3f} | {reached[0]:.3f} | {reached[1]:.3f}"
         assert f"| {row['seed']} | {row['answers']} | {cells} |" in text
     load = measured("annotation_load")["sqlite"]
     assert load["quick_people"]["fifty_p95_over_one_p95"] <= 5
