@@ -19,7 +19,9 @@ from comes.annotate import (
     add_random_cards,
     create_project,
     open_project,
+    reopen_skipped_cards,
     sample_cards,
+    summarise,
 )
 from comes.annotate.project import DATABASE, DESCRIPTION
 from comes.annotate.sampling import BLOCK, Cards, sample_more
@@ -585,6 +587,20 @@ def test_what_a_model_chose_has_the_same_chance_of_being_drawn(
     assert len(all_cards(project)) == 10  # all had a card already
     assert len(pairs(project, "random")) == 6
     assert len(pairs(project, "model")) == 4
+
+
+def test_what_was_skipped_can_be_asked_again(projects: Projects, database: str | None) -> None:
+    project = projects.make(3, ["sky"], database=database)
+    desk = Desk(project)
+    first, second, third = (card["card"] for card in desk.ask())
+    desk.answer(first, "skip")
+    desk.answer(second, "no")
+    assert reopen_skipped_cards(project) == 1
+    assert {card["card"] for card in desk.ask()} == {third}  # its own come first
+    desk.answer(third, "skip")
+    assert [card["card"] for card in desk.ask()] == [first]
+    assert reopen_skipped_cards(project) == 1
+    assert summarise(project).n_done == 1
 
 
 def test_cards_that_a_model_chose_wrongly(projects: Projects) -> None:

@@ -215,7 +215,7 @@ def test_report_with_features_estimates_priors(run: Run, folder: Path, projects:
         ),
         ("serve news", "news is no folder of a project"),
         ("serve old --port 1 --host 192.0.2.1", "192.0.2.1, port 1, cannot be had"),
-        ("add old", "say what to add: --classes with --rate, or --cards"),
+        ("add old", "say what to add: --classes with --rate, or --cards, or --skipped"),
         ("add old --classes sport --cards x.csv", "say what to add"),
         ("add old --classes moon", "the project has no class 'moon'; it has 'sport', 'weather'"),
         ("add old --classes sport --rate 1", "asks about 60 more items, and 54 are left"),

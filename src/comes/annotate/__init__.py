@@ -7,6 +7,7 @@ from comes.annotate.project import (
     add_random_cards,
     create_project,
     open_project,
+    reopen_skipped_cards,
 )
 from comes.annotate.report import write_report
 from comes.annotate.robots import RobotReport, run_robots
@@ -28,6 +29,7 @@ __all__ = [
     "import_answers",
     "make_app",
     "open_project",
+    "reopen_skipped_cards",
     "run_robots",
     "sample_cards",
     "serve",

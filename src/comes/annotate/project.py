@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from comes.annotate.sampling import By, Cards, sample_cards, sample_more
 from comes.annotate.tables import (
     WRITES,
+    answers,
     cards,
     classes,
     explain,
@@ -268,6 +270,17 @@ def add_chosen_cards(project: Project, pairs: pd.DataFrame) -> int:
         rows_there = connection.execute(select(cards.c.item_id, cards.c.class_id))
         known = {(row.item_id, row.class_id) for row in rows_there}
         return append_cards(connection, [pair for pair in chosen if pair not in known], MODEL)
+
+
+def reopen_skipped_cards(project: Project) -> int:
+    """Ask again what people skipped; return how many cards that are."""
+    skips = answers.c.answer == "skip", answers.c.undone_at.is_(None)
+    free = {"is_done": False, "tab": None, "annotator": None, "leased_until": None}
+    with project.writing() as connection:
+        skipped = cards.c.id.in_(select(answers.c.card_id).where(*skips))
+        connection.execute(update(cards).where(skipped).values(**free))
+        taken_back = update(answers).where(*skips).values(undone_at=time.time())
+        return connection.execute(taken_back).rowcount
 
 
 def append_cards(connection: Connection, pairs: Sequence[tuple[int, int]], source: str) -> int:

@@ -145,23 +145,33 @@ def add(
     cards: Annotated[
         str, typer.Option(help="Instead: a table of item and label that a model chose.")
     ] = "",
+    skipped: Annotated[
+        bool, typer.Option("--skipped", help="Instead: ask again what people skipped.")
+    ] = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Add questions: more items for some classes, or what a model chose (kept out of the risk).
+    """Add questions: more items for some classes, what a model chose, or what was skipped.
 
     Example: comes annotate add project --classes zebra,okapi --rate 0.05
 
     Example: comes annotate add project --cards uncertain.csv
     """
     _needs_extra()
-    from comes.annotate import add_chosen_cards, add_random_cards, open_project
+    from comes.annotate import (
+        add_chosen_cards,
+        add_random_cards,
+        open_project,
+        reopen_skipped_cards,
+    )
     from comes.datasets.tables import read_table
 
-    if bool(classes) == bool(cards):
-        raise ComesError("say what to add: --classes with --rate, or --cards.")
+    if [bool(classes), bool(cards), skipped].count(True) != 1:
+        raise ComesError("say what to add: --classes with --rate, or --cards, or --skipped.")
     project = open_project(folder)
-    if cards:
+    if skipped:
+        added = reopen_skipped_cards(project)
+    elif cards:
         added = add_chosen_cards(project, read_table(Path(cards), ("item", "label")))
     else:
         wanted = [name.strip() for name in classes.split(",")]
