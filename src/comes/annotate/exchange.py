@@ -30,18 +30,7 @@ def collect_answers(project: Project) -> tuple[Dataset, pd.DataFrame]:
     Every item of the project is a row, and every class a label, asked or not. Two answers to one
     question count as "maybe" if one of them is.
     """
-    query = (
-        select(cards.c.item_id, cards.c.class_id, cards.c.source, answers.c.answer)
-        .join(cards, cards.c.id == answers.c.card_id)
-        .where(answers.c.undone_at.is_(None), answers.c.answer != "skip")
-        .order_by(cards.c.item_id, cards.c.class_id)
-    )
-    with project.reading() as connection:
-        rows = connection.execute(query).all()
-    items, classes = project.item_names, project.class_names
-    said = pd.DataFrame(rows, columns=["item_id", "class_id", SOURCE, "answer"])
-    said["item"] = [items[number - 1] for number in said["item_id"]]
-    said["label"] = [classes[number - 1] for number in said["class_id"]]
+    said, items, classes = _read_answers(project), project.item_names, project.class_names
     chosen = said[SOURCE] == MODEL
     counted = said[~chosen]
     torn = counted.groupby(["item", "label"])["answer"].transform("nunique") > 1
@@ -55,6 +44,23 @@ def collect_answers(project: Project) -> tuple[Dataset, pd.DataFrame]:
     return dataset, said.loc[chosen, [*LONG, SOURCE]]
 
 
+def _read_answers(project: Project) -> pd.DataFrame:
+    """Return a row per answer that stands: item, label, answer and source."""
+    query = (
+        select(cards.c.item_id, cards.c.class_id, cards.c.source, answers.c.answer)
+        .join(cards, cards.c.id == answers.c.card_id)
+        .where(answers.c.undone_at.is_(None), answers.c.answer != "skip")
+        .order_by(cards.c.item_id, cards.c.class_id)
+    )
+    with project.reading() as connection:
+        rows = connection.execute(query).all()
+    items, classes = project.item_names, project.class_names
+    said = pd.DataFrame(rows, columns=["item_id", "class_id", SOURCE, "answer"])
+    said["item"] = [items[number - 1] for number in said["item_id"]]
+    said["label"] = [classes[number - 1] for number in said["class_id"]]
+    return said
+
+
 def export_answers(project: Project, path: str | Path) -> dict[str, int]:
     """Write the answers of a project; return how many there are of which kind.
 
@@ -62,15 +68,17 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
     ----------
     project : Project
     path : path
-        .csv or .parquet: the columns item, label, answer and source, of which readers leave out
-        what a model chose. .npz, .mat or .jsonl: without those.
+        .csv or .parquet: the columns item, label, answer and source (random, import or model), of
+        which readers leave out what a model chose. .npz, .mat or .jsonl: without those.
     """
     dataset, chosen = collect_answers(project)
     candidates, asked = answers_of(dataset)
     if not asked.any():
         raise ComesError(f"{project.name} has no answers yet: comes annotate serve.")
     if Path(path).suffix.lower() in (".csv", ".parquet"):
-        table = long_table(dataset).assign(**{SOURCE: "random"})
+        said = _read_answers(project)
+        sources = said[said[SOURCE] != MODEL].groupby(["item", "label"])[SOURCE].first()
+        table = long_table(dataset).join(sources, on=["item", "label"]).fillna({SOURCE: ""})
         write_table(pd.concat([table, chosen], ignore_index=True), path)
     else:
         write_dataset(dataset, path)
