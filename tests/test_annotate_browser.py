@@ -54,10 +54,14 @@ def open_page(browser: Any, address: str, name: str = "Ada", **options: Any) -> 
     page.on("console", lambda message: page.complaints.append(message.text))
     page.on("pageerror", lambda error: page.complaints.append(str(error)))
     page.goto(address)
-    page.get_by_label("Name").fill(name)
-    page.keyboard.press("Enter")
+    say_name(page, name)
     wait(page)
     return page
+
+
+def say_name(page: Any, name: str) -> None:
+    page.get_by_label("Name").fill(name)
+    page.keyboard.press("Enter")
 
 
 def wait(page: Any, state: str = "shown") -> None:
@@ -79,6 +83,13 @@ def answer(page: Any, key: str) -> tuple[str, str]:
         arg="".join(before),
     )
     return before
+
+
+def wait_for_item(page: Any, name: str, gone: bool = False) -> None:
+    """Wait until an item is shown, or no longer."""
+    sign = "!==" if gone else "==="
+    shown = "document.querySelector('#item-name').innerText"
+    page.wait_for_function(f"item => {shown} {sign} item", arg=name)
 
 
 def settle(page: Any) -> None:
@@ -129,9 +140,7 @@ def test_twenty_cards_undo_reload_a_second_person_export_and_fit(
         assert "per minute" in page.inner_text("#pace")
 
         page.keyboard.press("z")
-        page.wait_for_function(
-            "item => document.querySelector('#item-name').innerText === item", arg=asked[-1][0]
-        )
+        wait_for_item(page, asked[-1][0])
         assert "You said" in page.inner_text("#previous")
         settle(page)
         assert len(stored(project)) == 19
@@ -139,9 +148,7 @@ def test_twenty_cards_undo_reload_a_second_person_export_and_fit(
         wait(page)
         assert card_of(page) == asked[-1]  # the open card of this tab
         page.keyboard.press("z")  # undo reaches back over the reload
-        page.wait_for_function(
-            "item => document.querySelector('#item-name').innerText === item", arg=asked[-2][0]
-        )
+        wait_for_item(page, asked[-2][0])
         settle(page)
         assert len(stored(project)) == 18
         for _ in range(2):
@@ -199,16 +206,12 @@ def test_a_grid_of_classes_by_keyboard(browser: Any, tmp_path: Path) -> None:
         assert pressed == ["true", "false", "false", "false", "true"]
         take_picture(page, "annotate-grid")
         page.keyboard.press("Enter")
-        page.wait_for_function(
-            "item => document.querySelector('#item-name').innerText !== item", arg=first
-        )
+        wait_for_item(page, first, gone=True)
         wait(page)
         settle(page)
         assert stored(project) == [("Ada", word) for word in ("no", *["maybe"] * 3, "no")]
         page.keyboard.press("z")
-        page.wait_for_function(
-            "item => document.querySelector('#item-name').innerText === item", arg=first
-        )
+        wait_for_item(page, first)
         settle(page)
         assert stored(project) == []
         assert buttons.nth(0).get_attribute("aria-pressed") == "true"  # as it was
@@ -216,7 +219,6 @@ def test_a_grid_of_classes_by_keyboard(browser: Any, tmp_path: Path) -> None:
         settle(page)
         wait(page)
         page.keyboard.press("s")
-        page.wait_for_function("() => true")
         settle(page)
         assert sorted(word for _, word in stored(project))[-5:] == ["skip"] * 5
         assert page.complaints == []
@@ -250,9 +252,7 @@ def test_a_phone_shows_all_without_scrolling_sideways(
         take_picture(page, f"annotate-phone-{scheme}")
         before = card_of(page)
         page.locator("#no").tap()
-        page.wait_for_function(
-            "item => document.querySelector('#item-name').innerText !== item", arg=before[0]
-        )
+        wait_for_item(page, before[0], gone=True)
         settle(page)
         assert stored(project) == [("Ada", "no")]
 
@@ -302,16 +302,14 @@ def test_a_tab_stops_when_another_takes_another_name(
         page = open_page(browser, address)
         other = page.context.new_page()
         other.goto(f"{address}/join")
-        other.get_by_label("Name").fill("Bob")
-        other.keyboard.press("Enter")
+        say_name(other, "Bob")
         wait(other)
         page.keyboard.press("x")
         wait(page, "stopped")
         assert "reload" in page.inner_text("#alarm")
         assert stored(project) == []  # neither as Bob nor lost
         other.goto(f"{address}/join")
-        other.get_by_label("Name").fill("Ada")
-        other.keyboard.press("Enter")
+        say_name(other, "Ada")
         wait(other)
         page.reload()
         wait(page)
@@ -372,8 +370,7 @@ def test_a_broken_picture_can_only_be_skipped(browser: Any, tmp_path: Path) -> N
         context = browser.new_context()
         page = context.new_page()
         page.goto(address)
-        page.get_by_label("Name").fill("Ada")
-        page.keyboard.press("Enter")
+        say_name(page, "Ada")
         wait(page, "broken")
         assert "cannot be read" in page.inner_text("#item")
         page.keyboard.press("x")

@@ -4,19 +4,17 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import comes
-from comes.cli import main
 from comes.datasets import Dataset, make_scenes, write_dataset, write_npz
 from comes.generation import case_b
 from comes.training import loop
+from command_line import Run, command_runner
 
 N = 120
 SCENES = make_scenes("train", n=N)
@@ -26,29 +24,11 @@ SHORT = ("--epochs", "2")
 IGNORED = ("--ignore", "id,not_*,is_*")
 
 
-class Result(NamedTuple):
-    stdout: str
-    stderr: str
-
-
-Run = Callable[..., Result]
-
-
 @pytest.fixture
 def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the command line in the folder of scenes, and check its exit code."""
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main replaces it
-
-    def run_command(*arguments: str, code: int = 0) -> Result:
-        monkeypatch.setattr(sys, "argv", ["comes", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-        result = Result(*capsys.readouterr())
-        assert end.value.code == code, result.stderr
-        return result
-
-    return run_command
+    return command_runner(monkeypatch, capsys)
 
 
 @pytest.fixture

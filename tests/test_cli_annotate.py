@@ -1,11 +1,8 @@
 """`comes annotate`, from the questions to a model."""
 
 import json
-import sys
-import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,8 +10,8 @@ import pytest
 
 import comes.annotate
 from comes.annotate import create_project, open_project
-from comes.cli import main
 from comes.datasets import Dataset, write_npz
+from command_line import Result, Run, command_runner
 from projects import Desk, Projects
 
 N = 60
@@ -23,14 +20,6 @@ RNG = np.random.default_rng(0)
 RELEVANT = RNG.random((N, 2)) < 0.3
 RELEVANT[:2] = [[True, False], [False, True]]
 X = RELEVANT @ RNG.normal(size=(2, 5)) * 3 + RNG.normal(size=(N, 5))
-
-
-class Result(NamedTuple):
-    stdout: str
-    stderr: str
-
-
-Run = Callable[..., Result]
 
 
 @pytest.fixture
@@ -58,17 +47,7 @@ def run(
             return projects.keep(opens(*arguments, **options))
 
         monkeypatch.setattr(comes.annotate, opens.__name__, kept)
-    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main replaces it
-
-    def run_command(*arguments: str, code: int = 0) -> Result:
-        monkeypatch.setattr(sys, "argv", ["comes", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-        result = Result(*capsys.readouterr())
-        assert end.value.code == code, result.stderr
-        return result
-
-    return run_command
+    return command_runner(monkeypatch, capsys)
 
 
 def init(run: Run, *options: str, code: int = 0) -> Result:

@@ -1,20 +1,34 @@
-"""Linear classifiers for features of a pretrained network."""
+"""The probe: a linear classifier on features of a frozen network."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import nn
 
+from comes.estimator.checks import per_label
 from comes.estimator.classifier import CandidateClassifier
+from comes.estimator.preparation import Training
 from comes.labels import BoolMatrix
-from comes.models import zero_linear
-from comes.priors import gradient_error
+from comes.models import power_normalised, zero_linear
+from comes.priors import estimate_class_prior, gradient_error
 from comes.training import ProximalGradient
 
+if TYPE_CHECKING:
+    from comes.estimator.images import ImageClassifier
+
 BIAS_STEP = 1.0
+PROBE_EPOCHS = {"classes": 30, "pooled": 60}
+SHARED = (  # settings that the probe has from us
+    "threshold",
+    "early_stopping",
+    "validation_share",
+    "patience",
+    "normaliser",
+    "progress",
+)
 
 
 def sparse_head(
@@ -82,3 +96,45 @@ def sparse_head(
         batch_size=len(X),
         cosine=False,
     )
+
+
+def prepare_probe(
+    classifier: "ImageClassifier",
+    X: npt.NDArray[np.floating],
+    labels: Any,
+    reads_classes: bool,
+    seed: int,
+    device: torch.device,
+) -> tuple[CandidateClassifier, Training]:
+    """Return a classifier of features that is ready to be trained."""
+    settings = {name: getattr(classifier, name) for name in SHARED}
+    settings |= {"random_state": seed, "device": str(device)}
+    if classifier.probe_epochs != 0:
+        kind = "classes" if reads_classes else "pooled"
+        settings["epochs"] = classifier.probe_epochs or PROBE_EPOCHS[kind]
+    if reads_classes:
+        S, names = labels.to_numpy(), list(labels.columns)
+        prior = classifier.class_prior
+        if prior is None:
+            prior = estimate_class_prior(X, S, random_state=seed, label_names=names).class_prior
+        known = per_label(prior, "class_prior", names)
+        probe = sparse_head(X, S, known, classifier.standard_errors, **settings)
+        return probe, probe._prepare(X, labels, None, None)
+    probe = CandidateClassifier(
+        classifier.method,
+        variant=classifier.variant,
+        class_prior=classifier.class_prior,
+        flip_rate=classifier.flip_rate,
+        reduction=classifier.reduction,
+        flood_level=classifier.flood_level,
+        model=zero_linear,
+        optimizer="adam",
+        learning_rate=3e-4,
+        weight_decay=0.0,
+        cosine=False,
+        scale="standard" if classifier.probe_epochs != 0 else None,
+        **settings,
+    )
+    if classifier.probe_epochs != 0:
+        X = power_normalised(torch.from_numpy(X)).numpy()
+    return probe, probe._prepare(X, labels, None, None)

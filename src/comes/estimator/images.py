@@ -26,12 +26,11 @@ from comes.estimator.checks import (
     align,
     check_image_settings,
     choose_candidates,
-    per_label,
 )
-from comes.estimator.classifier import CandidateClassifier, multilabel_tags
+from comes.estimator.classifier import multilabel_tags
 from comes.estimator.features import as_pictures, features_of, weights_hash
 from comes.estimator.fine_tuning import checkpoint_of, prepare_fine_tuning
-from comes.estimator.heads import sparse_head
+from comes.estimator.heads import prepare_probe
 from comes.estimator.methods import find_method
 from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.preparation import Training
@@ -43,10 +42,7 @@ from comes.models import (
     Backbone,
     ImageNetwork,
     place_network,
-    power_normalised,
-    zero_linear,
 )
-from comes.priors import estimate_class_prior
 from comes.training import (
     History,
     PixelRows,
@@ -59,15 +55,6 @@ from comes.training import (
 
 FloatArray = npt.NDArray[np.floating]
 AT_ONCE = 256  # pictures, where no gradient is needed
-PROBE_EPOCHS = {"classes": 30, "pooled": 60}
-SHARED = (  # settings that the probe has from us
-    "threshold",
-    "early_stopping",
-    "validation_share",
-    "patience",
-    "normaliser",
-    "progress",
-)
 
 
 class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -284,8 +271,8 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
             X = self._features(backbone, images, device, cache=isinstance(self.backbone, str))
         else:
             X = np.zeros((len(images), backbone.count_features(self.image_size)), np.float32)
-        probe, training = self._prepare_probe(
-            X, labels, backbone.classifier is not None, seed, device
+        probe, training = prepare_probe(
+            self, X, labels, backbone.classifier is not None, seed, device
         )
         self.label_names_, self.classes_ = probe.label_names_, probe.classes_
         self.history_ = History()
@@ -323,42 +310,6 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         return features_of(
             backbone, images, self.image_size, device, precision, cache=cache, at_once=at_once
         )
-
-    def _prepare_probe(
-        self, X: FloatArray, labels: Any, reads_classes: bool, seed: int, device: torch.device
-    ) -> tuple[CandidateClassifier, Training]:
-        """Return a classifier of features that is ready to be trained."""
-        settings = {name: getattr(self, name) for name in SHARED}
-        settings |= {"random_state": seed, "device": str(device)}
-        if self.probe_epochs != 0:
-            kind = "classes" if reads_classes else "pooled"
-            settings["epochs"] = self.probe_epochs or PROBE_EPOCHS[kind]
-        if reads_classes:
-            S, names = labels.to_numpy(), list(labels.columns)
-            prior = self.class_prior
-            if prior is None:
-                prior = estimate_class_prior(X, S, random_state=seed, label_names=names).class_prior
-            known = per_label(prior, "class_prior", names)
-            probe = sparse_head(X, S, known, self.standard_errors, **settings)
-            return probe, probe._prepare(X, labels, None, None)
-        probe = CandidateClassifier(
-            self.method,
-            variant=self.variant,
-            class_prior=self.class_prior,
-            flip_rate=self.flip_rate,
-            reduction=self.reduction,
-            flood_level=self.flood_level,
-            model=zero_linear,
-            optimizer="adam",
-            learning_rate=3e-4,
-            weight_decay=0.0,
-            cosine=False,
-            scale="standard" if self.probe_epochs != 0 else None,
-            **settings,
-        )
-        if self.probe_epochs != 0:
-            X = power_normalised(torch.from_numpy(X)).numpy()
-        return probe, probe._prepare(X, labels, None, None)
 
     def _fine_tune(
         self,
