@@ -15,6 +15,7 @@ from comes.datasets import KNOWN
 from comes.metrics import METRICS
 from comes.report import read_runs
 from comes.report.tables import metric_table, sweep_to_markdown, title_of, to_markdown
+from command_options import options_table
 
 ROOT = Path(__file__).parent.parent
 
@@ -375,6 +376,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "demo": demo_table,
     "methods": methods_table,
     "names": names_table,
+    "options": options_table,
     "prior-errors": prior_errors_table,
     "prior-training": prior_training_table,
     "real-priors": real_priors_table,
