@@ -7,6 +7,7 @@ from typer.main import get_command
 
 from comes.cli import app
 from comes.cli.reading import reading_options
+from comes.labels import METHODS
 
 READING = set(inspect.signature(reading_options).parameters)
 
@@ -42,7 +43,9 @@ def _names_text(option: Any, context: Any) -> str:
 
 
 def _meaning_text(option: Any) -> str:
-    parts = [_escape(option.help)] if option.help else []
+    # Methods are listed in one place, so that a new one leaves this page as it is.
+    meaning = (option.help or "").replace(", ".join(METHODS), "the [methods](methods.md)")
+    parts = [_escape(meaning)] if meaning else []
     if option.required:
         parts.append("Required.")
     elif not option.is_flag and option.default not in (None, ""):

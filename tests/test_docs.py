@@ -29,9 +29,11 @@ from result_tables import TABLES, mean, measured, stored
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*DOCUMENTS, ROOT / "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 NUMBER_CELL = re.compile(r"^\|.*\| \**[-+]?\d+\.?\d*\** \|", re.MULTILINE)
+VARIANTS = {method: list(variants) for method, variants in METHODS.items()}
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 CASES = ("a", "b")
 
@@ -78,7 +80,7 @@ def test_examples_run(
                 run_command(*arguments)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
         assert target.startswith("http") or (document.parent / target).exists(), target
@@ -89,7 +91,7 @@ def test_the_readme_links_every_page() -> None:
     assert {f"docs/{path.name}" for path in DOCUMENTS[1:]} <= targets
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
 def test_lines_of_prose_are_short(document: Path) -> None:
     text = FENCED.sub("", document.read_text(encoding="utf-8"))
     lines = (line for line in text.splitlines() if not re.match(r" *[|!\[]", line))
@@ -233,17 +235,24 @@ STORED_METRICS = (
 
 def test_the_table_of_methods_is_what_the_code_knows() -> None:
     text = read("docs/methods.md")
-    for method, variants in METHODS.items():
-        assert f"| `{method}` | `{next(iter(variants))}` |" in text
+    for method, variants in VARIANTS.items():
+        assert f"| `{method}` | `{variants[0]}` |" in text
         for variant in variants:
             assert f"`{variant}`" in text, (method, variant)
+
+
+def test_every_metric_is_documented() -> None:
+    text = read("docs/metrics.md")
+    for metric in METRICS.values():
+        arrow = "↑" if metric.higher_is_better else "↓"
+        assert f"| {metric.title} | {arrow} |" in text
 
 
 @pytest.mark.parametrize("data", ["scenes", "mirflickr5000"])
 def test_the_compared_methods_are_those_of_the_code(data: str) -> None:
     """A method that is added later need not be in the stored comparison."""
     compared = {(row["method"], row["variant"]) for row in stored("methods")[data]}
-    known = {(method, variant) for method, variants in METHODS.items() for variant in variants}
+    known = {(method, variant) for method, variants in VARIANTS.items() for variant in variants}
     assert len(compared) >= 17 and compared <= known
 
 
