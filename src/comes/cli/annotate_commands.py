@@ -1,13 +1,16 @@
 """``comes annotate``: collect "surely not" answers on a page, and hand them on to training."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from comes.cli.options import Json, Seed
+from comes.cli.options import Json, Seed, split_names
 from comes.cli.printing import print_json, print_rows, print_summary
 from comes.errors import ComesError
+
+if TYPE_CHECKING:
+    from comes.jobs import ProjectReport
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -21,8 +24,8 @@ Host = Annotated[str, typer.Option(help="Address to serve on; any but loopback w
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")]
 
 
-def _needs_extra() -> None:
-    """Say what to install, where the packages of the page are missing."""
+def _check_extra() -> None:
+    """Raise if the packages of the page are missing, with what to install."""
     try:
         import sqlalchemy  # noqa: F401
         import starlette  # noqa: F401
@@ -51,11 +54,11 @@ def init(
         typer.Option(help="Draw items for each class, or items once with all their classes."),
     ] = "class",
     images: Annotated[
-        str, typer.Option(help="The folder or .zip of the images, if --items names them.")
-    ] = "",
+        str | None, typer.Option(help="The folder or .zip of the images, if --items names them.")
+    ] = None,
     database: Annotated[
-        str, typer.Option(help="postgresql://USER@HOST/NAME, for a team; else a file.")
-    ] = "",
+        str | None, typer.Option(help="postgresql://USER@HOST/NAME, for a team; else a file.")
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -63,7 +66,7 @@ def init(
 
     Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
     """
-    _needs_extra()
+    _check_extra()
     from comes.annotate import create_project, summarise
 
     project = create_project(
@@ -74,8 +77,8 @@ def init(
         seed=seed,
         overlap=overlap,
         by=by,
-        images=images or None,
-        database=database or None,
+        images=images,
+        database=database,
     )
     summary = summarise(project)
     print_summary(
@@ -111,14 +114,13 @@ def serve(
 
     Example: comes annotate serve project --host 0.0.0.0 --port 8000
     """
-    _needs_extra()
-    from comes.annotate import find_token, open_project
+    _check_extra()
+    from comes.annotate import address_of, check_images_exist, find_token, open_port, open_project
     from comes.annotate import serve as serve_project
-    from comes.annotate.serving import address_of, check_items, open_port
 
     project = open_project(folder)
     listener = open_port(host, port)
-    check_items(project)
+    check_images_exist(project)
     digest, made = find_token(project, host, is_wanted=token, new=new_token)
     address = address_of(host, listener.getsockname()[1])
     print(f"{project.name}: {address}/{f'?token={made}' if made else ''}", flush=True)
@@ -126,8 +128,8 @@ def serve(
         print("Keep this address: the token is shown once.", flush=True)
     elif digest:
         print(
-            "Who has opened the address with the token before gets in. For others, --new-token "
-            "makes another, which all need then.",
+            "Whoever has opened the address with the token before gets in. For others, --new-token "
+            "makes a new token, which everybody then needs.",
             flush=True,
         )
     serve_project(project, listener, digest, lease)
@@ -137,14 +139,14 @@ def serve(
 def add(
     folder: Folder,
     classes: Annotated[
-        str, typer.Option(help="Classes to ask more about, separated by commas.")
-    ] = "",
+        str | None, typer.Option(help="Classes to ask more about, separated by commas.")
+    ] = None,
     rate: Annotated[
         float, typer.Option(help="Share of all items, drawn among those not asked.")
     ] = 0.1,
     cards: Annotated[
-        str, typer.Option(help="Instead: a table of item and label that a model chose.")
-    ] = "",
+        str | None, typer.Option(help="Instead: a table of item and label that a model chose.")
+    ] = None,
     skipped: Annotated[
         bool, typer.Option("--skipped", help="Instead: ask again what people skipped.")
     ] = False,
@@ -157,25 +159,11 @@ def add(
 
     Example: comes annotate add project --cards uncertain.csv
     """
-    _needs_extra()
-    from comes.annotate import (
-        add_chosen_cards,
-        add_random_cards,
-        open_project,
-        reopen_skipped_cards,
-    )
-    from comes.datasets.tables import read_table
+    _check_extra()
+    from comes.jobs import add_questions
 
-    if [bool(classes), bool(cards), skipped].count(True) != 1:
-        raise ComesError("say what to add: --classes with --rate, or --cards, or --skipped.")
-    project = open_project(folder)
-    if skipped:
-        added = reopen_skipped_cards(project)
-    elif cards:
-        added = add_chosen_cards(project, read_table(Path(cards), ("item", "label")))
-    else:
-        wanted = [name.strip() for name in classes.split(",")]
-        added = add_random_cards(project, wanted, rate, seed)
+    names = split_names(classes)
+    added = add_questions(folder, classes=names, rate=rate, cards=cards, skipped=skipped, seed=seed)
     print_summary({"cards_added": added}, as_json)
 
 
@@ -183,7 +171,7 @@ def add(
 def import_(
     folder: Folder,
     answers: Annotated[Path, typer.Argument(help="Label Studio .json, Prodigy .jsonl, a table.")],
-    item: Annotated[str, typer.Option(help="The field that names the item.")] = "",
+    item: Annotated[str | None, typer.Option(help="The field that names the item.")] = None,
     complementary: Annotated[
         bool, typer.Option("--complementary", help="What was ticked is surely irrelevant.")
     ] = False,
@@ -197,13 +185,13 @@ def import_(
 
     Example: comes annotate import project export.json --item image
     """
-    _needs_extra()
+    _check_extra()
     from comes.annotate import import_answers, open_project
 
     counts = import_answers(
         open_project(folder),
         answers,
-        item=item or None,
+        item=item,
         complementary=complementary,
         chosen_by_model=chosen_by_model,
     )
@@ -222,7 +210,7 @@ def export(
 
     Example: comes annotate export project -o answers.parquet
     """
-    _needs_extra()
+    _check_extra()
     from comes.annotate import export_answers, open_project
 
     print_summary(export_answers(open_project(folder), output) | {"file": str(output)}, as_json)
@@ -235,8 +223,8 @@ def report(
         Path | None, typer.Option("--output", "-o", help="Write a page, .html, too.")
     ] = None,
     features: Annotated[
-        str, typer.Option(help="Features of the items, to estimate class priors.")
-    ] = "",
+        str | None, typer.Option(help="Features of the items, to estimate class priors.")
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -244,37 +232,23 @@ def report(
 
     Example: comes annotate report project -o report.html --features X.npz
     """
-    _needs_extra()
-    from comes.annotate import open_project, summarise, write_report
+    _check_extra()
+    from comes.jobs import report_project
 
-    if output and output.suffix.lower() not in (".html", ".htm"):
-        raise ComesError(f"{output} should end in .html; a page is written there.")
-    project = open_project(folder)
-    priors = _priors(project, features, seed) if features else None
-    summary = write_report(project, output, priors=priors) if output else summarise(project)
-    table = summary.table()
-    if priors is not None:
-        named = priors.rename(columns={"label": "class", "lower": "prior_lower"})
-        columns = ["class", "class_prior", "prior_lower", "upper"]
-        table = table.merge(named[columns].rename(columns={"upper": "prior_upper"}), how="left")
+    reported = report_project(folder, output, features=features, seed=seed)
     if as_json:
-        print_json(
-            {
-                "cards": summary.n_cards,
-                "done": summary.n_done,
-                "answers": summary.n_answers,
-                "questions_saved": summary.n_saved,
-                "agreement": vars(summary.agreement),
-                "classes": table.to_dict("records"),
-                "ask_next": [row.name for row in summary.to_ask],
-            }
-        )
-        return
-    named = {"chosen_by_model": "by model", "share_maybe": "maybe", "prior_at_most": "prior ≤"}
+        print_json(reported.as_dict())
+    else:
+        _print_report(reported)
+
+
+def _print_report(reported: "ProjectReport") -> None:
+    """Print a row per class, without the columns that have nothing to show."""
+    table, summary = reported.table(), reported.summary
     left_out = ["asked", "torn", "pairs", "kappa_lower", "kappa_upper", "more_cards"]
-    for name in ("skipped", "chosen_by_model", "agreement", "kappa", "seconds"):
-        if not table[name].fillna(0).any():  # nothing to show
-            left_out.append(name)
+    may_be_empty = ("skipped", "chosen_by_model", "agreement", "kappa", "seconds")
+    left_out += [name for name in may_be_empty if not table[name].fillna(0).any()]
+    named = {"chosen_by_model": "by model", "share_maybe": "maybe", "prior_at_most": "prior ≤"}
     shown = table.drop(columns=left_out).rename(columns=named).round(2)
     rows: Any = shown.astype(object).where(shown.notna(), "–").to_dict("records")
     print_rows(rows)
@@ -287,22 +261,6 @@ def report(
         if not row.can_be_enough:
             needs = f"the {row.more_cards} items that are left will hardly do"
         print(f"{row.name}: {row.n_excluded} exclusions are few; {needs}.")
-
-
-def _priors(project: Any, features: str, seed: int) -> Any:
-    """Return the table of class priors, estimated from the answers and features of the items."""
-    from comes.annotate import collect_answers
-    from comes.datasets import read_features
-    from comes.datasets.dataset import join_features
-    from comes.priors import estimate_class_prior, prior_table
-
-    answers, _ = collect_answers(project)
-    dataset = join_features(answers, *read_features(features))
-    candidates: Any = dataset.candidates
-    estimate = estimate_class_prior(
-        dataset.X, candidates, random_state=seed, label_names=dataset.label_names
-    )
-    return prior_table(estimate, dataset.label_names)
 
 
 @app.command()
@@ -324,11 +282,14 @@ def demo(
 
     Example: comes annotate demo --robot 10
     """
-    _needs_extra()
+    _check_extra()
     from comes.demo import annotate_by_robots, serve_scenes
 
     if not robot:
-        serve_scenes(scenes or 1000, port, seed)
+        ending = "(Ctrl-C ends it, and forgets the answers)"
+        serve_scenes(
+            scenes or 1000, port, seed, lambda address: print(f"{address}/  {ending}", flush=True)
+        )
         return
     circle = annotate_by_robots(robot, scenes or 10000, epochs, seed)
     if as_json:
