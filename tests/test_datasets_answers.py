@@ -33,10 +33,22 @@ def test_of_the_three_states_only_no_excludes(tmp_path: Path) -> None:
 
 
 def test_a_maybe_outweighs_a_no() -> None:
-    with pytest.warns(ComesWarning, match="1 labels of items have both 'no' and 'maybe'"):
-        dataset = combine_answers(["p"] * 3, ["sky"] * 3, ["no", "maybe", "no"])
-    assert dataset.candidates is not None
-    assert dataset.candidates.tolist() == [[True]]
+    said = ["p"] * 3, ["sky"] * 3, ["no", "maybe", "no"]
+    with pytest.warns(ComesWarning, match="1 pairs of item and label have both 'no' and 'maybe'"):
+        dataset = combine_answers(*said)
+    assert dataset.candidates is not None and dataset.candidates.tolist() == [[True]]
+    quiet = combine_answers(*said, warn_of_torn=False)  # a warning would be an error
+    assert quiet.candidates is not None and quiet.candidates.tolist() == [[True]]
+
+
+def test_all_items_there_are_can_be_named() -> None:
+    dataset = combine_answers(["q"], ["sky"], ["no"], item_names=["p", "q"])
+    assert dataset.items == ["p", "q"] and dataset.asked is not None
+    assert dataset.asked.tolist() == [[False], [True]]
+    with pytest.raises(ComesError, match="item 'r' occurs in an answer but is none of the item"):
+        combine_answers(["r"], ["sky"], ["no"], item_names=["p", "q"])
+    with pytest.raises(ComesError, match="'p' occurs again at row 1"):
+        combine_answers(["p"], ["sky"], ["no"], item_names=["p", "p"])
 
 
 def test_other_columns_and_other_words(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.datasets.dataset import Dataset
+from comes.datasets.dataset import Dataset, check_item_names
 from comes.errors import ComesError, ComesWarning
 from comes.labels import BoolMatrix, check_names, listed
 
@@ -34,15 +34,29 @@ def combine_answers(
     labels: npt.ArrayLike,
     states: npt.ArrayLike,
     label_names: Sequence[str] | None = None,
+    *,
+    item_names: Sequence[str] | None = None,
+    warn_of_torn: bool = True,
 ) -> Dataset:
-    """Return the data set of answers, one per (item, label), without features.
+    """Return the data set that answers about (item, label) pairs make, without features.
+
+    Several people may answer about a pair. Where one says "no" and another "maybe", the answers
+    are torn, and the label stays a candidate.
 
     Parameters
     ----------
-    items, labels, states : sequences or arrays of str, as many each
-        A state is "no", "maybe" or "not asked". A pair may occur more than once.
-    label_names : sequence of str, optional
-        All labels there are. By default those that occur, in the order of their first occurrence.
+    items, labels, states : array-like of str, of shape (n_answers,)
+        A state is "no", "maybe" or "not asked".
+    label_names, item_names : sequence of str, optional
+        All labels and all items, in the order wanted. By default those that occur, in the order
+        of their first occurrence.
+    warn_of_torn : bool
+        Whether torn answers are a warning.
+
+    Returns
+    -------
+    dataset : Dataset
+        With `candidates`, `asked` and `items`.
 
     Examples
     --------
@@ -54,33 +68,24 @@ def combine_answers(
     array([[ True,  True],
            [False,  True]])
     """
-    row, item_names = pd.factorize(np.asarray(items, dtype=object))
-    if label_names is None:
-        column, found = pd.factorize(np.asarray(labels, dtype=object))
-        names = [str(name) for name in found]
-    else:
-        check_names(label_names)
-        names = list(label_names)
-        asked_about = pd.Index(np.asarray(labels, dtype=object))
-        column = pd.Index(names, dtype=object).get_indexer(asked_about)
-        if (column < 0).any():
-            unknown = asked_about[int(np.argmax(column < 0))]
-            raise ComesError(
-                f"label {unknown!r} occurs in an answer but is none of the label names, "
-                f"{listed(names)}. Add it there, or correct the answer."
-            )
+    check_names(label_names or ())
+    check_item_names(item_names)
+    row, rows = _number_names(items, item_names, "item")
+    column, columns = _number_names(labels, label_names, "label")
     state = np.asarray(states, dtype=object)
-    no, maybe = (_marked(row, column, state == word, names, len(item_names)) for word in STATES[:2])
+    no, maybe = (
+        _mark_pairs(row[state == word], column[state == word], (len(rows), len(columns)))
+        for word in (NO, MAYBE)
+    )
     torn = int((no & maybe).sum())
-    if torn:
+    if torn and warn_of_torn:
         warn(
-            f"{torn} labels of items have both 'no' and 'maybe'; they stay candidates.",
+            f"{torn} pairs of item and label have both 'no' and 'maybe'; the labels stay "
+            "candidates.",
             ComesWarning,
             stacklevel=2,
         )
-    return Dataset(
-        None, names, ~no | maybe, asked=no | maybe, items=[str(name) for name in item_names]
-    )
+    return Dataset(None, columns, ~no | maybe, asked=no | maybe, items=rows)
 
 
 def long_dataset(
@@ -195,13 +200,27 @@ def _as_texts(cells: "pd.Series[Any]") -> npt.NDArray[Any]:
     return np.array([as_text(cell) for cell in found], dtype=object)[codes]
 
 
-def _marked(
-    row: npt.NDArray[np.int64],
-    column: npt.NDArray[np.int64],
-    chosen: npt.NDArray[np.bool_],
-    names: Sequence[str],
-    n: int,
+def _number_names(
+    values: npt.ArrayLike, names: Sequence[str] | None, what: str
+) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Return the place of every value among the names, and the names."""
+    found = np.asarray(values, dtype=object)
+    if names is None:
+        places, occurring = pd.factorize(found)
+        return places, [str(name) for name in occurring]
+    places = pd.Index(names, dtype=object).get_indexer(pd.Index(found))
+    if (places < 0).any():
+        raise ComesError(
+            f"{what} {found[int(np.argmax(places < 0))]!r} occurs in an answer but is none of the "
+            f"{what} names, {listed(list(names))}. Add it there, or correct the answer."
+        )
+    return places, list(names)
+
+
+def _mark_pairs(
+    row: npt.NDArray[np.int64], column: npt.NDArray[np.int64], shape: tuple[int, int]
 ) -> BoolMatrix:
-    marked = np.zeros((n, len(names)), dtype=bool)
-    marked[row[chosen], column[chosen]] = True
+    """Return the matrix that is True at these pairs of row and column."""
+    marked = np.zeros(shape, dtype=bool)
+    marked[row, column] = True
     return marked

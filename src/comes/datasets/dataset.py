@@ -53,7 +53,7 @@ class Dataset:
         if self.X is not None and not isinstance(self.X, Images):
             check_features(self.X)
         check_names(self.label_names)
-        check_items(self.items)
+        check_item_names(self.items)
         shape = (len(self), len(self.label_names))
         if 0 in shape:
             raise ComesError(
@@ -202,7 +202,7 @@ def join_features(dataset: Dataset, X: Any, items: Sequence[str] | None) -> Data
             f"features {'have' if items is not None else 'lack'} them. Add a column 'item' (an "
             "array 'items' in .npz)."
         )
-    check_items(items)
+    check_item_names(items)
     place = {name: row for row, name in enumerate(items)}
     missing = [name for name in dataset.items if name not in place]
     if missing:
@@ -257,7 +257,7 @@ def compact(X: Any) -> Any:
     return small if (small.data == X.data).all() else X.astype(np.float64)
 
 
-def check_items(items: Sequence[str] | None) -> None:
+def check_item_names(items: Sequence[str] | None) -> None:
     """Raise if the name of an item occurs more than once."""
     if items is None:
         return
