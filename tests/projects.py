@@ -10,17 +10,17 @@ import pandas as pd
 from sqlalchemy import select
 
 from comes.annotate import Project, create_project
-from comes.annotate.queue import (
+from comes.annotate.leases import (
     Answer,
     Asker,
-    Given,
     RefusedError,
+    SentAnswer,
+    count_progress,
     lease_cards,
-    progress,
     store_answers,
     undo_answers,
 )
-from comes.annotate.tables import answers, cards
+from comes.annotate.schema import answers, cards
 
 LEASE = 100.0
 CLASSES = ("sky", "sea")
@@ -87,7 +87,7 @@ class Desk:
         self.send(given, now=now)
         return given.key
 
-    def send(self, *given: Given, now: float = 0.0) -> None:
+    def send(self, *given: SentAnswer, now: float = 0.0) -> None:
         with self.project.writing() as connection:
             store_answers(connection, self.asker, given, now=now, lease=LEASE)
 
@@ -97,7 +97,7 @@ class Desk:
 
     def progress(self) -> dict[str, int]:
         with self.project.reading() as connection:
-            return progress(connection, self.annotator)
+            return count_progress(connection, self.annotator)
 
     def answer_all(self, say: Callable[[Card], Answer] = lambda _: "no", now: float = 0.0) -> int:
         """Answer whatever there is; return how many cards that were."""
@@ -108,9 +108,9 @@ class Desk:
         return done
 
 
-def new_answer(card: int, answer: Answer, seconds: float | None = None) -> Given:
+def new_answer(card: int, answer: Answer, seconds: float | None = None) -> SentAnswer:
     """Return an answer with a key of its own."""
-    return Given(card, answer, f"key-{next(_numbers)}", seconds)
+    return SentAnswer(card, answer, f"key-{next(_numbers)}", seconds)
 
 
 def refusal(command: Callable[[], Any]) -> RefusedError:

@@ -15,7 +15,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from comes.annotate import Project, RobotReport, create_project, run_robots
-from comes.annotate.tables import answers, cards
+from comes.annotate.schema import answers, cards
 from databases import PostgreSQL
 
 ROBOTS = 10

@@ -21,7 +21,7 @@ from comes.annotate import (
     open_project,
     summarise,
 )
-from comes.annotate.queue import Answer, Given
+from comes.annotate.leases import Answer, SentAnswer
 from comes.datasets import Dataset, read_dataset
 from comes.datasets.answers import answers_of
 from comes.errors import ComesError, ComesWarning
@@ -191,7 +191,9 @@ def test_what_was_taken_back_is_absent(project: Project) -> None:
 
 
 def test_there_is_nothing_to_export(project: Project, tmp_path: Path) -> None:
-    with pytest.raises(ComesError, match="project has no answers yet: comes annotate serve"):
+    with pytest.raises(
+        ComesError, match="project has no answers yet. Collect some: comes annotate"
+    ):
         export_answers(project, tmp_path / "answers.csv")
     say(project, {("t0", "sky"): "skip"})
     with pytest.raises(ComesError, match="project has no answers yet"):
@@ -426,7 +428,7 @@ def resend(project: Project, key: str) -> None:
     """Send a stored answer again, as it was."""
     row = next(row for row in stored(project) if row.key == key)
     desk = Desk(project, row.annotator, row.tab)
-    desk.send(Given(row.card_id, row.answer, row.key, row.seconds))
+    desk.send(SentAnswer(row.card_id, row.answer, row.key, row.seconds))
 
 
 def test_the_matrix_has_the_shape_of_the_project_without_answers(project: Project) -> None:

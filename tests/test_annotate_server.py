@@ -35,9 +35,9 @@ from comes.annotate import (
     summarise,
 )
 from comes.annotate import server as server_module
-from comes.annotate.guard import HEADERS, digest
-from comes.annotate.queue import Asker, Given, lease_cards, store_answers, undo_answers
-from comes.annotate.tables import answers, metadata
+from comes.annotate.guard import HEADERS, digest_token
+from comes.annotate.leases import Asker, SentAnswer, lease_cards, store_answers, undo_answers
+from comes.annotate.schema import answers, metadata
 from databases import PostgreSQL
 
 HERE = "http://127.0.0.1"
@@ -510,12 +510,14 @@ def site(
         anns = lease_cards(connection, ann, **times)
         assert carols == anns
         bobs = lease_cards(connection, bob, **times)
-        store_answers(connection, ann, [Given(anns[0]["card"], "no", "key-of-ann")], **times)
-        store_answers(connection, ann, [Given(anns[1]["card"], "no", "key-undone")], **times)
+        store_answers(connection, ann, [SentAnswer(anns[0]["card"], "no", "key-of-ann")], **times)
+        store_answers(connection, ann, [SentAnswer(anns[1]["card"], "no", "key-undone")], **times)
         undo_answers(connection, ann, ["key-undone"], **times)
-        store_answers(connection, bob, [Given(bobs[0]["card"], "maybe", "key-of-bob")], **times)
-    project.set("token_digest", digest(TOKEN))
-    with serving(project) as free, serving(project, token_digest=digest(TOKEN)) as guarded:
+        store_answers(
+            connection, bob, [SentAnswer(bobs[0]["card"], "maybe", "key-of-bob")], **times
+        )
+    project.write_setting("token_digest", digest_token(TOKEN))
+    with serving(project) as free, serving(project, token_digest=digest_token(TOKEN)) as guarded:
         numbers = (anns[2]["card"], anns[0]["card"], bobs[1]["card"], anns[3]["card"])
         yield Site(project, port_of(free), port_of(guarded), *numbers)
     project.engine.dispose()
@@ -841,7 +843,9 @@ HOSTILE: dict[str, tuple[Build, int]] = {
         401,
     ),
     "the digest as token": (
-        guarded(answering(headers={"Cookie": f"comes_name=Ann; comes_token={digest(TOKEN)}"})),
+        guarded(
+            answering(headers={"Cookie": f"comes_name=Ann; comes_token={digest_token(TOKEN)}"})
+        ),
         401,
     ),
     "token of other letters": (
@@ -992,7 +996,7 @@ def test_a_loopback_address_needs_no_token(project: Project) -> None:
 
 def test_another_address_needs_the_token_which_is_kept_as_a_digest_only(project: Project) -> None:
     known, token = find_token(project, "0.0.0.0")
-    assert token is not None and known == digest(token) and len(token) >= 40
+    assert token is not None and known == digest_token(token) and len(token) >= 40
     assert find_token(project, "192.168.1.5") == (known, None)  # the same one, shown once
     assert token not in repr(dump(project))
     for file in project.folder.iterdir():
@@ -1046,11 +1050,11 @@ def test_how_much_of_a_token_is_right_cannot_be_timed(
         return real(a, b)
 
     monkeypatch.setattr(hmac, "compare_digest", compare)
-    app = make_app(project, token_digest=digest(TOKEN))
+    app = make_app(project, token_digest=digest_token(TOKEN))
     with TestClient(app, base_url="http://team.example") as client:
         client.cookies.set("comes_token", "wrong")
         assert client.get("/lead").status_code == 401
-    assert compared == [(digest("wrong"), digest(TOKEN))]
+    assert compared == [(digest_token("wrong"), digest_token(TOKEN))]
 
 
 def test_the_command_shows_the_token_once_and_makes_a_new_one_on_demand(project: Project) -> None:
@@ -1068,4 +1072,4 @@ def test_the_command_shows_the_token_once_and_makes_a_new_one_on_demand(project:
     token = re.compile(r"\?token=([\w-]{40,})$")
     assert token.search(first) and not token.search(again) and token.search(renewed)
     assert token.findall(first) != token.findall(renewed)
-    assert project.setting("token_digest") == digest(token.findall(renewed)[0])
+    assert project.read_setting("token_digest") == digest_token(token.findall(renewed)[0])

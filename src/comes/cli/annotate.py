@@ -112,13 +112,18 @@ def serve(
     Example: comes annotate serve project --host 0.0.0.0 --port 8000
     """
     _needs_extra()
-    from comes.annotate import find_token, open_project
+    from comes.annotate import (
+        address_of,
+        check_images_exist,
+        find_token,
+        open_port,
+        open_project,
+    )
     from comes.annotate import serve as serve_project
-    from comes.annotate.serving import address_of, check_items, open_port
 
     project = open_project(folder)
     listener = open_port(host, port)
-    check_items(project)
+    check_images_exist(project)
     digest, made = find_token(project, host, is_wanted=token, new=new_token)
     address = address_of(host, listener.getsockname()[1])
     print(f"{project.name}: {address}/{f'?token={made}' if made else ''}", flush=True)
@@ -245,31 +250,23 @@ def report(
     Example: comes annotate report project -o report.html --features X.npz
     """
     _needs_extra()
-    from comes.annotate import open_project, summarise, write_report
+    from comes.annotate import (
+        describe_summary,
+        open_project,
+        summarise,
+        tabulate_classes,
+        write_overview,
+    )
 
     if output and output.suffix.lower() not in (".html", ".htm"):
         raise ComesError(f"{output} should end in .html; a page is written there.")
     project = open_project(folder)
     priors = _priors(project, features, seed) if features else None
-    summary = write_report(project, output, priors=priors) if output else summarise(project)
-    table = summary.table()
-    if priors is not None:
-        named = priors.rename(columns={"label": "class", "lower": "prior_lower"})
-        columns = ["class", "class_prior", "prior_lower", "upper"]
-        table = table.merge(named[columns].rename(columns={"upper": "prior_upper"}), how="left")
+    summary = write_overview(project, output, priors=priors) if output else summarise(project)
     if as_json:
-        print_json(
-            {
-                "cards": summary.n_cards,
-                "done": summary.n_done,
-                "answers": summary.n_answers,
-                "questions_saved": summary.n_saved,
-                "agreement": vars(summary.agreement),
-                "classes": table.to_dict("records"),
-                "ask_next": [row.name for row in summary.to_ask],
-            }
-        )
+        print_json(describe_summary(summary, priors))
         return
+    table = tabulate_classes(summary, priors)
     named = {"chosen_by_model": "by model", "share_maybe": "maybe", "prior_at_most": "prior ≤"}
     left_out = ["asked", "torn", "pairs", "kappa_lower", "kappa_upper", "more_cards"]
     for name in ("skipped", "chosen_by_model", "agreement", "kappa", "seconds"):

@@ -76,8 +76,7 @@ def make_project(
 
 def serve_scenes(n_scenes: int, port: int, seed: int) -> None:
     """Serve the page with digit scenes, for a person to try, until it is interrupted."""
-    from comes.annotate import serve
-    from comes.annotate.serving import address_of, open_port
+    from comes.annotate import address_of, open_port, serve
 
     listener = open_port("127.0.0.1", port)
     with tempfile.TemporaryDirectory() as home:
