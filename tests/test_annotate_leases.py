@@ -20,7 +20,7 @@ from comes.annotate.sampling import BLOCK
 from comes.annotate.schema import answers, cards, explain, items, open_engine, settings
 from comes.annotate.writer import COMMANDS_AT_ONCE, Writer
 from comes.errors import ComesError
-from projects import LEASE, Card, Desk, Projects, all_cards, refusal, stored
+from projects import LEASE, Card, Desk, Projects, all_cards, on_sqlite, refusal, stored
 
 THREADS = 8
 Make = Callable[..., Project]
@@ -574,6 +574,7 @@ def commits(project: Project) -> Iterator[list[int]]:
     event.remove(project.engine, "commit", note)
 
 
+@on_sqlite
 def test_commands_that_wait_share_a_commit(
     project: Project, writer: Writer, commits: list[int]
 ) -> None:
@@ -584,6 +585,7 @@ def test_commands_that_wait_share_a_commit(
     assert all(project.read_setting(f"row {k}") == "1" for k in range(50))
 
 
+@on_sqlite
 def test_a_batch_is_not_endless(project: Project, writer: Writer, commits: list[int]) -> None:
     with held_back(writer):
         waiting = [writer.submit(lambda _: None) for _ in range(COMMANDS_AT_ONCE + 1)]
@@ -598,6 +600,7 @@ def test_a_future_is_done_when_others_can_see_what_it_did(project: Project, writ
         assert project.read_setting(name) == "1"
 
 
+@on_sqlite
 def test_a_refused_command_leaves_the_others(project: Project, writer: Writer) -> None:
     with held_back(writer):
         first = writer.submit(keep("first"))
@@ -626,6 +629,7 @@ def test_an_error_in_one_command_leaves_the_others(
     assert writer.submit(keep("after")).result(30) == "after"
 
 
+@on_sqlite
 def test_a_cancelled_command_is_not_run(project: Project, writer: Writer) -> None:
     """Its browser has gone away and will ask again."""
     with held_back(writer):
@@ -635,6 +639,7 @@ def test_a_cancelled_command_is_not_run(project: Project, writer: Writer) -> Non
     assert project.read_setting("cancelled") is None
 
 
+@on_sqlite
 def test_closing_finishes_what_waits(project: Project) -> None:
     writer = Writer(project.engine)
     waiting: list[Future[str]] = []
