@@ -122,7 +122,10 @@ def import_answers(
     """
     path = Path(path)
     dataset = read_dataset(
-        path, label_names=project.class_names, item=item, complementary=complementary
+        path,
+        label_names=project.class_names,
+        item=item,
+        labels_are="complementary" if complementary else None,
     )
     rows = {name: number for number, name in enumerate(project.item_names, 1)}
     unknown = [name for name in dataset.items or [] if name not in rows]
