@@ -2,7 +2,6 @@
 
 import time
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from sqlalchemy import Connection, select, update
@@ -17,6 +16,7 @@ from comes.datasets import (
     NO,
     SOURCE,
     Dataset,
+    Reading,
     answers_of,
     combine_answers,
     long_table,
@@ -178,7 +178,12 @@ def import_answers(
     {'taken': 1, 'already_answered': 1}
     """
     path = Path(path)
-    said = _read_import(project, path, item=item, complementary=complementary)
+    reading = Reading(
+        label_names=project.class_names,
+        item=item,
+        labels_are="complementary" if complementary else None,
+    )
+    said = _read_import(project, path, reading)
     first = select(cards.c.id, cards.c.item_id, cards.c.class_id, cards.c.is_done)
     first = first.where(cards.c.turn == 0)
     with project.writing() as connection:
@@ -191,9 +196,9 @@ def import_answers(
     return {"taken": len(taken), "already_answered": len(said) - len(taken)}
 
 
-def _read_import(project: Project, path: Path, **options: Any) -> dict[Pair, str]:
+def _read_import(project: Project, path: Path, reading: Reading) -> dict[Pair, str]:
     """Return the answers of a file, by the numbers of item and class."""
-    dataset = read_dataset(path, label_names=project.class_names, **options)
+    dataset = read_dataset(path, reading)
     rows = {name: number for number, name in enumerate(project.item_names, 1)}
     unknown = [name for name in dataset.items or [] if name not in rows]
     if unknown or dataset.items is None:

@@ -169,7 +169,7 @@ def add(
         open_project,
         reopen_skipped_cards,
     )
-    from comes.datasets.tables import read_table
+    from comes.datasets import read_table
 
     if [bool(classes), bool(cards), skipped].count(True) != 1:
         raise ComesError("say what to add: --classes with --rate, or --cards, or --skipped.")
@@ -289,8 +289,7 @@ def report(
 def _priors(project: Any, features: str, seed: int) -> Any:
     """Return the table of class priors, estimated from the answers and features of the items."""
     from comes.annotate import collect_answers
-    from comes.datasets import read_features
-    from comes.datasets.dataset import join_features
+    from comes.datasets import join_features, read_features
     from comes.priors import estimate_class_prior, prior_table
 
     answers, _ = collect_answers(project)

@@ -54,21 +54,22 @@ def reading_options(
     ] = "",
 ) -> dict[str, Any]:
     """Return how data is to be read; the parameters are options of every command that reads."""
+    if candidates and complementary:
+        raise ComesError("labels are either candidates or complementary; got both.")
     return {
         "labels": _split(labels),
         "relevant": _split(relevant),
         "ignore": _split(ignore),
-        "item": item,
+        "item": item or None,
         "long": _split(long),
-        "answers": _pairs(answers),
-        "features": features,
-        "images": images,
+        "words": _pairs(answers),
+        "features": features or None,
+        "images": images or None,
         "skip_broken": skip_broken,
-        "candidates": candidates,
-        "complementary": complementary,
+        "labels_are": "candidates" if candidates else "complementary" if complementary else None,
         "label_names": _split(label_names),
-        "difficult": difficult,
-        "unannotated": unannotated,
+        "difficult": difficult or None,
+        "unannotated": unannotated or None,
     }
 
 

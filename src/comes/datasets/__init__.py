@@ -14,14 +14,21 @@ from comes.datasets.answers import (
 )
 from comes.datasets.archive import write_npz
 from comes.datasets.catalogue import KNOWN
-from comes.datasets.checks import check_dataset
-from comes.datasets.dataset import Dataset, join_features, join_rows
-from comes.datasets.files import open_dataset, read_dataset, read_features, read_images
+from comes.datasets.column_roles import ITEM_COLUMNS
+from comes.datasets.dataset import Dataset
+from comes.datasets.findings import check_dataset
 from comes.datasets.images import Images, image_names, open_images
-from comes.datasets.known import load_dataset
+from comes.datasets.joining import join_features, join_rows
 from comes.datasets.label_columns import prediction_table
+from comes.datasets.opening import (
+    load_dataset,
+    open_dataset,
+    read_dataset,
+    read_features,
+    read_images,
+)
+from comes.datasets.reading import Reading
 from comes.datasets.scenes import make_scenes
-from comes.datasets.table_datasets import ITEM_COLUMNS
 from comes.datasets.tables import check_table_name, read_table, write_table
 from comes.datasets.writing import check_writable, write_dataset
 
@@ -36,6 +43,7 @@ __all__ = [
     "SOURCE",
     "Dataset",
     "Images",
+    "Reading",
     "answers_of",
     "as_text",
     "check_dataset",
