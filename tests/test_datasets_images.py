@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from comes.datasets import Dataset, Images, check_dataset, read_dataset
-from comes.datasets.dataset import join_images
+from comes.datasets.joining import join_images
 from comes.datasets.images import find_broken, open_images
 from comes.errors import ComesError, ComesWarning
 

@@ -13,9 +13,8 @@ from rich.progress import track
 from torch import nn
 
 from comes.datasets import Images
-from comes.datasets.download import cache_folder
 from comes.errors import ComesError
-from comes.files import replacing_file
+from comes.files import cache_folder, replacing_file
 from comes.models import Backbone
 from comes.training import PixelRows, process_number
 

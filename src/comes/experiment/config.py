@@ -17,10 +17,10 @@
 
 import difflib
 import hashlib
-import inspect
 import itertools
 import tomllib
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -33,7 +33,7 @@ from pydantic import (
     model_validator,
 )
 
-from comes.datasets import read_dataset
+from comes.datasets import Reading
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, ImageClassifier
 from comes.experiment.tasks import Task
@@ -54,13 +54,13 @@ class DataChoice(Strict):
     rate: float | None = Field(None, ge=0, le=1)
     test: str | None = None  # the data set to test on; by default rows of this one
     rows: int | None = Field(None, ge=10)  # of "scenes"; 2000 by default
-    read: dict[str, Any] | None = None  # how a file is read: parameters of read_dataset
+    read: dict[str, Any] | None = None  # how a file is read: fields of a Reading
     label: str = ""  # in tables; name, case and rate by default
 
     @field_validator("read")
     @classmethod
     def _known_options(cls, read: dict[str, Any] | None) -> dict[str, Any] | None:
-        _check_names(read or {}, set(inspect.signature(read_dataset).parameters) - {"path"}, "read")
+        _check_names(read or {}, {field.name for field in fields(Reading)}, "read")
         return read
 
     @property

@@ -153,7 +153,7 @@ def prior_table(
 
 def read_priors(path: str | Path) -> "pd.Series[float]":
     """Read class priors by label, from a csv or parquet file with columns label and class_prior."""
-    from comes.datasets.tables import check_table_name, read_table
+    from comes.datasets import check_table_name, read_table
 
     path = expanded(path)
     check_table_name(path)

@@ -15,12 +15,12 @@ from sqlalchemy import Connection, Engine, event, func, insert, select, text
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from comes.annotate import Project
-from comes.annotate.queue import Answer, Given, RefusedError, lease_cards, store_answers
+from comes.annotate.leases import Answer, RefusedError, SentAnswer, lease_cards, store_answers
 from comes.annotate.sampling import BLOCK
-from comes.annotate.tables import answers, cards, explain, items, open_engine, settings
-from comes.annotate.writer import AT_ONCE, Writer
+from comes.annotate.schema import answers, cards, explain, items, open_engine, settings
+from comes.annotate.writer import COMMANDS_AT_ONCE, Writer
 from comes.errors import ComesError
-from projects import LEASE, Card, Desk, Projects, all_cards, refusal, stored
+from projects import LEASE, Card, Desk, Projects, all_cards, on_sqlite, refusal, stored
 
 THREADS = 8
 Make = Callable[..., Project]
@@ -259,7 +259,7 @@ def test_an_answer_is_stored_as_it_was_given(ann: Desk) -> None:
     asked = ann.ask()
     words: list[Answer] = ["no", "maybe", "skip"]
     given = [
-        Given(card["card"], word, f"k-{word}", 1.5)
+        SentAnswer(card["card"], word, f"k-{word}", 1.5)
         for card, word in zip(asked, words, strict=False)
     ]
     ann.send(*given, now=7.0)
@@ -273,7 +273,7 @@ def test_an_answer_is_stored_as_it_was_given(ann: Desk) -> None:
 
 
 def test_an_answer_that_comes_twice_is_one(ann: Desk) -> None:
-    given = Given(ann.ask()[0]["card"], "no", "the-key", 1.0)
+    given = SentAnswer(ann.ask()[0]["card"], "no", "the-key", 1.0)
     ann.send(given, now=1)
     before = stored(ann.project), all_cards(ann.project)
     ann.send(given, now=2)
@@ -282,7 +282,7 @@ def test_an_answer_that_comes_twice_is_one(ann: Desk) -> None:
 
 
 def test_a_request_sent_again_with_more_stores_what_is_new(ann: Desk) -> None:
-    one, other, *_ = (Given(card["card"], "no", f"k{card['card']}") for card in ann.ask())
+    one, other, *_ = (SentAnswer(card["card"], "no", f"k{card['card']}") for card in ann.ask())
     ann.send(one)
     ann.send(one, other)
     assert [row.key for row in stored(ann.project)] == [one.key, other.key]
@@ -290,11 +290,11 @@ def test_a_request_sent_again_with_more_stores_what_is_new(ann: Desk) -> None:
 
 def test_a_key_belongs_to_one_answer(ann: Desk, bob: Desk) -> None:
     first, second, *_ = numbers(ann.ask())
-    ann.send(Given(first, "no", "the-key"))
+    ann.send(SentAnswer(first, "no", "the-key"))
     for desk, given in (
-        (ann, Given(first, "maybe", "the-key")),
-        (ann, Given(second, "no", "the-key")),
-        (bob, Given(first, "no", "the-key")),
+        (ann, SentAnswer(first, "maybe", "the-key")),
+        (ann, SentAnswer(second, "no", "the-key")),
+        (bob, SentAnswer(first, "no", "the-key")),
     ):
         assert refusal(partial(desk.send, given)).status == 409
     assert [row.answer for row in stored(ann.project)] == ["no"]
@@ -310,7 +310,7 @@ def test_a_card_is_answered_once(ann: Desk) -> None:
 
 def test_the_database_itself_has_one_answer_per_card_and_per_key(ann: Desk) -> None:
     first, second, *_ = numbers(ann.ask())
-    ann.send(Given(first, "no", "the-key"))
+    ann.send(SentAnswer(first, "no", "the-key"))
     row = {"annotator": "Ann", "tab": "t", "answer": "no", "answered_at": 0.0}
     for more in ({"card_id": first, "key": "new"}, {"card_id": second, "key": "the-key"}):
         with pytest.raises(ComesError, match=r"(?i)unique"), ann.project.writing() as connection:
@@ -320,15 +320,15 @@ def test_the_database_itself_has_one_answer_per_card_and_per_key(ann: Desk) -> N
 def test_a_request_is_stored_whole_or_not_at_all(ann: Desk, bob: Desk) -> None:
     first, second, *_ = numbers(ann.ask())
     foreign = bob.ask()[0]["card"]
-    ann.send(Given(first, "no", "k0"))
+    ann.send(SentAnswer(first, "no", "k0"))
     before = stored(ann.project), all_cards(ann.project)
-    good = Given(second, "no", "k1")
+    good = SentAnswer(second, "no", "k1")
     for bad, status in (
-        (Given(foreign, "no", "k2"), 409),
-        (Given(first, "no", "k2"), 409),
-        (Given(first, "maybe", "k0"), 409),
-        (Given(10**9, "no", "k2"), 404),
-        (Given(second, "maybe", "k2"), 422),
+        (SentAnswer(foreign, "no", "k2"), 409),
+        (SentAnswer(first, "no", "k2"), 409),
+        (SentAnswer(first, "maybe", "k0"), 409),
+        (SentAnswer(10**9, "no", "k2"), 404),
+        (SentAnswer(second, "maybe", "k2"), 422),
     ):
         assert refusal(partial(ann.send, good, bad)).status == status
         assert refusal(partial(ann.send, bad, good)).status == status
@@ -409,7 +409,7 @@ def test_several_are_taken_back_at_once(ann: Desk) -> None:
 def test_an_answer_sent_again_after_it_was_taken_back_stays_taken_back(ann: Desk) -> None:
     """The network may deliver an old copy of a request at any time."""
     card = ann.ask()[0]
-    given = Given(card["card"], "no", "the-key")
+    given = SentAnswer(card["card"], "no", "the-key")
     ann.send(given)
     ann.undo("the-key")
     ann.send(given)
@@ -489,12 +489,12 @@ def test_no_question_is_asked_twice_of_a_person_through_the_writer(make: Make, p
 
 
 def test_an_answer_sent_by_several_threads_is_stored_once(ann: Desk, writer: Writer) -> None:
-    given = [Given(card["card"], "no", f"key-{card['card']}") for card in ann.ask()]
+    given = [SentAnswer(card["card"], "no", f"key-{card['card']}") for card in ann.ask()]
 
     def work(number: int) -> None:
         for one in given if number % 2 else reversed(given):
 
-            def store(connection: Connection, one: Given = one) -> None:
+            def store(connection: Connection, one: SentAnswer = one) -> None:
                 store_answers(connection, ann.asker, [one], now=0.0, lease=LEASE)
 
             writer.submit(store).result()
@@ -504,7 +504,7 @@ def test_an_answer_sent_by_several_threads_is_stored_once(ann: Desk, writer: Wri
 
 
 def test_an_answer_sent_over_several_connections_is_stored_once(ann: Desk) -> None:
-    given = [Given(card["card"], "no", f"key-{card['card']}") for card in ann.ask()]
+    given = [SentAnswer(card["card"], "no", f"key-{card['card']}") for card in ann.ask()]
 
     def work(_: int) -> None:
         for one in given:
@@ -574,6 +574,7 @@ def commits(project: Project) -> Iterator[list[int]]:
     event.remove(project.engine, "commit", note)
 
 
+@on_sqlite
 def test_commands_that_wait_share_a_commit(
     project: Project, writer: Writer, commits: list[int]
 ) -> None:
@@ -581,12 +582,13 @@ def test_commands_that_wait_share_a_commit(
         waiting = [writer.submit(keep(f"row {k}")) for k in range(50)]
     assert [future.result(30) for future in waiting] == [f"row {k}" for k in range(50)]
     assert len(commits) == 2  # of what held them back, and theirs
-    assert all(project.setting(f"row {k}") == "1" for k in range(50))
+    assert all(project.read_setting(f"row {k}") == "1" for k in range(50))
 
 
+@on_sqlite
 def test_a_batch_is_not_endless(project: Project, writer: Writer, commits: list[int]) -> None:
     with held_back(writer):
-        waiting = [writer.submit(lambda _: None) for _ in range(AT_ONCE + 1)]
+        waiting = [writer.submit(lambda _: None) for _ in range(COMMANDS_AT_ONCE + 1)]
     for future in waiting:
         future.result(30)
     assert len(commits) == 3
@@ -595,9 +597,10 @@ def test_a_batch_is_not_endless(project: Project, writer: Writer, commits: list[
 def test_a_future_is_done_when_others_can_see_what_it_did(project: Project, writer: Writer) -> None:
     for k in range(20):
         name = writer.submit(keep(f"row {k}")).result(30)
-        assert project.setting(name) == "1"
+        assert project.read_setting(name) == "1"
 
 
+@on_sqlite
 def test_a_refused_command_leaves_the_others(project: Project, writer: Writer) -> None:
     with held_back(writer):
         first = writer.submit(keep("first"))
@@ -606,7 +609,7 @@ def test_a_refused_command_leaves_the_others(project: Project, writer: Writer) -
     with pytest.raises(RefusedError, match="no"):
         refused.result(30)
     assert (first.result(30), last.result(30)) == ("first", "last")
-    assert [project.setting(name) for name in ("first", "refused", "last")] == ["1", None, "1"]
+    assert [project.read_setting(name) for name in ("first", "refused", "last")] == ["1", None, "1"]
 
 
 @pytest.mark.parametrize(
@@ -622,29 +625,31 @@ def test_an_error_in_one_command_leaves_the_others(
     with pytest.raises(error):
         broken.result(30)
     assert (first.result(30), last.result(30)) == ("first", "last")
-    assert [project.setting(name) for name in ("first", "broken", "last")] == ["1", None, "1"]
+    assert [project.read_setting(name) for name in ("first", "broken", "last")] == ["1", None, "1"]
     assert writer.submit(keep("after")).result(30) == "after"
 
 
+@on_sqlite
 def test_a_cancelled_command_is_not_run(project: Project, writer: Writer) -> None:
     """Its browser has gone away and will ask again."""
     with held_back(writer):
         cancelled, kept = writer.submit(keep("cancelled")), writer.submit(keep("kept"))
         assert cancelled.cancel()
     assert kept.result(30) == "kept"
-    assert project.setting("cancelled") is None
+    assert project.read_setting("cancelled") is None
 
 
+@on_sqlite
 def test_closing_finishes_what_waits(project: Project) -> None:
     writer = Writer(project.engine)
     waiting: list[Future[str]] = []
     with held_back(writer):
-        waiting += [writer.submit(keep(f"row {k}")) for k in range(AT_ONCE + 50)]
+        waiting += [writer.submit(keep(f"row {k}")) for k in range(COMMANDS_AT_ONCE + 50)]
         closing = threading.Thread(target=writer.close)
         closing.start()
     closing.join(30)
     assert all(future.done() for future in waiting)
-    assert project.setting(f"row {AT_ONCE + 49}") == "1"
+    assert project.read_setting(f"row {COMMANDS_AT_ONCE + 49}") == "1"
 
 
 # The database
@@ -665,8 +670,8 @@ def test_a_card_needs_an_item_that_there_is(project: Project) -> None:
 def test_readers_do_not_wait_for_writers(project: Project) -> None:
     with project.writing() as connection:
         connection.execute(insert(settings).values(name="open", value="1"))
-        assert project.setting("open") is None
-    assert project.setting("open") == "1"
+        assert project.read_setting("open") is None
+    assert project.read_setting("open") == "1"
 
 
 def test_a_reader_sees_one_moment(project: Project) -> None:
@@ -677,7 +682,7 @@ def test_a_reader_sees_one_moment(project: Project) -> None:
 
     with project.reading() as connection:
         before = count(connection)
-        project.set("new", "1")
+        project.write_setting("new", "1")
         assert count(connection) == before
     with project.reading() as connection:
         assert count(connection) == before + 1
@@ -687,7 +692,7 @@ def test_a_reader_sees_one_moment(project: Project) -> None:
     "address", ["nonsense", "mysql://u@h/d", "sqlite://", "oracle+x://h/d", "postgres//h", ""]
 )
 def test_other_databases_are_refused(address: str) -> None:
-    with pytest.raises(ComesError, match="is no address of a database; sqlite:///FILE or"):
+    with pytest.raises(ComesError, match="is not the address of a database. Give sqlite:///FILE"):
         open_engine(address)
 
 

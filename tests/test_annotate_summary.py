@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from statistics import median
@@ -12,10 +13,12 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from comes.annotate import Project, add_chosen_cards, summarise, write_report
-from comes.annotate.queue import Answer
-from comes.annotate.statistics import ENOUGH, LATEST, ClassSummary, _upper_bound, agreement_of
+from comes.annotate import Project, add_chosen_cards, summarise, write_overview
+from comes.annotate.agreement import measure_agreement
+from comes.annotate.leases import Answer
+from comes.annotate.summary import ENOUGH, LATEST, ClassSummary, _bound_share
 from comes.errors import ComesError
+from databases import PostgreSQL
 from projects import Desk, Projects, all_cards, new_answer, stored
 
 NO_OR_MAYBE: tuple[Answer, Answer] = ("no", "maybe")
@@ -43,6 +46,14 @@ def annotated(projects: Projects, database: str | None = None, seed: int = 0) ->
             if rng.random() < 0.15:
                 desk.undo(key, now=moment)
     return project
+
+
+@pytest.fixture(scope="module")
+def worked_on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """A project on SQLite that three people worked on; tests only read it."""
+    projects = Projects(tmp_path_factory.mktemp("worked_on"))
+    yield annotated(projects)
+    projects.close()
 
 
 def answers_by_loops(project: Project) -> list[dict[str, Any]]:
@@ -85,10 +96,17 @@ def same(one: float, other: float) -> bool:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_summary_is_what_plain_loops_count(
-    projects: Projects, database: str | None, seed: int
-) -> None:
-    project = annotated(projects, database, seed)
+def test_a_summary_is_what_plain_loops_count(projects: Projects, seed: int) -> None:
+    check_summary(annotated(projects, None, seed))
+
+
+def test_a_summary_and_people_on_postgresql(projects: Projects, postgresql: PostgreSQL) -> None:
+    project = annotated(projects, postgresql.new_database())
+    check_summary(project)
+    check_people(project)
+
+
+def check_summary(project: Project) -> None:
     summary, said, cards = summarise(project), answers_by_loops(project), all_cards(project)
     assert (summary.n_items, summary.n_classes, summary.n_cards) == (40, 3, len(cards))
     assert summary.n_done == sum(card.is_done for card in cards) == len(said)
@@ -96,7 +114,7 @@ def test_a_summary_is_what_plain_loops_count(
     assert summary.n_saved == 120 - len({(card.item_id, card.class_id) for card in cards})
     pairs, _ = counts_by_loops(said)
     assert sum(pairs) > 5
-    assert summary.agreement == agreement_of(pairs)
+    assert summary.agreement == measure_agreement(pairs)
     assert [row.name for row in summary.classes] == ["sky", "sea", "sun"]
     for number, row in enumerate(summary.classes, 1):
         own = [one for one in said if one["class"] == number]
@@ -113,12 +131,15 @@ def test_a_summary_is_what_plain_loops_count(
         assert row.n_chosen == len(chosen)
         assert same(row.share_maybe, counts["maybe"] / counts["asked"])
         assert same(row.seconds, median(s for one in own if (s := one["seconds"]) is not None))
-        np.testing.assert_equal(vars(row.agreement), vars(agreement_of(pairs)))
+        np.testing.assert_equal(vars(row.agreement), vars(measure_agreement(pairs)))
     assert summary.classes[1].n_chosen > 0
 
 
-def test_people_and_the_latest_answers(projects: Projects, database: str | None) -> None:
-    project = annotated(projects, database)
+def test_people_and_the_latest_answers(worked_on: Project) -> None:
+    check_people(worked_on)
+
+
+def check_people(project: Project) -> None:
     summary, said = summarise(project), answers_by_loops(project)
     assert [person.name for person in summary.people] == sorted({row["annotator"] for row in said})
     for person in summary.people:
@@ -156,8 +177,8 @@ def test_somebody_who_only_skips(projects: Projects) -> None:
     assert summary.people[0].n_answers == 0 and math.isnan(summary.people[0].share_no)
 
 
-def test_the_table_says_the_same(projects: Projects) -> None:
-    summary = summarise(annotated(projects))
+def test_the_table_says_the_same(worked_on: Project) -> None:
+    summary = summarise(worked_on)
     table = summary.table()
     assert table["class"].tolist() == ["sky", "sea", "sun"]
     for row, (_, cells) in zip(summary.classes, table.iterrows(), strict=True):
@@ -198,44 +219,36 @@ def fleiss_kappa_by_loops(both_no: int, torn: int, both_maybe: int) -> float:
 
 @pytest.mark.parametrize("counts", [(40, 10, 50), (1, 1, 1), (90, 5, 5), (0, 3, 4), (7, 0, 2)])
 def test_kappa_is_that_of_fleiss(counts: tuple[int, int, int]) -> None:
-    agreement = agreement_of(counts)
+    agreement = measure_agreement(counts)
     assert agreement.n_pairs == sum(counts)
     assert agreement.share == (counts[0] + counts[2]) / sum(counts)
     assert agreement.kappa == pytest.approx(fleiss_kappa_by_loops(*counts))
     assert agreement.lower < agreement.upper
 
 
-def test_kappa_by_hand() -> None:
-    """Forty agree on no, fifty on maybe, ten differ: 45 % of the answers are no.
-
-    By chance, 0.45² + 0.55² = 0.505 agree; 0.9 do.
-    """
-    assert agreement_of([40, 10, 50]).kappa == pytest.approx((0.9 - 0.505) / (1 - 0.505))
-
-
 def test_kappa_without_pairs() -> None:
-    agreement = agreement_of([0, 0, 0])
+    agreement = measure_agreement([0, 0, 0])
     assert agreement.n_pairs == 0
     values = (agreement.share, agreement.kappa, agreement.lower, agreement.upper)
     assert all(math.isnan(value) for value in values)
 
 
 def test_kappa_where_all_agree() -> None:
-    assert agreement_of([5, 0, 7]).kappa == 1
+    assert measure_agreement([5, 0, 7]).kappa == 1
     for counts in ([9, 0, 0], [0, 0, 9], [1, 0, 0]):  # all the same: chance explains it
-        agreement = agreement_of(counts)
+        agreement = measure_agreement(counts)
         assert agreement.share == 1 and math.isnan(agreement.kappa)
         assert -1 <= agreement.lower < agreement.upper <= 1
 
 
 def test_kappa_where_all_differ() -> None:
-    agreement = agreement_of([0, 12, 0])
+    agreement = measure_agreement([0, 12, 0])
     assert (agreement.share, agreement.kappa) == (0, -1)
     assert -1 <= agreement.lower < agreement.upper < 0
 
 
 def test_the_interval_is_wide_for_few_pairs_and_narrow_for_many() -> None:
-    few, many = agreement_of([4, 1, 5]), agreement_of([400, 100, 500])
+    few, many = measure_agreement([4, 1, 5]), measure_agreement([400, 100, 500])
     assert few.upper - few.lower > 3 * (many.upper - many.lower)
     assert many.lower < many.kappa < many.upper
 
@@ -243,8 +256,8 @@ def test_the_interval_is_wide_for_few_pairs_and_narrow_for_many() -> None:
 def test_the_interval_holds_the_truth_nineteen_times_in_twenty() -> None:
     rng = np.random.default_rng(0)
     for shares in ([0.5, 0.2, 0.3], [0.85, 0.1, 0.05]):
-        truth = agreement_of(np.array(shares) * 1e6).kappa
-        found = [agreement_of(rng.multinomial(80, shares)) for _ in range(300)]
+        truth = measure_agreement(np.array(shares) * 1e6).kappa
+        found = [measure_agreement(rng.multinomial(80, shares)) for _ in range(300)]
         held = np.mean([one.lower <= truth <= one.upper for one in found])
         assert 0.91 <= held <= 0.985
 
@@ -286,14 +299,14 @@ def test_the_prior_is_bounded_by_the_share_of_maybe(projects: Projects) -> None:
 def test_the_bound_of_the_prior_holds_nineteen_times_in_twenty() -> None:
     rng = np.random.default_rng(0)
     for prior in (0.05, 0.3, 0.8):
-        bounds = [_upper_bound(int(k), 100) for k in rng.binomial(100, prior, 2000)]
+        bounds = [_bound_share(int(k), 100) for k in rng.binomial(100, prior, 2000)]
         held = np.mean([prior <= bound for bound in bounds])
         assert 0.92 <= held <= 0.985
     for prior, n in ((0.002, 1000), (0.02, 100)):  # rare ones, exactly
         shares = binom.pmf(np.arange(n + 1), n, prior)
-        is_held = [prior <= _upper_bound(k, n) for k in range(n + 1)]
+        is_held = [prior <= _bound_share(k, n) for k in range(n + 1)]
         assert shares[is_held].sum() >= 0.95
-    assert _upper_bound(0, 0) == 1.0
+    assert _bound_share(0, 0) == 1.0
 
 
 def test_more_answers_are_wanted_until_there_are_enough(projects: Projects) -> None:
@@ -331,9 +344,8 @@ def test_a_class_without_exclusions_wants_as_many_as_the_others_need(projects: P
 # The page
 
 
-def test_the_page_shows_the_numbers(projects: Projects, tmp_path: Path) -> None:
-    project = annotated(projects)
-    summary = write_report(project, tmp_path / "report.html")
+def test_the_page_shows_the_numbers(worked_on: Project, tmp_path: Path) -> None:
+    summary = write_overview(worked_on, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert f"{summary.n_done} of {summary.n_cards} cards are done" in page
     for row in summary.classes:
@@ -352,7 +364,7 @@ def test_whatever_a_name_holds_is_text(projects: Projects, tmp_path: Path) -> No
     priors = pd.DataFrame(
         {"label": ["sky", HOSTILE], "class_prior": [0.25, 0.5], "lower": [0.2, 0.4], "upper": 0.6}
     )
-    write_report(project, tmp_path / "report.html", priors=priors)
+    write_overview(project, tmp_path / "report.html", priors=priors)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<script" not in page and "</td>&" not in page and "<i>" not in page
     assert page.count("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;&#34;&lt;/td&gt;") >= 3
@@ -360,7 +372,7 @@ def test_whatever_a_name_holds_is_text(projects: Projects, tmp_path: Path) -> No
 
 
 def test_the_page_needs_nothing_else(projects: Projects, tmp_path: Path) -> None:
-    write_report(projects.make(), tmp_path / "report.html")
+    write_overview(projects.make(), tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "default-src 'none'" in page
     assert "<link" not in page and "src=" not in page.replace("default-src=", "")
@@ -370,7 +382,7 @@ def test_estimated_priors_stand_beside_their_class(projects: Projects, tmp_path:
     priors = pd.DataFrame(
         {"label": ["sea"], "class_prior": [0.25], "lower": [0.125], "upper": [math.nan]}
     )
-    write_report(projects.make(), tmp_path / "report.html", priors=priors)
+    write_overview(projects.make(), tmp_path / "report.html", priors=priors)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "prior, estimated" in page
     row = next(line for line in page.splitlines() if "<bdi>sea</bdi>" in line)
@@ -383,7 +395,7 @@ def test_the_page_is_replaced_whole(
     project = projects.make()
     (tmp_path / "report.html").write_text("old")
     with pytest.raises(ComesError, match="is a folder; the name of a file was wanted"):
-        write_report(project, tmp_path)
+        write_overview(project, tmp_path)
     with monkeypatch.context() as patch:
 
         def fail(*_: Any, **__: Any) -> int:
@@ -391,8 +403,8 @@ def test_the_page_is_replaced_whole(
 
         patch.setattr(Path, "write_text", fail)
         with pytest.raises(ComesError, match="report.html cannot be written: No space left"):
-            write_report(project, tmp_path / "report.html")
+            write_overview(project, tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text() == "old"
-    write_report(project, tmp_path / "report.html")
+    write_overview(project, tmp_path / "report.html")
     assert "old" not in (tmp_path / "report.html").read_text(encoding="utf-8")[:20]
     assert not list(tmp_path.glob(".report*"))

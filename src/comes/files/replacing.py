@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from comes.errors import ComesError
+from comes.files.folders import expanded
 
 
 @contextmanager
@@ -29,14 +30,14 @@ def replacing_file(path: str | Path) -> Iterator[Path]:
         )
         os.close(handle)
         temporary = Path(name)
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(0o666 & ~_read_umask())
     except OSError as error:
-        raise _cannot_write(path, error) from None
+        raise _make_write_error(path, error) from None
     try:
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        raise _cannot_write(path, error) from None
+        raise _make_write_error(path, error) from None
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -47,37 +48,63 @@ def replacing_folder(path: str | Path, files: Collection[str]) -> Iterator[Path]
 
     An existing folder is replaced only if it holds nothing but ``files``, so that a mistyped path
     never deletes something else.
+
+    Examples
+    --------
+    >>> target = Path(tempfile.mkdtemp()) / "model"
+    >>> with replacing_folder(target, ["model.json"]) as temporary:
+    ...     _ = (temporary / "model.json").write_text("{}")
+    >>> [file.name for file in target.iterdir()]
+    ['model.json']
     """
     path = check_folder_target(path, files)
     try:
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:20]}-"))
-        temporary.chmod(0o777 & ~_umask())
+        temporary.chmod(0o777 & ~_read_umask())
     except OSError as error:
-        raise _cannot_write(path, error) from None
+        raise _make_write_error(path, error) from None
     try:
         yield temporary
-        _swap(temporary, path)
+        _swap_folders(temporary, path)
     except OSError as error:
-        raise _cannot_write(path, error) from None
+        raise _make_write_error(path, error) from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_file_target(path: str | Path) -> Path:
-    """Return the path with links followed if a file could be written there, else raise."""
-    path = _writable(path)
+    """Return the path with links followed if a file can be written there, else raise.
+
+    Examples
+    --------
+    >>> check_file_target("no/such/folder/scores.csv")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    comes.errors.ComesError: ...no/such/folder is not a folder. Create it first, or ...
+    """
+    path = _resolve_target(path)
     if path.is_dir():
         raise ComesError(f"{path} is a folder; the name of a file was wanted.")
     return path
 
 
 def check_folder_target(path: str | Path, files: Collection[str]) -> Path:
-    """Return the path with links followed if such a folder could be written there, else raise."""
-    path = _writable(path)
+    """Return the path with links followed if such a folder can be written there, else raise.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "thesis.tex").write_text("...")
+    >>> check_folder_target(folder, ["model.json"])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    comes.errors.ComesError: ... holds something else (thesis.tex), which would be lost. ...
+    """
+    path = _resolve_target(path)
     if path.is_file():
         raise ComesError(f"{path} is a file; the name of a folder was wanted.")
     if path == Path.cwd():
-        raise ComesError("the folder that one is in cannot be replaced. Give it a name of its own.")
+        raise ComesError("the current folder cannot be replaced. Name a folder inside it.")
     others = [p.name for p in path.iterdir() if p.name not in files] if path.exists() else []
     if others:
         raise ComesError(
@@ -87,7 +114,7 @@ def check_folder_target(path: str | Path, files: Collection[str]) -> Path:
     return path
 
 
-def _swap(new: Path, path: Path) -> None:
+def _swap_folders(new: Path, path: Path) -> None:
     """Put a new folder in the place of an old one, or the old one back."""
     if not path.exists():
         new.replace(path)
@@ -103,15 +130,8 @@ def _swap(new: Path, path: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)  # the new one is in place
 
 
-def expanded(path: str | Path) -> Path:
-    """Return the path with ~ filled in; raise if there is no such user."""
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as error:
-        raise ComesError(f"{path} cannot be found: {error}. Write the path out.") from None
-
-
-def _writable(path: str | Path) -> Path:
+def _resolve_target(path: str | Path) -> Path:
+    """Return the path with links followed; raise if its folder cannot be written to."""
     try:
         path = expanded(path).resolve()
     except (RuntimeError, OSError) as error:  # links that lead round in a circle
@@ -123,11 +143,11 @@ def _writable(path: str | Path) -> Path:
     return path
 
 
-def _cannot_write(path: Path, error: OSError) -> ComesError:
+def _make_write_error(path: Path, error: OSError) -> ComesError:
     return ComesError(f"{path} cannot be written: {error.strerror or error}.")
 
 
-def _umask() -> int:
+def _read_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from comes.datasets.download import cache_folder, download, unpack_tar
+from comes.files import cache_folder, download, unpack_tar
 from comes.errors import ComesError
 from serving import CHECKSUM, CONTENT, Server
 

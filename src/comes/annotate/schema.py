@@ -1,16 +1,19 @@
 """The tables of a project, and how a database is opened: SQLite in a file, or PostgreSQL.
 
-A *card* asks whether one item is surely irrelevant to one class. It is open until it is done; while
-somebody looks at it, it is leased to the tab of a browser. An answer that was taken back stays in
-the table, so that one that is sent a second time is known.
+A *card* asks whether one item is surely irrelevant to one class. It is open until it is done. While
+somebody looks at it, it is leased to a browser tab. An answer that is undone stays in the table, so
+that a second copy of the same request is recognised.
 """
 
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
     Boolean,
     Column,
+    Connection,
     Engine,
     Float,
     ForeignKey,
@@ -24,6 +27,7 @@ from sqlalchemy import (
     create_engine,
     event,
     false,
+    insert,
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
@@ -40,7 +44,7 @@ items = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
-    Column("text", Text),  # nothing where the item is an image
+    Column("text", Text),  # NULL where the item is an image
 )
 classes = Table(
     "classes",
@@ -55,11 +59,11 @@ cards = Table(
     Column("id", Integer, primary_key=True),
     Column("item_id", ForeignKey("items.id"), nullable=False),
     Column("class_id", ForeignKey("classes.id"), nullable=False),
-    Column("turn", Integer, nullable=False),  # 0, or 1 where another person is asked the same
+    Column("turn", Integer, nullable=False),  # 0, or 1 on the card for a second person
     Column("source", String, nullable=False),  # random, model, or import
     Column("position", Integer, nullable=False),
     Column("is_done", Boolean, nullable=False, default=False, server_default=false()),
-    Column("tab", String),  # whose it is, or was last
+    Column("tab", String),  # that holds the card, or held it last
     Column("annotator", Text),
     Column("leased_until", Float),
     UniqueConstraint("item_id", "class_id", "turn"),
@@ -73,7 +77,7 @@ answers = Table(
     Column("card_id", ForeignKey("cards.id"), nullable=False),
     Column("annotator", Text, nullable=False, index=True),
     Column("tab", String, nullable=False),
-    Column("key", String, nullable=False, unique=True),  # the browser's, for what comes twice
+    Column("key", String, nullable=False, unique=True),  # the browser's; a copy has the same
     Column("answer", String, nullable=False),  # no, maybe, or skip
     Column("seconds", Float),
     Column("answered_at", Float, nullable=False),
@@ -87,11 +91,13 @@ Index(
     postgresql_where=answers.c.undone_at.is_(None),
 )
 
+RANDOM, IMPORTED = "random", "import"  # sources of cards, beside comes.datasets' MODEL
 WRITES = {"writes": True}  # execution option of connections that change something
+ROWS_AT_ONCE = 50_000  # in one INSERT
 
 
 def open_engine(address: str, folder: Path | None = None) -> Engine:
-    """Return the engine of a database; a relative SQLite file lies in the folder."""
+    """Return the engine of a database; a relative SQLite path starts at the folder."""
     try:
         url = make_url(address)
         if url.get_backend_name() == "postgresql":
@@ -101,8 +107,8 @@ def open_engine(address: str, folder: Path | None = None) -> Engine:
             raise ArgumentError
     except (ArgumentError, NoSuchModuleError):
         raise ComesError(
-            f"{address!r} is no address of a database; sqlite:///FILE or "
-            "postgresql://USER@HOST/NAME was wanted."
+            f"{address!r} is not the address of a database. Give sqlite:///FILE or "
+            "postgresql://USER@HOST/NAME."
         ) from None
     except ModuleNotFoundError:
         raise ComesError(
@@ -116,7 +122,7 @@ def open_engine(address: str, folder: Path | None = None) -> Engine:
 
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # we say BEGIN ourselves
+    connection.isolation_level = None  # we send BEGIN ourselves
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")  # an answer is on disk when it is acknowledged
     connection.execute("PRAGMA foreign_keys = ON")
@@ -127,7 +133,14 @@ def _begin_sqlite(connection: Any) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
+def insert_rows(connection: Connection, table: Table, rows: Iterable[dict[str, Any]]) -> None:
+    """Insert rows, many at a time."""
+    left = iter(rows)
+    while batch := list(islice(left, ROWS_AT_ONCE)):
+        connection.execute(insert(table), batch)
+
+
 def explain(error: SQLAlchemyError, where: str) -> ComesError:
-    """Return one sentence for what a database says."""
+    """Return an error that says in one sentence what went wrong in a database."""
     cause = getattr(error, "orig", None) or error
     return ComesError(f"the database of {where} does not answer: {first_line(cause)}")

@@ -1,27 +1,17 @@
-"""Downloads that are checked, resumed, and never repeated."""
+"""Downloads: checked, resumed, and never repeated."""
 
 import os
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from comes.errors import ComesError
-from comes.files import expanded
 
 CHUNK = 1 << 16  # bytes; a broken download loses less than one
-
-
-def cache_folder() -> Path:
-    """Return the folder of downloads: $COMES_CACHE, or the user's cache."""
-    own = os.environ.get("COMES_CACHE")
-    if own:
-        return expanded(own)
-    import pooch
-
-    return expanded(pooch.os_cache("comes"))
 
 
 def download(address: str, checksum: str | None, path: Path) -> Path:
@@ -35,9 +25,20 @@ def download(address: str, checksum: str | None, path: Path) -> Path:
     address : str
         http or https.
     checksum : str or None
-        "sha256:..." or "md5:...". None for what changes, as the pages of an interface do.
+        "sha256:..." or "md5:...". None for what changes, such as the pages of a web service.
     path : Path
         Where to keep it.
+
+    Returns
+    -------
+    path : Path
+
+    Examples
+    --------
+    >>> kept = Path(tempfile.mkdtemp()) / "scene.arff"
+    >>> _ = kept.write_text("@relation scene")
+    >>> download("https://example.org/scene.arff", None, kept).name  # it is there already
+    'scene.arff'
     """
     if path.is_file():
         return path
@@ -46,7 +47,9 @@ def download(address: str, checksum: str | None, path: Path) -> Path:
 
     pooch.get_logger().setLevel("WARNING")
     try:
-        pooch.retrieve(address, checksum, path.name, path.parent, downloader=_resume(path))
+        pooch.retrieve(
+            address, checksum, path.name, path.parent, downloader=_ResumingDownloader(path)
+        )
     except (RequestException, EOFError) as error:
         reason = str(error)
         if isinstance(error, (ConnectionError, Timeout)):
@@ -57,8 +60,8 @@ def download(address: str, checksum: str | None, path: Path) -> Path:
         ) from None
     except ValueError:
         raise ComesError(
-            f"what {address} sends is not the {path.name} that was wanted: its checksum differs "
-            f"from {checksum}. It was not kept. Get the file elsewhere, and put it at {path}."
+            f"{address} does not send the {path.name} that was wanted: its checksum differs from "
+            f"{checksum}. It was not kept. Get the file elsewhere, and put it at {path}."
         ) from None
     except OSError as error:
         raise ComesError(f"{path} cannot be written: {error.strerror or error}.") from None
@@ -70,13 +73,23 @@ def unpack_tar(archive: Path, folder: Path) -> None:
 
     Members and links that lead outside the folder are refused, and devices. A member appears in its
     place only when all of them could be unpacked.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.txt").write_text("one")
+    >>> with tarfile.open(folder / "all.tar", "w") as archive:
+    ...     archive.add(folder / "a.txt", "parts/a.txt")
+    >>> unpack_tar(folder / "all.tar", folder)
+    >>> (folder / "parts" / "a.txt").read_text(), (folder / "all.tar").exists()
+    ('one', False)
     """
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as name:
             temporary = Path(name)
             with tarfile.open(archive) as members:
                 members.extractall(temporary, filter="data")
-            _merge(temporary, folder)
+            _merge_folders(temporary, folder)
     except (tarfile.TarError, EOFError, OSError) as error:
         raise ComesError(
             f"{archive.name} cannot be unpacked ({error}). Remove it from {archive.parent} and try "
@@ -85,23 +98,26 @@ def unpack_tar(archive: Path, folder: Path) -> None:
     archive.unlink()
 
 
-def _merge(source: Path, target: Path) -> None:
+def _merge_folders(source: Path, target: Path) -> None:
     """Move everything in one folder into another, folder by folder."""
     for entry in source.iterdir():
         place = target / entry.name
         if entry.is_dir() and place.is_dir():
-            _merge(entry, place)
+            _merge_folders(entry, place)
         else:
             entry.replace(place)
 
 
-def _resume(path: Path) -> Any:
-    """Return a downloader for pooch that goes on from ``NAME.part``."""
-    import requests
+@dataclass(frozen=True)
+class _ResumingDownloader:
+    """A downloader for pooch that goes on from ``NAME.part``."""
 
-    part = path.with_name(path.name + ".part")
+    path: Path
 
-    def downloader(address: str, target: str, _: Any) -> None:
+    def __call__(self, address: str, target: str, _: Any) -> None:
+        import requests
+
+        part = self.path.with_name(self.path.name + ".part")
         have = part.stat().st_size if part.exists() else 0
         headers = {"Range": f"bytes={have}-"} if have else {}
         with requests.get(address, headers=headers, stream=True, timeout=60) as response:
@@ -113,17 +129,18 @@ def _resume(path: Path) -> Any:
                 have = 0
             length = response.headers.get("Content-Length")
             size = have + int(length) if length else None
+            chunks = response.iter_content(CHUNK)
             with part.open("ab" if have else "wb") as file:
-                for chunk in _shown(response.iter_content(CHUNK), path.name, have, size):
+                for chunk in _show_progress(chunks, self.path.name, have, size):
                     file.write(chunk)
         if size is not None and part.stat().st_size < size:
             raise EOFError(f"the connection broke after {part.stat().st_size} of {size} bytes")
         os.replace(part, target)
 
-    return downloader
 
-
-def _shown(chunks: Iterator[bytes], name: str, have: int, size: int | None) -> Iterator[bytes]:
+def _show_progress(
+    chunks: Iterator[bytes], name: str, have: int, size: int | None
+) -> Iterator[bytes]:
     """Yield the chunks under a progress bar, where there is a terminal."""
     from rich import progress
     from rich.console import Console

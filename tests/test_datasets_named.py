@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from comes.datasets import KNOWN, known, load_dataset, open_dataset, read_features
-from comes.datasets.needed import Needed
+from comes.datasets import KNOWN, load_dataset, named, open_dataset, read_features
+from comes.datasets.sources import Source
 from comes.errors import ComesError, ComesWarning
 from image_folders import COCO, make_cub, make_voc, save_images
 from serving import Server
@@ -42,17 +42,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def small(monkeypatch: pytest.MonkeyPatch, name: str, **changes: object) -> None:
     """Let a name stand for a small data set of the same form."""
     changed = replace(KNOWN[name], **changes)  # type: ignore[arg-type]
-    monkeypatch.setattr(known, "KNOWN", {**KNOWN, name: changed})
+    monkeypatch.setattr(named, "KNOWN", {**KNOWN, name: changed})
 
 
 def test_the_papers_ten_have_names_and_a_way_to_get_them() -> None:
     assert list(KNOWN)[:10] == PAPER
     for entry in KNOWN.values():
         for split in entry.rows:
-            for needed in entry.needs(split):
-                assert bool(needed.address) == bool(needed.checksum)
-                assert needed.address or entry.by_hand, entry.name
-                kind, _, digits = needed.checksum.partition(":")
+            for source in entry.sources[split]:
+                assert bool(source.address) == bool(source.checksum)
+                assert source.address or entry.by_hand, entry.name
+                kind, _, digits = source.checksum.partition(":")
                 assert not kind or len(digits) == {"sha256": 64, "md5": 32}[kind]
 
 
@@ -87,15 +87,15 @@ def test_a_file_is_downloaded_into_the_cache_and_then_used_offline(
     write_pml(home / "upstream.mat", 5)
     server.content = (home / "upstream.mat").read_bytes()
     checksum = f"sha256:{hashlib.sha256(server.content).hexdigest()}"
-    needed = Needed(("x.mat", "pml/x.mat"), server.address(), checksum)
-    small(monkeypatch, "mirflickr", rows={"": 5}, needs=lambda _: (needed,))
-    assert not known.KNOWN["mirflickr"].is_at_hand("")
-    assert known.KNOWN["mirflickr"].can_be_downloaded("")
+    source = Source(("x.mat", "pml/x.mat"), server.address(), checksum)
+    small(monkeypatch, "mirflickr", rows={"": 5}, sources={"": (source,)})
+    assert not named.KNOWN["mirflickr"].is_at_hand("")
+    assert named.KNOWN["mirflickr"].can_be_downloaded("")
     assert len(load_dataset("mirflickr")) == 5
     assert (home / "cache" / "pml" / "x.mat").exists()
     server.status = 500
     assert len(load_dataset("mirflickr")) == 5 and len(server.asked) == 1
-    assert known.KNOWN["mirflickr"].is_at_hand("")
+    assert named.KNOWN["mirflickr"].is_at_hand("")
 
 
 def tarred(folder: Path, name: str) -> bytes:
@@ -112,9 +112,9 @@ def test_an_archive_is_downloaded_unpacked_and_used_offline(
     make_voc(home / "VOCdevkit" / "VOC2007")
     server.content = tarred(home, "VOCdevkit")
     checksum = f"md5:{hashlib.md5(server.content).hexdigest()}"
-    (needed,) = KNOWN["VOC2007"].needs("train")
-    needed = replace(needed, address=server.address("voc.tar"), checksum=checksum)
-    small(monkeypatch, "VOC2007", rows={"train": 3}, needs=lambda _: (needed,))
+    (source,) = KNOWN["VOC2007"].sources["train"]
+    source = replace(source, address=server.address("voc.tar"), checksum=checksum)
+    small(monkeypatch, "VOC2007", rows={"train": 3}, sources={"train": (source,)})
     for _ in range(2):
         dataset = load_dataset("VOC2007", "train")
         assert len(dataset) == 3 and dataset.X[0].shape == (2, 2, 3)
@@ -129,8 +129,8 @@ def test_an_archive_without_the_file_says_so(
     (home / "other").mkdir()
     server.content = tarred(home, "other")
     checksum = f"md5:{hashlib.md5(server.content).hexdigest()}"
-    needed = Needed(("VOC/a.txt",), server.address("voc.tar"), checksum, is_tar=True)
-    small(monkeypatch, "VOC2007", needs=lambda _: (needed,))
+    source = Source(("VOC/a.txt",), server.address("voc.tar"), checksum, is_tar=True)
+    small(monkeypatch, "VOC2007", sources={"train": (source,)})
     with pytest.raises(ComesError, match="voc.tar was unpacked, and VOC/a.txt was not in it"):
         load_dataset("VOC2007", "train")
 
@@ -171,9 +171,9 @@ def test_coco_in_its_folders_or_archives(
     ("name", "options", "message"),
     [
         ("YeastPB", {}, "no data set is called 'YeastPB'. Did you mean 'YeastBP'"),
-        ("VOC2007", {}, "no whole; 'VOC2007:trainval' or 'VOC2007:test'"),
+        ("VOC2007", {}, "has splits only; 'VOC2007:trainval' or 'VOC2007:test'"),
         ("scene", {"split": "val"}, "no split 'val'; 'scene' or 'scene:train' or 'scene:test'"),
-        ("scene", {"difficult": "relevant"}, "'difficult' is no option of scene"),
+        ("scene", {"difficult": "relevant"}, "'difficult' does not apply to scene"),
     ],
 )
 def test_a_mistake_in_a_name_is_explained(
@@ -188,12 +188,12 @@ def test_one_door_for_names_and_files(home: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(home / "data")
     assert len(open_dataset("mirflickr.mat")) == len(open_dataset("mirflickr")) == 10433
     with pytest.raises(ComesError, match="says itself that its labels are candidates"):
-        open_dataset("mirflickr", complementary=True)
+        open_dataset("mirflickr", labels_are="complementary")
     with pytest.raises(ComesError, match="YeastBB does not exist. Did you mean the data set Yeast"):
         open_dataset("YeastBB")
     with pytest.raises(ComesError, match="'comes datasets' lists the data sets"):
         open_dataset("no/such/thing.npz")
-    with pytest.raises(ComesError, match="'labels' says nothing about a data set of OpenML"):
+    with pytest.raises(ComesError, match="'labels' does not apply to a data set of OpenML"):
         open_dataset("openml:7", labels=["a"])
 
 
@@ -201,16 +201,16 @@ def test_a_wrong_checksum_is_found_out_in_files_and_archives(
     home: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for is_tar in (False, True):
-        wrong = Needed(("x.mat",), server.address("x.tar"), f"sha256:{'0' * 64}", is_tar=is_tar)
-        small(monkeypatch, "mirflickr", needs=lambda _, wrong=wrong: (wrong,))
+        wrong = Source(("x.mat",), server.address("x.tar"), f"sha256:{'0' * 64}", is_tar=is_tar)
+        small(monkeypatch, "mirflickr", sources={"": (wrong,)})
         with pytest.raises(ComesError, match="checksum differs"):
             load_dataset("mirflickr")
 
 
 def test_every_split_needs_its_own_files() -> None:
-    assert "VOCtest" in KNOWN["VOC2007"].needs("test")[0].address
-    assert "VOCtrainval" in KNOWN["VOC2007"].needs("val")[0].address
-    files = {s: [n.places[0] for n in KNOWN["scene"].needs(s)] for s in KNOWN["scene"].rows}
+    assert "VOCtest" in KNOWN["VOC2007"].sources["test"][0].address
+    assert "VOCtrainval" in KNOWN["VOC2007"].sources["val"][0].address
+    files = {s: [n.places[0] for n in KNOWN["scene"].sources[s]] for s in KNOWN["scene"].rows}
     assert files["train"] == ["scene-train.arff", "scene.xml"]
     assert files["test"] == ["scene-test.arff", "scene.xml"]
     assert files[""] == ["scene-train.arff", "scene-test.arff", "scene.xml"]
@@ -239,20 +239,20 @@ ARFF = """@relation r
 
 def test_the_parts_of_a_set_may_lie_apart(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small(monkeypatch, "emotions", rows={"": 2}, n_features=1, n_labels=1)
-    emotions = known.KNOWN["emotions"]
+    emotions = named.KNOWN["emotions"]
     (home / "data" / "emotions.arff").write_text(ARFF)
     assert not emotions.is_at_hand("") and emotions.can_be_downloaded("")
     (home / "cache" / "mulan").mkdir()
     (home / "cache" / "mulan" / "emotions.xml").write_text("<l><label name='sky'/></l>")
     assert emotions.is_at_hand("")
-    dataset = open_dataset("emotions", labels=None, feature_columns=["x"], candidates=True)
+    dataset = open_dataset("emotions", labels=None, feature_columns=["x"], labels_are="candidates")
     assert dataset.candidates is not None and dataset.candidates.tolist() == [[True], [False]]
     assert read_features("emotions", ["x"])[0]["x"].tolist() == [1, 2]
-    by_hand = Needed(("emotions.arff",))
-    small(monkeypatch, "emotions", needs=lambda _: (by_hand, emotions.needs("")[1]))
-    assert known.KNOWN["emotions"].can_be_downloaded("")
-    small(monkeypatch, "emotions", needs=lambda _: (Needed(("gone.arff",)), by_hand))
-    assert not known.KNOWN["emotions"].can_be_downloaded("")
+    by_hand = Source(("emotions.arff",))
+    small(monkeypatch, "emotions", sources={"": (by_hand, emotions.sources[""][1])})
+    assert named.KNOWN["emotions"].can_be_downloaded("")
+    small(monkeypatch, "emotions", sources={"": (Source(("gone.arff",)), by_hand)})
+    assert not named.KNOWN["emotions"].can_be_downloaded("")
 
 
 def test_splits_options_and_labels_through_the_one_door(
@@ -273,7 +273,7 @@ def test_splits_options_and_labels_through_the_one_door(
     small(monkeypatch, "VOC2007", rows={"train": 3})
     assert open_dataset("VOC2007:train", difficult="relevant").known_relevant().sum() == 4
     (home / "own.csv").write_text("x,l\n1,a\n")
-    with pytest.raises(ComesError, match="'difficult' is a choice for VOC"):
+    with pytest.raises(ComesError, match="'difficult' does not apply to .csv files"):
         open_dataset("own.csv", labels=["l"], difficult="relevant")
 
 
@@ -290,7 +290,7 @@ def test_a_broken_image_of_coco_can_be_skipped(home: Path, monkeypatch: pytest.M
 
 def test_data_that_is_no_folder_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMES_DATA", str(home / "gone"))
-    with pytest.raises(ComesError, match="COMES_DATA names .*gone, which is no folder"):
+    with pytest.raises(ComesError, match="COMES_DATA names .*gone, which is not a folder"):
         load_dataset("mirflickr")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("COMES_DATA", "~/data")

@@ -12,6 +12,8 @@ from scipy.io import savemat
 
 from comes.datasets import (
     Dataset,
+    Reading,
+    join_features,
     read_dataset,
     read_features,
     table_datasets,
@@ -19,7 +21,6 @@ from comes.datasets import (
     write_npz,
     write_table,
 )
-from comes.datasets.dataset import join_features
 from comes.errors import ComesError, ComesWarning
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -79,7 +80,7 @@ def test_complementary_columns(tmp_path: Path) -> None:
     path = written(
         pd.DataFrame({"x": [1, 2, 3], "not": ["", "sea", "sky"]}), tmp_path / "photos.csv"
     )
-    dataset = read_dataset(path, labels=["not"], complementary=True)
+    dataset = read_dataset(path, labels=["not"], labels_are="complementary")
     assert dataset.label_names == ["sea", "sky"]
     np.testing.assert_array_equal(dataset.candidates, CANDIDATES[:, ::-1])
 
@@ -131,7 +132,7 @@ def read_csv_text(folder: Path, text: str, **options: Any) -> Dataset:
 
 
 def test_class_numbers_are_label_names_unless_all_are_0_or_1(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"labels": ["not"], "complementary": True}
+    options: dict[str, Any] = {"labels": ["not"], "labels_are": "complementary"}
     dataset = read_csv_text(tmp_path, "x,not\n1,0\n2,2\n3,\n4,1;2\n", **options)
     assert dataset.label_names == ["0", "1", "2"]
     assert dataset.candidates is not None
@@ -153,7 +154,7 @@ def test_cells_are_what_is_written_in_them(tmp_path: Path) -> None:
     assert dataset.label_names == ["Fe", "K"]
     table["maybe"] = pd.Categorical(["Fe", None])
     path = written(table, tmp_path / "categories.parquet")
-    dataset = read_dataset(path, labels=["maybe"], complementary=True)
+    dataset = read_dataset(path, labels=["maybe"], labels_are="complementary")
     assert dataset.candidates is not None
     assert dataset.candidates.tolist() == [[False], [True]]
 
@@ -208,8 +209,8 @@ def test_a_mat_with_other_values_than_two_is_refused(tmp_path: Path, unknown: fl
 
 def test_npz_of_complementary_labels(tmp_path: Path) -> None:
     np.savez(tmp_path / "photos.npz", X=X, complementary=~CANDIDATES)
-    for complementary in (True, False):  # the name of the array says it already
-        dataset = read_dataset(tmp_path / "photos.npz", complementary=complementary)
+    for reading in (Reading(), Reading(labels_are="complementary")):  # the array's name says it
+        dataset = read_dataset(tmp_path / "photos.npz", reading)
         np.testing.assert_array_equal(dataset.candidates, CANDIDATES)
         assert dataset.label_names == ["0", "1"]
 
@@ -331,7 +332,7 @@ def test_a_sparse_feature_that_is_not_finite_is_found() -> None:
 @pytest.mark.parametrize("name", ["damaged.npz", "damaged.parquet", "damaged.mat"])
 def test_a_damaged_file_is_one_sentence(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"PK\x03\x04 not what it says")
-    with pytest.raises(ComesError, match=f"{name} (cannot be read as|is no npz)"):
+    with pytest.raises(ComesError, match=f"{name} (cannot be read as|is not an npz)"):
         read_dataset(tmp_path / name, labels=["a"] if name.endswith("parquet") else None)
 
 
@@ -348,10 +349,10 @@ def test_missing_empty_and_foreign_files(tmp_path: Path) -> None:
     (tmp_path / "photos.xlsx").write_text("x")
     with pytest.raises(ComesError, match="should end in .csv, .parquet, .*; got .xlsx"):
         read_dataset(tmp_path / "photos.xlsx")
-    with pytest.raises(ComesError, match="says itself what its labels are"):
+    with pytest.raises(ComesError, match="'labels' does not apply to .npz files"):
         read_dataset(tmp_path / "mirflickr.npz", labels=["a"])
     with pytest.raises(ComesError, match="says itself that its labels are candidates"):
-        read_dataset(tmp_path / "mirflickr.npz", complementary=True)
+        read_dataset(tmp_path / "mirflickr.npz", labels_are="complementary")
     with pytest.raises(ComesError, match="is a folder"):
         read_dataset(tmp_path)
     savemat(tmp_path / "other.mat", {"data": X})
@@ -381,7 +382,9 @@ def test_the_index_of_a_parquet_file_is_a_column_if_it_has_a_name(tmp_path: Path
 
 def test_names_of_complementary_labels_and_of_the_truth_are_all_labels(tmp_path: Path) -> None:
     text = "x,not,truth\n1,sea,sky\n2,,sun\n"
-    dataset = read_csv_text(tmp_path, text, labels=["not"], relevant=["truth"], complementary=True)
+    dataset = read_csv_text(
+        tmp_path, text, labels=["not"], relevant=["truth"], labels_are="complementary"
+    )
     assert dataset.label_names == ["sea", "sky", "sun"]
     assert dataset.candidates is not None
     assert dataset.candidates.tolist() == [[False, True, True], [True, True, True]]
@@ -409,10 +412,10 @@ def test_a_feature_called_as_a_label_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "form", "message"),
     [
-        ("photos.arff", "wide", "photos.arff should end in .csv, .parquet, .npz or .mat or .jsonl"),
+        ("photos.arff", "wide", "photos.arff should end in .csv, .parquet, .npz, .mat or .jsonl"),
         ("photos", "wide", "got no ending"),
-        ("photos.npz", "long", "wide, names and long are forms of .csv and .parquet"),
-        ("photos.csv", "tall", "the form 'tall' is none"),
+        ("photos.npz", "long", ".npz files do not have the form 'long'; wide was wanted"),
+        ("photos.csv", "tall", "not have the form 'tall'; wide or names or long was wanted"),
     ],
 )
 def test_a_name_that_cannot_be_written_to(
@@ -465,7 +468,7 @@ def test_names_of_columns_mean_what_they_say(tmp_path: Path) -> None:
     dataset = read_csv_text(tmp_path, "id,l,x\n1,0,5\n", labels=["l"], item="i*")
     assert dataset.items == ["1"]
     with pytest.raises(ComesError, match="say themselves what they are"):
-        read_csv_text(tmp_path, "candidate:a,x\n1,5\n", complementary=True)
+        read_csv_text(tmp_path, "candidate:a,x\n1,5\n", labels_are="complementary")
     assert read_features(written(WIDE, tmp_path / "w.csv"), ["age"])[1] == ["p", "q", "r"]
 
 
@@ -645,7 +648,7 @@ def test_an_archive_is_not_trusted(tmp_path: Path) -> None:
         read_dataset(tmp_path / "text.npz")
     with zipfile.ZipFile(tmp_path / "text.npz", "w") as archive:
         archive.writestr("X", "no array")
-    with pytest.raises(ComesError, match="'X' in text.npz is no array"):
+    with pytest.raises(ComesError, match="'X' in text.npz is not an array"):
         read_dataset(tmp_path / "text.npz")
     np.savez(tmp_path / "numbers.npz", X=X, candidates=CANDIDATES, label_names=[3, 7])
     assert read_dataset(tmp_path / "numbers.npz").label_names == ["3", "7"]
@@ -694,12 +697,12 @@ def test_our_complementary_columns_are_so_however_they_are_named(tmp_path: Path)
         read_csv_text(tmp_path, "excluded:a,b,x\n1,0,5\n", labels=["excluded:a", "b"])
     write_dataset(Dataset(X, ["a", "c"], CANDIDATES), tmp_path / "names.csv", "names")
     with pytest.raises(ComesError, match="say themselves what they are"):
-        read_dataset(tmp_path / "names.csv", complementary=True)
+        read_dataset(tmp_path / "names.csv", labels_are="complementary")
 
 
 def test_options_about_candidates_need_candidates(tmp_path: Path) -> None:
     path = written(WIDE, tmp_path / "w.csv")
-    for options in ({"complementary": True}, {"answers": {"0": "no", "1": "maybe"}}):
+    for options in ({"labels_are": "complementary"}, {"words": {"0": "no", "1": "maybe"}}):
         with pytest.raises(ComesError, match="are about candidates, and only the truth is named"):
             read_dataset(path, relevant=["is_*"], ignore=["has_*"], **options)
 
@@ -724,5 +727,5 @@ def test_a_data_set_without_any_labels_is_refused() -> None:
 
 def test_answers_and_the_other_view_do_not_both_fit_a_table(tmp_path: Path) -> None:
     dataset = Dataset(X, ["a", "c"], CANDIDATES, asked=~CANDIDATES, from_complementary=True)
-    with pytest.warns(ComesWarning, match="cannot hold that the labels were complementary"):
+    with pytest.warns(ComesWarning, match="cannot hold that the answers were complementary labels"):
         write_dataset(dataset, tmp_path / "a.csv")
