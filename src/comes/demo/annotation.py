@@ -2,8 +2,6 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +14,7 @@ from comes.generation import case_b
 from comes.labels import BoolMatrix
 from comes.metrics import evaluate
 from comes.priors import count_class_prior, estimate_class_prior
+from comes.progress import progress_bar
 
 if TYPE_CHECKING:
     from comes.annotate import Project
@@ -113,7 +112,8 @@ def annotate_by_robots(
 
         n_cards = round(EXCLUDE_RATE * n_scenes) * len(column)
         started = time.perf_counter()
-        with serving(project) as address, _progress_bar(n_cards, progress) as advance:
+        bar = progress_bar(n_cards, "answers", show=progress)
+        with serving(project) as address, bar as advance:
             reports = run_robots(address, robots, say, on_answer=advance)
         seconds = time.perf_counter() - started
         troubles = [report.error or str(report.refused) for report in reports]
@@ -149,19 +149,3 @@ def annotate_by_robots(
         average_precision=average_precision,
         directly=directly,
     )
-
-
-@contextmanager
-def _progress_bar(total: int, show: bool | None) -> Iterator[Callable[[], None]]:
-    """Give a function that advances a bar by one answer."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(
-        console=console,
-        transient=True,
-        disable=not (show or (show is None and console.is_terminal)),
-    ) as bar:
-        line = bar.add_task("answers", total=total)
-        yield lambda: bar.update(line, advance=1)
