@@ -13,6 +13,7 @@ from serving import Server
 
 if TYPE_CHECKING:
     from projects import Projects
+    from two_processes import TwoProcesses
 
 # Small tensors gain nothing from threads, and on a busy machine threads wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported, here and in children
@@ -53,6 +54,16 @@ def server() -> Iterator[Server]:
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+@pytest.fixture(scope="session")
+def two_processes() -> "Iterator[TwoProcesses]":
+    """Two processes that can train together."""
+    from two_processes import TwoProcesses
+
+    processes = TwoProcesses()
+    yield processes
+    processes.close()
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import pytest
 import comes
 from comes.datasets import Dataset, make_scenes, write_dataset, write_npz
 from comes.generation import case_b
+from comes.training import epochs
 from command_line import Run, command_runner
 
 N = 120
@@ -148,14 +149,14 @@ def test_a_failed_or_interrupted_fit_leaves_the_model_untouched(
     run("fit", "scenes.npz", "-o", "model", *QUICK)
     before = (folder / "model" / "model.safetensors").read_bytes()
     run("fit", "scenes.npz", *QUICK, "-o", "model", "--learning-rate", "1e30", code=1)
-    real = loop._finite
+    real = epochs._check_finite
 
     def interrupting(risk: float, epoch: int) -> float:
         if epoch == 3:
             signal.raise_signal(signal.SIGINT)
         return real(risk, epoch)
 
-    monkeypatch.setattr(loop, "_finite", interrupting)
+    monkeypatch.setattr(epochs, "_check_finite", interrupting)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         result = run("fit", "scenes.npz", "--method", "bce", "-o", "model", code=130)

@@ -10,11 +10,10 @@ import itertools
 import json
 import math
 import platform
-import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +34,7 @@ from comes.files import replacing_file
 from comes.labels import BoolMatrix
 from comes.metrics import count_degenerate, evaluate, hamming_loss
 from comes.priors import add_prior_noise, count_class_prior
+from comes.progress import progress_bar
 from comes.risks import bce_risk, ranking_risk
 from comes.selection import cut_by_row
 
@@ -97,13 +97,13 @@ def run_tasks(
     mine = tasks[which - 1 :: of]
     todo = [task for task in mine if not (folder / task.key / "result.json").exists()]
     failed = {}
-    with _backend(backend, scheduler), _progress_bar(len(todo), progress) as advance:
+    with _backend(backend, scheduler), progress_bar(len(todo), "tasks", show=progress) as advance:
         as_they_come = "list" if backend == "ray" else "generator_unordered"  # Ray has no generator
         run = Parallel(n_jobs=workers, return_as=as_they_come)
         for task, message in run(delayed(_run_and_write)(task, folder) for task in todo):
             if message:
                 failed[task.name] = message
-            advance(task)
+            advance(task.name)
     return Outcome(len(todo) - len(failed), len(mine) - len(todo), failed)
 
 
@@ -339,16 +339,3 @@ def _backend(name: str, scheduler: str | None) -> Iterator[None]:
             yield
     else:
         raise ComesError(f"backend must be loky, dask or ray; got {name!r}.")
-
-
-@contextmanager
-def _progress_bar(total: int, show: bool | None) -> Iterator[Callable[[Task], None]]:
-    if not (sys.stderr.isatty() if show is None else show):
-        yield lambda task: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        line = bar.add_task("tasks", total=total)
-        yield lambda task: bar.update(line, advance=1, description=task.name)

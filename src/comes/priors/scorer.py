@@ -15,7 +15,15 @@ from comes.errors import ComesError
 from comes.labels import BoolMatrix
 from comes.models import linear, mlp
 from comes.risks import BceRisk
-from comes.training import Risk, make_optimizer, predict_scores, seeded, to_device, train
+from comes.training import (
+    Risk,
+    TrainOptions,
+    make_optimizer,
+    predict_scores,
+    seeded,
+    to_device,
+    train,
+)
 
 N_FOLDS = 3
 HIDDEN = 128
@@ -75,13 +83,15 @@ def fit_scorer(
         to_device(X, device),
         torch.tensor(candidates),
         risk,
-        optimizer=make_optimizer("adam", learning_rate=0.01 if hidden is None else 0.001),
-        epochs=max(20, math.ceil(MIN_STEPS / math.ceil(len(candidates) / BATCH_SIZE))),
-        batch_size=BATCH_SIZE,
-        risk_scale=risk_scale,
-        seed=seed,
-        progress=False,
-        return_on_interrupt=False,
+        TrainOptions(
+            make_optimizer("adam", learning_rate=0.01 if hidden is None else 0.001),
+            epochs=max(20, math.ceil(MIN_STEPS / math.ceil(len(candidates) / BATCH_SIZE))),
+            batch_size=BATCH_SIZE,
+            risk_scale=risk_scale,
+            seed=seed,
+            progress=False,
+            return_on_interrupt=False,
+        ),
     )
     return model
 

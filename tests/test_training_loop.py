@@ -1,5 +1,6 @@
 import ctypes
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from comes.risks import BceRisk, bce_risk
 from comes.training import (
     History,
     SparseRows,
+    TrainOptions,
+    Validation,
     choose_device,
     make_optimizer,
     predict_scores,
@@ -33,7 +36,8 @@ def trained(seed: int = 0, **options: object) -> tuple[nn.Module, History]:
     with seeded(0, CPU):
         model = linear(6, 3)
     settings: dict[str, object] = {"optimizer": SGD, "epochs": 5, "batch_size": 20, "seed": seed}
-    history = train(model, to_device(X, CPU), CANDIDATES, BceRisk(), **(settings | options))  # type: ignore[arg-type]
+    both = TrainOptions(**(settings | options))  # type: ignore[arg-type]
+    history = train(model, to_device(X, CPU), CANDIDATES, BceRisk(), both)
     return model, history
 
 
@@ -55,9 +59,8 @@ def test_of_equal_scores_the_last_epoch_is_kept() -> None:
         rows,
         torch.ones(2, 1, dtype=torch.bool),
         lambda g, s: g.mean(),
-        optimizer=make_optimizer("sgd", learning_rate=0.1),
-        epochs=5,
-        validation_score=score,
+        TrainOptions(SGD, epochs=5),
+        validation=Validation(score),
     )
     assert history.best_epoch == 4
     assert history.validation[:4] == [3.0, 1.0, 2.0, 1.0]
@@ -97,7 +100,7 @@ def test_every_row_is_used_once_per_epoch_in_batches_of_equal_size() -> None:
 
     with seeded(0, CPU):
         model = linear(6, 3)
-    train(model, to_device(X, CPU), CANDIDATES, risk, optimizer=SGD, epochs=1, batch_size=20)
+    train(model, to_device(X, CPU), CANDIDATES, risk, TrainOptions(SGD, epochs=1, batch_size=20))
     assert sum(seen) == len(X)
     assert set(seen) == {17, 18}
 
@@ -114,10 +117,7 @@ def test_plain_sgd_by_hand(cosine: bool) -> None:
         to_device(X, CPU),
         CANDIDATES,
         BceRisk(),
-        optimizer=sgd,
-        epochs=2,
-        batch_size=999,
-        cosine=cosine,
+        TrainOptions(sgd, epochs=2, batch_size=999, cosine=cosine),
     )
     for rate in (0.5, 0.5 * 0.5 * (1 + math.cos(math.pi / 2)) if cosine else 0.5):
         twin.zero_grad()
@@ -174,7 +174,8 @@ class Spy(nn.Module):
 
 def spied(seed: int) -> Spy:
     model = Spy().eval()
-    train(model, to_device(X, CPU), CANDIDATES, BceRisk(), optimizer=SGD, epochs=1, seed=seed)
+    options = TrainOptions(SGD, epochs=1, seed=seed)
+    train(model, to_device(X, CPU), CANDIDATES, BceRisk(), options)
     return model
 
 
@@ -205,7 +206,7 @@ def test_the_history_weighs_batches_by_their_rows() -> None:
 
     model = linear(6, 3)
     rows = to_device(X, CPU)
-    history = train(model, rows, CANDIDATES, risk, optimizer=SGD, epochs=1, batch_size=60)
+    history = train(model, rows, CANDIDATES, risk, TrainOptions(SGD, epochs=1, batch_size=60))
     assert [n for _, n in values] == [52, 51]
     expected = sum(value * n for value, n in values) / len(X)
     assert history.risk[0] == pytest.approx(expected, rel=1e-6)
@@ -213,7 +214,7 @@ def test_the_history_weighs_batches_by_their_rows() -> None:
 
 def test_rows_of_x_and_candidates_must_agree() -> None:
     with pytest.raises(ComesError, match="same rows; got 103, 102"):
-        train(linear(6, 3), to_device(X, CPU), CANDIDATES[1:], BceRisk(), optimizer=SGD)
+        train(linear(6, 3), to_device(X, CPU), CANDIDATES[1:], BceRisk(), TrainOptions(SGD))
 
 
 def test_arrays_that_torch_cannot_share_are_copied() -> None:
@@ -240,7 +241,7 @@ def test_sparse_rows_train_to_the_weights_of_dense_ones() -> None:
             model = mlp(6, 3, hidden=8)
         rows = to_device(data, CPU)
         assert isinstance(rows, SparseRows) == sparse.issparse(data)
-        train(model, rows, CANDIDATES, BceRisk(), optimizer=SGD, epochs=3, batch_size=20)
+        train(model, rows, CANDIDATES, BceRisk(), TrainOptions(SGD, epochs=3, batch_size=20))
         models.append(model)
     torch.testing.assert_close(weights(models[0]), weights(models[1]))
 
@@ -255,25 +256,15 @@ def test_interrupt_keeps_the_weights_so_far() -> None:
             raise KeyboardInterrupt
         return bce_risk(scores, candidates)
 
-    model = linear(6, 3)
+    model, options = linear(6, 3), TrainOptions(SGD, epochs=5, batch_size=20)
     with pytest.warns(ComesWarning, match="Interrupted after 2 of 5 epochs"):
-        history = train(
-            model, to_device(X, CPU), CANDIDATES, risk, optimizer=SGD, epochs=5, batch_size=20
-        )
+        history = train(model, to_device(X, CPU), CANDIDATES, risk, options)
     assert history.interrupted
     assert len(history.risk) == 2
     calls = 0
     with pytest.raises(KeyboardInterrupt):
-        train(
-            model,
-            to_device(X, CPU),
-            CANDIDATES,
-            risk,
-            optimizer=SGD,
-            epochs=5,
-            batch_size=20,
-            return_on_interrupt=False,
-        )
+        raising = replace(options, return_on_interrupt=False)
+        train(model, to_device(X, CPU), CANDIDATES, risk, raising)
 
 
 def test_a_risk_that_runs_away_stops_with_advice() -> None:
@@ -281,7 +272,7 @@ def test_a_risk_that_runs_away_stops_with_advice() -> None:
         return -scores.square().sum().exp()
 
     with pytest.raises(ComesError, match=r"became -?(inf|nan) in epoch \d+. Lower the learning"):
-        train(linear(6, 3), to_device(X, CPU), CANDIDATES, runaway, optimizer=SGD, epochs=50)
+        train(linear(6, 3), to_device(X, CPU), CANDIDATES, runaway, TrainOptions(SGD, epochs=50))
 
 
 def test_a_progress_bar_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

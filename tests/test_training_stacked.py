@@ -1,7 +1,8 @@
 """Many trainings at once: each as alone, to rounding."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,12 +23,12 @@ from comes.risks import (
     MlclRisk,
     RankingRisk,
 )
-from comes.training import loop as training_loop
-from comes.training import make_optimizer, train, train_together
+from comes.training import Trainee, TrainOptions, epochs, make_optimizer, train, train_together
 
 Q, D = 6, 9
 ROWS = [103, 102, 102, 103]  # in batches of 20: some steps have a row more for some models
 SEEDS = [5, 6, 7, 8]
+SGD = make_optimizer("sgd", learning_rate=0.1)
 GENERATOR = torch.Generator().manual_seed(0)
 X = [torch.randn(n, D, generator=GENERATOR) for n in ROWS]
 CANDIDATES = [torch.rand(n, Q, generator=GENERATOR) < 0.6 for n in ROWS]
@@ -58,6 +59,12 @@ def models(make: Callable[[int, int], nn.Module]) -> list[nn.Module]:
     return [make(D, Q) for _ in ROWS]
 
 
+def trainees(
+    together: list[nn.Module], risks: Sequence[nn.Module], rows: list[Tensor] = X
+) -> list[Trainee]:
+    return [Trainee(*own) for own in zip(together, rows, CANDIDATES, risks, SEEDS, strict=True)]
+
+
 def compare(
     make_risk: Callable[[], nn.Module],
     make_model: Callable[[int, int], nn.Module] = lambda d, q: mlp(d, q, 8),
@@ -68,12 +75,11 @@ def compare(
     settings["optimizer"] = make_optimizer(optimizer, learning_rate=1e-2, weight_decay=1e-3)
     together = models(make_model)
     alone, risks = copy.deepcopy(together), [make_risk() for _ in ROWS]
-    histories = train_together(
-        together, X, CANDIDATES, risks, seeds=SEEDS, vectorised_risk=vectorised, **settings
-    )
+    options = TrainOptions(**settings)
+    histories = train_together(trainees(together, risks), options, vectorised_risk=vectorised)
     for which, model in enumerate(alone):
         data = (X[which], CANDIDATES[which], risks[which])
-        history = train(model, *data, seed=SEEDS[which], **settings)
+        history = train(model, *data, replace(options, seed=SEEDS[which]))
         torch.testing.assert_close(histories[which].risk, history.risk, rtol=1e-5, atol=1e-6)
         for one, two in zip(together[which].parameters(), model.parameters(), strict=True):
             torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-6)
@@ -101,37 +107,32 @@ def test_models_stay_apart() -> None:
     for shift in (0.0, 5.0):
         together = models(linear)
         rows = [X[0], *(x + shift for x in X[1:])]
-        options: dict[str, Any] = {"epochs": 1, "batch_size": 20, "progress": False}
-        options["optimizer"] = make_optimizer("sgd", learning_rate=0.1)
-        risks = [BceRisk() for _ in ROWS]
-        train_together(together, rows, CANDIDATES, risks, seeds=SEEDS, **options)
+        options = TrainOptions(SGD, epochs=1, batch_size=20, progress=False)
+        train_together(trainees(together, [BceRisk() for _ in ROWS], rows), options)
         results.append([p.detach().clone() for p in together[0].parameters()])
     for one, two in zip(*results, strict=True):
         assert torch.equal(one, two)
 
 
 def test_different_numbers_of_batches_are_refused() -> None:
-    options: dict[str, Any] = {"optimizer": make_optimizer("sgd", learning_rate=0.1)}
+    pair = [
+        Trainee(linear(D, Q), X[0], CANDIDATES[0], BceRisk()),
+        Trainee(linear(D, Q), X[1][:50], CANDIDATES[1][:50], BceRisk()),
+    ]
     with pytest.raises(ComesError, match=r"same number of batches; rows \[50, 103\] in batches"):
-        train_together(
-            models(linear)[:2],
-            [X[0], X[1][:50]],
-            [CANDIDATES[0], CANDIDATES[1][:50]],
-            [BceRisk(), BceRisk()],
-            seeds=[0, 1],
-            batch_size=20,
-            **options,
-        )
+        train_together(pair, TrainOptions(SGD, batch_size=20))
 
 
-def test_every_training_needs_its_own_of_all() -> None:
-    options: dict[str, Any] = {"optimizer": make_optimizer("sgd", learning_rate=0.1)}
-    risks = [BceRisk() for _ in ROWS]
-    with pytest.raises(ComesError, match="with the same rows; got .*102, 102, 102, 103. rows"):
-        labels = [CANDIDATES[0][1:], *CANDIDATES[1:]]
-        train_together(models(linear), X, labels, risks, seeds=SEEDS, **options)
-    with pytest.raises(ComesError, match=r"got \[4, 4, 4, 4, 3\]"):
-        train_together(models(linear), X, CANDIDATES, risks, seeds=SEEDS[1:], **options)
+def test_a_trainee_has_as_many_candidates_as_rows() -> None:
+    with pytest.raises(ComesError, match="same rows; got 103, 102"):
+        Trainee(linear(D, Q), X[0], CANDIDATES[0][1:], BceRisk())
+
+
+@pytest.mark.parametrize("option", [{"part_size": 5}, {"precision": torch.bfloat16}])
+def test_parts_and_half_precision_are_refused(option: dict[str, Any]) -> None:
+    alone = [Trainee(linear(D, Q), X[0], CANDIDATES[0], BceRisk())]
+    with pytest.raises(ComesError, match="take whole batches in full precision"):
+        train_together(alone, TrainOptions(SGD, **option))
 
 
 def test_other_networks_are_refused() -> None:
@@ -146,15 +147,9 @@ def test_a_risk_that_grows_without_bound_is_an_error() -> None:
             return -scores.exp().sum()
 
     with pytest.raises(ComesError, match="Lower the learning rate"):
-        train_together(
-            models(linear),
-            X,
-            CANDIDATES,
-            [Runaway() for _ in ROWS],
-            seeds=SEEDS,
-            optimizer=make_optimizer("sgd", learning_rate=1.0),
-            progress=False,
-        )
+        sgd = make_optimizer("sgd", learning_rate=1.0)
+        runaways = [Runaway() for _ in ROWS]
+        train_together(trainees(models(linear), runaways), TrainOptions(sgd, progress=False))
 
 
 def test_interrupted_models_keep_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,15 +158,12 @@ def test_interrupted_models_keep_their_weights(monkeypatch: pytest.MonkeyPatch) 
             raise KeyboardInterrupt
         return risk
 
-    monkeypatch.setattr(training_loop, "_finite", interrupting)
+    monkeypatch.setattr(epochs, "_check_finite", interrupting)
     together = models(linear)
     before = copy.deepcopy(together)
-    options: dict[str, Any] = {"optimizer": make_optimizer("sgd", learning_rate=0.1), "epochs": 9}
-    risks = [BceRisk() for _ in ROWS]
+    risks, options = [BceRisk() for _ in ROWS], TrainOptions(SGD, epochs=9, progress=False)
     with pytest.warns(ComesWarning, match="Interrupted after 2 of 9"):
-        histories = train_together(
-            together, X, CANDIDATES, risks, seeds=SEEDS, progress=False, **options
-        )
+        histories = train_together(trainees(together, risks), options)
     assert [history.interrupted for history in histories] == [True] * 4
     for one, two in zip(together[1].parameters(), before[1].parameters(), strict=True):
         assert not torch.equal(one, two)
@@ -201,13 +193,14 @@ def test_graphs_of_many_models_and_of_many_pairs(q: int) -> None:
     labels = [(torch.rand(n, q, generator=GENERATOR) < 0.6).to(device) for n in ROWS]
     rows = [x.to(device) for x in X]
     risks: list[nn.Module] = [RankingRisk(numbers(q)).to(device) for _ in ROWS]
-    settings: dict[str, Any] = {"optimizer": make_optimizer("sgd", learning_rate=1e-4)}
-    settings |= {"seeds": SEEDS, "epochs": 6, "batch_size": 20, "vectorised_risk": q < 10}
+    sgd = make_optimizer("sgd", learning_rate=1e-4)
     results = []
     for graph in (False, True):
         torch.manual_seed(0)
         together = [mlp(D, q, 8).to(device) for _ in ROWS]
-        train_together(together, rows, labels, risks, graph=graph, **settings)
+        own = zip(together, rows, labels, risks, SEEDS, strict=True)
+        options = TrainOptions(sgd, epochs=6, batch_size=20, graph=graph)
+        train_together([Trainee(*each) for each in own], options, vectorised_risk=q < 10)
         results.append([p.detach() for model in together for p in model.parameters()])
     for one, two in zip(*results, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-5)
@@ -223,7 +216,7 @@ def test_a_graph_gives_the_same_weights(optimizer: str) -> None:
         torch.manual_seed(0)
         model, risk = mlp(D, Q, 8).to(device), HammingRisk(torch.full((Q,), 0.3)).to(device)
         data = X[0].to(device), CANDIDATES[0].to(device)
-        train(model, *data, risk, optimizer=make, epochs=6, batch_size=20, graph=graph)
+        train(model, *data, risk, TrainOptions(make, epochs=6, batch_size=20, graph=graph))
         results.append([p.detach() for p in model.parameters()])
     for one, two in zip(*results, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
