@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,8 +11,7 @@ from comes.cli.printing import lines, print_json, print_rows
 from comes.errors import ComesError
 
 if TYPE_CHECKING:
-    from comes.experiment import Task
-    from comes.report import Cell
+    from comes.results import Result
 
 
 def bench(
@@ -36,9 +34,9 @@ def bench(
 
     Example: comes bench experiments/smoke.toml
     """
-    from comes.experiment import run_tasks
-    from comes.experiment.config import read_experiment, tasks_of
-    from comes.report import read_errors, write_report
+    from comes.experiment import read_experiment, read_task_results, run_tasks, tasks_of
+    from comes.report import order_results, write_report
+    from comes.results import read_errors
 
     part = re.fullmatch(r"(\d+)/(\d+)", shard)
     if part is None:
@@ -54,13 +52,14 @@ def bench(
         backend=backend,
         scheduler=scheduler,
     )
-    cells = _cells(tasks, folder)
-    missing = len(tasks) - len(cells)
+    results = order_results(read_task_results(tasks, folder))
+    missing = len(tasks) - len(results)
     page = None
-    if cells and not (missing and shard != "1/1"):  # the last shard writes the page
-        page = write_report(cells, folder / "report", read_errors([folder / t.key for t in tasks]))
+    if results and not (missing and shard != "1/1"):  # the last shard writes the page
+        errors = read_errors([folder / task.key for task in tasks])
+        page = write_report(results, folder / "report", errors)
     summary = {"done": outcome.done, "kept": outcome.kept, "missing": missing}
-    rows = [_means(cell) for cell in cells]
+    rows = [_means(result) for result in results]
     if as_json:
         where = {"folder": str(folder), "page": None if page is None else str(page)}
         print_json(where | summary | {"failed": outcome.failed, "means": rows})
@@ -74,21 +73,11 @@ def bench(
         raise typer.Exit(1)
 
 
-def _cells(tasks: Sequence["Task"], folder: Path) -> list["Cell"]:
-    """Return what the tasks have results for, by the names that they have in this experiment."""
-    from comes.report import read_runs
-
-    by_key = {task.key: task for task in tasks}
-    if not any((folder / key / "result.json").exists() for key in by_key):
-        return []
-    return read_runs([folder], {key: task.names for key, task in by_key.items()})
-
-
-def _means(cell: "Cell") -> dict[str, Any]:
+def _means(result: "Result") -> dict[str, Any]:
     """Return the mean of every metric over the repeats."""
-    at = {cell.sweep: cell.at} if cell.sweep else {}
-    means = {metric: float(cell.values(metric).mean()) for metric in cell.repeats[0]["pml"]}
-    return {"data": cell.data, "method": cell.method} | at | means
+    names = result.names
+    at = {} if names.sweep is None else {names.sweep: result.at}
+    return {"data": names.data, "method": names.method} | at | result.means()
 
 
 def _digits(value: Any) -> Any:

@@ -35,7 +35,8 @@ def report(
 
     Example: comes report photos.csv --labels 'has_*' --images photos/ --model model/ -o page
     """
-    from comes.report import read_errors, read_runs, write_report
+    from comes.report import write_report
+    from comes.results import read_errors, read_results
 
     if model is not None:
         page, n_rows = _show_examples(runs, model, reading, output, examples, seed)
@@ -46,13 +47,13 @@ def report(
         return
     if any(reading.values()):
         raise ComesError("how data is read says nothing about results; for images add --model.")
-    cells = read_runs(runs)
+    results = read_results(runs)
     errors = read_errors(runs)
-    page = write_report(cells, output, errors)
+    page = write_report(results, output, errors)
     if as_json:
-        print_json({"page": str(page), "cells": len(cells), "errors": errors})
+        print_json({"page": str(page), "cells": len(results), "errors": errors})
     else:
-        print(f"{len(cells)} results: {page}")
+        print(f"{len(results)} results: {page}")
 
 
 def _show_examples(

@@ -12,6 +12,11 @@ LEVEL = 0.05
 ROUNDING = 1e-9  # differences of metrics that are stored with six digits
 
 
+def standard_deviation(values: npt.NDArray[np.float64]) -> float:
+    """Return the spread over repeats, dividing by their number less one; 0 for a single one."""
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+
+
 @dataclass(frozen=True)
 class PairedTest:
     """What two methods differ by on the same repeats, and how surely; NaN with one repeat."""
@@ -83,6 +88,10 @@ class Ranks:
     n_data: int
     friedman_p: float  # of "all methods are alike"
     critical_difference: float  # of Nemenyi, at the level 0.05
+
+    def rank_of(self, method: str) -> float:
+        """Return the mean rank of a method."""
+        return self.mean_rank[self.methods.index(method)]
 
     def alike(self) -> list[tuple[int, int]]:
         """Return maximal runs of methods, first to last, within the critical difference."""

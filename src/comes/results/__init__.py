@@ -14,11 +14,19 @@ from comes.results.result import (
     Size,
     TrueRisk,
 )
-from comes.results.result_files import RESULT_FILE, read_errors, read_results, write_result
-from comes.results.task_spec import DataSpec, SearchSpec, SweepKey, TaskSpec
+from comes.results.result_files import (
+    ERROR_FILE,
+    RESULT_FILE,
+    read_errors,
+    read_results,
+    write_result,
+)
+from comes.results.task_spec import Case, DataSpec, SearchSpec, SweepKey, TaskSpec
 
 __all__ = [
+    "ERROR_FILE",
     "RESULT_FILE",
+    "Case",
     "Convention",
     "DataSpec",
     "Degenerate",

@@ -192,7 +192,7 @@ class Result:
         return (spec.data, len(self.repeats), *rows, spec.train_rows)
 
     def values(self, metric: str, convention: Convention = "pml") -> npt.NDArray[np.float64]:
-        """Return a metric of every repeat, shape (n_repeats,); all NaN where one repeat has none."""
+        """Return a metric of every repeat, (n_repeats,); all NaN if one of them has none."""
         found: list[Mapping[str, float]] = [getattr(r, convention) for r in self.repeats]
         if any(metric not in metrics for metrics in found):
             return np.full(len(found), math.nan)

@@ -13,6 +13,7 @@ from comes.results.result import Names, Result
 from comes.results.task_spec import as_json, hash_json
 
 RESULT_FILE = "result.json"  # is there if and only if the task has finished
+ERROR_FILE = "error.txt"  # the name of a task that failed, and its traceback
 NAMES = tuple(part.name for part in fields(Names))
 
 
@@ -106,20 +107,20 @@ def read_results(
 
 
 def read_errors(folders: Iterable[str | Path]) -> list[str]:
-    """Return the name and the last line of the error of every task that failed.
+    r"""Return the name and the last line of the error of every task that failed.
 
     Examples
     --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> text = "bce on scenes\\nTraceback\\nComesError: epochs must be more\\n"
+    >>> text = "bce on scenes\nTraceback\nComesError: epochs must be more\n"
     >>> _ = (folder / "error.txt").write_text(text)
     >>> read_errors([folder])
     ['bce on scenes: ComesError: epochs must be more']
     """
     found = []
     for folder in map(Path, folders):
-        for path in sorted(folder.rglob("error.txt")):
+        for path in sorted(folder.rglob(ERROR_FILE)):
             lines = path.read_text(encoding="utf-8").strip().splitlines() or ["no message"]
             found.append(f"{lines[0]}: {lines[-1]}")
     return found
@@ -130,7 +131,7 @@ def _read_result(path: Path) -> Result:
     try:
         values = json.loads(path.read_bytes())
         names = {name: values[name] for name in NAMES if values.get(name) != ""}
-        result = _result_adapter().validate_python(values | {"names": names})
+        result: Result = _result_adapter().validate_python(values | {"names": names})
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         raise ComesError(
             f"{path} is no result of `comes bench`: remove its folder and run it again."

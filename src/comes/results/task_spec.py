@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 # The fields of a spec that an experiment can run at several values.
 SweepKey = Literal["prior_noise", "flood", "train_rows"]
+# How candidates are drawn, as `comes.generation.generate` names it.
+Case = Literal["a", "b", "one", "size", "instance"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +27,7 @@ class DataSpec:
     """
 
     name: str
-    case: str | None = None  # how candidates are drawn; None: the data set has its own
+    case: Case | None = None  # None: the data set has candidates of its own
     rate: float | None = None
     test: str | None = None  # the data set to test on; None: rows of this one
     rows: int | None = None  # of "scenes"
