@@ -1,6 +1,6 @@
 """The numbers of the paper's Tables 2 and 3 (``published.csv``), beside ours."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -56,18 +56,24 @@ def beside_paper(results: Sequence[Result]) -> list[Beside]:
     return rows
 
 
-def _find_published(result: Result) -> Iterator[tuple[str, float, float]]:
-    """Give every metric that the paper has for the same method, data and rate: mean and std."""
+def _find_published(result: Result) -> Iterable[tuple[str, float, float]]:
+    """Return what the paper has for the same method, data and rate: metric, mean and std."""
     data = result.spec.data
     name = source_name(result)
     name, case = PART_OF.get(name, (name, ""))[0], data.case or ""
     rate = PAPER_RATE.get(case) if data.rate is None else data.rate
     if case and rate != PAPER_RATE.get(case):
-        return
-    table = published()
-    same = (table["data"] == name) & (table["case"] == case)
-    for row in table[same & (table["method"] == result.spec.method)].itertuples():
-        yield str(row.metric), float(str(row.mean)), float(str(row.std))
+        return []
+    return _group_published().get((name, case, result.spec.method), [])
+
+
+@cache
+def _group_published() -> dict[tuple[str, str, str], list[tuple[str, float, float]]]:
+    """Return metrics, means and standard deviations by data set, case and method."""
+    grouped: dict[tuple[str, str, str], list[tuple[str, float, float]]] = {}
+    for data, case, method, metric, mean, std in published().itertuples(index=False):
+        grouped.setdefault((data, case, method), []).append((metric, mean, std))
+    return grouped
 
 
 def _gather_values(result: Result, metric: str) -> Iterator[tuple[str, npt.NDArray[np.float64]]]:
