@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from comes.methods import family_of, table_rank, title_of_label
 from comes.metrics import METRICS
-from comes.report.runs import METHOD_ORDER, Cell, Source, method_rank, standard_deviation
+from comes.report.ordering import order_results
 from comes.report.significance import (
     LEVEL,
     PairedTest,
@@ -15,7 +16,9 @@ from comes.report.significance import (
     compare_paired,
     holm,
     rank_methods,
+    standard_deviation,
 )
+from comes.results import Convention, Result
 
 DIGITS = 6  # of a stored metric: what differs by less is equal
 
@@ -51,7 +54,7 @@ class MetricTable:
     """A metric of every method on every data set of one experiment."""
 
     metric: str
-    source: Source
+    convention: Convention
     methods: list[str]
     data: list[str]
     entries: dict[tuple[str, str], Entry]  # by method and data set; what is missing is not there
@@ -59,7 +62,7 @@ class MetricTable:
 
     @property
     def title(self) -> str:
-        """Name of the metric with the way that is better."""
+        """Name of the metric, with an arrow that says whether higher is better."""
         return title_of(self.metric)
 
     def row(self, method: str) -> list[Entry | None]:
@@ -68,39 +71,43 @@ class MetricTable:
 
 
 def title_of(metric: str) -> str:
-    """Return the name of a metric with the way that is better."""
+    """Return the name of a metric, with an arrow that says whether higher is better."""
     return f"{METRICS[metric].title} {'↑' if METRICS[metric].higher_is_better else '↓'}"
 
 
-def metric_table(cells: Sequence[Cell], metric: str, source: Source = "pml") -> MetricTable:
-    """Gather a metric of the cells of one experiment, and test every method against the best."""
-    methods = sorted({cell.method for cell in cells}, key=method_rank)
-    data = list(dict.fromkeys(cell.data for cell in cells))
+def metric_table(
+    results: Sequence[Result], metric: str, convention: Convention = "pml"
+) -> MetricTable:
+    """Gather a metric of the results of one experiment, and test every method against the best."""
+    results = order_results(results)
+    methods = sorted({result.names.method for result in results}, key=table_rank)
+    data = list(dict.fromkeys(result.names.data for result in results))
     higher = METRICS[metric].higher_is_better
     entries: dict[tuple[str, str], Entry] = {}
     for name in data:
-        here = [cell for cell in cells if cell.data == name]
-        for cell, entry in zip(here, _entries(here, metric, source, higher), strict=True):
+        here = [result for result in results if result.names.data == name]
+        for result, entry in zip(here, _make_entries(here, metric, convention), strict=True):
             if entry is not None:
-                entries[cell.method, name] = entry
+                entries[result.names.method, name] = entry
     means = [[entries[m, d].mean if (m, d) in entries else math.nan for d in data] for m in methods]
     ranks = rank_methods(methods, np.array(means), higher_is_better=higher)
-    return MetricTable(metric, source, methods, data, entries, ranks)
+    return MetricTable(metric, convention, methods, data, entries, ranks)
 
 
-def _entries(
-    cells: Sequence[Cell], metric: str, source: Source, higher: bool
+def _make_entries(
+    results: Sequence[Result], metric: str, convention: Convention
 ) -> list[Entry | None]:
-    values = [cell.values(metric, source) for cell in cells]
+    """Return the entries of the methods on one data set; None for a result without the metric."""
+    values = [result.values(metric, convention) for result in results]
     means = np.array([round(float(v.mean()), DIGITS) for v in values])
     if not np.isfinite(means).any():
-        return [None] * len(cells)
-    best = int(np.nanargmax(means if higher else -means))
+        return [None] * len(results)
+    best = int(np.nanargmax(means if METRICS[metric].higher_is_better else -means))
     tests = [
-        compare_paired(values[best], own, cell.test_over_train)
-        if cell.pairing == cells[best].pairing  # else their repeats have nothing in common
+        compare_paired(values[best], own, result.test_over_train)
+        if result.pairing == results[best].pairing  # else their repeats have nothing in common
         else PairedTest(float(means[best] - own.mean()), math.nan, math.nan)
-        for cell, own in zip(cells, values, strict=True)
+        for result, own in zip(results, values, strict=True)
     ]
     is_best = means == means[best]
     adjusted = holm([math.nan if is_best[k] else t.p_corrected for k, t in enumerate(tests)])
@@ -120,52 +127,53 @@ def _entries(
 
 def to_markdown(table: MetricTable) -> str:
     """Return the table: best in bold, • where the best is significantly better."""
-
-    def shown(entry: Entry | None) -> str:
-        if entry is None:
-            return "–"
-        text = f"**{entry.text}**" if entry.is_best else entry.text
-        return text + (" •" if entry.is_worse else "")
-
     lines = [
-        f"| {table.title} | {' | '.join(map(plain, table.data))} |",
+        f"| {table.title} | {' | '.join(map(escape_markdown, table.data))} |",
         f"| --- |{' --- |' * len(table.data)}",
     ]
     lines += [
-        f"| {plain(method)} | {' | '.join(shown(entry) for entry in table.row(method))} |"
+        f"| {escape_markdown(method)} | {' | '.join(map(_show_in_markdown, table.row(method)))} |"
         for method in table.methods
     ]
     return "\n".join(lines)
 
 
-def sweep_to_markdown(cells: Sequence[Cell], metric: str) -> str:
+def _show_in_markdown(entry: Entry | None) -> str:
+    if entry is None:
+        return "–"
+    text = f"**{entry.text}**" if entry.is_best else entry.text
+    return text + (" •" if entry.is_worse else "")
+
+
+def sweep_to_markdown(results: Sequence[Result], metric: str) -> str:
     """Return the means of a metric: methods on data sets down, the values of a sweep across."""
-    values = sorted({float(cell.at or 0) for cell in cells})
+    results = order_results(results)
+    values = sorted({float(result.at or 0) for result in results})
     lines = [
         f"| {title_of(metric)} | {' | '.join(f'{value:g}' for value in values)} |",
         f"| --- |{' --- |' * len(values)}",
     ]
-    for data, method in dict.fromkeys((cell.data, cell.method) for cell in cells):
-        own = {c.at: c for c in cells if (c.data, c.method) == (data, method)}
-        means = (f"{own[v].values(metric).mean():.3f}" if v in own else "–" for v in values)
-        lines.append(f"| {plain(method)} on {plain(data)} | {' | '.join(means)} |")
+    for data, method in dict.fromkeys((r.names.data, r.names.method) for r in results):
+        own = [r for r in results if (r.names.data, r.names.method) == (data, method)]
+        means = {r.at: float(r.values(metric).mean()) for r in own}
+        shown = (show_number(means.get(value, math.nan)) for value in values)
+        name = f"{escape_markdown(method)} on {escape_markdown(data)}"
+        lines.append(f"| {name} | {' | '.join(shown)} |")
     return "\n".join(lines)
+
+
+def show_number(value: float) -> str:
+    """Return a mean as tables show it; a dash where there is none."""
+    return "–" if math.isnan(value) else f"{value:.3f}"
 
 
 def to_latex(table: MetricTable) -> str:
     r"""Return the table as the paper sets it; needs the package booktabs."""
-
-    def shown(entry: Entry | None) -> str:
-        if entry is None:
-            return "--"
-        text = f"{entry.mean:.3f} $\\pm$ {entry.std:.3f}"
-        text = f"\\textbf{{{text}}}" if entry.is_best else text
-        return text + ("$\\bullet$" if entry.is_worse else "")
-
     metric = METRICS[table.metric]
     way = "$\\uparrow$" if metric.higher_is_better else "$\\downarrow$"
-    title = metric.title if metric.title == "mAP" else metric.title.title()
-    head = " & ".join(f"\\multicolumn{{1}}{{c}}{{{_tex(name)}}}" for name in table.data)
+    # mAP keeps its letters.
+    title = " ".join(word.title() if word.islower() else word for word in metric.title.split())
+    head = " & ".join(f"\\multicolumn{{1}}{{c}}{{{_escape_latex(name)}}}" for name in table.data)
     lines = [
         f"\\begin{{tabular}}{{l{'l' * len(table.data)}}}",
         "\\toprule",
@@ -175,27 +183,30 @@ def to_latex(table: MetricTable) -> str:
     ]
     group = None
     for method in table.methods:
-        is_ours = method.startswith("comes-")
+        family = family_of(method)
+        is_ours = family is not None and family.is_ours
         if group is not is_ours:
             lines.append("\\midrule")
             group = is_ours
-        row = " & ".join(shown(entry) for entry in table.row(method))
-        lines.append(f"{_tex(_capital(method))} & {row} \\\\")
+        row = " & ".join(map(_show_in_latex, table.row(method)))
+        lines.append(f"{_escape_latex(title_of_label(method))} & {row} \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
 
 
-def _capital(method: str) -> str:
-    """Return the name of a method as papers write it."""
-    base, _, rest = method.partition(" ")
-    return f"{base.upper()} {rest}".strip() if base.rstrip(",") in METHOD_ORDER else method
+def _show_in_latex(entry: Entry | None) -> str:
+    if entry is None:
+        return "--"
+    text = f"{entry.mean:.3f} $\\pm$ {entry.std:.3f}"
+    text = f"\\textbf{{{text}}}" if entry.is_best else text
+    return text + ("$\\bullet$" if entry.is_worse else "")
 
 
-def plain(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return text that does not end a cell of Markdown."""
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _tex(text: str) -> str:
+def _escape_latex(text: str) -> str:
     """Return text that LaTeX shows as it is."""
     special = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
     special |= {character: f"\\{character}" for character in "&%$#_{}"}
