@@ -20,8 +20,7 @@ from comes.datasets.answers import (
     combine_answers,
     long_table,
 )
-from comes.errors import ComesError
-from comes.labels import listed
+from comes.errors import ComesError, listed
 
 
 def collect_answers(project: Project) -> tuple[Dataset, pd.DataFrame]:

@@ -32,9 +32,9 @@ from comes.datasets import Images
 from comes.datasets.answers import MODEL, as_text
 from comes.datasets.images import image_names, open_images
 from comes.datasets.tables import read_table
-from comes.errors import ComesError
+from comes.errors import ComesError, listed
 from comes.files import expanded, replacing_folder
-from comes.labels import check_names, listed
+from comes.labels import check_names
 
 DESCRIPTION = "project.json"
 DATABASE = "answers.db"

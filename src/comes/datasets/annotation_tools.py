@@ -12,9 +12,8 @@ from typing import Any
 
 from comes.datasets.answers import MAYBE, NO, NOT_ASKED, WORDS, combine_answers, long_table
 from comes.datasets.dataset import Dataset
-from comes.errors import ComesError
+from comes.errors import ComesError, listed
 from comes.files import replacing_file
-from comes.labels import listed
 
 Answer = tuple[str, str, str]  # item, label, state
 ITEM_KEYS = ("item", "id", "path", "file", "filename", "image", "text", "html", "url", "audio")

@@ -40,8 +40,8 @@ from comes.datasets.tables import (
     write_blocks,
     write_table,
 )
-from comes.errors import ComesError
-from comes.labels import BoolMatrix, listed
+from comes.errors import ComesError, listed
+from comes.labels import BoolMatrix
 
 LabelColumns = Sequence[str] | None
 TableForm = Literal["wide", "names", "long"]

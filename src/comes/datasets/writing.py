@@ -13,8 +13,7 @@ from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images
 from comes.datasets.pml import write_pml_mat
 from comes.datasets.table_datasets import TableForm, write_table_dataset
-from comes.errors import ComesError, ComesWarning
-from comes.labels import listed
+from comes.errors import ComesError, ComesWarning, listed
 
 WRITERS: Mapping[str, Callable[[Dataset, Path], None]] = {
     ".npz": write_npz,

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from comes.errors import ComesError, first_line
+from comes.errors import ComesError, first_line, listed
 from comes.files import expanded
-from comes.labels import listed
 from comes.models.resnet import ResNet, Strides
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of pixels in [0, 1]

@@ -18,9 +18,9 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.utils import check_random_state
 
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError, ComesWarning, listed
 from comes.files import expanded
-from comes.labels import BoolMatrix, as_candidates, as_relevant, listed
+from comes.labels import BoolMatrix, as_candidates, as_relevant
 from comes.priors.best_bin import best_bin_rate, prior_bounds, sampling_error, shrink
 from comes.priors.mixtures import bbe, dedpul, km2
 from comes.priors.scorer import check_rows, scores_out_of_fold
