@@ -10,7 +10,7 @@ holds is never guessed: `as_candidates` reads one, `from_complementary` the othe
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from itertools import takewhile
+from os.path import commonprefix
 from typing import Any
 from warnings import warn
 
@@ -219,13 +219,8 @@ def to_sets(indicators: npt.ArrayLike, label_names: Sequence[str]) -> list[list[
     indicators : bool array of shape (n_samples, n_labels)
     label_names : sequence of n_labels str
 
-    Returns
-    -------
-    sets : list of n_samples lists of str
-
     Examples
     --------
-    >>> import numpy as np
     >>> to_sets(np.array([[True, True], [False, False]]), ["apple", "plate"])
     [['apple', 'plate'], []]
     """
@@ -317,15 +312,6 @@ def match_names(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     ignored. As many entirely different names are matched by position, with a warning. Names that
     agree only in part raise an error, since one of the two lists must be wrong.
 
-    Parameters
-    ----------
-    names, wanted : sequences of str
-
-    Returns
-    -------
-    positions : list of int
-        ``names[positions[k]]`` is ``wanted[k]``.
-
     Examples
     --------
     >>> match_names(["sea", "sky"], ["sky", "sea"])
@@ -333,10 +319,8 @@ def match_names(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     >>> match_names(["is_sky", "is_sea"], ["has_sea", "has_sky"])
     [1, 0]
     """
-    for these, those in (
-        (names, wanted),
-        (_strip_common_ends(names), _strip_common_ends(wanted)),
-    ):
+    stripped = _strip_common_ends(names), _strip_common_ends(wanted)
+    for these, those in ((names, wanted), stripped):
         if set(these) == set(those):
             return [list(these).index(name) for name in those]
     missing = [name for name in wanted if name not in set(names)]
@@ -347,13 +331,10 @@ def match_names(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
         )
     numbers = [str(number) for number in range(len(names))]
     if list(names) != numbers and list(wanted) != numbers:
-        pairs = ", ".join(f"{a!r} for {b!r}" for a, b in list(zip(names, wanted, strict=True))[:4])
-        warn(
-            f"labels are matched by position, as no name agrees: {pairs}"
-            f"{' ...' if len(names) > 4 else ''}.",
-            ComesWarning,
-            stacklevel=2,
-        )
+        pairs = [f"{a!r} for {b!r}" for a, b in zip(names, wanted, strict=True)]
+        shown = ", ".join(pairs[:4]) + (" ..." if len(pairs) > 4 else "")
+        message = f"labels are matched by position, as no name agrees: {shown}."
+        warn(message, ComesWarning, stacklevel=2)
     return list(range(len(wanted)))
 
 
@@ -361,13 +342,7 @@ def _strip_common_ends(names: Sequence[str]) -> list[str]:
     """Return names without the prefix and suffix that all share: is_sky, is_sea are sky, sea."""
     if len(names) < 2:
         return list(names)
-    start = _count_common_start(names)
+    start = len(commonprefix(names))
     shorter = [name[start:] for name in names]
-    end = _count_common_start([name[::-1] for name in shorter])
+    end = len(commonprefix([name[::-1] for name in shorter]))
     return [name[: len(name) - end] for name in shorter]
-
-
-def _count_common_start(names: Sequence[str]) -> int:
-    """Return the length of the prefix that all names share: that of the first and last, sorted."""
-    pairs = zip(min(names), max(names), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
