@@ -10,7 +10,7 @@ holds is never guessed: `as_candidates` reads one, `from_complementary` the othe
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any
 from warnings import warn
 
@@ -342,7 +342,13 @@ def _strip_common_ends(names: Sequence[str]) -> list[str]:
     """Return names without the prefix and suffix that all share: is_sky, is_sea are sky, sea."""
     if len(names) < 2:
         return list(names)
-    start = len(commonprefix(names))
+    start = _count_common_start(names)
     shorter = [name[start:] for name in names]
-    end = len(commonprefix([name[::-1] for name in shorter]))
+    end = _count_common_start([name[::-1] for name in shorter])
     return [name[: len(name) - end] for name in shorter]
+
+
+def _count_common_start(names: Sequence[str]) -> int:
+    """Return the length of the prefix that all names share: that of the first and last, sorted."""
+    pairs = zip(min(names), max(names), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
