@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.distributed.nn.functional import all_reduce
 from torch.multiprocessing.spawn import spawn
 
-from annotation import annotate, prior_of, problem
 from comes.risks import (
     HammingSums,
     RankingSums,
@@ -20,6 +19,7 @@ from comes.risks import (
     ranking_risk_from_sums,
     ranking_sums,
 )
+from drawn_problems import annotate, prior_of, problem
 
 X, _ = problem(seed=5, q=3)
 _, RELEVANT = problem(seed=6)

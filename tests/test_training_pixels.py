@@ -10,7 +10,6 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from annotation import annotate, prior_of, problem
 from comes.datasets import Images
 from comes.errors import ComesError
 from comes.generation import case_a, case_b
@@ -20,6 +19,7 @@ from comes.priors import gradient_error
 from comes.risks import hamming_risk, ranking_risk
 from comes.training import PixelRows, ProximalGradient, add_gradient, predict_scores, seeded, train
 from comes.training.pixels import Augmentation, augmented, fastest_convolutions
+from drawn_problems import annotate, prior_of, problem
 from pictures import SIZE, pictures
 
 CPU = torch.device("cpu")

@@ -14,7 +14,6 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.multiprocessing.spawn import spawn
 
-from annotation import annotate, prior_of, problem
 from comes.errors import ComesError
 from comes.risks import HammingRisk, RankingRisk
 from comes.training import (
@@ -32,6 +31,7 @@ from comes.training import (
     train,
 )
 from comes.training.processes import of_each_process
+from drawn_problems import annotate, prior_of, problem
 
 CPU = torch.device("cpu")
 X, _ = problem(seed=5, n=43, q=3)
