@@ -27,7 +27,7 @@ def test_the_list_of_labels_can_be_fixed(tmp_path: Path) -> None:
     dataset = read_dataset(path, label_names=["0", "1", "2", "3"])
     assert dataset.relevant is not None
     assert dataset.relevant.astype(int).tolist() == [[0, 1, 0, 1], [1, 0, 0, 0]]
-    with pytest.raises(ComesError, match="'1' occurs in a set but is none of the label names"):
+    with pytest.raises(ComesError, match="'1' occurs in a set but is not one of the label names"):
         read_dataset(path, label_names=["0", "2"])
 
 

@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from comes.cli.reading import reading_options
+from comes.report.tables import MetricTable, metric_table, sweep_to_markdown, to_markdown
 from scipy.stats import spearmanr
 from typer.main import get_command
 
 import comes
 from comes.cli import app
-from comes.cli.reading import reading_options
 from comes.datasets import KNOWN
 from comes.estimator.methods import METHODS
 from comes.metrics import METRICS
 from comes.report import read_runs
 from comes.report.published import published
-from comes.report.tables import MetricTable, metric_table, sweep_to_markdown, to_markdown
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

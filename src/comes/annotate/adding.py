@@ -11,8 +11,7 @@ from comes.annotate.project import Project
 from comes.annotate.sampling import sample_more
 from comes.annotate.schema import RANDOM, answers, cards, insert_rows
 from comes.datasets import MODEL
-from comes.errors import ComesError
-from comes.labels import listed
+from comes.errors import ComesError, listed
 
 Pair = tuple[int, int]  # numbers of an item and a class
 

@@ -24,8 +24,7 @@ from comes.datasets import (
     write_dataset,
     write_table,
 )
-from comes.errors import ComesError
-from comes.labels import listed
+from comes.errors import ComesError, listed
 
 
 def collect_answers(project: Project) -> tuple[Dataset, pd.DataFrame]:

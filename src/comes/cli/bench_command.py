@@ -41,7 +41,7 @@ def bench(
     run = run_experiment(
         config, output, workers=workers, shard=which, backend=backend, scheduler=scheduler
     )
-    rows = [result.summarise() for result in run.results]
+    rows = run.means()
     if as_json:
         where = {"folder": str(run.folder), "page": None if run.page is None else str(run.page)}
         print_json(where | run.summary() | {"failed": run.outcome.failed, "means": rows})

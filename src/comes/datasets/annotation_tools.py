@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 from comes.datasets.answers import MAYBE, NO, NOT_ASKED, WORDS, combine_answers, long_table
 from comes.datasets.dataset import Dataset
 from comes.datasets.reading import Reading
-from comes.errors import ComesError
+from comes.errors import ComesError, listed
 from comes.files import replacing_file
-from comes.labels import listed
 
 Answer = tuple[str, str, str]  # item, label, state
 # The fields of a task that may name its item, the likeliest first. Unlike a column of a table

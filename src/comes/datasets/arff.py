@@ -22,8 +22,8 @@ from comes.datasets.dataset import Dataset, compact
 from comes.datasets.label_columns import TRUTHS
 from comes.datasets.reading import Reading
 from comes.datasets.tables import find_columns
-from comes.errors import ComesError
-from comes.labels import BoolMatrix, check_names, listed
+from comes.errors import ComesError, listed
+from comes.labels import BoolMatrix, check_names
 
 
 class _Table(NamedTuple):

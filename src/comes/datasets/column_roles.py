@@ -16,8 +16,7 @@ from comes.datasets.label_columns import (
 )
 from comes.datasets.reading import Reading
 from comes.datasets.tables import find_columns, no_column
-from comes.errors import ComesError
-from comes.labels import listed
+from comes.errors import ComesError, listed
 
 # Columns that may name items, the likeliest first, where a table is read for its labels alone:
 # items are matched with the rows of a file of features, or are files of images.

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images, find_broken
-from comes.labels import listed
+from comes.errors import listed
 
 ROWS_AT_ONCE = 1024
 

@@ -11,8 +11,7 @@ from comes.datasets.dataset import Dataset
 from comes.datasets.formats import FORMATS, Writer
 from comes.datasets.images import Images
 from comes.datasets.table_datasets import TableForm
-from comes.errors import ComesError, ComesWarning
-from comes.labels import listed
+from comes.errors import ComesError, ComesWarning, listed
 
 
 def write_dataset(dataset: Dataset, path: str | Path, form: TableForm = "wide") -> None:

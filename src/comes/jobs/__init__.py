@@ -11,41 +11,46 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from comes.jobs.annotating import ProjectReport, add_questions, report_project
-    from comes.jobs.benchmarking import ExperimentRun, WrittenReport, report_results, run_experiment
-    from comes.jobs.data import (
+    from comes.jobs.annotate_jobs import ProjectReport, add_questions, report_project
+    from comes.jobs.data_jobs import (
         convert_dataset,
         describe_dataset,
         generate_candidates,
         list_datasets,
     )
-    from comes.jobs.fitting import FittedModel, choose_model, fit_model
-    from comes.jobs.judging import EstimatedQuality, JudgedMetric, Judgement, judge_model
-    from comes.jobs.predicting import predict_items, show_examples
-    from comes.jobs.prior_estimation import estimate_priors
+    from comes.jobs.experiment_jobs import (
+        ExperimentRun,
+        WrittenReport,
+        report_results,
+        run_experiment,
+    )
+    from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
+    from comes.jobs.judge_jobs import EstimatedQuality, JudgedMetric, Judgement, judge_model
+    from comes.jobs.predict_jobs import predict_items, show_examples
+    from comes.jobs.prior_jobs import estimate_priors
 
 _MODULES = {
-    "EstimatedQuality": "judging",
-    "ExperimentRun": "benchmarking",
-    "FittedModel": "fitting",
-    "JudgedMetric": "judging",
-    "Judgement": "judging",
-    "ProjectReport": "annotating",
-    "WrittenReport": "benchmarking",
-    "add_questions": "annotating",
-    "choose_model": "fitting",
-    "convert_dataset": "data",
-    "describe_dataset": "data",
-    "estimate_priors": "prior_estimation",
-    "fit_model": "fitting",
-    "generate_candidates": "data",
-    "judge_model": "judging",
-    "list_datasets": "data",
-    "predict_items": "predicting",
-    "report_project": "annotating",
-    "report_results": "benchmarking",
-    "run_experiment": "benchmarking",
-    "show_examples": "predicting",
+    "EstimatedQuality": "judge_jobs",
+    "ExperimentRun": "experiment_jobs",
+    "FittedModel": "fit_jobs",
+    "JudgedMetric": "judge_jobs",
+    "Judgement": "judge_jobs",
+    "ProjectReport": "annotate_jobs",
+    "WrittenReport": "experiment_jobs",
+    "add_questions": "annotate_jobs",
+    "choose_model": "fit_jobs",
+    "convert_dataset": "data_jobs",
+    "describe_dataset": "data_jobs",
+    "estimate_priors": "prior_jobs",
+    "fit_model": "fit_jobs",
+    "generate_candidates": "data_jobs",
+    "judge_model": "judge_jobs",
+    "list_datasets": "data_jobs",
+    "predict_items": "predict_jobs",
+    "report_project": "annotate_jobs",
+    "report_results": "experiment_jobs",
+    "run_experiment": "experiment_jobs",
+    "show_examples": "predict_jobs",
 }
 
 __all__ = [

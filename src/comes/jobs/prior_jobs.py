@@ -11,7 +11,7 @@ from comes.datasets import (
     write_table,
 )
 from comes.files import check_file_target
-from comes.jobs.data import as_dataset
+from comes.jobs.data_jobs import as_dataset
 from comes.priors import estimate_class_prior, prior_table
 from comes.report import check_plot_name, plot_priors
 

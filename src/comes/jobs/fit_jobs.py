@@ -18,7 +18,7 @@ from comes.estimator import (
     choose_classifier,
     variations,
 )
-from comes.jobs.data import as_dataset
+from comes.jobs.data_jobs import as_dataset
 from comes.jobs.fitted_models import Classifier
 from comes.priors import estimate_class_prior, read_priors
 from comes.training import History, leave_processes, process_number

@@ -22,7 +22,7 @@ from comes.annotate import (
 )
 from comes.datasets import join_features, read_features, read_table
 from comes.errors import ComesError
-from comes.jobs.prior_estimation import estimate_priors
+from comes.jobs.prior_jobs import estimate_priors
 
 
 @dataclass(frozen=True)

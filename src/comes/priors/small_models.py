@@ -1,4 +1,4 @@
-"""Small models of candidates, trained before the main model: the scorers of this room."""
+"""Small models that predict candidates, trained before the main model."""
 
 import math
 from typing import Any
@@ -31,7 +31,7 @@ BATCH_SIZE, MIN_STEPS = 256, 300
 
 
 def check_rows(X: Any, candidates: BoolMatrix) -> Any:
-    """Return X as a finite matrix with a row for each row of candidates, else raise."""
+    """Return X as a finite matrix with a row for each row of candidates, else raise an error."""
     try:
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
     except ValueError as error:
@@ -43,29 +43,29 @@ def check_rows(X: Any, candidates: BoolMatrix) -> Any:
     return X
 
 
-def scores_out_of_fold(X: Any, candidates: BoolMatrix, seed: int) -> npt.NDArray[np.float32]:
-    """Return scores of candidates by models that have not seen the row, (n, q).
+def score_out_of_fold(X: Any, candidates: BoolMatrix, seed: int) -> npt.NDArray[np.float32]:
+    """Return scores of candidates by models that were not trained on the row, (n, q).
 
-    The mean of a linear model and of a small network, each for all labels at once.
+    They are means of a linear model and a small network, each trained on all labels at once.
     """
-    X = scaled(X)
+    X = scale_features(X)
     scores = np.zeros(candidates.shape, dtype=np.float32)
     scale = float(candidates.shape[1])  # a sum over labels
     for seen, unseen in KFold(N_FOLDS, shuffle=True, random_state=seed).split(candidates):
         for hidden in (None, HIDDEN):
-            model = fit_scorer(
+            model = fit_small_model(
                 X[seen], candidates[seen], BceRisk(), seed, risk_scale=scale, hidden=hidden
             )
-            scores[unseen] += predict_scorer(model, X[unseen]) / 2
+            scores[unseen] += score_rows(model, X[unseen]) / 2
     return scores
 
 
-def scaled(X: Any) -> Any:
-    """Return X with features of one size; zeros of a sparse matrix stay zeros."""
+def scale_features(X: Any) -> Any:
+    """Return X with features on a common scale; zeros of a sparse matrix stay zeros."""
     return (MaxAbsScaler() if sparse.issparse(X) else StandardScaler()).fit_transform(X)
 
 
-def fit_scorer(
+def fit_small_model(
     X: Any,
     candidates: BoolMatrix,
     risk: Risk,
@@ -73,7 +73,7 @@ def fit_scorer(
     risk_scale: float = 1.0,
     hidden: int | None = None,
 ) -> torch.nn.Module:
-    """Return a linear model, or a small network, trained for a few hundred steps on a risk."""
+    """Return a linear model, or a network with hidden units, trained for a few hundred steps."""
     device = torch.device("cpu")
     d, q = X.shape[1], candidates.shape[1]
     with seeded(seed, device):
@@ -96,7 +96,7 @@ def fit_scorer(
     return model
 
 
-def predict_scorer(model: torch.nn.Module, X: Any) -> npt.NDArray[np.float32]:
-    """Return the scores of a model of `fit_scorer`, (n, q)."""
+def score_rows(model: torch.nn.Module, X: Any) -> npt.NDArray[np.float32]:
+    """Return the scores of a model from `fit_small_model`, (n, q)."""
     scores = predict_scores(model, to_device(X, torch.device("cpu")))
     return np.asarray(scores.numpy())

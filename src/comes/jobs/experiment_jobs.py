@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from comes.experiment import Outcome, read_experiment, run_tasks, tasks_of
-from comes.report import write_report
+from comes.experiment import Outcome, read_experiment, read_task_results, run_tasks, tasks_of
+from comes.report import order_results, write_report
 from comes.results import Result, read_errors, read_results
 
 
@@ -35,6 +36,15 @@ class ExperimentRun:
     def summary(self) -> dict[str, int]:
         """Return how many tasks were done, kept, and are missing."""
         return {"done": self.outcome.done, "kept": self.outcome.kept, "missing": self.missing}
+
+    def means(self) -> list[dict[str, Any]]:
+        """Return the mean of every metric over the repeats, a row per result."""
+        rows = []
+        for result in self.results:
+            names = result.names
+            at = {} if names.sweep is None else {names.sweep: result.at}
+            rows.append({"data": names.data, "method": names.method} | at | result.means())
+        return rows
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,7 @@ def run_experiment(
     outcome = run_tasks(
         tasks, folder, workers=workers, shard=shard, backend=backend, scheduler=scheduler
     )
-    results = read_task_results(tasks, folder)
+    results = order_results(read_task_results(tasks, folder))
     missing = len(tasks) - len(results)
     page = None
     if results and not (missing and shard != (1, 1)):  # the last shard writes the page

@@ -1,4 +1,4 @@
-"""A small annotated problem in float64, and the risks of the paper as plain loops."""
+"""A small problem with drawn candidates, in float64, and the risks of the paper as plain loops."""
 
 import itertools
 import math
