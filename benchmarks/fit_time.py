@@ -28,7 +28,7 @@ from comes.generation import case_b
 from comes.models import mlp
 from comes.priors import count_class_prior
 from comes.risks import HammingRisk
-from comes.training import SparseRows, make_optimizer, to_device, train
+from comes.training import SparseRows, TrainOptions, make_optimizer, to_device, train
 
 REPEATS, EPOCHS, BATCH = 7, 2, 256
 SGD = make_optimizer("sgd", learning_rate=5e-3, weight_decay=1e-4)
@@ -36,8 +36,8 @@ SGD = make_optimizer("sgd", learning_rate=5e-3, weight_decay=1e-4)
 
 def ours(model: nn.Module, X: Any, candidates: torch.Tensor, risk: nn.Module) -> None:
     """Train with our loop, on X as it was read."""
-    options: dict[str, Any] = {"epochs": EPOCHS, "batch_size": BATCH, "progress": False}
-    train(model, X, candidates, risk, optimizer=SGD, **options)
+    options = TrainOptions(SGD, epochs=EPOCHS, batch_size=BATCH, progress=False)
+    train(model, X, candidates, risk, options)
 
 
 def plain(loader: Any, model: nn.Module, optimizer: Any, risk: nn.Module) -> None:

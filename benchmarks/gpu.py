@@ -14,6 +14,7 @@ needs a GPU and YeastBP and mirflickr5000 under ``$COMES_DATA/pml``, and writes
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from comes.estimator import CandidateClassifier, fit_together
 from comes.models import mlp
 from comes.priors import count_class_prior
 from comes.risks import HammingRisk, RankingRisk
-from comes.training import make_optimizer, to_device, train, train_together
+from comes.training import Trainee, TrainOptions, make_optimizer, to_device, train, train_together
 
 DEVICE = torch.device("cuda")
 METHODS = ("bce", "ccmn", "gdf", "ctl", "mlcl", "comes-hl", "comes-rl")
@@ -61,7 +62,7 @@ def epochs_of(dataset: Dataset) -> dict[str, float]:
     X, S = to_device(dataset.X, DEVICE), torch.tensor(dataset.candidates, device=DEVICE)
     prior = torch.tensor(count_class_prior(dataset.known_relevant()), dtype=torch.float32)
     q, sgd = S.shape[1], make_optimizer("sgd", learning_rate=5e-3, weight_decay=1e-4)
-    options: dict[str, Any] = {"optimizer": sgd, "risk_scale": q, "progress": False}
+    options = TrainOptions(sgd, epochs=20, risk_scale=q, progress=False)
     assert isinstance(X, torch.Tensor)
 
     def model() -> nn.Module:
@@ -71,13 +72,11 @@ def epochs_of(dataset: Dataset) -> dict[str, float]:
         return HammingRisk(prior).to(DEVICE)
 
     def one(graph: bool) -> float:
-        return train(model(), X, S, risk(), epochs=20, graph=graph, **options).seconds / 20
+        return train(model(), X, S, risk(), replace(options, graph=graph)).seconds / 20
 
     def ten() -> float:
-        models, risks = [model() for _ in range(10)], [risk() for _ in range(10)]
-        histories = train_together(
-            models, [X] * 10, [S] * 10, risks, seeds=range(10), epochs=20, graph=True, **options
-        )
+        trainees = [Trainee(model(), X, S, risk(), seed) for seed in range(10)]
+        histories = train_together(trainees, replace(options, graph=True))
         return 10 * histories[0].seconds / 20
 
     def median(action: Callable[[], float]) -> float:

@@ -13,7 +13,6 @@ count.
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from measuring import compared, significant, write
@@ -25,7 +24,7 @@ from comes.generation import case_b
 from comes.models import Backbone, ImageNetwork, ResNet, place_network, zero_linear
 from comes.priors import count_class_prior
 from comes.risks import BceRisk, HammingRisk, RankingRisk
-from comes.training import PixelRows, make_optimizer, train
+from comes.training import PixelRows, TrainOptions, Validation, make_optimizer, train
 from comes.training.graphs import GraphedStep
 
 DEVICE = torch.device("cuda")
@@ -49,14 +48,14 @@ def training(
 ) -> Callable[[], float]:
     """Return a function that trains a new network and returns the seconds of an epoch."""
     risk = risk.to(DEVICE)
-    options: dict[str, Any] = {
-        "optimizer": make_optimizer("adam", learning_rate=1e-4),
-        "epochs": EPOCHS,
-        "batch_size": BATCH,
-        "precision": torch.bfloat16,
-        "graph": is_recorded,
-        "progress": False,
-    }
+    options = TrainOptions(
+        make_optimizer("adam", learning_rate=1e-4),
+        epochs=EPOCHS,
+        batch_size=BATCH,
+        precision=torch.bfloat16,
+        graph=is_recorded,
+        progress=False,
+    )
 
     def seconds() -> float:
         ends: list[float] = []
@@ -66,7 +65,7 @@ def training(
             return -float(len(ends))
 
         model = network(candidates.shape[1])
-        train(model, pixels, candidates, risk, validation_score=note_the_time, **options)
+        train(model, pixels, candidates, risk, options, validation=Validation(note_the_time))
         return (ends[-1] - ends[0]) / (EPOCHS - 1)
 
     return seconds

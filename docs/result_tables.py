@@ -13,8 +13,9 @@ from scipy.stats import spearmanr
 
 from comes.datasets import KNOWN
 from comes.metrics import METRICS
-from comes.report import read_runs
-from comes.report.tables import metric_table, sweep_to_markdown, title_of, to_markdown
+from comes.report import order_results
+from comes.report.metric_tables import metric_table, sweep_to_markdown, title_of, to_markdown
+from comes.results import Result, read_results
 from command_options import options_table
 
 ROOT = Path(__file__).parent.parent
@@ -32,16 +33,19 @@ def measured(name: str) -> Any:
     return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())
 
 
+def read_experiment(name: str) -> list[Result]:
+    """Return the results of an experiment that ``comes bench`` has run."""
+    return order_results(read_results([ROOT / "experiments" / "results" / name]))
+
+
 def runs_table(experiment: str, metric: str) -> str:
     """Return a metric of a stored experiment as its report shows it."""
-    cells = read_runs([ROOT / "experiments" / "results" / experiment])
-    return to_markdown(metric_table(cells, metric))
+    return to_markdown(metric_table(read_experiment(experiment), metric))
 
 
 def sweep_table(experiment: str, metric: str) -> str:
     """Return a metric of a stored sweep as its report shows it."""
-    cells = read_runs([ROOT / "experiments" / "results" / experiment])
-    return sweep_to_markdown(cells, metric)
+    return sweep_to_markdown(read_experiment(experiment), metric)
 
 
 def demo_table() -> Table:

@@ -26,8 +26,7 @@ from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
 from comes.generation import case_b
-from comes.priors import count_class_prior, estimate_class_prior
-from comes.priors.class_prior import METHODS
+from comes.priors import PRIOR_METHODS, count_class_prior, estimate_class_prior
 
 RESULT = Path(__file__).parent / "results" / "priors.json"
 SETS = ("scenes", "emotions", "scene", "yeast", "enron", "bibtex")
@@ -49,7 +48,7 @@ def estimators() -> list[dict[str, Any]]:
         truth = count_class_prior(relevant)
         for rate in RATES:
             candidates = case_b(relevant, rate, seed=0)
-            for method in METHODS:
+            for method in PRIOR_METHODS:
                 labels = slice(KM_LABELS) if method == "km2" else slice(None)
                 started = time.perf_counter()
                 estimate = estimate_class_prior(dataset.X, candidates[:, labels], method)

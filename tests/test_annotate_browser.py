@@ -24,7 +24,7 @@ from comes.annotate import (
     serving,
     summarise,
 )
-from comes.annotate.tables import answers
+from comes.annotate.schema import answers
 from comes.cli import app
 from comes.datasets import Dataset, read_dataset, write_npz
 from comes.demo import make_project

@@ -7,16 +7,15 @@ import json
 import logging
 import re
 import socket
-import subprocess
-import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -24,7 +23,9 @@ from PIL import Image
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
+from comes import annotate
 from comes.annotate import (
     Project,
     Summary,
@@ -35,9 +36,10 @@ from comes.annotate import (
     summarise,
 )
 from comes.annotate import server as server_module
-from comes.annotate.guard import HEADERS, digest
-from comes.annotate.queue import Asker, Given, lease_cards, store_answers, undo_answers
-from comes.annotate.tables import answers, metadata
+from comes.annotate.guard import HEADERS, digest_token
+from comes.annotate.leases import Asker, SentAnswer, lease_cards, store_answers, undo_answers
+from comes.annotate.schema import answers, metadata
+from comes.cli import app
 from databases import PostgreSQL
 
 HERE = "http://127.0.0.1"
@@ -247,13 +249,6 @@ def test_a_grid_holds_the_classes_of_one_item(client: TestClient) -> None:
     assert [card["class"] for card in cards].count(SCRIPT) == 1 and len(cards) == 3
 
 
-def test_two_tabs_never_get_the_same_card(client: TestClient) -> None:
-    join(client)
-    one = {card["card"] for card in lease(client, "tab-number-1")}
-    other = {card["card"] for card in lease(client, "tab-number-2")}
-    assert one and other and not one & other
-
-
 def test_answers_of_a_request_are_stored_all_or_none(client: TestClient, project: Project) -> None:
     join(client)
     mine = [card["card"] for card in lease(client)]
@@ -395,16 +390,36 @@ def test_what_is_no_picture_is_not_sent(pictures: tuple[Project, Path], name: st
     assert str(pictures[1]) not in reply.text
 
 
-def test_numbers_of_pictures_start_at_one_and_end(pictures: tuple[Project, Path]) -> None:
+ODD_NUMBERS = {
+    "zero": "0",
+    "one too many": "12",
+    "negative": "-1",
+    "a fraction": "1.0",
+    "an exponent": "1e0",
+    "5000 digits": "9" * 5000,
+    "2 to the 64": str(2**64),
+    "a letter": "1x",
+    "sql": "1%20OR%201=1",
+    "NUL": "1%00",
+    "by name": "a.png",
+    "up": "../../etc/passwd",
+    "up, encoded": "%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+    "up, encoded twice": "%252e%252e%252fproject.json",
+    "absolute": "/etc/passwd",
+    "backslash": "..%5c..%5canswers.db",
+}
+
+
+def test_pictures_are_sent_by_number_only(pictures: tuple[Project, Path]) -> None:
     project, _ = pictures
-    with TestClient(make_app(project), base_url=HERE) as client:
-        wanted = ["0", str(len(project.item_names) + 1), "-1", "1.0", "x", "9" * 5000, "٣x"]
-        statuses = [client.get(f"/items/{number}").status_code for number in wanted]
-    assert statuses == [404] * len(wanted)
-
-
-def test_a_project_of_texts_has_no_pictures(client: TestClient) -> None:
-    assert client.get("/items/1").status_code == 404
+    assert len(project.item_names) == 11
+    with serving(project) as address:
+        paths = {name: f"/items/{number}" for name, number in {"": "11", **ODD_NUMBERS}.items()}
+        statuses = {
+            name: exchange(port_of(address), request("GET", path)).status
+            for name, path in paths.items()
+        }
+    assert statuses == {"": 422, **dict.fromkeys(ODD_NUMBERS, 404)}  # the last one is short.png
 
 
 def test_pictures_in_an_archive_come_to_many_at_once(tmp_path: Path) -> None:
@@ -493,15 +508,10 @@ class Site:
     stale: int  # one that was Carol's, and is now Ann's
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Site]:
-    database = None
-    if request.param == "postgresql":
-        running: PostgreSQL = request.getfixturevalue("postgresql")
-        database = running.new_database()
-    project = text_project(tmp_path_factory.mktemp("site"), database)
+@contextmanager
+def running_site(home: Path, database: str | None) -> Iterator[Site]:
+    """Serve a project where Ann, Bob and Carol have been at work."""
+    project = text_project(home, database)
     now = time.time()
     ann, bob, carol = (Asker(n, f"tab-of-{n.lower()}") for n in ("Ann", "Bob", "Carol"))
     times: dict[str, Any] = {"now": now, "lease": 3600.0}
@@ -510,15 +520,37 @@ def site(
         anns = lease_cards(connection, ann, **times)
         assert carols == anns
         bobs = lease_cards(connection, bob, **times)
-        store_answers(connection, ann, [Given(anns[0]["card"], "no", "key-of-ann")], **times)
-        store_answers(connection, ann, [Given(anns[1]["card"], "no", "key-undone")], **times)
+        kept = SentAnswer(anns[0]["card"], "no", "key-of-ann")
+        undone = SentAnswer(anns[1]["card"], "no", "key-undone")
+        store_answers(connection, ann, [kept, undone], **times)
         undo_answers(connection, ann, ["key-undone"], **times)
-        store_answers(connection, bob, [Given(bobs[0]["card"], "maybe", "key-of-bob")], **times)
-    project.set("token_digest", digest(TOKEN))
-    with serving(project) as free, serving(project, token_digest=digest(TOKEN)) as guarded:
+        of_bob = SentAnswer(bobs[0]["card"], "maybe", "key-of-bob")
+        store_answers(connection, bob, [of_bob], **times)
+    project.write_setting("token_digest", digest_token(TOKEN))
+    with serving(project) as free, serving(project, token_digest=digest_token(TOKEN)) as guarded:
         numbers = (anns[2]["card"], anns[0]["card"], bobs[1]["card"], anns[3]["card"])
         yield Site(project, port_of(free), port_of(guarded), *numbers)
     project.engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with running_site(tmp_path_factory.mktemp("site"), None) as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def postgresql_site(
+    tmp_path_factory: pytest.TempPathFactory, postgresql: PostgreSQL
+) -> Iterator[Site]:
+    with running_site(tmp_path_factory.mktemp("site"), postgresql.new_database()) as site:
+        yield site
+
+
+@pytest.fixture(scope="module", params=["site", "postgresql_site"])
+def each_site(request: pytest.FixtureRequest) -> Site:
+    site: Site = request.getfixturevalue(request.param)
+    return site
 
 
 Build = Callable[[Site], bytes]
@@ -595,7 +627,8 @@ MULTIPART = "multipart/form-data; boundary=x"
 FORM = "application/x-www-form-urlencoded"
 LONG = "a" * 10_000
 
-HOSTILE: dict[str, tuple[Build, int]] = {
+# Refused before the database is asked, whichever it is.
+HOSTILE_REQUESTS: dict[str, tuple[Build, int]] = {
     # paths
     "static: up": (get("/static/../server.py"), 404),
     "static: up, encoded": (get("/static/%2e%2e%2fserver.py"), 404),
@@ -606,20 +639,6 @@ HOSTILE: dict[str, tuple[Build, int]] = {
     "static: NUL": (get("/static/annotate.js%00.css"), 404),
     "static: the folder": (get("/static/"), 404),
     "static: overlong utf-8": (get("/static/%c0%ae%c0%ae%c0%afserver.py"), 404),
-    "items: up": (get("/items/../../etc/passwd"), 404),
-    "items: up, encoded": (get("/items/%2e%2e%2f%2e%2e%2fetc%2fpasswd"), 404),
-    "items: up, encoded twice": (get("/items/%252e%252e%252fproject.json"), 404),
-    "items: absolute": (get("/items//etc/passwd"), 404),
-    "items: backslash": (get("/items/..%5c..%5canswers.db"), 404),
-    "items: NUL": (get("/items/1%00"), 404),
-    "items: by name": (get(f"/items/{quote('item 1')}"), 404),
-    "items: negative": (get("/items/-1"), 404),
-    "items: zero": (get("/items/0"), 404),
-    "items: with a point": (get("/items/1.0"), 404),
-    "items: exponent": (get("/items/1e0"), 404),
-    "items: 5000 digits": (get(f"/items/{'9' * 5000}"), 404),
-    "items: 2 to the 64": (get(f"/items/{2**64}"), 404),
-    "items: sql": (get("/items/1%20OR%201=1"), 404),
     "unknown path": (get("/admin"), 404),
     "unknown command": (post("/api/drop", {"tab": TAB}), 404),
     "very long address": (get(f"/{'a' * 30_000}"), 404),
@@ -688,40 +707,14 @@ HOSTILE: dict[str, tuple[Build, int]] = {
     "70 kB": (post("/api/answers", b" " * 70_000), 413),
     "70 kB in chunks": (chunked(70_000), 413),
     "9 GB, as it says": (post("/api/answers", b"{}", Content_Length="9000000000"), 413),
-    # what an answer holds
-    "no such card": (answering(card=10_000), 404),
-    "card zero": (answering(card=0), 422),
-    "negative card": (answering(card=-1), 422),
-    "huge card": (answering(card=2**31), 422),
-    "card of 64 bits": (answering(card=2**63), 422),
+    # what a body holds
     "card as text": (answering(card="1"), 422),
-    "card as text of sql": (answering(card="1; DROP TABLE answers"), 422),
     "card as bool": (answering(card=True), 422),
     "card as float": (answering(card=1.0), 422),
     "card as null": (answering(card=None), 422),
     "card as list": (answering(card=[1]), 422),
-    "card of Bob": (answering("bobs"), 409),
-    "card that nobody has": (answering(card=72), 409),
-    "card that was Carol's": (
-        answering("stale", tab="tab-of-carol", headers={"Cookie": "comes_name=Carol"}),
-        409,
-    ),
-    "card of Ann's, in the tab of Bob": (answering(tab="tab-of-bob"), 409),
-    "card of Ann's, by Bob, in her tab": (answering(headers={"Cookie": "comes_name=Bob"}), 409),
-    "card that is answered": (answering("answered"), 409),
-    "key of another card": (answering(key="key-of-ann"), 409),
-    "key of another answer": (answering("answered", key="key-of-ann", answer="maybe"), 409),
-    "key of somebody else": (answering(key="key-of-bob"), 409),
-    "key of what was taken back, for another card": (answering(key="key-undone"), 409),
-    "key with a quote": (answering(key="key'; DROP--"), 422),
-    "key with a line end": (answering(key="fresh-key\n"), 422),
-    "key with NUL": (answering(key="fresh-key\0"), 422),
-    "key of other letters": (answering(key="kéy-of-ann"), 422),
-    "key too short": (answering(key="short"), 422),
-    "key too long": (answering(key="k" * 65), 422),
     "key as number": (answering(key=12345678), 422),
     "tab with a blank": (answering(tab="tab of ann"), 422),
-    "tab too long": (answering(tab="t" * 65), 422),
     "tab empty": (answering(tab=""), 422),
     "tab as list": (answering(tab=[TAB]), 422),
     "unknown word": (answering(answer="yes"), 422),
@@ -729,9 +722,6 @@ HOSTILE: dict[str, tuple[Build, int]] = {
     "word as bool": (answering(answer=False), 422),
     "seconds negative": (answering(seconds=-0.1), 422),
     "seconds of two days": (answering(seconds=172_800), 422),
-    "seconds NaN": (literally("seconds", "NaN"), 422),
-    "seconds Infinity": (literally("seconds", "Infinity"), 422),
-    "seconds 1e999": (literally("seconds", "1e999"), 422),
     "seconds as text": (answering(seconds="1"), 422),
     "seconds as bool": (answering(seconds=True), 422),
     "a field more": (answering(is_done=True), 422),
@@ -751,6 +741,108 @@ HOSTILE: dict[str, tuple[Build, int]] = {
         ),
         422,
     ),
+    "undo of nothing": (post("/api/undo", {"tab": TAB, "keys": []}), 422),
+    "undo of 301": (
+        post("/api/undo", {"tab": TAB, "keys": [f"{KEY}{k}" for k in range(301)]}),
+        422,
+    ),
+    "cards in an unknown mode": (post("/api/cards", {"tab": TAB, "mode": "all"}), 422),
+    "nobody": (answering(headers={"Cookie": None}), 403),
+    "nobody asks for cards": (post("/api/cards", {"tab": "tab-of-eve"}, Cookie=None), 403),
+    "name of blanks": (
+        post("/api/cards", {"tab": "tab-of-eve"}, Cookie="comes_name=%20%20"),
+        403,
+    ),
+    "joining with blanks": (post("/api/join", {"name": "   "}), 422),
+    "joining with a number": (post("/api/join", {"name": 7}), 422),
+    "card zero": (answering(card=0), 422),
+    "negative card": (answering(card=-1), 422),
+    # the token
+    "no token": (guarded(answering()), 401),
+    "no token, page": (guarded(get("/lead")), 401),
+    "no token, picture": (guarded(get("/items/1")), 401),
+    "no token, unknown path": (guarded(get("/admin")), 401),
+    "wrong token": (guarded(answering(headers={"Cookie": "comes_name=Ann; comes_token=x"})), 401),
+    "empty token": (guarded(answering(headers={"Cookie": "comes_name=Ann; comes_token="})), 401),
+    "half the token": (
+        guarded(answering(headers={"Cookie": f"comes_name=Ann; comes_token={TOKEN[:-1]}"})),
+        401,
+    ),
+    "the digest as token": (
+        guarded(
+            answering(headers={"Cookie": f"comes_name=Ann; comes_token={digest_token(TOKEN)}"})
+        ),
+        401,
+    ),
+    "token of other letters": (
+        guarded(answering(headers={"Cookie": "comes_name=Ann; comes_token=\xff"})),
+        401,
+    ),
+    "wrong token in the address": (guarded(get("/?token=x")), 401),
+    "empty token in the address": (guarded(get("/?token=")), 401),
+    "token in the body": (guarded(post("/api/join", {"name": "Ann", "token": TOKEN})), 401),
+    "token in another header": (
+        guarded(answering(headers={"Authorization": f"Bearer {TOKEN}"})),
+        401,
+    ),
+    "token in the address of a command": (
+        guarded(
+            lambda site: answering()(site).replace(
+                b"/api/answers", f"/api/answers?token={TOKEN}".encode()
+            )
+        ),
+        401,
+    ),
+    "token, from another site": (
+        guarded(answering(headers={"Cookie": WITH_TOKEN, "Origin": EVIL})),
+        403,
+    ),
+    "token, origin null without a name of ours": (
+        guarded(
+            lambda site: (
+                answering(headers={"Cookie": WITH_TOKEN, "Origin": "null", "Host": None})(site)
+            ).replace(b"HTTP/1.1", b"HTTP/1.0")
+        ),
+        403,
+    ),
+    "token, text/plain": (
+        guarded(answering(headers={"Cookie": WITH_TOKEN, "Content-Type": "text/plain"})),
+        415,
+    ),
+    "token, up": (guarded(get("/static/%2e%2e%2fserver.py", Cookie=WITH_TOKEN)), 404),
+}
+
+
+# Refused by the database, or values that a database may choke on.
+HOSTILE_VALUES: dict[str, tuple[Build, int]] = {
+    # what an answer holds
+    "no such card": (answering(card=10_000), 404),
+    "huge card": (answering(card=2**31), 422),
+    "card of 64 bits": (answering(card=2**63), 422),
+    "card as text of sql": (answering(card="1; DROP TABLE answers"), 422),
+    "card of Bob": (answering("bobs"), 409),
+    "card that nobody has": (answering(card=72), 409),
+    "card that was Carol's": (
+        answering("stale", tab="tab-of-carol", headers={"Cookie": "comes_name=Carol"}),
+        409,
+    ),
+    "card of Ann's, in the tab of Bob": (answering(tab="tab-of-bob"), 409),
+    "card of Ann's, by Bob, in her tab": (answering(headers={"Cookie": "comes_name=Bob"}), 409),
+    "card that is answered": (answering("answered"), 409),
+    "key of another card": (answering(key="key-of-ann"), 409),
+    "key of another answer": (answering("answered", key="key-of-ann", answer="maybe"), 409),
+    "key of somebody else": (answering(key="key-of-bob"), 409),
+    "key of what was taken back, for another card": (answering(key="key-undone"), 409),
+    "key with a quote": (answering(key="key'; DROP--"), 422),
+    "key with a line end": (answering(key="fresh-key\n"), 422),
+    "key with NUL": (answering(key="fresh-key\0"), 422),
+    "key of other letters": (answering(key="kéy-of-ann"), 422),
+    "key too short": (answering(key="short"), 422),
+    "key too long": (answering(key="k" * 65), 422),
+    "tab too long": (answering(tab="t" * 65), 422),
+    "seconds NaN": (literally("seconds", "NaN"), 422),
+    "seconds Infinity": (literally("seconds", "Infinity"), 422),
+    "seconds 1e999": (literally("seconds", "1e999"), 422),
     "a card twice": (
         lambda site: request(
             "POST",
@@ -802,24 +894,12 @@ HOSTILE: dict[str, tuple[Build, int]] = {
         404,
     ),
     "undo of what is not there": (post("/api/undo", {"tab": TAB, "keys": ["key-of-nobody"]}), 404),
-    "undo of nothing": (post("/api/undo", {"tab": TAB, "keys": []}), 422),
     "undo by a key with %": (post("/api/undo", {"tab": TAB, "keys": ["key-of-%"]}), 422),
-    "undo of 301": (
-        post("/api/undo", {"tab": TAB, "keys": [f"{KEY}{k}" for k in range(301)]}),
-        422,
-    ),
     # asking
-    "cards in an unknown mode": (post("/api/cards", {"tab": TAB, "mode": "all"}), 422),
     "cards of a tab that is a pattern": (post("/api/cards", {"tab": "tab-of-%"}), 422),
     # names
-    "nobody": (answering(headers={"Cookie": None}), 403),
-    "nobody asks for cards": (post("/api/cards", {"tab": "tab-of-eve"}, Cookie=None), 403),
     "name of control characters": (answering(headers={"Cookie": "comes_name=Ann%00%0a"}), 403),
     "name that turns the line": (answering(headers={"Cookie": "comes_name=%e2%80%aeAnn"}), 403),
-    "name of blanks": (
-        post("/api/cards", {"tab": "tab-of-eve"}, Cookie="comes_name=%20%20"),
-        403,
-    ),
     "name of 10 kB": (
         post("/api/cards", {"tab": "tab-of-eve"}, Cookie=f"comes_name={LONG}"),
         403,
@@ -827,65 +907,11 @@ HOSTILE: dict[str, tuple[Build, int]] = {
     "joining with control characters": (post("/api/join", {"name": "Eve\x1b[2J"}), 422),
     "joining with a line end": (post("/api/join", {"name": "Eve\r\nSet-Cookie: a=b"}), 422),
     "joining with 10 kB": (post("/api/join", {"name": LONG}), 422),
-    "joining with blanks": (post("/api/join", {"name": "   "}), 422),
-    "joining with a number": (post("/api/join", {"name": 7}), 422),
-    # the token
-    "no token": (guarded(answering()), 401),
-    "no token, page": (guarded(get("/lead")), 401),
-    "no token, picture": (guarded(get("/items/1")), 401),
-    "no token, unknown path": (guarded(get("/admin")), 401),
-    "wrong token": (guarded(answering(headers={"Cookie": "comes_name=Ann; comes_token=x"})), 401),
-    "empty token": (guarded(answering(headers={"Cookie": "comes_name=Ann; comes_token="})), 401),
-    "half the token": (
-        guarded(answering(headers={"Cookie": f"comes_name=Ann; comes_token={TOKEN[:-1]}"})),
-        401,
-    ),
-    "the digest as token": (
-        guarded(answering(headers={"Cookie": f"comes_name=Ann; comes_token={digest(TOKEN)}"})),
-        401,
-    ),
-    "token of other letters": (
-        guarded(answering(headers={"Cookie": "comes_name=Ann; comes_token=\xff"})),
-        401,
-    ),
-    "wrong token in the address": (guarded(get("/?token=x")), 401),
-    "empty token in the address": (guarded(get("/?token=")), 401),
-    "token in the body": (guarded(post("/api/join", {"name": "Ann", "token": TOKEN})), 401),
-    "token in another header": (
-        guarded(answering(headers={"Authorization": f"Bearer {TOKEN}"})),
-        401,
-    ),
-    "token in the address of a command": (
-        guarded(
-            lambda site: answering()(site).replace(
-                b"/api/answers", f"/api/answers?token={TOKEN}".encode()
-            )
-        ),
-        401,
-    ),
-    "token, from another site": (
-        guarded(answering(headers={"Cookie": WITH_TOKEN, "Origin": EVIL})),
-        403,
-    ),
-    "token, origin null without a name of ours": (
-        guarded(
-            lambda site: (
-                answering(headers={"Cookie": WITH_TOKEN, "Origin": "null", "Host": None})(site)
-            ).replace(b"HTTP/1.1", b"HTTP/1.0")
-        ),
-        403,
-    ),
-    "token, text/plain": (
-        guarded(answering(headers={"Cookie": WITH_TOKEN, "Content-Type": "text/plain"})),
-        415,
-    ),
-    "token, up": (guarded(get("/static/%2e%2e%2fserver.py", Cookie=WITH_TOKEN)), 404),
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_what_is_hostile_is_refused_and_changes_nothing(site: Site, name: str) -> None:
-    build, status = HOSTILE[name]
+def check_refusal(site: Site, build: Build, status: int) -> None:
+    """Send a request; it is refused with a status, and changes nothing."""
     before = dump(site.project)
     reply = exchange(site.guarded if isinstance(build, _Guarded) else site.port, build(site))
     assert reply.status == status
@@ -897,32 +923,31 @@ def test_what_is_hostile_is_refused_and_changes_nothing(site: Site, name: str) -
         assert set(json.loads(reply.content)) == {"error", "card"}
 
 
-# Here the parser of HTTP speaks before we do, or nobody is left to speak to.
+@pytest.mark.parametrize("name", HOSTILE_REQUESTS | HOSTILE_VALUES)
+def test_what_is_hostile_is_refused_and_changes_nothing(site: Site, name: str) -> None:
+    check_refusal(site, *(HOSTILE_REQUESTS | HOSTILE_VALUES)[name])
+
+
+@pytest.mark.parametrize("name", HOSTILE_VALUES)
+def test_hostile_values_are_refused_on_postgresql_too(postgresql_site: Site, name: str) -> None:
+    check_refusal(postgresql_site, *HOSTILE_VALUES[name])
+
+
+# One of each kind. Mostly the HTTP parser speaks before we do, or nobody is left to speak to.
 BROKEN: dict[str, Build] = {
     "less than it says": answering(headers={"Content-Length": "5000"}),
-    "more than it says": answering(headers={"Content-Length": "20"}),
-    "negative length": answering(headers={"Content-Length": "-1"}),
-    "length that is no number": answering(headers={"Content-Length": "0x10"}),
-    "length of 5000 digits": answering(headers={"Content-Length": "9" * 5000}),
-    "two lengths": answering(headers={"Content-Length": "20\r\nContent-Length: 30"}),
+    "length that is not a number": answering(headers={"Content-Length": "0x10"}),
     "length and chunks": answering(headers={"Transfer-Encoding": "chunked"}),
     "chunks without an end": lambda site: chunked(0)(site)[:-5],
-    "chunk of no length": lambda site: chunked(0)(site)[:-5] + b"zz\r\n",
-    "a line end in a header": answering(headers={"X-A": "b\r\nc"}),
     "NUL in a header": answering(headers={"X-A": "b\0"}),
-    "blank in the path": get("/static/a b"),
-    "NUL in the path": get("/static/\0"),
-    "line end in the path": get("/lead\r\nX-A: b\r\n"),
-    "no name of the server": get("/lead", Host=None),
-    "no HTTP": lambda site: b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
-    "address of 1 MB": get(f"/{'a' * 1_000_000}"),
+    "not HTTP": lambda site: b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
     "headers of 1 MB": get("/lead", X_A="a" * 1_000_000),
     "nothing": lambda site: b"",
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_no_request_changes_nothing(
+def test_what_is_not_a_request_changes_nothing(
     site: Site, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     logging.getLogger("uvicorn.error").addHandler(caplog.handler)
@@ -934,8 +959,9 @@ def test_what_is_no_request_changes_nothing(
     assert [record for record in caplog.records if record.exc_info] == []  # no trace of a crash
 
 
-def test_the_table_holds_only_the_hostile_part(site: Site) -> None:
+def test_the_tables_hold_only_the_hostile_part(each_site: Site) -> None:
     """The same requests without what makes them hostile are stored."""
+    site = each_site
     for port, cookie in ((site.port, "comes_name=Ann"), (site.guarded, WITH_TOKEN)):
         for build in (answering(headers={"Cookie": cookie}), chunked(0)):
             sent = build(site).replace(b"comes_name=Ann\r\n", cookie.encode() + b"\r\n")
@@ -992,7 +1018,7 @@ def test_a_loopback_address_needs_no_token(project: Project) -> None:
 
 def test_another_address_needs_the_token_which_is_kept_as_a_digest_only(project: Project) -> None:
     known, token = find_token(project, "0.0.0.0")
-    assert token is not None and known == digest(token) and len(token) >= 40
+    assert token is not None and known == digest_token(token) and len(token) >= 40
     assert find_token(project, "192.168.1.5") == (known, None)  # the same one, shown once
     assert token not in repr(dump(project))
     for file in project.folder.iterdir():
@@ -1046,26 +1072,34 @@ def test_how_much_of_a_token_is_right_cannot_be_timed(
         return real(a, b)
 
     monkeypatch.setattr(hmac, "compare_digest", compare)
-    app = make_app(project, token_digest=digest(TOKEN))
+    app = make_app(project, token_digest=digest_token(TOKEN))
     with TestClient(app, base_url="http://team.example") as client:
         client.cookies.set("comes_token", "wrong")
         assert client.get("/lead").status_code == 401
-    assert compared == [(digest("wrong"), digest(TOKEN))]
+    assert compared == [(digest_token("wrong"), digest_token(TOKEN))]
 
 
-def test_the_command_shows_the_token_once_and_makes_a_new_one_on_demand(project: Project) -> None:
+def test_the_command_shows_the_token_once_and_makes_a_new_one_on_demand(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[str | None] = []
+
+    def note(project: Project, listener: socket.socket, token_digest: str | None, *_: Any) -> None:
+        listener.close()
+        project.engine.dispose()
+        served.append(token_digest)
+
     def start(*options: str) -> str:
         """Return the address that the command prints."""
-        command = [sys.executable, "-m", "comes", "annotate", "serve", str(project.folder)]
-        options = ("--host", "0.0.0.0", "--port", "0", *options)
-        with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as server:
-            assert server.stdout is not None
-            line = server.stdout.readline()
-            server.kill()
-        return line.split(": ", 1)[1].strip()
+        command = ["annotate", "serve", str(project.folder), "--host", "0.0.0.0", "--port", "0"]
+        result = CliRunner().invoke(app, [*command, *options])
+        assert result.exit_code == 0
+        return result.stdout.splitlines()[0].split(": ", 1)[1]
 
+    monkeypatch.setattr(annotate, "serve", note)
     first, again, renewed = start(), start(), start("--new-token")
     token = re.compile(r"\?token=([\w-]{40,})$")
     assert token.search(first) and not token.search(again) and token.search(renewed)
-    assert token.findall(first) != token.findall(renewed)
-    assert project.setting("token_digest") == digest(token.findall(renewed)[0])
+    digests = [digest_token(token.findall(address)[0]) for address in (first, renewed)]
+    assert served == [digests[0], digests[0], digests[1]] and digests[0] != digests[1]
+    assert project.read_setting("token_digest") == digests[1]

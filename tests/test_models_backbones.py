@@ -24,7 +24,8 @@ from comes.models import (
     power_normalised,
     zero_linear,
 )
-from comes.models.backbones import DEPTHS, IMAGENET_MEAN, IMAGENET_STD, import_torchvision
+from comes.models.backbones import IMAGENET_MEAN, IMAGENET_STD
+from comes.models.libraries import DEPTHS, import_torchvision
 from comes.models.resnet import Strides
 from comes.training import PixelRows
 from pictures import pictures, tiny
@@ -241,7 +242,7 @@ def test_a_file_that_holds_no_weights_is_refused(ending: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("content", [[1, 2], {"epoch": 3}, torch.zeros(2), {1: torch.zeros(2)}])
 def test_other_objects_are_no_weights(content: Any, tmp_path: Path) -> None:
-    with pytest.raises(ComesError, match="a state dict was wanted"):
+    with pytest.raises(ComesError, match="must hold a state dict"):
         load_weights(Backbone(tiny()), as_pth(content, tmp_path))
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from comes.priors.mixtures import _distance_to_simplex, _on_simplex, bbe, dedpul, km2
+from comes.priors.mixtures import _measure_distance, _project_on_simplex, bbe, dedpul, km2
 
 Sample = npt.NDArray[np.float64]
 
@@ -57,9 +57,9 @@ def test_equal_samples_are_the_component() -> None:
 
 
 def test_the_nearest_distribution() -> None:
-    np.testing.assert_allclose(_on_simplex(np.array([0.2, 0.3, 0.5])), [0.2, 0.3, 0.5])
-    np.testing.assert_allclose(_on_simplex(np.array([5.0, 0.0, -3.0])), [1, 0, 0])
-    np.testing.assert_allclose(_on_simplex(np.array([1.0, 1.0])), [0.5, 0.5])
+    np.testing.assert_allclose(_project_on_simplex(np.array([0.2, 0.3, 0.5])), [0.2, 0.3, 0.5])
+    np.testing.assert_allclose(_project_on_simplex(np.array([5.0, 0.0, -3.0])), [1, 0, 0])
+    np.testing.assert_allclose(_project_on_simplex(np.array([1.0, 1.0])), [0.5, 0.5])
     kernel = np.eye(3)
     target = np.array([1.5, -0.5, 0.0])
-    assert _distance_to_simplex(kernel, target, 1.0) == pytest.approx(np.sqrt(0.5))
+    assert _measure_distance(kernel, target, 1.0) == pytest.approx(np.sqrt(0.5))

@@ -12,10 +12,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from annotation import annotate, prior_of, problem
 from comes.errors import ComesError, ComesWarning
 from comes.risks import HammingRisk
-from comes.training import Checkpoint, History, PixelRows, Rows, seeded, train
+from comes.training import (
+    Checkpoint,
+    History,
+    PixelRows,
+    Rows,
+    TrainOptions,
+    Validation,
+    seeded,
+    train,
+)
+from drawn_problems import annotate, prior_of, problem
 from pictures import pictures
 
 CPU = torch.device("cpu")
@@ -96,12 +105,8 @@ def trained(
         rows,
         CANDIDATES,
         counted,
-        optimizer=adam_with_two_rates,
-        epochs=EPOCHS,
-        batch_size=20,
-        seed=4,
-        validation_score=score if validates else None,
-        patience=patience,
+        TrainOptions(adam_with_two_rates, epochs=EPOCHS, batch_size=20, seed=4),
+        validation=Validation(score, patience) if validates else None,
         checkpoint=None if path is None else Checkpoint(path, fingerprint),
     )
     return model.state_dict(), history, n_batches

@@ -14,9 +14,8 @@ from warnings import warn
 import numpy as np
 import numpy.typing as npt
 
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError, ComesWarning, listed
 from comes.files import expanded
-from comes.labels import listed
 
 
 class Images:

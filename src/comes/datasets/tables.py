@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comes.datasets.answers import as_text
-from comes.errors import ComesError
+from comes.errors import ComesError, listed
 from comes.files import replacing_file
-from comes.labels import listed
 
 ENDINGS = (".csv", ".parquet")
 NAMELESS = re.compile(r"Unnamed: \d+|")  # what pandas calls a column without a name

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.methods import Method, find_method
 from comes.labels import (
     BoolMatrix,
@@ -17,7 +17,6 @@ from comes.labels import (
     check_names,
     check_relevant_inside,
     from_complementary,
-    listed,
     match_names,
 )
 from comes.training import AUGMENTATIONS

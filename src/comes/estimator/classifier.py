@@ -40,6 +40,7 @@ from comes.models import linear, mlp
 from comes.training import (
     History,
     Risk,
+    TrainOptions,
     choose_device,
     make_optimizer,
     predict_scores,
@@ -291,19 +292,19 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
             X=to_device(scaled, device),
             candidates=torch.tensor(S, device=device),
             risk=self._make_risk(method, S, device),
-            seed=seed,
             held_out=held_out,
             raw=raw,
             is_ours=all(isinstance(p, str) for p in (self.method, self.model, self.optimizer)),
-            options={
-                "optimizer": optimizer,
-                "epochs": self.epochs,
-                "batch_size": self.batch_size,
-                "risk_scale": scale,
-                "cosine": self.cosine,
-                "progress": self.progress,
-                "description": self.method if isinstance(self.method, str) else "your risk",
-            },
+            options=TrainOptions(
+                optimizer=optimizer,
+                epochs=self.epochs,
+                batch_size=self.batch_size,
+                risk_scale=scale,
+                cosine=self.cosine,
+                seed=seed,
+                progress=self.progress,
+                description=self.method if isinstance(self.method, str) else "your risk",
+            ),
         )
 
     def _finish(self, training: Training, history: History) -> Self:

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from rich.console import Console
-from rich.progress import track
 from torch import nn
 
 from comes.datasets import Images
-from comes.datasets.download import cache_folder
 from comes.errors import ComesError
-from comes.files import replacing_file
+from comes.files import cache_folder, replacing_file
 from comes.models import Backbone
+from comes.progress import progress_bar
 from comes.training import PixelRows, process_number
 
 Features = npt.NDArray[np.float32]
@@ -90,18 +88,14 @@ def features_of(
         return found
     pixels = PixelRows(images, size, device, keep="nowhere")
     rows = torch.arange(len(pixels)).split(at_once)
-    console = Console(stderr=True)
-    batches = track(
-        pixels.batches(rows),
-        "features of images",
-        len(rows),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with torch.no_grad(), torch.autocast(device.type, precision, enabled=precision is not None):
+    autocast = torch.autocast(device.type, precision, enabled=precision is not None)
+    parts = []
+    with torch.no_grad(), autocast, progress_bar(len(rows), "features of images") as advance:
         backbone.to(device).eval()
-        found = torch.cat([backbone(batch).float().cpu() for batch in batches]).numpy()
+        for batch in pixels.batches(rows):
+            parts.append(backbone(batch).float().cpu())
+            advance()
+    found = torch.cat(parts).numpy()
     if path is not None and process_number() == 0:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing_file(path) as temporary:

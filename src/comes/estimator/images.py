@@ -29,7 +29,7 @@ from comes.estimator.checks import (
 )
 from comes.estimator.classifier import multilabel_tags
 from comes.estimator.features import as_pictures, features_of, weights_hash
-from comes.estimator.fine_tuning import checkpoint_of, prepare_fine_tuning
+from comes.estimator.fine_tuning import make_checkpoint, prepare_fine_tuning
 from comes.estimator.heads import prepare_probe
 from comes.estimator.methods import find_method
 from comes.estimator.predictions import PredictsFromScores
@@ -323,7 +323,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         precision = self._precision(device)
         state = None
         if checkpoint is not None:
-            state = checkpoint_of(self, checkpoint, images, probed, start, precision)
+            state = make_checkpoint(self, checkpoint, images, probed, start, precision)
         training = prepare_fine_tuning(self, images, probed, device, precision, state)
         self.history_ = training.run()
         self.score_offset_ = find_offset(self, training)

@@ -26,7 +26,7 @@ def find_offset(
     """Return the level of the scores: zero, or if the risk sets none, that which fits the prior."""
     if training.method.unit != "pairs":
         return np.zeros(len(classifier.classes_))
-    precision = training.options.get("precision")
+    precision = training.options.precision
     scores = predict_scores(training.module, training.X, precision=precision).cpu().numpy()
     assert classifier.class_prior_ is not None
     return offset_matching_prior(scores, classifier.class_prior_)
@@ -47,7 +47,7 @@ def find_thresholds(
     by: Any = classifier.threshold
     if training.held_out is not None:
         held_out = training.held_out
-        precision = training.options.get("precision")
+        precision = training.options.precision
         scores = predict_scores(training.module, held_out.X, precision=precision).cpu().numpy()
         S = held_out.candidates.cpu().numpy()
         return choose_thresholds(scores, S, classifier.class_prior_, by)
@@ -63,6 +63,6 @@ def find_thresholds(
 
     prior = classifier.class_prior_
     plain = clone(classifier).set_params(threshold="auto", class_prior=prior, progress=False)
-    (crossed,) = cross_fit([plain], X, S, seed=training.seed, n_jobs=1)
+    (crossed,) = cross_fit([plain], X, S, seed=training.options.seed, n_jobs=1)
     cut = choose_thresholds(crossed.scores - crossed.level, S, classifier.class_prior_, by)
     return np.asarray(cut + classifier.score_offset_)

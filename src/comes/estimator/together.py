@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -18,8 +18,7 @@ from comes.errors import ComesError
 from comes.estimator.checks import check_numbers
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.preparation import Training
-from comes.training import choose_device, train_together
-from comes.training.rows import becomes_dense
+from comes.training import Trainee, becomes_dense, choose_device, train_together
 
 # Up to so many products per step a CPU spends more time on starting operations than on doing
 # them, and batching pays: benchmarks/many_trainings.py.
@@ -164,19 +163,20 @@ def _batches(tasks: list[Task]) -> Iterator[list[Task]]:
 
 
 def _fit_batch(tasks: list[Task]) -> list[CandidateClassifier]:
+    """Fit classifiers of one shape as one batched computation."""
     trainings = [task.prepare() for task in tasks]
     first = trainings[0]
-    histories = train_together(
-        [training.module for training in trainings],
-        [cast(Tensor, training.X) for training in trainings],
-        [training.candidates for training in trainings],
-        [cast(nn.Module, training.risk) for training in trainings],
-        seeds=[training.seed for training in trainings],
-        vectorised_risk=not first.has_large_risk,
+    trainees = [
+        Trainee(t.module, cast(Tensor, t.X), t.candidates, cast(nn.Module, t.risk), t.options.seed)
+        for t in trainings
+    ]
+    options = replace(
+        first.options,
+        description=f"{first.options.description} x {len(tasks)}",
         graph=first.can_be_a_graph,
         return_on_interrupt=False,
-        **first.options | {"description": f"{first.options['description']} x {len(tasks)}"},
     )
+    histories = train_together(trainees, options, vectorised_risk=not first.has_large_risk)
     return [
         task.classifier._finish(training, history)
         for task, training, history in zip(tasks, trainings, histories, strict=True)

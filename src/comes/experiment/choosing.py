@@ -13,8 +13,13 @@ from sklearn.base import clone
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, cross_fit
 from comes.priors import ClassPriorEstimate
-from comes.selection import choose_thresholds, compare_metrics, estimate_metrics
-from comes.selection.scorers import CRITERIA, Criterion
+from comes.selection import (
+    CRITERIA,
+    Criterion,
+    choose_thresholds,
+    compare_metrics,
+    estimate_metrics,
+)
 
 # What ``--select`` may vary, and how. GDF and MLCL are not among the methods: in no experiment here
 # were they the best.
