@@ -92,6 +92,7 @@ def test_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Example: comes count" in (command.__doc__ or "")
 
 
+@pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # so few rows
 def test_an_estimator_of_class_priors(monkeypatch: pytest.MonkeyPatch) -> None:
     estimator = run(block("def lowest_ratio"), {"np": np, "npt": np.typing})["lowest_ratio"]
     rng = np.random.default_rng(0)
