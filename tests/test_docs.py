@@ -4,6 +4,7 @@ import functools
 import inspect
 import itertools
 import os
+import pydoc
 import re
 import shlex
 import subprocess
@@ -47,7 +48,7 @@ STORED_METRICS = (
 )
 
 
-def read(document: str) -> str:
+def read(document: str | Path) -> str:
     return (ROOT / document).read_text(encoding="utf-8")
 
 
@@ -93,6 +94,20 @@ def test_examples_run(
 def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
         assert target.startswith("http") or (document.parent / target).exists(), target
+
+
+def test_what_documents_name_is_there() -> None:
+    """Dotted names lead to a room, a module or what it holds; paths of the repository to a file."""
+    text = "".join(map(read, (path.relative_to(ROOT) for path in DOCUMENTS)))
+    rooms = "|".join(room.stem for room in (ROOT / "src" / "comes").iterdir())
+    names = set(re.findall(rf"`(?:comes\.)?((?:{rooms})(?:\.(?!csv)\w+)+)[`(]", text))
+    assert "training.of_all_processes" in names
+    for name in names:
+        assert pydoc.locate(f"comes.{name}") is not None, name
+    paths = set(re.findall(r"[` ]((?:docs|experiments|benchmarks|tests)/[\w./-]+\.\w+)\b", text))
+    assert "experiments/paper.toml" in paths
+    for path in paths:
+        assert (ROOT / path).exists(), path
 
 
 def test_the_readme_links_every_page() -> None:
