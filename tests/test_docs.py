@@ -21,9 +21,9 @@ from comes.cli.reading import reading_options
 from comes.datasets import KNOWN
 from comes.estimator.methods import METHODS
 from comes.metrics import METRICS
-from comes.report import read_runs
+from comes.report.metric_tables import MetricTable, metric_table, sweep_to_markdown, to_markdown
 from comes.report.published import published
-from comes.report.tables import MetricTable, metric_table, sweep_to_markdown, to_markdown
+from comes.results import read_results
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -140,7 +140,7 @@ def test_the_tables_of_experiments_are_what_the_report_makes(
     document: str, experiment: str, metrics: list[str]
 ) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
-    cells = read_runs([ROOT / "experiments" / "results" / experiment])
+    cells = read_results([ROOT / "experiments" / "results" / experiment])
     for metric in metrics:
         assert to_markdown(metric_table(cells, metric)) in text
 
@@ -155,13 +155,13 @@ def test_the_tables_of_experiments_are_what_the_report_makes(
 )
 def test_the_tables_of_sweeps_are_what_the_report_makes(experiment: str, metric: str) -> None:
     text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
-    cells = read_runs([ROOT / "experiments" / "results" / experiment])
+    cells = read_results([ROOT / "experiments" / "results" / experiment])
     assert sweep_to_markdown(cells, metric) in text
 
 
 def test_what_the_readme_says_of_the_experiments_holds() -> None:
     def table(experiment: str, metric: str = "average_precision") -> MetricTable:
-        cells = read_runs([ROOT / "experiments" / "results" / experiment])
+        cells = read_results([ROOT / "experiments" / "results" / experiment])
         return metric_table(cells, metric)
 
     photos, yeast = "mirflickr5000", ("YeastBP", "YeastCC", "YeastMF")
@@ -185,9 +185,9 @@ def test_what_the_readme_says_of_the_experiments_holds() -> None:
     losses = table("fair", "ranking_loss").entries
     assert losses["comes-rl", "YeastBP"].is_best
     assert losses["comes-rl", "YeastMF"].is_best
-    for cell in read_runs([ROOT / "experiments" / "results" / "fair"]):
-        if cell.method == "comes-rl":
-            assert {r["chosen"]["learning_rate"] for r in cell.repeats} == {0.025}
+    for cell in read_results([ROOT / "experiments" / "results" / "fair"]):
+        if cell.names.method == "comes-rl":
+            assert {(r.chosen or {})["learning_rate"] for r in cell.repeats} == {0.025}
     variants = table("variants").entries
     assert f"{variants['comes-hl, estimated priors', photos].mean:.3f}" == "0.730"
     assert f"{variants['ccmn, estimated rates', photos].mean:.3f}" == "0.842"
@@ -323,14 +323,14 @@ def test_the_numbers_of_images_are_the_stored_results() -> None:
         of_defaults.append(f"{sum(run['default']['mAP'] for run in own) / len(own):.3f}")
     assert f"where the defaults have {' and '.join(of_defaults)}" in text
     assert 0.04 < sum(run["prior_error"] for run in runs) / len(runs) < 0.06
-    (clean,) = read_runs([ROOT / "experiments" / "results" / "images-clean"])
+    (clean,) = read_results([ROOT / "experiments" / "results" / "images-clean"])
     assert f"head reach a mAP of {clean.values('mean_average_precision').mean():.3f}" in text
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     probes = metric_table(
-        read_runs([ROOT / "experiments" / "results" / "images-probe"]), "mean_average_precision"
+        read_results([ROOT / "experiments" / "results" / "images-probe"]), "mean_average_precision"
     ).entries
     probes_hamming = metric_table(
-        read_runs([ROOT / "experiments" / "results" / "images-probe"]), "hamming_loss"
+        read_results([ROOT / "experiments" / "results" / "images-probe"]), "hamming_loss"
     ).entries
     chosen = []
     for case in ("a", "b"):
@@ -397,7 +397,7 @@ def test_choosing_on_candidates_costs_what_the_document_says() -> None:
 
 def test_early_stopping_changes_what_the_document_says() -> None:
     text = (ROOT / "docs" / "selection.md").read_text(encoding="utf-8")
-    cells = read_runs([ROOT / "experiments" / "results" / "stopping"])
+    cells = read_results([ROOT / "experiments" / "results" / "stopping"])
     table = metric_table(cells, "average_precision")
     for method in ("bce", "ccmn", "comes-hl", "comes-rl"):
         changes = [
@@ -409,7 +409,7 @@ def test_early_stopping_changes_what_the_document_says() -> None:
 
 def test_thresholds_do_what_the_document_says() -> None:
     text = " ".join((ROOT / "docs" / "selection.md").read_text(encoding="utf-8").split())
-    cells = read_runs([ROOT / "experiments" / "results" / "thresholds"])
+    cells = read_results([ROOT / "experiments" / "results" / "thresholds"])
     table = metric_table(cells, "hamming_loss")
 
     def mean(method: str) -> float:
