@@ -37,7 +37,7 @@ from comes.datasets import read_dataset
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, ImageClassifier
 from comes.experiment.tasks import Task
-from comes.labels import METHODS
+from comes.methods import METHODS
 
 
 class Strict(BaseModel):

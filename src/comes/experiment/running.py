@@ -8,7 +8,6 @@ run at a time.
 import importlib.util
 import itertools
 import json
-import math
 import platform
 import sys
 import time
@@ -29,10 +28,17 @@ from sklearn.model_selection import train_test_split
 import comes
 from comes.datasets import Dataset
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import CandidateClassifier, ImageClassifier, fit_together
-from comes.experiment.tasks import Repeat, Task, load, repeats_of
+from comes.estimator import (
+    CandidateClassifier,
+    Contest,
+    ImageClassifier,
+    choose_each,
+    fit_together,
+)
+from comes.experiment.tasks import Repeat, Rows, Task, load, repeats_of
 from comes.files import replacing_file
 from comes.labels import BoolMatrix
+from comes.methods import family_of
 from comes.metrics import count_degenerate, evaluate, hamming_loss
 from comes.priors import add_prior_noise, count_class_prior
 from comes.risks import bce_risk, ranking_risk
@@ -148,21 +154,9 @@ def _fit(
     folder: Path | None = None,
 ) -> list[Classifier]:
     """Return a classifier for the rows of every repeat, with settings of its own."""
-    relevant = dataset.known_relevant()
-    make: Any = ImageClassifier if spec.get("images") else CandidateClassifier
-    classifiers = []
-    for k, repeat, own in trainings:
-        known: dict[str, Any] = {"random_state": spec["seed"] + k, "progress": False}
-        if spec["class_prior"] == "true":
-            prior = count_class_prior(relevant[repeat.train])
-            noise_seed = spec["seed"] + k
-            known["class_prior"] = add_prior_noise(prior, spec["prior_noise"], seed=noise_seed)
-            if spec["method"] == "ccmn":  # the same knowledge for both
-                known["flip_rate"] = "class_prior"
-        if "flood" in spec:
-            known["flood_level"] = spec["flood"] * _risk_floor(relevant[repeat.train])
-        settings = known | spec["settings"] | own
-        classifiers.append(make(_method(spec["method"]), **settings))
+    classifiers = [
+        _make_classifier(spec, dataset, k, repeat.train, own) for k, repeat, own in trainings
+    ]
     if spec.get("images"):
         return [
             classifier.fit(
@@ -176,6 +170,24 @@ def _fit(
     return fit_together(classifiers, dataset.X, list(labels), rows, n_jobs=1)
 
 
+def _make_classifier(
+    spec: dict[str, Any], dataset: Dataset, k: int, rows: Rows, own: dict[str, Any]
+) -> Any:
+    """Return the classifier of the k-th repeat, which knows what the spec lets it know of rows."""
+    relevant = dataset.known_relevant()[rows]
+    seed = spec["seed"] + k
+    known: dict[str, Any] = {"random_state": seed, "progress": False}
+    if spec["class_prior"] == "true":
+        prior = count_class_prior(relevant)
+        known["class_prior"] = add_prior_noise(prior, spec["prior_noise"], seed=seed)
+        family = family_of(spec["method"])
+        known |= {} if family is None else family.settings_with_prior  # the same for all methods
+    if "flood" in spec:
+        known["flood_level"] = spec["flood"] * _risk_floor(relevant)
+    make: Any = ImageClassifier if spec.get("images") else CandidateClassifier
+    return make(_method(spec["method"]), **known | spec["settings"] | own)
+
+
 def _choose(spec: dict[str, Any], dataset: Dataset, repeats: list[Repeat]) -> list[dict[str, Any]]:
     """Return the settings of each repeat that have the least risk on held-out candidates."""
     search = spec.get("search")
@@ -186,37 +198,15 @@ def _choose(spec: dict[str, Any], dataset: Dataset, repeats: list[Repeat]) -> li
         dict(zip(names, values, strict=True))
         for values in itertools.product(*(search[name] for name in names))
     ]
-    shorter = []
+    contests = []
     for k, repeat in enumerate(repeats):
         rows, held = train_test_split(
             repeat.train, test_size=search["held_out"], random_state=spec["seed"] + k
         )
-        shorter.append(repeat._replace(train=rows, test=held))
-    risks = [
-        _held_out_risks(spec, dataset, [(k, repeat, own) for k, repeat in enumerate(shorter)])
-        for own in grid
-    ]
-    return [grid[which] for which in np.argmin(risks, axis=0)]
-
-
-def _held_out_risks(
-    spec: dict[str, Any], dataset: Dataset, trials: list[tuple[int, Repeat, dict[str, Any]]]
-) -> list[float]:
-    """Return each trial's risk on the candidates of its test rows; one that diverges has infinity.
-
-    Test rows here are training rows of the task, held out.
-    """
-    try:
-        fitted = _fit(spec, dataset, trials)
-    except ComesError:  # one diverged: which?
-        if len(trials) == 1:
-            return [math.inf]
-        return [risk for trial in trials for risk in _held_out_risks(spec, dataset, [trial])]
-    risks = [
-        classifier.risk(dataset.X[repeat.test], repeat.candidates[repeat.test])
-        for classifier, (_, repeat, _) in zip(fitted, trials, strict=True)
-    ]
-    return [risk if math.isfinite(risk) else math.inf for risk in risks]
+        classifiers = [_make_classifier(spec, dataset, k, rows, own) for own in grid]
+        contests.append(Contest(classifiers, repeat.candidates, [(rows, held)]))
+    choices = choose_each(contests, dataset.X, criterion="own_risk", n_jobs=1)
+    return [grid[choice.best] for choice in choices]
 
 
 def _judge(classifier: Classifier, dataset: Dataset, repeat: Repeat) -> dict[str, Any]:
