@@ -19,7 +19,7 @@ import comes
 from comes.cli import app
 from comes.cli.reading import reading_options
 from comes.datasets import KNOWN
-from comes.estimator.methods import METHODS
+from comes.methods import METHODS
 from comes.metrics import METRICS
 from comes.report.metric_tables import MetricTable, metric_table, sweep_to_markdown, to_markdown
 from comes.report.published import published

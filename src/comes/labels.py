@@ -19,19 +19,6 @@ from comes.errors import ComesError, ComesWarning
 
 BoolMatrix = npt.NDArray[np.bool_]
 
-# The methods by name, here so that the command line can list them without importing torch.
-METHODS = (
-    "comes-hl",
-    "comes-rl",
-    "bce",
-    "ccmn",
-    "gdf",
-    "ctl",
-    "mlcl",
-    "comes-hl-unbiased",
-    "comrank",
-)
-
 
 def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
     """Return 0/1 values as a bool matrix, checked.

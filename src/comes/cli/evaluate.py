@@ -82,8 +82,7 @@ def _estimates(
     """Return what candidates say of the scores, and beside it the truth where it is known."""
     import numpy as np
 
-    from comes.estimator import ImageClassifier
-    from comes.estimator.checks import per_label
+    from comes.estimator import ImageClassifier, per_label
     from comes.priors import estimate_class_prior, read_priors
     from comes.selection import estimate_metrics
 

@@ -10,7 +10,7 @@ from comes.cli.options import Data, Json, Seed
 from comes.cli.printing import print_rows, print_summary
 from comes.cli.reading import parse_numbers, reads_data
 from comes.errors import ComesError
-from comes.labels import METHODS
+from comes.methods import DEFAULT, METHODS
 
 if TYPE_CHECKING:
     from comes.datasets import Dataset
@@ -22,9 +22,7 @@ def fit(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model.")],
     reading: dict[str, Any],
-    method: Annotated[
-        str, typer.Option(help=f"One of {', '.join(METHODS)}, or auto.")
-    ] = "comes-hl",
+    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}, or auto.")] = DEFAULT,
     variant: Annotated[str, typer.Option(help="Of a method that has variants.")] = "",
     priors: Annotated[
         Path | None,
@@ -105,16 +103,16 @@ def fit(
     Example: comes fit photos.csv --labels 'has_*' --images photos/ --backbone resnet50 -o model/
     """
     from comes.datasets import Images, open_dataset
-    from comes.estimator import CandidateClassifier, storage
+    from comes.estimator import CandidateClassifier, check_model_target
     from comes.priors import read_priors
 
     partial = Path(f"{output}.partial")
     for target in (output, partial):
-        storage.check_target(target)
+        check_model_target(target)
     dataset = open_dataset(data, **reading)
     rates = flip_rate if flip_rate == "class_prior" else parse_numbers(flip_rate, "--flip-rate")
     settings: dict[str, Any] = {
-        "method": "comes-hl" if method == "auto" else method,
+        "method": DEFAULT if method == "auto" else method,
         "variant": variant or None,
         "class_prior": None if priors is None else read_priors(priors),
         "flip_rate": rates,
@@ -191,8 +189,7 @@ def _choose(
     """Return the classifier that candidates favour, told its class prior, and the comparison."""
     import numpy as np
 
-    from comes.estimator.checks import per_label
-    from comes.experiment.choosing import choose_classifier, variations
+    from comes.estimator import choose_classifier, per_label, vary_settings
     from comes.priors import estimate_class_prior
 
     seed: Any = classifier.random_state
@@ -202,7 +199,7 @@ def _choose(
         prior = estimate_class_prior(X, S, random_state=seed, label_names=dataset.label_names)
     else:
         prior = per_label(prior, "class_prior", dataset.label_names)
-    choice = choose_classifier(variations(classifier, varied), X, S, prior, seed=seed)
+    choice = choose_classifier(vary_settings(classifier, varied), X, S, prior, seed=seed)
     rows = [{str(k): v for k, v in row.items()} for row in choice.table.to_dict("records")]
     if not as_json:
         shown = [{k: f"{v:.4g}" if isinstance(v, float) else v for k, v in r.items()} for r in rows]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from comes.errors import ComesError
-from comes.estimator.methods import Method
+from comes.methods import Method
 from comes.risks.pairs import DIFFERENCES_AT_ONCE, MANY_LABELS
 from comes.risks.smooth_pairs import limit
 from comes.training import History, Risk, Rows, predict_scores, train
@@ -67,7 +67,7 @@ class Training:
     def can_be_a_graph(self) -> bool:
         """Whether no step reads a number from a GPU, as sums over pairs of many labels do."""
         many = self.candidates.shape[1] >= MANY_LABELS["cuda"]
-        return self.is_ours and not (self.method.unit == "pairs" and many)
+        return self.is_ours and not (self.method.is_over_pairs and many)
 
     @property
     def has_large_risk(self) -> bool:
@@ -75,7 +75,7 @@ class Training:
         n, q = self.candidates.shape
         pairs = min(n, self.options["batch_size"]) * q * q
         large = pairs > limit(DIFFERENCES_AT_ONCE, self.candidates)
-        return self.method.unit == "pairs" and (large or q >= limit(MANY_LABELS, self.candidates))
+        return self.method.is_over_pairs and (large or q >= limit(MANY_LABELS, self.candidates))
 
 
 def split_rows(

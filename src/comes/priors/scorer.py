@@ -35,12 +35,14 @@ def check_rows(X: Any, candidates: BoolMatrix) -> Any:
     return X
 
 
-def scores_out_of_fold(X: Any, candidates: BoolMatrix, seed: int) -> npt.NDArray[np.float32]:
+def scores_out_of_fold(
+    X: Any, candidates: BoolMatrix, seed: int, *, is_scaled: bool = False
+) -> npt.NDArray[np.float32]:
     """Return scores of candidates by models that have not seen the row, (n, q).
 
     The mean of a linear model and of a small network, each for all labels at once.
     """
-    X = scaled(X)
+    X = X if is_scaled else scaled(X)
     scores = np.zeros(candidates.shape, dtype=np.float32)
     scale = float(candidates.shape[1])  # a sum over labels
     for seen, unseen in KFold(N_FOLDS, shuffle=True, random_state=seed).split(candidates):

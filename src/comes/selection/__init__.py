@@ -8,11 +8,13 @@ from comes.selection.estimates import (
     estimate_metrics,
 )
 from comes.selection.offsets import offset_matching_prior
-from comes.selection.scorers import candidate_scorer
+from comes.selection.scorers import CRITERIA, Criterion, candidate_scorer
 from comes.selection.thresholds import choose_thresholds, cut_by_row
 
 __all__ = [
+    "CRITERIA",
     "AssumptionCheck",
+    "Criterion",
     "Estimate",
     "MetricEstimates",
     "candidate_scorer",
