@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from comes.errors import ComesError
-from comes.estimator.methods import Method
+from comes.methods import Method
 from comes.risks import choose_pair_sums
 from comes.training import (
     Checkpoint,
@@ -81,14 +81,14 @@ class Training:
     def can_be_a_graph(self) -> bool:
         """Whether no step reads a number from a GPU, as sums over pairs of many labels do."""
         way = choose_pair_sums(1, self.candidates.shape[1], torch.device("cuda"))
-        return self.is_ours and not (self.method.unit == "pairs" and way == "in linear time")
+        return self.is_ours and not (self.method.is_over_pairs and way == "in linear time")
 
     @property
     def has_large_risk(self) -> bool:
         """Whether the risk of one batch is large enough to be computed on its own."""
         n, q = self.candidates.shape
         way = choose_pair_sums(min(n, self.options.batch_size), q, self.candidates.device)
-        return self.method.unit == "pairs" and way != "whole"
+        return self.method.is_over_pairs and way != "whole"
 
 
 def split_rows(
