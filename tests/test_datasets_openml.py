@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 from comes.datasets import open_dataset, openml
-from comes.files import cache_folder
 from comes.errors import ComesError
+from comes.files import cache_folder
 from serving import Server
 
 DENSE = """@relation r

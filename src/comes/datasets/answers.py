@@ -239,7 +239,7 @@ def _number_names(
     if names is None:
         places, occurring = pd.factorize(found)
         return places, [str(name) for name in occurring]
-    places = pd.Index(names, dtype=object).get_indexer(pd.Index(found))
+    places = pd.Index(np.asarray(names, dtype=object)).get_indexer(pd.Index(found))
     if (places < 0).any():
         raise ComesError(
             f"{what} {found[int(np.argmax(places < 0))]!r} occurs in an answer but is none of the "
