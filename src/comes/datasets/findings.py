@@ -47,23 +47,29 @@ def check_dataset(dataset: Dataset) -> list[Finding]:
     1 rows repeat the features of an earlier row, 1 of them with other labels (first: row 2).
     1 of 2 features are constant: 1.
     """
-    return [finding for finding in _list_findings(dataset) if finding.number]
+    return [found for found in (*_check_rows(dataset), *_check_labels(dataset)) if found.number]
 
 
-def _list_findings(dataset: Dataset) -> list[Finding]:
-    findings = []
-    if isinstance(dataset.X, Images):
-        broken = find_broken(dataset.X)
-        findings += [_describe_broken([dataset.X.names[row] for row in broken])]
-        readable = np.setdiff1d(np.arange(len(dataset)), broken)
-        hashes = [hash(dataset.X.read_bytes(row)) for row in readable]
-        findings += [_find_duplicates(np.array(hashes), dataset.take(readable), readable)]
-    elif dataset.X is not None:
-        findings += [
-            _find_duplicates(row_hashes(dataset.X), dataset),
-            _find_constant_columns(dataset.X),
-        ]
+def _check_rows(dataset: Dataset) -> list[Finding]:
+    """Return what deserves a look in the features or images."""
+    if dataset.X is None:
+        return []
+    if not isinstance(dataset.X, Images):
+        duplicates = _find_duplicates(row_hashes(dataset.X), dataset)
+        return [duplicates, _find_constant_columns(dataset.X)]
+    broken = find_broken(dataset.X)
+    readable = np.setdiff1d(np.arange(len(dataset)), broken)
+    hashes = [hash(dataset.X.read_bytes(row)) for row in readable]
+    return [
+        _describe_broken([dataset.X.names[row] for row in broken]),
+        _find_duplicates(np.array(hashes), dataset.take(readable), readable),
+    ]
+
+
+def _check_labels(dataset: Dataset) -> list[Finding]:
+    """Return what deserves a look in the candidates and in the truth."""
     names = dataset.label_names
+    findings = []
     if dataset.candidates is not None:
         excluded = ~dataset.candidates
         n_empty = int(excluded.all(axis=1).sum())
@@ -122,6 +128,7 @@ def _mix_bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 def _find_duplicates(
     hashes: npt.NDArray[Any], dataset: Dataset, rows: npt.NDArray[Any] | None = None
 ) -> Finding:
+    """Count rows whose hash occurred before, and those among them with other labels."""
     repeated = pd.Series(hashes).duplicated().to_numpy()
     n = int(repeated.sum())
     if not n:
@@ -141,6 +148,7 @@ def _find_duplicates(
 
 
 def _find_constant_columns(X: Any) -> Finding:
+    """Count features with one value in every row."""
     if sparse.issparse(X):
         low, high = (np.asarray(m.toarray()).ravel() for m in (X.min(axis=0), X.max(axis=0)))
         constant = low == high
@@ -155,11 +163,13 @@ def _find_constant_columns(X: Any) -> Finding:
 
 
 def _describe_broken(names: Sequence[str]) -> Finding:
+    """Return the finding that images cannot be read."""
     return Finding(
         "broken_images", len(names), f"{len(names)} images cannot be read: {listed(names)}."
     )
 
 
 def _describe_labels(name: str, chosen: Any, names: Sequence[str], verb: str) -> Finding:
+    """Return the finding that something is said of some labels."""
     found = [label for label, hit in zip(names, chosen, strict=True) if hit]
     return Finding(name, len(found), f"{len(found)} labels {verb}: {listed(found)}.")
