@@ -20,7 +20,6 @@ import numpy.typing as npt
 from comes.errors import ComesError, ComesWarning, listed
 
 __all__ = [
-    "METHODS",
     "BoolMatrix",
     "as_candidates",
     "as_indicators",
