@@ -8,8 +8,8 @@ writes ``experiments/results/priors.json``:
   truth and candidates of case b, at three exclude rates. KM2 sees at most 400 + 400 rows, and the
   first six labels.
 - ``training``: average precision of COMES-HL with true, estimated and published-BBE priors, on a
-  third of the rows that training did not see, over three seeds of labels.
-- ``real``: the candidates that mirflickr5000 and the Yeast sets come with.
+  held-out third of the rows, over three label seeds.
+- ``real``: the error on the candidates that mirflickr5000 and the Yeast sets come with.
 """
 
 import json
