@@ -23,8 +23,7 @@ import torch
 
 from comes.datasets import open_dataset
 from comes.errors import ComesWarning
-from comes.estimator import cross_fit, features_of, sparse_head
-from comes.estimator.pretrained import pretrained_backbone
+from comes.estimator import cross_fit, features_of, pretrained_backbone, sparse_head
 from comes.files import replacing_file
 from comes.generation import generate
 from comes.metrics import mean_average_precision

@@ -13,15 +13,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from comes.demo.training import EXCLUDE_RATE
 from sklearn.model_selection import KFold
 
 from comes.datasets import Dataset, load_dataset, make_scenes
-from comes.demo.training import EXCLUDE_RATE
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
-from comes.estimator.methods import METHODS
 from comes.files import replacing_file
 from comes.generation import case_b
+from comes.methods import METHODS
 from comes.metrics import evaluate
 from comes.priors import count_class_prior
 
@@ -33,8 +33,8 @@ def runs() -> list[dict[str, Any]]:
     """Return the settings of every training: each variant, CCMN with the prior, MLCL with Adam."""
     settings: list[dict[str, Any]] = [
         {"method": method, "variant": variant}
-        for method, variants in METHODS.items()
-        for variant in variants
+        for method, family in METHODS.items()
+        for variant in family.variants
     ]
     ccmn = [setting for setting in settings if setting["method"] == "ccmn"]
     of_prior = [{**setting, "flip_rate": "class_prior"} for setting in ccmn]

@@ -3,24 +3,21 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, event, func, insert, select, text
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy import Connection, func, insert, select
 
 from comes.annotate import Project
 from comes.annotate.leases import Answer, RefusedError, SentAnswer, lease_cards, store_answers
 from comes.annotate.sampling import BLOCK
-from comes.annotate.schema import answers, cards, explain, items, open_engine, settings
-from comes.annotate.writer import COMMANDS_AT_ONCE, Writer
+from comes.annotate.schema import answers, cards
+from comes.annotate.writer import Writer
 from comes.errors import ComesError
-from projects import LEASE, Card, Desk, Projects, all_cards, on_sqlite, refusal, stored
+from projects import LEASE, Card, Desk, Projects, all_cards, refusal, stored
 
 THREADS = 8
 Make = Callable[..., Project]
@@ -515,199 +512,3 @@ def test_an_answer_sent_over_several_connections_is_stored_once(ann: Desk) -> No
 
     at_once(work)
     assert Counter(row.key for row in stored(ann.project)) == Counter(one.key for one in given)
-
-
-# One commit for many
-
-
-@contextmanager
-def held_back(writer: Writer) -> Iterator[None]:
-    """Let commands gather until the block ends, so that they share a transaction."""
-    go, runs = threading.Event(), threading.Event()
-
-    def wait(_: Connection) -> None:
-        runs.set()
-        go.wait(30)
-
-    writer.submit(wait)
-    runs.wait(30)
-    try:
-        yield
-    finally:
-        go.set()
-
-
-def keep(name: str, then: Callable[[Connection], Any] | None = None) -> Callable[..., str]:
-    """Return a command that writes a row, and does something else."""
-
-    def command(connection: Connection) -> str:
-        if then is not None:
-            then(connection)
-        connection.execute(insert(settings).values(name=name, value="1"))
-        return name
-
-    return command
-
-
-def refuse(_: Connection) -> None:
-    raise RefusedError(409, "no")
-
-
-def insert_twice(connection: Connection) -> None:
-    connection.execute(insert(settings).values(name="rate", value="1"))  # there is one already
-
-
-def fail(_: Connection) -> None:
-    raise ZeroDivisionError
-
-
-@pytest.fixture
-def commits(project: Project) -> Iterator[list[int]]:
-    """Grows by one with every transaction that is stored."""
-    found: list[int] = []
-
-    def note(_: Any) -> None:
-        found.append(1)
-
-    event.listen(project.engine, "commit", note)
-    yield found
-    event.remove(project.engine, "commit", note)
-
-
-@on_sqlite
-def test_commands_that_wait_share_a_commit(
-    project: Project, writer: Writer, commits: list[int]
-) -> None:
-    with held_back(writer):
-        waiting = [writer.submit(keep(f"row {k}")) for k in range(50)]
-    assert [future.result(30) for future in waiting] == [f"row {k}" for k in range(50)]
-    assert len(commits) == 2  # of what held them back, and theirs
-    assert all(project.read_setting(f"row {k}") == "1" for k in range(50))
-
-
-@on_sqlite
-def test_a_batch_is_not_endless(project: Project, writer: Writer, commits: list[int]) -> None:
-    with held_back(writer):
-        waiting = [writer.submit(lambda _: None) for _ in range(COMMANDS_AT_ONCE + 1)]
-    for future in waiting:
-        future.result(30)
-    assert len(commits) == 3
-
-
-def test_a_future_is_done_when_others_can_see_what_it_did(project: Project, writer: Writer) -> None:
-    for k in range(20):
-        name = writer.submit(keep(f"row {k}")).result(30)
-        assert project.read_setting(name) == "1"
-
-
-@on_sqlite
-def test_a_refused_command_leaves_the_others(project: Project, writer: Writer) -> None:
-    with held_back(writer):
-        first = writer.submit(keep("first"))
-        refused = writer.submit(keep("refused", refuse))
-        last = writer.submit(keep("last"))
-    with pytest.raises(RefusedError, match="no"):
-        refused.result(30)
-    assert (first.result(30), last.result(30)) == ("first", "last")
-    assert [project.read_setting(name) for name in ("first", "refused", "last")] == ["1", None, "1"]
-
-
-@pytest.mark.parametrize(
-    ("trouble", "error"), [(insert_twice, IntegrityError), (fail, ZeroDivisionError)]
-)
-def test_an_error_in_one_command_leaves_the_others(
-    project: Project, writer: Writer, trouble: Callable[[Connection], None], error: type[Exception]
-) -> None:
-    with held_back(writer):
-        first = writer.submit(keep("first"))
-        broken = writer.submit(keep("broken", trouble))
-        last = writer.submit(keep("last"))
-    with pytest.raises(error):
-        broken.result(30)
-    assert (first.result(30), last.result(30)) == ("first", "last")
-    assert [project.read_setting(name) for name in ("first", "broken", "last")] == ["1", None, "1"]
-    assert writer.submit(keep("after")).result(30) == "after"
-
-
-@on_sqlite
-def test_a_cancelled_command_is_not_run(project: Project, writer: Writer) -> None:
-    """Its browser has gone away and will ask again."""
-    with held_back(writer):
-        cancelled, kept = writer.submit(keep("cancelled")), writer.submit(keep("kept"))
-        assert cancelled.cancel()
-    assert kept.result(30) == "kept"
-    assert project.read_setting("cancelled") is None
-
-
-@on_sqlite
-def test_closing_finishes_what_waits(project: Project) -> None:
-    writer = Writer(project.engine)
-    waiting: list[Future[str]] = []
-    with held_back(writer):
-        waiting += [writer.submit(keep(f"row {k}")) for k in range(COMMANDS_AT_ONCE + 50)]
-        closing = threading.Thread(target=writer.close)
-        closing.start()
-    closing.join(30)
-    assert all(future.done() for future in waiting)
-    assert project.read_setting(f"row {COMMANDS_AT_ONCE + 49}") == "1"
-
-
-# The database
-
-
-def test_an_answer_is_on_disk_when_it_is_acknowledged(projects: Projects) -> None:
-    with projects.make().engine.connect() as connection:
-        assert connection.execute(text("PRAGMA synchronous")).scalar() == 2
-        assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
-
-
-def test_a_card_needs_an_item_that_there_is(project: Project) -> None:
-    row = {"class_id": 1, "turn": 0, "source": "random", "position": 0}
-    with pytest.raises(ComesError, match=r"(?i)foreign key"), project.writing() as connection:
-        connection.execute(insert(cards).values(item_id=99, **row))
-
-
-def test_readers_do_not_wait_for_writers(project: Project) -> None:
-    with project.writing() as connection:
-        connection.execute(insert(settings).values(name="open", value="1"))
-        assert project.read_setting("open") is None
-    assert project.read_setting("open") == "1"
-
-
-def test_a_reader_sees_one_moment(project: Project) -> None:
-    """Counts that are read one after the other belong together."""
-
-    def count(connection: Connection) -> int:
-        return connection.execute(select(func.count()).select_from(settings)).scalar_one()
-
-    with project.reading() as connection:
-        before = count(connection)
-        project.write_setting("new", "1")
-        assert count(connection) == before
-    with project.reading() as connection:
-        assert count(connection) == before + 1
-
-
-@pytest.mark.parametrize(
-    "address", ["nonsense", "mysql://u@h/d", "sqlite://", "oracle+x://h/d", "postgres//h", ""]
-)
-def test_other_databases_are_refused(address: str) -> None:
-    with pytest.raises(ComesError, match="is not the address of a database. Give sqlite:///FILE"):
-        open_engine(address)
-
-
-def test_a_relative_file_lies_in_the_folder(tmp_path: Path) -> None:
-    engine: Engine = open_engine("sqlite:///a.db", tmp_path)
-    with engine.begin():
-        pass
-    engine.dispose()
-    assert (tmp_path / "a.db").exists()
-
-
-def test_what_a_database_says_becomes_one_line(tmp_path: Path) -> None:
-    engine = open_engine(f"sqlite:///{tmp_path / 'empty.db'}")
-    with pytest.raises(SQLAlchemyError) as caught, engine.connect() as connection:
-        connection.execute(select(items))
-    engine.dispose()
-    message = str(explain(caught.value, "news"))
-    assert message == "the database of news does not answer: no such table: items"

@@ -4,7 +4,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import combinations
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -13,11 +12,10 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from comes.annotate import Project, add_chosen_cards, summarise, write_overview
+from comes.annotate import Project, add_chosen_cards, summarise
 from comes.annotate.agreement import measure_agreement
 from comes.annotate.leases import Answer
 from comes.annotate.summary import ENOUGH, LATEST, ClassSummary, _bound_share
-from comes.errors import ComesError
 from databases import PostgreSQL
 from projects import Desk, Projects, all_cards, new_answer, stored
 
@@ -204,64 +202,6 @@ def test_the_table_says_the_same(worked_on: Project) -> None:
         np.testing.assert_equal({name: cells[name] for name in expected}, expected)
 
 
-# Agreement
-
-
-def fleiss_kappa_by_loops(both_no: int, torn: int, both_maybe: int) -> float:
-    """Return kappa as Fleiss writes it: a row per item, a column per answer, two raters."""
-    table = [(2, 0)] * both_no + [(1, 1)] * torn + [(0, 2)] * both_maybe
-    n = len(table)
-    agreed = sum((a * (a - 1) + b * (b - 1)) / 2 for a, b in table) / n
-    shares = [sum(row[k] for row in table) / (2 * n) for k in (0, 1)]
-    chance = sum(share**2 for share in shares)
-    return (agreed - chance) / (1 - chance)
-
-
-@pytest.mark.parametrize("counts", [(40, 10, 50), (1, 1, 1), (90, 5, 5), (0, 3, 4), (7, 0, 2)])
-def test_kappa_is_that_of_fleiss(counts: tuple[int, int, int]) -> None:
-    agreement = measure_agreement(counts)
-    assert agreement.n_pairs == sum(counts)
-    assert agreement.share == (counts[0] + counts[2]) / sum(counts)
-    assert agreement.kappa == pytest.approx(fleiss_kappa_by_loops(*counts))
-    assert agreement.lower < agreement.upper
-
-
-def test_kappa_without_pairs() -> None:
-    agreement = measure_agreement([0, 0, 0])
-    assert agreement.n_pairs == 0
-    values = (agreement.share, agreement.kappa, agreement.lower, agreement.upper)
-    assert all(math.isnan(value) for value in values)
-
-
-def test_kappa_where_all_agree() -> None:
-    assert measure_agreement([5, 0, 7]).kappa == 1
-    for counts in ([9, 0, 0], [0, 0, 9], [1, 0, 0]):  # all the same: chance explains it
-        agreement = measure_agreement(counts)
-        assert agreement.share == 1 and math.isnan(agreement.kappa)
-        assert -1 <= agreement.lower < agreement.upper <= 1
-
-
-def test_kappa_where_all_differ() -> None:
-    agreement = measure_agreement([0, 12, 0])
-    assert (agreement.share, agreement.kappa) == (0, -1)
-    assert -1 <= agreement.lower < agreement.upper < 0
-
-
-def test_the_interval_is_wide_for_few_pairs_and_narrow_for_many() -> None:
-    few, many = measure_agreement([4, 1, 5]), measure_agreement([400, 100, 500])
-    assert few.upper - few.lower > 3 * (many.upper - many.lower)
-    assert many.lower < many.kappa < many.upper
-
-
-def test_the_interval_holds_the_truth_nineteen_times_in_twenty() -> None:
-    rng = np.random.default_rng(0)
-    for shares in ([0.5, 0.2, 0.3], [0.85, 0.1, 0.05]):
-        truth = measure_agreement(np.array(shares) * 1e6).kappa
-        found = [measure_agreement(rng.multinomial(80, shares)) for _ in range(300)]
-        held = np.mean([one.lower <= truth <= one.upper for one in found])
-        assert 0.91 <= held <= 0.985
-
-
 # Priors, and what to ask next
 
 
@@ -339,72 +279,3 @@ def test_a_class_without_exclusions_wants_as_many_as_the_others_need(projects: P
     answer_some(Desk(project), "sky", 30, 30)
     sea = summarise(project).classes[1]
     assert sea.more_cards == 2 * ENOUGH
-
-
-# The page
-
-
-def test_the_page_shows_the_numbers(worked_on: Project, tmp_path: Path) -> None:
-    summary = write_overview(worked_on, tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert f"{summary.n_done} of {summary.n_cards} cards are done" in page
-    for row in summary.classes:
-        assert f"<bdi>{row.name}</bdi>" in page
-    for person in summary.people:
-        assert f"<bdi>{person.name}</bdi>" in page
-    assert "prior, estimated" not in page
-
-
-HOSTILE = "<script>alert('x')</script>&\"</td>"
-
-
-def test_whatever_a_name_holds_is_text(projects: Projects, tmp_path: Path) -> None:
-    project = projects.make(["t0", HOSTILE], ["sky", HOSTILE], name="a&b <i>")
-    Desk(project, HOSTILE, "tab-of-mallory").answer_all()
-    priors = pd.DataFrame(
-        {"label": ["sky", HOSTILE], "class_prior": [0.25, 0.5], "lower": [0.2, 0.4], "upper": 0.6}
-    )
-    write_overview(project, tmp_path / "report.html", priors=priors)
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "<script" not in page and "</td>&" not in page and "<i>" not in page
-    assert page.count("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;&#34;&lt;/td&gt;") >= 3
-    assert "a&amp;b &lt;i&gt;" in page
-
-
-def test_the_page_needs_nothing_else(projects: Projects, tmp_path: Path) -> None:
-    write_overview(projects.make(), tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "default-src 'none'" in page
-    assert "<link" not in page and "src=" not in page.replace("default-src=", "")
-
-
-def test_estimated_priors_stand_beside_their_class(projects: Projects, tmp_path: Path) -> None:
-    priors = pd.DataFrame(
-        {"label": ["sea"], "class_prior": [0.25], "lower": [0.125], "upper": [math.nan]}
-    )
-    write_overview(projects.make(), tmp_path / "report.html", priors=priors)
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "prior, estimated" in page
-    row = next(line for line in page.splitlines() if "<bdi>sea</bdi>" in line)
-    assert "0.25 (0.12 to –)" in row
-
-
-def test_the_page_is_replaced_whole(
-    projects: Projects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = projects.make()
-    (tmp_path / "report.html").write_text("old")
-    with pytest.raises(ComesError, match="is a folder; the name of a file was wanted"):
-        write_overview(project, tmp_path)
-    with monkeypatch.context() as patch:
-
-        def fail(*_: Any, **__: Any) -> int:
-            raise OSError(28, "No space left on device")
-
-        patch.setattr(Path, "write_text", fail)
-        with pytest.raises(ComesError, match="report.html cannot be written: No space left"):
-            write_overview(project, tmp_path / "report.html")
-    assert (tmp_path / "report.html").read_text() == "old"
-    write_overview(project, tmp_path / "report.html")
-    assert "old" not in (tmp_path / "report.html").read_text(encoding="utf-8")[:20]
-    assert not list(tmp_path.glob(".report*"))

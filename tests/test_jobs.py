@@ -89,7 +89,8 @@ def test_a_table_of_priors_is_what_training_and_judging_use(tmp_path: Path) -> N
     np.testing.assert_allclose(table["class_prior"], CANDIDATES.mean(axis=0))
     path = tmp_path / "priors.csv"
     fitted = fit_model(DATA, {"epochs": 1, "random_state": 0}, priors=path)
-    np.testing.assert_allclose(fitted.classifier.class_prior_, table["class_prior"])
+    prior: Any = fitted.classifier.class_prior_
+    np.testing.assert_allclose(prior, table["class_prior"])
     judged = judge_model(fitted.classifier, DATA, priors=path)
     assert judged.estimated is not None and judged.estimated.prior_source == str(path)
 
@@ -110,7 +111,7 @@ def test_the_chosen_model_is_fitted_with_the_prior_that_it_was_chosen_by() -> No
 def test_a_choice_without_a_prior_estimates_one() -> None:
     start = CandidateClassifier("bce", epochs=10, random_state=0)
     best, choice = choose_model(DATA, start, ["epochs"])
-    assert np.shape(best.class_prior) == (10,)
+    assert np.asarray(best.class_prior).shape == (10,)
     assert choice.table["epochs"].tolist() == [1, 10]
 
 

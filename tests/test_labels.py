@@ -4,10 +4,6 @@ import pytest
 from scipy import sparse
 
 from comes.errors import ComesError, ComesWarning
-from comes.estimator.methods import METHODS
-from comes.labels import (
-    METHODS as METHOD_NAMES,
-)
 from comes.labels import (
     as_candidates,
     check_relevant_inside,
@@ -107,7 +103,3 @@ def test_names_are_matched_by_name_or_by_position() -> None:
     for names in (["a", "x"], ["a"], ["x", "y", "z"], ["a", "b", "c"]):
         with pytest.raises(ComesError, match="the labels 'a', 'b' were wanted"):
             match_names(names, ["a", "b"])
-
-
-def test_method_names_without_torch_are_those_of_the_estimator() -> None:
-    assert tuple(METHODS) == METHOD_NAMES

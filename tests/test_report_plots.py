@@ -125,10 +125,8 @@ def test_a_metric_that_results_lack_is_not_drawn() -> None:
     lacking = make_result("gdf", metrics=[])
     table = metric_table([make_result(), lacking], "coverage")
     (panel,) = plot_dots(table, [make_result(), lacking], look).axes
-    heights = {float(height) for line in panel.lines for height in line.get_ydata()}
-    finite = [line for line in panel.lines if np.isfinite(line.get_xdata()).all()]
-    assert len(finite) == 2  # dots and mean of the other
-    assert max(heights) <= 1.35
+    shown = [line for line in panel.lines if np.isfinite(np.asarray(line.get_xdata())).all()]
+    assert len(shown) == 2  # dots and mean of the other
     as_svg(plot_dots(metric_table([lacking], "coverage"), [lacking], look), "empty")
     sweep = [make_result(sweep="flood", flood=at) for at in (0.1, 0.2)]
     sweep += [make_result("gdf", sweep="flood", flood=0.1, metrics=[])]

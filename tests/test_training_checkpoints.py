@@ -135,6 +135,17 @@ def test_a_checkpoint_changes_nothing_and_stays(tmp_path: Path) -> None:
     assert len(plain[1].risk) == 8  # three more, as the patience says
 
 
+def test_the_format_of_a_checkpoint_stays(tmp_path: Path) -> None:
+    trained(tmp_path / "training.pt")
+    state = torch.load(tmp_path / "training.pt", weights_only=True)
+    assert set(state) == {
+        "best", "fingerprint", "is_enough", "model", "optimiser", "random", "risk", "shuffle",
+    }  # fmt: skip
+    assert set(state["best"]) == {"best", "scores", "weights"}
+    assert state["is_enough"] is True
+    assert len(state["random"]) == 1  # process
+
+
 @pytest.mark.parametrize("when", [{"at_score": 2}, {"at_score": 7}, {"at_score": 8}])
 @pytest.mark.parametrize("patience", [3, None])
 def test_a_stop_between_epochs_changes_nothing(

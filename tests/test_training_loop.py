@@ -1,6 +1,7 @@
 import ctypes
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,6 +67,34 @@ def test_of_equal_scores_the_last_epoch_is_kept() -> None:
     assert history.validation[:4] == [3.0, 1.0, 2.0, 1.0]
     assert model.weight.item() == pytest.approx(seen[3])
     assert not model.training
+
+
+@pytest.mark.parametrize(("patience", "n_epochs"), [(1, 3), (2, 5), (None, 6)])
+def test_patience_counts_epochs_without_a_better_score(patience: int | None, n_epochs: int) -> None:
+    scores = iter(
+        [3.0, 2.0, 2.0, 1.0, 1.0, 1.0] if patience == 1 else [2.0, 3.0, 1.0, 1.0, 4.0, 5.0]
+    )
+    history = train(
+        linear(6, 3),
+        to_device(X, CPU),
+        CANDIDATES,
+        BceRisk(),
+        TrainOptions(SGD, epochs=6),
+        validation=Validation(lambda: next(scores), patience),
+    )
+    assert len(history.risk) == len(history.validation) == n_epochs
+
+
+def test_without_a_finite_score_there_are_no_best_weights() -> None:
+    with pytest.raises(ComesError, match="no epoch had a finite risk on the held-out rows"):
+        train(
+            linear(6, 3),
+            to_device(X, CPU),
+            CANDIDATES,
+            BceRisk(),
+            TrainOptions(SGD, epochs=2),
+            validation=Validation(lambda: math.nan),
+        )
 
 
 def test_same_seed_same_weights_and_another_seed_others() -> None:
@@ -217,6 +246,13 @@ def test_rows_of_x_and_candidates_must_agree() -> None:
         train(linear(6, 3), to_device(X, CPU), CANDIDATES[1:], BceRisk(), TrainOptions(SGD))
 
 
+@pytest.mark.parametrize("name", ["epochs", "batch_size", "part_size"])
+def test_counts_below_one_are_refused(name: str) -> None:
+    wrong: dict[str, Any] = {name: 0}
+    with pytest.raises(ComesError, match=f"{name} must be at least 1; got 0"):
+        TrainOptions(SGD, **wrong)
+
+
 def test_arrays_that_torch_cannot_share_are_copied() -> None:
     frozen = X.copy()
     frozen.flags.writeable = False
@@ -257,8 +293,9 @@ def test_interrupt_keeps_the_weights_so_far() -> None:
         return bce_risk(scores, candidates)
 
     model, options = linear(6, 3), TrainOptions(SGD, epochs=5, batch_size=20)
-    with pytest.warns(ComesWarning, match="Interrupted after 2 of 5 epochs"):
+    with pytest.warns(ComesWarning, match="Interrupted after 2 of 5 epochs") as caught:
         history = train(model, to_device(X, CPU), CANDIDATES, risk, options)
+    assert caught[0].filename == __file__  # where `train` was called
     assert history.interrupted
     assert len(history.risk) == 2
     calls = 0

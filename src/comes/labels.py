@@ -20,7 +20,6 @@ import numpy.typing as npt
 from comes.errors import ComesError, ComesWarning, listed
 
 __all__ = [
-    "METHODS",
     "BoolMatrix",
     "as_candidates",
     "as_indicators",
@@ -35,19 +34,6 @@ __all__ = [
 ]
 
 BoolMatrix = npt.NDArray[np.bool_]
-
-# The methods by name, here so that the command line can list them without importing torch.
-METHODS = (
-    "comes-hl",
-    "comes-rl",
-    "bce",
-    "ccmn",
-    "gdf",
-    "ctl",
-    "mlcl",
-    "comes-hl-unbiased",
-    "comrank",
-)
 
 
 def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:

@@ -29,21 +29,21 @@ class RobotReport:
         From sending each answer to its reply.
     refused : list of int
         HTTP statuses.
-    error : str
-        What stopped the robot; empty if nothing did.
+    error : str, optional
+        What stopped the robot early.
 
     Examples
     --------
     >>> report = RobotReport()
     >>> report.acknowledged.append((7, "a-key", "no"))
     >>> len(report.acknowledged), report.refused, report.error
-    (1, [], '')
+    (1, [], None)
     """
 
     acknowledged: list[tuple[int, str, str]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)
-    error: str = ""
+    error: str | None = None
 
 
 def run_robots(
@@ -88,44 +88,43 @@ def run_robots(
     >>> with trial_project() as project, serving(project) as address:
     ...     [report] = run_robots(address, 1, lambda item, label: "maybe")
     >>> len(report.acknowledged), report.error
-    (3, '')
+    (3, None)
     """
-    reports = [RobotReport() for _ in range(count)]
-
-    def work(number: int) -> None:
-        robot = _Robot(address, token, reports[number])
-        try:
-            robot.join(f"{name} {number + 1}")
-            robot.answer_all(say, pause, most, on_answer)
-        except Exception as error:  # a thread can only report it
-            reports[number].error = str(error) or type(error).__name__
-        finally:
-            robot.close()
-
-    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(count)]
+    robots = [_Robot(address, token, f"{name} {number}") for number in range(1, count + 1)]
+    options = (say, pause, most, on_answer)
+    threads = [threading.Thread(target=robot.run, args=options, daemon=True) for robot in robots]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return reports
+    return [robot.report for robot in robots]
 
 
 class _Robot:
-    def __init__(self, address: str, token: str | None, report: RobotReport) -> None:
+    """One annotator, with a connection and a tab."""
+
+    def __init__(self, address: str, token: str | None, name: str) -> None:
         place = urlsplit(address).netloc
         self._connection = http.client.HTTPConnection(place, timeout=PATIENCE)
-        self._tab, self._report = secrets.token_urlsafe(16), report
+        self._tab, self._name, self.report = secrets.token_urlsafe(16), name, RobotReport()
         self._cookies = "" if token is None else f"{COOKIE}={token}"
 
-    def close(self) -> None:
-        self._connection.close()
+    def run(self, say: Say, pause: float, most: int | None, on_answer: Callable[[], None]) -> None:
+        """Answer all cards, and note what went wrong."""
+        try:
+            self._join()
+            self._answer_cards(say, pause, most, on_answer)
+        except Exception as error:  # a thread can only report it
+            self.report.error = str(error) or type(error).__name__
+        finally:
+            self._connection.close()
 
-    def join(self, name: str) -> None:
-        status, _ = self._post_until_reply("/api/join", {"name": name}, keep_cookie=True)
+    def _join(self) -> None:
+        status, _ = self._post_until_reply("/api/join", {"name": self._name}, keep_cookie=True)
         if status != 200:
             raise ComesError(f"the server does not let robots in: it replied {status}.")
 
-    def answer_all(
+    def _answer_cards(
         self, say: Say, pause: float, most: int | None, on_answer: Callable[[], None]
     ) -> None:
         left = most if most is not None else float("inf")
@@ -149,11 +148,11 @@ class _Robot:
         given = {"card": card["card"], "answer": answer, "key": key, "seconds": 1.0}
         started = time.perf_counter()
         status, _ = self._post_until_reply("/api/answers", {"tab": self._tab, "answers": [given]})
-        self._report.seconds.append(time.perf_counter() - started)
+        self.report.seconds.append(time.perf_counter() - started)
         if status == 200:
-            self._report.acknowledged.append((card["card"], key, answer))
+            self.report.acknowledged.append((card["card"], key, answer))
         else:
-            self._report.refused.append(status)
+            self.report.refused.append(status)
 
     def _post_until_reply(self, path: str, body: Any, keep_cookie: bool = False) -> tuple[int, Any]:
         """Send the same body until there is a reply, as the queue of a browser does."""

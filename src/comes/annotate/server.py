@@ -7,7 +7,7 @@ import time
 import unicodedata
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
@@ -130,7 +130,7 @@ class _Pages:
 
     async def _show_questions(self, request: Request, mode: str) -> Response:
         name = _read_name(request)
-        if not name:
+        if name is None:
             return RedirectResponse("/join", 303)
         n_cards = await run_in_threadpool(self._project.count_cards)
         values = {"mode": mode, "kind": self._project.kind, "n_cards": n_cards}
@@ -145,7 +145,7 @@ class _Pages:
     def _require_name(self, request: Request) -> str:
         """Return who asks; refuse a page of another project, or one opened under another name."""
         name = _read_name(request)
-        if not name:
+        if name is None:
             raise RefusedError(403, "say who you are first: open /join")
         page = request.headers.get("x-comes-page")
         if page and page != self._identify_page(name):
@@ -206,11 +206,9 @@ class _Pages:
         body = await read_body(request, CardsBody)
         asker = Asker(self._require_name(request), body.tab)
         now, by_item = time.time(), body.mode == "grid"
-
-        def command(connection: Connection) -> list[dict[str, Any]]:
-            return lease_cards(connection, asker, now=now, lease=self._lease, by_item=by_item)
-
-        leased = await self._run_command(command)
+        leased = await self._run_command(
+            partial(lease_cards, asker=asker, now=now, lease=self._lease, by_item=by_item)
+        )
         counted = await run_in_threadpool(self._read_progress, asker.annotator)
         waiting = 0 if leased else counted["total"] - counted["done"]
         return JSONResponse({"cards": leased, "progress": counted, "waiting": waiting})
@@ -224,22 +222,19 @@ class _Pages:
         body = await read_body(request, AnswersBody)
         asker, now = Asker(self._require_name(request), body.tab), time.time()
         sent = [SentAnswer(a.card, a.answer, a.key, a.seconds) for a in body.answers]
-
-        def command(connection: Connection) -> None:
-            store_answers(connection, asker, sent, now=now, lease=self._lease)
-
-        await self._run_command(command)
+        await self._run_command(
+            partial(store_answers, asker=asker, sent=sent, now=now, lease=self._lease)
+        )
         return JSONResponse({"stored": len(sent)})
 
     async def undo(self, request: Request) -> Response:
         """Undo answers."""
         body = await read_body(request, UndoBody)
         asker, now = Asker(self._require_name(request), body.tab), time.time()
-
-        def command(connection: Connection) -> list[dict[str, Any]]:
-            return undo_answers(connection, asker, body.keys, now=now, lease=self._lease)
-
-        return JSONResponse({"cards": await self._run_command(command)})
+        undone = await self._run_command(
+            partial(undo_answers, asker=asker, keys=body.keys, now=now, lease=self._lease)
+        )
+        return JSONResponse({"cards": undone})
 
     async def _run_command(self, command: Callable[[Connection], Result]) -> Result:
         """Run a command in the writer; return its result after the commit."""
@@ -251,9 +246,11 @@ class _Pages:
         return HTMLResponse(text, headers={"Cache-Control": "no-store"})
 
 
-def _read_name(request: Request) -> str:
+def _read_name(request: Request) -> str | None:
+    """Return the name in the cookie; None without a cookie, or if it is not one that we set."""
     name = unquote(request.cookies.get(NAME_COOKIE, ""))
-    return name if name.isprintable() and name == name.strip() and len(name) <= 60 else ""
+    is_ours = name and name.isprintable() and name == name.strip() and len(name) <= 60
+    return name if is_ours else None
 
 
 def _read_image(images: Any, row: int) -> tuple[bytes, str]:

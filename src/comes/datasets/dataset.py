@@ -180,15 +180,19 @@ class Dataset:
             )
         return self.X
 
-    def candidates_with_names(self) -> pd.DataFrame:
-        """Return the candidates with the label names as columns; raise if there are none."""
+    def known_candidates(self) -> BoolMatrix:
+        """Return the candidates; raise if there are none."""
         if self.candidates is None:
             raise ComesError(
                 "candidates or complementary labels are needed to fit, and the data has only true "
                 "labels. Name the columns of the candidates, make some with 'comes generate', or "
                 "say with --candidates that the labels of the file are candidates."
             )
-        return pd.DataFrame(self.candidates, columns=pd.Index(self.label_names))
+        return self.candidates
+
+    def candidates_with_names(self) -> pd.DataFrame:
+        """Return the candidates with the label names as columns; raise if there are none."""
+        return pd.DataFrame(self.known_candidates(), columns=pd.Index(self.label_names))
 
     def known_relevant(self) -> BoolMatrix:
         """Return the true labels; raise if they are not known."""

@@ -1,6 +1,7 @@
 """A training that is ready to run: everything before the first step is done."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from comes.errors import ComesError
-from comes.estimator.methods import Method
+from comes.methods import Method
 from comes.risks import choose_pair_sums
 from comes.training import (
     Checkpoint,
@@ -32,6 +33,12 @@ class HeldOut:
     risk: Risk  # with the counts of these rows
     patience: int | None  # epochs to wait for a better one
 
+    @torch.no_grad()
+    def compute_risk(self, module: nn.Module, precision: torch.dtype | None) -> float:
+        """Return the risk of a network as it is, on these rows."""
+        scores = predict_scores(module, self.X, precision=precision)
+        return float(self.risk(scores, self.candidates))
+
 
 @dataclass(frozen=True)
 class Training:
@@ -50,45 +57,34 @@ class Training:
     is_shared: bool = False  # by the processes that have joined
 
     def run(self, *, return_on_interrupt: bool = True) -> History:
-        """Train the network, in place."""
-        graph = self.can_be_a_graph
+        """Train the network, in place; keep the weights that the held-out rows judge best."""
+        graph, held_out, validation = self.can_be_a_graph, self.held_out, None
+        if held_out is not None:
+            score = partial(held_out.compute_risk, self.module, self.options.precision)
+            validation = Validation(score, held_out.patience)
         return train(
             self.module,
             self.X,
             self.candidates,
             self.risk,
             replace(self.options, graph=graph, return_on_interrupt=return_on_interrupt),
-            validation=self._validation,
+            validation=validation,
             checkpoint=self.checkpoint,
             is_shared=self.is_shared,
         )
 
     @property
-    def _validation(self) -> Validation | None:
-        """Judges the network as it is by its risk on the held-out rows, if there are any."""
-        held_out = self.held_out
-        if held_out is None:
-            return None
-
-        @torch.no_grad()
-        def compute_risk() -> float:
-            scores = predict_scores(self.module, held_out.X, precision=self.options.precision)
-            return float(held_out.risk(scores, held_out.candidates))
-
-        return Validation(compute_risk, held_out.patience)
-
-    @property
     def can_be_a_graph(self) -> bool:
         """Whether no step reads a number from a GPU, as sums over pairs of many labels do."""
         way = choose_pair_sums(1, self.candidates.shape[1], torch.device("cuda"))
-        return self.is_ours and not (self.method.unit == "pairs" and way == "in linear time")
+        return self.is_ours and not (self.method.is_over_pairs and way == "in linear time")
 
     @property
     def has_large_risk(self) -> bool:
         """Whether the risk of one batch is large enough to be computed on its own."""
         n, q = self.candidates.shape
         way = choose_pair_sums(min(n, self.options.batch_size), q, self.candidates.device)
-        return self.method.unit == "pairs" and way != "whole"
+        return self.method.is_over_pairs and way != "whole"
 
 
 def split_rows(

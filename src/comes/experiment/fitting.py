@@ -2,16 +2,20 @@
 
 import importlib.util
 import itertools
-import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from sklearn.model_selection import train_test_split
 
 from comes.datasets import Dataset
 from comes.errors import ComesError
-from comes.estimator import CandidateClassifier, ImageClassifier, fit_together
+from comes.estimator import (
+    CandidateClassifier,
+    Contest,
+    ImageClassifier,
+    choose_each,
+    fit_together,
+)
 from comes.experiment.judging import Classifier, risk_floor
 from comes.experiment.repeats import Repeat
 from comes.methods import family_of
@@ -48,7 +52,7 @@ def fit_trials(
 
 
 def _make_classifier(spec: TaskSpec, dataset: Dataset, trial: Trial) -> Any:
-    """Return a classifier that knows what the spec says it may know; it is not fitted."""
+    """Return the classifier of a trial, which knows what the spec lets it know; not fitted."""
     relevant = dataset.known_relevant()[trial.repeat.train]
     seed = spec.seed + trial.number
     known: dict[str, Any] = {"random_state": seed, "progress": False}
@@ -56,7 +60,7 @@ def _make_classifier(spec: TaskSpec, dataset: Dataset, trial: Trial) -> Any:
         prior = count_class_prior(relevant)
         known["class_prior"] = add_prior_noise(prior, spec.prior_noise, seed=seed)
         family = family_of(spec.method)
-        known |= {} if family is None else family.settings_with_prior
+        known |= {} if family is None else family.settings_with_prior  # the same for all methods
     if spec.flood is not None:
         known["flood_level"] = spec.flood * risk_floor(relevant)
     make: Any = ImageClassifier if spec.images else CandidateClassifier
@@ -70,39 +74,20 @@ def choose_settings(
     search = spec.search
     if search is None:
         return [{} for _ in repeats]
-    grid = [
+    grid: list[dict[str, Any]] = [
         {"learning_rate": learning_rate, "epochs": epochs}
         for learning_rate, epochs in itertools.product(search.learning_rate, search.epochs)
     ]
-    shorter = []
+    contests = []
     for k, repeat in enumerate(repeats):
         rows, held = train_test_split(
             repeat.train, test_size=search.held_out, random_state=spec.seed + k
         )
-        shorter.append(repeat._replace(train=rows, test=held))
-    risks = [
-        _held_out_risks(spec, dataset, [Trial(k, r, own) for k, r in enumerate(shorter)])
-        for own in grid
-    ]
-    return [grid[which] for which in np.argmin(risks, axis=0)]
-
-
-def _held_out_risks(spec: TaskSpec, dataset: Dataset, trials: list[Trial]) -> list[float]:
-    """Return each trial's risk on the candidates of its test rows; one that diverges has infinity.
-
-    Test rows here are training rows of the task, held out.
-    """
-    try:
-        fitted = fit_trials(spec, dataset, trials)
-    except ComesError:  # one diverged: which?
-        if len(trials) == 1:
-            return [math.inf]
-        return [risk for trial in trials for risk in _held_out_risks(spec, dataset, [trial])]
-    risks = [
-        classifier.risk(dataset.X[repeat.test], repeat.candidates[repeat.test])
-        for classifier, (_, repeat, _) in zip(fitted, trials, strict=True)
-    ]
-    return [risk if math.isfinite(risk) else math.inf for risk in risks]
+        shorter = repeat._replace(train=rows)
+        classifiers = [_make_classifier(spec, dataset, Trial(k, shorter, own)) for own in grid]
+        contests.append(Contest(classifiers, repeat.candidates, [(rows, held)]))
+    choices = choose_each(contests, dataset.X, criterion="own_risk", n_jobs=1)
+    return [grid[choice.best] for choice in choices]
 
 
 def load_method(name: str) -> Any:

@@ -42,8 +42,10 @@ class ExperimentRun:
         rows = []
         for result in self.results:
             names = result.names
-            at = {} if names.sweep is None else {names.sweep: result.at}
-            rows.append({"data": names.data, "method": names.method} | at | result.means())
+            row: dict[str, Any] = {"data": names.data, "method": names.method}
+            if names.sweep is not None:
+                row[names.sweep] = result.at
+            rows.append(row | result.means())
         return rows
 
 

@@ -13,10 +13,10 @@ from comes.estimator import (
     CandidateClassifier,
     Choice,
     ImageClassifier,
-    as_class_prior,
     check_model_target,
     choose_classifier,
-    variations,
+    per_label,
+    vary_settings,
 )
 from comes.jobs.data_jobs import as_dataset
 from comes.jobs.fitted_models import Classifier
@@ -149,7 +149,7 @@ def fit_model(
     classifier, choice = CandidateClassifier(**chosen), None
     if varied:
         classifier, choice = choose_model(dataset, classifier, varied)
-    classifier.fit(dataset.known_features(), dataset.named_candidates())
+    classifier.fit(dataset.known_features(), dataset.candidates_with_names())
     return FittedModel(classifier, dataset, _save(classifier, output), choice)
 
 
@@ -196,8 +196,8 @@ def choose_model(
     if prior is None:
         prior = estimate_class_prior(X, candidates, random_state=seed, label_names=names)
     else:
-        prior = as_class_prior(prior, names)
-    choice = choose_classifier(variations(classifier, varied), X, candidates, prior, seed=seed)
+        prior = per_label(prior, "class_prior", names)
+    choice = choose_classifier(vary_settings(classifier, varied), X, candidates, prior, seed=seed)
     return choice.classifier.set_params(class_prior=np.asarray(prior)), choice
 
 
@@ -227,7 +227,7 @@ def _fit_images(
         )
     checkpoint = None if output is None or not epochs else _checkpoint_file(output)
     classifier = ImageClassifier(**settings)
-    classifier.fit(dataset.X, dataset.named_candidates(), checkpoint=checkpoint)
+    classifier.fit(dataset.X, dataset.candidates_with_names(), checkpoint=checkpoint)
     is_leader = process_number() == 0
     leave_processes()
     path = _save(classifier, output) if is_leader else None

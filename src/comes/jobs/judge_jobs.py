@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from comes.datasets import Dataset, Reading
 from comes.errors import ComesError
-from comes.estimator import ImageClassifier, as_class_prior
+from comes.estimator import ImageClassifier, per_label
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.labels import BoolMatrix
 from comes.metrics import Convention, count_degenerate, evaluate
@@ -203,7 +203,8 @@ def _find_prior(
 ) -> tuple[Any, str]:
     """Return the class prior to judge with, and where it comes from."""
     if priors is not None:
-        return as_class_prior(read_priors(priors), classifier.label_names_), str(priors)
+        prior = per_label(read_priors(priors), "class_prior", classifier.label_names_)
+        return prior, str(priors)
     if classifier.class_prior_ is not None:
         return classifier.class_prior_, "of the model"
     if isinstance(classifier, ImageClassifier):

@@ -135,8 +135,8 @@ def _measure_mismatch(
 ) -> float:
     """Return the mean over layers of how far the variances of their inputs are from the stored."""
     distances: list[Tensor] = []
-    hook = partial(_append_distance, distances)
-    hooks = [layer.register_forward_pre_hook(hook) for layer in layers]
+    append = partial(_append_distance, distances)
+    hooks = [layer.register_forward_pre_hook(append) for layer in layers]
     try:
         backbone.eval()(pixels)
     finally:

@@ -81,6 +81,8 @@ def estimate_class_prior(
     method: str | Mpe = "best-bin",
     random_state: int | np.random.RandomState | None = 0,
     label_names: Sequence[str] | None = None,
+    *,
+    is_scaled: bool = False,
 ) -> ClassPriorEstimate:
     """Estimate how often each label is relevant, from candidate labels alone.
 
@@ -104,6 +106,8 @@ def estimate_class_prior(
     random_state : int, RandomState or None
     label_names : sequence of str, optional
         For warnings; by default the numbers of the labels.
+    is_scaled : bool
+        X is checked and standardised already, as in `CandidateClassifier`.
 
     Returns
     -------
@@ -134,7 +138,7 @@ def estimate_class_prior(
             f"mixture); got {method!r}."
         )
     candidates = as_candidates(candidates)
-    X = check_rows(X, candidates)
+    X = X if is_scaled else check_rows(X, candidates)
     excluded = ~candidates
     share = excluded.mean(axis=0)
     q = len(share)
@@ -144,7 +148,7 @@ def estimate_class_prior(
     unknown = (share > 0) & (share < 1)
     if len(excluded) >= MIN_ROWS and unknown.any():
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        scores = -score_out_of_fold(X, candidates, seed)[:, unknown]
+        scores = -score_out_of_fold(X, candidates, seed, is_scaled=is_scaled)[:, unknown]
         rate, n_bin[unknown] = _estimate_rates(method, X, excluded[:, unknown], scores, seed)
         # At least the share over all rows, since the prior would be negative otherwise.
         exclude_rate[unknown] = np.clip(rate, share[unknown], 1)

@@ -27,6 +27,7 @@ def estimate_flip_rate(
     *,
     anchor_share: float = ANCHOR_SHARE,
     random_state: int | np.random.RandomState | None = 0,
+    is_scaled: bool = False,
 ) -> npt.NDArray[np.float64]:
     """Estimate how often an irrelevant label becomes a candidate, by anchor points.
 
@@ -42,6 +43,8 @@ def estimate_flip_rate(
         The share of rows that serve as anchor points, in [0, 1). 0 is CCMN's own rule, the lowest
         probability itself, which is far too low: it is the classifier's most extreme error.
     random_state : int, RandomState or None
+    is_scaled : bool
+        X is checked and standardised already, as in `CandidateClassifier`.
 
     Returns
     -------
@@ -65,12 +68,13 @@ def estimate_flip_rate(
     if not 0 <= anchor_share < 1:
         raise ComesError(f"anchor_share must be in [0, 1); got {anchor_share}.")
     candidates = as_candidates(candidates)
-    X = check_rows(X, candidates)
+    X = X if is_scaled else check_rows(X, candidates)
     share = candidates.mean(axis=0)
     if len(candidates) < 3:  # too few to hold rows out
         return np.asarray(np.minimum(share, MAX_RATE))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    probability = expit(score_out_of_fold(X, candidates, seed).astype(np.float64))
+    scores = score_out_of_fold(X, candidates, seed, is_scaled=is_scaled)
+    probability = expit(scores.astype(np.float64))
     if anchor_share > 0:
         anchors = np.argsort(probability, axis=0)[: math.ceil(anchor_share * len(candidates))]
         rate = np.take_along_axis(candidates, anchors, axis=0).mean(axis=0)

@@ -43,12 +43,14 @@ def check_rows(X: Any, candidates: BoolMatrix) -> Any:
     return X
 
 
-def score_out_of_fold(X: Any, candidates: BoolMatrix, seed: int) -> npt.NDArray[np.float32]:
+def score_out_of_fold(
+    X: Any, candidates: BoolMatrix, seed: int, *, is_scaled: bool = False
+) -> npt.NDArray[np.float32]:
     """Return scores of candidates by models that were not trained on the row, (n, q).
 
     They are means of a linear model and a small network, each trained on all labels at once.
     """
-    X = scale_features(X)
+    X = X if is_scaled else scale_features(X)
     scores = np.zeros(candidates.shape, dtype=np.float32)
     scale = float(candidates.shape[1])  # a sum over labels
     for seen, unseen in KFold(N_FOLDS, shuffle=True, random_state=seed).split(candidates):

@@ -16,7 +16,11 @@ FloatMatrix = npt.NDArray[np.float64]
 
 
 def estimate_transition(
-    X: Any, candidates: npt.ArrayLike, random_state: int | np.random.RandomState | None = 0
+    X: Any,
+    candidates: npt.ArrayLike,
+    random_state: int | np.random.RandomState | None = 0,
+    *,
+    is_scaled: bool = False,
 ) -> FloatMatrix:
     """Estimate the probability that a label is excluded if another is relevant, as MLCL does.
 
@@ -29,6 +33,8 @@ def estimate_transition(
     X : array or sparse matrix of shape (n_samples, n_features)
     candidates : bool array of shape (n_samples, n_labels)
     random_state : int, RandomState or None
+    is_scaled : bool
+        X is checked and standardised already, as in `CandidateClassifier`.
 
     Returns
     -------
@@ -56,7 +62,7 @@ def estimate_transition(
     (array([1., 1., 1.]), array([0., 0., 0.]))
     """
     candidates = as_candidates(candidates)
-    X = scale_features(check_rows(X, candidates))
+    X = X if is_scaled else scale_features(check_rows(X, candidates))
     excluded = ~candidates
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     excludes = excluded.any(axis=1)

@@ -51,6 +51,11 @@ def write_report(results: Sequence[Result], folder: str | Path, errors: Sequence
 
     Examples
     --------
+    >>> from comes.results import read_errors, read_results
+    >>> runs = ["runs/smoke"]
+    >>> page = write_report(
+    ...     read_results(runs), "report", read_errors(runs)
+    ... )  # doctest: +SKIP
     >>> write_report([], "report")
     Traceback (most recent call last):
     comes.errors.ComesError: there are no results to report: run `comes bench` first.

@@ -1,4 +1,4 @@
-"""Plots of results that are known."""
+"""A plot of class priors, estimated and true."""
 
 from pathlib import Path
 
@@ -11,7 +11,18 @@ ENDINGS = (".png", ".pdf", ".svg")
 
 
 def check_plot_name(path: Path) -> None:
-    """Raise unless the name ends as a plot's."""
+    """Raise unless a plot can be written under this name.
+
+    Parameters
+    ----------
+    path : Path
+
+    Examples
+    --------
+    >>> check_plot_name(Path("priors.txt"))
+    Traceback (most recent call last):
+    comes.errors.ComesError: priors.txt should end in .png, .pdf or .svg; got .txt.
+    """
     if path.suffix.lower() not in ENDINGS:
         raise ComesError(
             f"{path.name} should end in .png, .pdf or .svg; got {path.suffix or 'no ending'}."
@@ -27,6 +38,15 @@ def plot_priors(table: pd.DataFrame, path: Path) -> None:
         As `comes.priors.prior_table` makes it: a row per label.
     path : Path
         .png, .pdf or .svg.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> priors = pd.DataFrame({"label": ["sky"], "class_prior": [0.2]})
+    >>> path = Path(tempfile.mkdtemp()) / "priors.svg"
+    >>> plot_priors(priors.assign(lower=0.1, upper=0.3), path)
+    >>> path.exists()
+    True
     """
     from matplotlib.figure import Figure
 

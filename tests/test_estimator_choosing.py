@@ -16,7 +16,7 @@ from comes import CandidateClassifier
 from comes.cli import app
 from comes.datasets import make_scenes, write_dataset
 from comes.errors import ComesError
-from comes.experiment.choosing import choose_classifier, variations
+from comes.estimator import choose_classifier, vary_settings
 from comes.generation import case_b
 from comes.selection import candidate_scorer, check_constant_rate, estimate_metrics
 
@@ -78,19 +78,19 @@ def test_the_better_classifier_is_chosen_and_the_table_says_why(criterion: Any) 
 
 
 def test_variations() -> None:
-    found = variations(classifier(epochs=20, learning_rate=0.01), ["method", "lr", "epochs"])
+    found = vary_settings(classifier(epochs=20, learning_rate=0.01), ["method", "lr", "epochs"])
     assert len(found) == 5 * 3 * 2
     assert {c.epochs for c in found} == {2, 20}
     assert sorted({c.learning_rate for c in found}) == pytest.approx([0.002, 0.01, 0.05])
     assert {c.flip_rate for c in found if c.method == "ccmn"} == {"class_prior"}
     assert {c.flip_rate for c in found if c.method != "ccmn"} == {None}
-    assert [c.epochs for c in variations(classifier(epochs=1), ["epochs"])] == [1]
-    whole = [c.learning_rate for c in variations(classifier(learning_rate=1), ["lr"])]
+    assert [c.epochs for c in vary_settings(classifier(epochs=1), ["epochs"])] == [1]
+    whole = [c.learning_rate for c in vary_settings(classifier(learning_rate=1), ["lr"])]
     assert whole == pytest.approx([0.2, 1, 5])
     with pytest.raises(ComesError, match="variant and flip_rate are of one method"):
-        variations(classifier("ccmn", flip_rate=0.3), ["method"])
+        vary_settings(classifier("ccmn", flip_rate=0.3), ["method"])
     with pytest.raises(ComesError, match="what varies must be method, lr or epochs; got 'hidden'"):
-        variations(classifier(), ["hidden"])
+        vary_settings(classifier(), ["hidden"])
 
 
 def exclude(depends: bool, seed: int) -> Any:

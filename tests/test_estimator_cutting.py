@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from comes import CandidateClassifier
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import cross_fit, fit_together, thresholds
+from comes.estimator import cross_fit, cutting, fit_together
 from comes.generation import case_b
 from comes.metrics import hamming_loss
 from comes.risks import bce_risk, hamming_risk
@@ -149,7 +149,7 @@ def test_thresholds_are_learned_on_the_rows_that_early_stopping_held_out(
         seen.append(candidates.shape)
         return choose_thresholds(scores, candidates, *rest)
 
-    monkeypatch.setattr(thresholds, "choose_thresholds", spy)
+    monkeypatch.setattr(cutting, "choose_thresholds", spy)
     settings: dict[str, Any] = {"early_stopping": True, "validation_share": 0.25}
     classifier(threshold="risk", **settings).fit(X, CANDIDATES)
     assert seen == [(150, 3)]

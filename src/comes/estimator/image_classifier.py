@@ -1,60 +1,52 @@
 """`ImageClassifier`: a pretrained network with a head that learns from candidates.
 
 First a head is trained on the features of the frozen network (the probe), then, if asked, network
-and head together (fine-tuning). With few answers per label the first is most of what can be had:
-a network that may change all its weights memorises the candidates.
+and head together (fine-tuning). With few answers per label the probe gives most of what can be
+learned: a network that may change all its weights memorises the candidates.
 """
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from comes.errors import ComesError
 from comes.estimator import image_storage
-from comes.estimator.checks import (
-    align,
-    check_image_settings,
-    choose_candidates,
+from comes.estimator.cutting import find_offset, find_thresholds
+from comes.estimator.features import (
+    AT_ONCE,
+    as_pictures,
+    explaining_memory,
+    features_of,
+    weights_hash,
 )
-from comes.estimator.classifier import multilabel_tags
-from comes.estimator.features import as_pictures, features_of, weights_hash
 from comes.estimator.fine_tuning import make_checkpoint, prepare_fine_tuning
-from comes.estimator.heads import prepare_probe
-from comes.estimator.methods import find_method
-from comes.estimator.predictions import PredictsFromScores
+from comes.estimator.heads import build_network, needs_features, prepare_probe, reads_classes
+from comes.estimator.inputs import NamedCandidates
+from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
 from comes.estimator.pretrained import pretrained_backbone
-from comes.estimator.thresholds import find_offset, find_thresholds
-from comes.labels import as_relevant
+from comes.estimator.settings import check_image_settings, share_seed
+from comes.methods import DEFAULT
 from comes.metrics import mean_average_precision
-from comes.models import (
-    Backbone,
-    ImageNetwork,
-    place_network,
-)
+from comes.models import Backbone, place_network
 from comes.training import (
+    Checkpoint,
     History,
     PixelRows,
     choose_device,
     join_processes,
-    of_each_process,
     predict_scores,
     process_number,
 )
 
 FloatArray = npt.NDArray[np.floating]
-AT_ONCE = 256  # pictures, where no gradient is needed
 
 
 class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -135,13 +127,9 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     (40, 2)
     """
 
-    class_prior_: npt.NDArray[np.float64] | None
-    flip_rate_: npt.NDArray[np.float64] | None
-    transition_: npt.NDArray[np.float64] | None
-
     def __init__(
         self,
-        method: str = "comes-hl",
+        method: str = DEFAULT,
         *,
         variant: str | None = None,
         class_prior: npt.ArrayLike | None = None,
@@ -213,6 +201,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         *,
         candidates: Any = None,
         complementary: Any = None,
+        label_names: Sequence[str] | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
         """Train on candidate labels.
@@ -222,6 +211,8 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         images : comes.datasets.Images, or sequence of uint8 arrays of shape (height, width, 3)
         y, candidates, complementary : arrays or DataFrames of shape (n_samples, n_labels)
             As in `CandidateClassifier.fit`: one of them, or y as the truth beside another.
+        label_names : sequence of n_labels str, optional
+            For candidates without column names.
         checkpoint : path, optional
             A file that keeps the state of fine-tuning after every epoch; if it exists, training
             goes on from there, to the same weights. It stays: delete it when the model is saved.
@@ -231,75 +222,64 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         self : ImageClassifier
         """
         check_image_settings(self)
-        S, names = choose_candidates(y, candidates, complementary, False)
-        labels = pd.DataFrame(S, columns=pd.Index(names))
+        named = NamedCandidates.read(y, candidates, complementary, label_names)
         device = join_processes(choose_device(self.device))
-        images = as_pictures(images)
-        before = dict(self.__dict__)
-        try:
-            with self._explained_memory():
-                self._fit(images, labels, device, checkpoint)
-        except BaseException:  # a failed fit leaves an earlier one as it was
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        with keeping_earlier_fit(self), explaining_memory(self):
+            self._fit(as_pictures(images), named, device, checkpoint)
         return self
 
-    @contextmanager
-    def _explained_memory(self) -> Iterator[None]:
-        """Say what to do where memory is not enough."""
-        try:
-            yield
-        except (torch.OutOfMemoryError, MemoryError):
-            at_once = self.part_size or max(self.batch_size, AT_ONCE)
-            raise ComesError(
-                f"there is not enough memory for {at_once} pictures of {self.image_size} x "
-                f"{self.image_size} at once. Set part_size (--part-size) to a quarter of that, or "
-                "lower image_size."
-            ) from None
-
     def _fit(
-        self, images: Any, labels: Any, device: torch.device, checkpoint: str | Path | None
+        self,
+        images: Any,
+        candidates: NamedCandidates,
+        device: torch.device,
+        checkpoint: str | Path | None,
     ) -> None:
-        seed = _shared_seed(self.random_state)
+        seed = share_seed(self.random_state)
+        backbone = self._make_backbone(images, device)
+        is_hashed = checkpoint is not None and self.epochs > 0
+        start = weights_hash(backbone) if is_hashed else None
+        training = self._probe(backbone, images, candidates, seed, device)
+        self.is_frozen_ = self.epochs == 0 or self.history_.interrupted
+        if self.is_frozen_:
+            return
+        precision, state = self._precision(device), None
+        if checkpoint is not None and start is not None:
+            state = make_checkpoint(self, checkpoint, images, training, start, precision)
+        self._fine_tune(images, training, device, precision, state)
+
+    def _make_backbone(self, images: Any, device: torch.device) -> Backbone:
+        """Return the network below the head, with its classifier if the head reads that."""
         backbone = pretrained_backbone(self.backbone, self.weights, images, self.image_size, device)
         backbone.temperature = self.temperature
-        if not self._reads_classes(backbone):
+        if not reads_classes(self, backbone):
             backbone.classifier = None
-        start = weights_hash(backbone)
-        if self._needs_features():
+        return backbone
+
+    def _probe(
+        self,
+        backbone: Backbone,
+        images: Any,
+        candidates: NamedCandidates,
+        seed: int,
+        device: torch.device,
+    ) -> Training:
+        """Train a head on the frozen network and put it on top; return how it was trained."""
+        if needs_features(self):
             X = self._features(backbone, images, device, cache=isinstance(self.backbone, str))
         else:
             X = np.zeros((len(images), backbone.count_features(self.image_size)), np.float32)
-        probe, training = prepare_probe(
-            self, X, labels, backbone.classifier is not None, seed, device
-        )
+        has_classes = backbone.classifier is not None
+        probe, training = prepare_probe(self, X, candidates, has_classes, seed, device)
         self.label_names_, self.classes_ = probe.label_names_, probe.classes_
+        self.knowledge_ = probe.knowledge_
         self.history_ = History()
         if self.probe_epochs != 0:
             probe._finish(training, training.run())
             self.history_ = probe.history_
             self.score_offset_, self.threshold_ = probe.score_offset_, probe.threshold_
-        self.class_prior_, self.flip_rate_ = probe.class_prior_, probe.flip_rate_
-        self.transition_ = probe.transition_
-        network = ImageNetwork(
-            backbone,
-            probe.module_,
-            _as_tensor(probe.scaling_.shift),
-            _as_tensor(probe.scaling_.scale),
-            power=backbone.classifier is None and self.probe_epochs != 0,
-            freezes_statistics=self.freezes_statistics,
-        )
-        self.network_ = place_network(network, device)
-        self.is_frozen_ = self.epochs == 0 or self.history_.interrupted
-        if not self.is_frozen_:
-            self._fine_tune(images, training, device, checkpoint, start)
-
-    def _needs_features(self) -> bool:
-        """Whether a probe is trained, or something is to be estimated before training."""
-        needs = find_method(self.method, self.variant).needs
-        to_estimate = needs == "transition" or (needs == "flip_rate" and self.flip_rate is None)
-        return self.probe_epochs != 0 or self.class_prior is None or to_estimate
+        self.network_ = build_network(self, backbone, probe, device)
+        return training
 
     def _features(
         self, backbone: Backbone, images: Any, device: torch.device, *, cache: bool
@@ -316,18 +296,14 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         images: Any,
         probed: Training,
         device: torch.device,
-        checkpoint: str | Path | None,
-        start: str,
+        precision: torch.dtype | None,
+        state: Checkpoint | None,
     ) -> None:
         """Train network and head together."""
-        precision = self._precision(device)
-        state = None
-        if checkpoint is not None:
-            state = make_checkpoint(self, checkpoint, images, probed, start, precision)
         training = prepare_fine_tuning(self, images, probed, device, precision, state)
         self.history_ = training.run()
         self.score_offset_ = find_offset(self, training)
-        self.threshold_ = find_thresholds(self, training, *training.raw)
+        self.threshold_ = find_thresholds(self, training)
 
     def decision_function(self, images: Any, *, cache: bool = False) -> FloatArray:
         """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels).
@@ -338,7 +314,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         images = as_pictures(images)
         device = choose_device(self.device)
         network = place_network(self.network_, device)
-        with self._explained_memory(), torch.no_grad():
+        with explaining_memory(self), torch.no_grad():
             if self.is_frozen_:
                 cache = cache and isinstance(self.backbone, str)
                 X = self._features(network.backbone, images, device, cache=cache)
@@ -351,10 +327,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
 
     def score(self, images: Any, y: Any, sample_weight: None = None) -> float:
         """Return the mean average precision (mAP) against true labels."""
-        check_is_fitted(self)
-        if sample_weight is not None:
-            raise ComesError("score takes no sample_weight; select rows instead.")
-        relevant = align(as_relevant(y), y, self.label_names_)
+        relevant = self._read_truth(y, sample_weight)
         return mean_average_precision(self.decision_function(images), relevant)
 
     def save(self, path: str | Path) -> None:
@@ -368,38 +341,12 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         """Read a fitted model from a folder; ``backbone`` is needed if it was one of your own."""
         return image_storage.load(cls, path, backbone)
 
-    def _reads_classes(self, backbone: Backbone) -> bool:
-        """Return whether the head reads class probabilities; refuse where it cannot."""
-        can = backbone.classifier is not None and self.method == "comes-hl"
-        can = can and self.reduction in ("auto", "sum") and self.probe_epochs != 0
-        if self.features == "classes" and not can:
-            raise ComesError(
-                "features='classes' needs a network with its classifier, method 'comes-hl', "
-                "reduction 'sum' and a probe. Take features='pooled'."
-            )
-        return can and self.features != "pooled"
-
     def _precision(self, device: torch.device) -> torch.dtype | None:
         by_itself = self.precision == "auto" and device.type == "cuda"
         return torch.bfloat16 if self.precision == "bfloat16" or by_itself else None
-
-    def __sklearn_tags__(self) -> Any:
-        return multilabel_tags(super().__sklearn_tags__())
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
         if "network_" in state:  # so that a model from a GPU can be unpickled without one
             state["network_"] = copy.deepcopy(state["network_"]).cpu()
         return state
-
-
-def _shared_seed(random_state: Any) -> int:
-    """Return a seed that all processes have: the one given, or one that the first draws."""
-    if isinstance(random_state, (int, np.integer)):
-        return int(random_state)
-    drawn = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    return int(of_each_process(int(drawn))[0])
-
-
-def _as_tensor(values: Any) -> torch.Tensor | None:
-    return None if values is None else torch.as_tensor(values, dtype=torch.float32)
