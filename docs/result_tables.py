@@ -13,8 +13,8 @@ from scipy.stats import spearmanr
 
 from comes.datasets import KNOWN
 from comes.metrics import METRICS
-from comes.report import read_runs
-from comes.report.tables import metric_table, sweep_to_markdown, title_of, to_markdown
+from comes.report.metric_tables import metric_table, sweep_to_markdown, title_of, to_markdown
+from comes.results import read_results
 from command_options import options_table
 
 ROOT = Path(__file__).parent.parent
@@ -34,14 +34,14 @@ def measured(name: str) -> Any:
 
 def runs_table(experiment: str, metric: str) -> str:
     """Return a metric of a stored experiment as its report shows it."""
-    cells = read_runs([ROOT / "experiments" / "results" / experiment])
-    return to_markdown(metric_table(cells, metric))
+    results = read_results([ROOT / "experiments" / "results" / experiment])
+    return to_markdown(metric_table(results, metric))
 
 
 def sweep_table(experiment: str, metric: str) -> str:
     """Return a metric of a stored sweep as its report shows it."""
-    cells = read_runs([ROOT / "experiments" / "results" / experiment])
-    return sweep_to_markdown(cells, metric)
+    results = read_results([ROOT / "experiments" / "results" / experiment])
+    return sweep_to_markdown(results, metric)
 
 
 def demo_table() -> Table:

@@ -17,13 +17,13 @@ from typer.main import get_command
 import comes
 import fill
 from comes.cli import app
-from comes.cli.reading import reading_options
+from comes.cli.reading_options import reading_options
 from comes.errors import ComesWarning
-from comes.estimator.methods import METHODS
+from comes.methods import METHODS
 from comes.metrics import METRICS
-from comes.report import Cell, read_runs
+from comes.report.metric_tables import MetricTable, metric_table
 from comes.report.published import published
-from comes.report.tables import MetricTable, metric_table
+from comes.results import Result, read_results
 from command_line import command_runner
 from result_tables import TABLES, mean, measured, stored
 
@@ -33,7 +33,7 @@ PAGES = [*DOCUMENTS, ROOT / "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 NUMBER_CELL = re.compile(r"^\|.*\| \**[-+]?\d[\d.]*( ± [\d.]+)?\**( •)? \|", re.MULTILINE)
-VARIANTS = {method: list(variants) for method, variants in METHODS.items()}
+VARIANTS = {name: list(family.variants) for name, family in METHODS.items()}
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 CASES = ("a", "b")
 # Those of the stored experiments: what the README says holds for each of them.
@@ -57,13 +57,13 @@ def prose(document: str) -> str:
 
 
 @functools.cache
-def cells_of(experiment: str) -> list[Cell]:
-    return read_runs([ROOT / "experiments" / "results" / experiment])
+def results_of(experiment: str) -> list[Result]:
+    return read_results([ROOT / "experiments" / "results" / experiment])
 
 
 @functools.cache
 def table_of(experiment: str, metric: str = "average_precision") -> MetricTable:
-    return metric_table(cells_of(experiment), metric)
+    return metric_table(results_of(experiment), metric)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -213,9 +213,10 @@ def test_what_the_readme_says_of_the_experiments_holds() -> None:
     losses = table_of("fair", "ranking_loss").entries
     assert losses["comes-rl", "YeastBP"].is_best
     assert losses["comes-rl", "YeastMF"].is_best
-    for cell in cells_of("fair"):
-        if cell.method == "comes-rl":
-            assert {r["chosen"]["learning_rate"] for r in cell.repeats} == {0.025}
+    for result in results_of("fair"):
+        if result.spec.method == "comes-rl":
+            chosen = [repeat.chosen or {} for repeat in result.repeats]
+            assert {settings["learning_rate"] for settings in chosen} == {0.025}
     variants = table_of("variants").entries
     estimated = ("comes-hl, estimated priors", "ccmn, estimated rates")
     ours, other = (variants[method, photos].mean for method in estimated)
@@ -294,7 +295,7 @@ def test_the_numbers_of_images_are_the_stored_results() -> None:
     assert f"where the defaults have {defaults[0]:.3f} and {defaults[1]:.3f}" in text
     assert f"{chosen[0]:.3f} and {chosen[1]:.3f}" in readme
     assert 0.04 < mean(run["prior_error"] for case in CASES for run in runs[case]) < 0.06
-    (clean,) = cells_of("images-clean")
+    (clean,) = results_of("images-clean")
     of_clean = f"{clean.values('mean_average_precision').mean():.3f}"
     assert f"reach a mAP of {of_clean}" in text and of_clean in readme
     probes = table_of("images-probe", "mean_average_precision").entries
