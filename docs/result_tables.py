@@ -13,7 +13,6 @@ from scipy.stats import spearmanr
 
 from comes.datasets import KNOWN
 from comes.metrics import METRICS
-from comes.report import order_results
 from comes.report.metric_tables import metric_table, sweep_to_markdown, title_of, to_markdown
 from comes.results import Result, read_results
 from command_options import options_table
@@ -35,7 +34,7 @@ def measured(name: str) -> Any:
 
 def read_experiment(name: str) -> list[Result]:
     """Return the results of an experiment that ``comes bench`` has run."""
-    return order_results(read_results([ROOT / "experiments" / "results" / name]))
+    return read_results([ROOT / "experiments" / "results" / name])
 
 
 def runs_table(experiment: str, metric: str) -> str:

@@ -13,10 +13,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from comes.demo.training import EXCLUDE_RATE
 from sklearn.model_selection import KFold
 
 from comes.datasets import Dataset, load_dataset, make_scenes
+from comes.demo import EXCLUDE_RATE
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file

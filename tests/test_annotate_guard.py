@@ -33,7 +33,7 @@ from comes.annotate import (
     Project,
     find_token,
     make_app,
-    serving,
+    serve_in_thread,
 )
 from comes.annotate.guard import HEADERS, digest_token
 from comes.annotate.leases import Asker, SentAnswer, lease_cards, store_answers, undo_answers
@@ -74,7 +74,10 @@ def running_site(home: Path, database: str | None) -> Iterator[Site]:
         of_bob = SentAnswer(bobs[0]["card"], "maybe", "key-of-bob")
         store_answers(connection, bob, [of_bob], **times)
     project.write_setting("token_digest", digest_token(TOKEN))
-    with serving(project) as free, serving(project, token_digest=digest_token(TOKEN)) as guarded:
+    with (
+        serve_in_thread(project) as free,
+        serve_in_thread(project, token_digest=digest_token(TOKEN)) as guarded,
+    ):
         numbers = (anns[2]["card"], anns[0]["card"], bobs[1]["card"], anns[3]["card"])
         yield Site(project, port_of(free), port_of(guarded), *numbers)
     project.engine.dispose()

@@ -35,7 +35,7 @@ from comes.annotate import (
     Summary,
     create_project,
     make_app,
-    serving,
+    serve_in_thread,
     summarise,
 )
 from comes.annotate import server as server_module
@@ -364,7 +364,7 @@ ODD_NUMBERS = {
 def test_pictures_are_sent_by_number_only(pictures: tuple[Project, Path]) -> None:
     project, _ = pictures
     assert len(project.item_names) == 11
-    with serving(project) as address:
+    with serve_in_thread(project) as address:
         paths = {name: f"/items/{number}" for name, number in {"": "11", **ODD_NUMBERS}.items()}
         statuses = {
             name: exchange(port_of(address), request("GET", path)).status
@@ -387,7 +387,7 @@ def test_pictures_in_an_archive_come_to_many_at_once(tmp_path: Path) -> None:
         tmp_path / "project", tmp_path / "photos.zip", tmp_path / "classes.txt", rate=1
     )
 
-    with serving(project) as address:
+    with serve_in_thread(project) as address:
 
         def fetch(row: int) -> bytes:
             return exchange(port_of(address), request("GET", f"/items/{row + 1}")).content

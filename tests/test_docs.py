@@ -228,9 +228,9 @@ def test_what_the_readme_says_of_the_experiments_holds() -> None:
     assert losses["comes-rl", "YeastBP"].is_best
     assert losses["comes-rl", "YeastMF"].is_best
     for result in results_of("fair"):
-        if result.names.method == "comes-rl":
-            chosen = [repeat.chosen for repeat in result.repeats]
-            assert {found["learning_rate"] for found in chosen if found} == {0.025}
+        if result.spec.method == "comes-rl":
+            chosen = [repeat.chosen or {} for repeat in result.repeats]
+            assert {settings["learning_rate"] for settings in chosen} == {0.025}
     variants = table_of("variants").entries
     estimated = ("comes-hl, estimated priors", "ccmn, estimated rates")
     ours, other = (variants[method, photos].mean for method in estimated)

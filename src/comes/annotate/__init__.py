@@ -17,7 +17,7 @@ from comes.annotate.serving import (
     find_token,
     open_port,
     serve,
-    serving,
+    serve_in_thread,
 )
 from comes.annotate.summary import Summary, summarise
 from comes.annotate.trial import trial_project
@@ -43,7 +43,7 @@ __all__ = [
     "run_robots",
     "sample_cards",
     "serve",
-    "serving",
+    "serve_in_thread",
     "summarise",
     "tabulate_classes",
     "trial_project",

@@ -84,8 +84,8 @@ def run_robots(
 
     Examples
     --------
-    >>> from comes.annotate import serving, trial_project
-    >>> with trial_project() as project, serving(project) as address:
+    >>> from comes.annotate import serve_in_thread, trial_project
+    >>> with trial_project() as project, serve_in_thread(project) as address:
     ...     [report] = run_robots(address, 1, lambda item, label: "maybe")
     >>> len(report.acknowledged), report.error
     (3, None)

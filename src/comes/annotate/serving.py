@@ -103,7 +103,7 @@ def serve(
 
 
 @contextmanager
-def serving(
+def serve_in_thread(
     project: Project,
     *,
     host: str = "127.0.0.1",
@@ -126,7 +126,7 @@ def serving(
     --------
     >>> from urllib.request import urlopen
     >>> from comes.annotate import trial_project
-    >>> with trial_project() as project, serving(project) as address:
+    >>> with trial_project() as project, serve_in_thread(project) as address:
     ...     urlopen(f"{address}/join").status
     200
     """

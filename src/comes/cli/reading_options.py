@@ -1,6 +1,6 @@
 """The options that say what the columns of a file mean, written once for all commands."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -63,7 +63,9 @@ def reading_options(
 
     if candidates and complementary:
         raise ComesError("labels are candidates or complementary; got both options. Leave one out.")
-    flagged = "candidates" if candidates else "complementary" if complementary else None
+    checked: dict[str, Any] = {"difficult": difficult, "unannotated": unannotated}
+    if candidates or complementary:
+        checked["labels_are"] = "candidates" if candidates else "complementary"
     return Reading(
         labels=split_names(labels),
         relevant=split_names(relevant),
@@ -74,8 +76,6 @@ def reading_options(
         features=features,
         images=images,
         skip_broken=skip_broken,
-        labels_are=flagged,
         label_names=split_names(label_names),
-        difficult=difficult,
-        unannotated=unannotated,
+        **checked,
     )

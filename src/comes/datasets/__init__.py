@@ -16,7 +16,7 @@ from comes.datasets.archive import write_npz
 from comes.datasets.catalogue import KNOWN
 from comes.datasets.column_roles import ITEM_COLUMNS
 from comes.datasets.dataset import Dataset
-from comes.datasets.findings import check_dataset
+from comes.datasets.findings import Finding, check_dataset
 from comes.datasets.images import Images, image_names, open_images
 from comes.datasets.joining import join_features, join_rows
 from comes.datasets.label_columns import prediction_table
@@ -29,6 +29,7 @@ from comes.datasets.opening import (
 )
 from comes.datasets.reading import Reading
 from comes.datasets.scenes import make_scenes
+from comes.datasets.table_datasets import TableForm
 from comes.datasets.tables import check_table_name, read_table, write_table
 from comes.datasets.writing import check_writable, write_dataset
 
@@ -42,8 +43,10 @@ __all__ = [
     "NOT_ASKED",
     "SOURCE",
     "Dataset",
+    "Finding",
     "Images",
     "Reading",
+    "TableForm",
     "answers_of",
     "as_text",
     "check_dataset",

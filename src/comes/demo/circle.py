@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from comes.datasets import Dataset, make_scenes, read_dataset, write_npz
+from comes.demo.comparison import EXCLUDE_RATE
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.generation import case_b
@@ -20,7 +21,6 @@ from comes.progress import progress_bar
 if TYPE_CHECKING:
     from comes.annotate import Project, RobotReport
 
-EXCLUDE_RATE = 0.1
 SIDE, SHOWN = 16, 320  # pixels along a scene, as it is stored and as it is shown
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -195,7 +195,7 @@ def _answer_cards(
     project: "Project", truth: Dataset, robots: int, progress: bool | None
 ) -> "list[RobotReport]":
     """Serve the project, and have robots answer every card from the truth."""
-    from comes.annotate import run_robots, serving
+    from comes.annotate import run_robots, serve_in_thread
 
     relevant, items = truth.known_relevant(), truth.items or []
     row = {item: number for number, item in enumerate(items)}
@@ -205,7 +205,7 @@ def _answer_cards(
         return "maybe" if relevant[row[item], column[label]] else "no"
 
     bar = progress_bar(project.count_cards(), "answers", show=progress)
-    with serving(project) as address, bar as advance:
+    with serve_in_thread(project) as address, bar as advance:
         reports = run_robots(address, robots, say, on_answer=advance)
     troubles = [report.error or str(report.refused) for report in reports]
     if any(report.error or report.refused for report in reports):

@@ -212,7 +212,7 @@ def _find_prior(
             "this image model has no class prior, and judging by candidates needs one: give it "
             "(--priors)."
         )
-    estimate = estimate_class_prior(dataset.known_features(), dataset.candidates)
+    estimate = estimate_class_prior(dataset.known_features(), dataset.known_candidates())
     return estimate, "estimated from these rows"
 
 

@@ -6,7 +6,7 @@
 from comes.priors.class_prior import PRIOR_METHODS, ClassPriorEstimate, estimate_class_prior
 from comes.priors.evidence import gradient_error
 from comes.priors.flip_rates import MAX_RATE, estimate_flip_rate, flip_rate_from_prior
-from comes.priors.prior_table import prior_table, read_priors
+from comes.priors.prior_tables import prior_table, read_priors
 from comes.priors.transition import estimate_transition
 from comes.priors.true_priors import add_prior_noise, count_class_prior
 

@@ -78,7 +78,7 @@ def read_priors(path: str | Path) -> "pd.Series[float]":
     ...     read_priors(path).to_dict()
     {'sky': 0.25, 'sea': 0.1}
     """
-    from comes.datasets.tables import check_table_name, read_table
+    from comes.datasets import check_table_name, read_table
 
     path = expanded(path)
     check_table_name(path)
