@@ -5,10 +5,10 @@ batch size, measured in turns in one process:
 
     python benchmarks/fit_time.py
 
-reads mirflickr5000 and the sparse YeastBP, bibtex and delicious (the plain loop has them dense;
-candidates of the last two are of case b, rate 0.5), and writes
-``benchmarks/results/fit_time.json``. For sparse sets also the share of features that a batch
-touches, and the seconds per epoch of the optimiser's sweep over all weights, measured alone.
+reads mirflickr5000 and the sparse YeastBP, bibtex and delicious (dense in the plain loop; the last
+two have candidates of case b, rate 0.5), and writes ``benchmarks/results/fit_time.json``. For
+sparse sets it also has the share of features that a batch touches, and the seconds per epoch of the
+optimiser's sweep over all weights, measured alone.
 """
 
 import functools
@@ -41,7 +41,7 @@ def ours(model: nn.Module, X: Any, candidates: torch.Tensor, risk: nn.Module) ->
 
 
 def plain(loader: Any, model: nn.Module, optimizer: Any, risk: nn.Module) -> None:
-    """Train with the loop that everybody writes."""
+    """Train with the usual hand-written loop."""
     for _ in range(EPOCHS):
         for x, candidates in loader:
             optimizer.zero_grad()

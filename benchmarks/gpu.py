@@ -1,13 +1,13 @@
-"""What a GPU does: seven methods on ten folds of YeastBP, graphs, and 10,000 labels.
+"""What a GPU brings: seven methods on ten folds of YeastBP, graphs, and 10,000 labels.
 
     python benchmarks/gpu.py
 
 needs a GPU and YeastBP and mirflickr5000 under ``$COMES_DATA/pml``, and writes
 ``benchmarks/results/gpu.json``:
 
-- wall seconds of seven methods x ten folds, 200 epochs, with `fit_together`, the first stages of
-  MLCL (on the CPU) included; class priors are given, CCMN takes its rates from them;
-- seconds per epoch of one training, with and without CUDA graph, and of ten folds at once;
+- wall seconds of seven methods x ten folds, 200 epochs, with `fit_together`, including
+  MLCL's first stages (on the CPU); class priors are given, and CCMN takes its rates from them;
+- seconds per epoch of one training, with and without a CUDA graph, and of ten folds at once;
 - one step of COMES-RL and of COMES-HL with 10,000 labels, batch 256, and its memory.
 """
 
@@ -58,7 +58,7 @@ def seven_methods(dataset: Dataset, epochs: int) -> dict[str, float]:
 
 
 def epochs_of(dataset: Dataset) -> dict[str, float]:
-    """Return seconds per epoch, one by one kernel, as a graph, and ten at once as a graph."""
+    """Return seconds per epoch: kernel by kernel, as a graph, and ten folds at once as a graph."""
     X, S = to_device(dataset.X, DEVICE), torch.tensor(dataset.candidates, device=DEVICE)
     prior = torch.tensor(count_class_prior(dataset.known_relevant()), dtype=torch.float32)
     q, sgd = S.shape[1], make_optimizer("sgd", learning_rate=5e-3, weight_decay=1e-4)
@@ -88,7 +88,7 @@ def epochs_of(dataset: Dataset) -> dict[str, float]:
 
 
 def many_labels(q: int = 10_000, batch: int = 256) -> dict[str, float]:
-    """Return seconds of a step of each risk, without graph, and the largest memory in GB."""
+    """Return seconds of a step of each risk, without a graph, and the peak memory in GB."""
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(batch, 1000, generator=generator).to(DEVICE)
     candidates = (torch.rand(batch, q, generator=generator) < 0.9).to(DEVICE)

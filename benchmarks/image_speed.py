@@ -1,13 +1,13 @@
-"""Images per second of a training step: what a risk costs, and what bringing the images costs.
+"""Images per second of a training step: what a risk costs, and what loading the images costs.
 
     python benchmarks/image_speed.py
 
 needs a GPU, and VOC2012-160px under ``$COMES_DATA``, and writes
 ``benchmarks/results/image_speed.json``. Epochs of a ResNet-50 at 224 px in bfloat16, batches of 64,
 with each of three risks, the step recorded as a CUDA graph, as `ImageClassifier` trains; with plain
-BCE and a step that is not recorded; and the same network with plain BCE, recorded, on one batch of
-numbers that is on the device already. Measured in turns; the first epoch of each turn, which
-records, does not count.
+BCE and a step that is not recorded; and with plain BCE, recorded, on one batch of numbers that is
+already on the device. Measured in turns; the first epoch of each turn, which records, does not
+count.
 """
 
 import statistics
@@ -38,7 +38,7 @@ def network(n_labels: int) -> ImageNetwork:
 
 
 def now() -> float:
-    """Return the time, when the device has done what it was told."""
+    """Return the time after the device has finished its work."""
     torch.cuda.synchronize()
     return time.perf_counter()
 
@@ -72,7 +72,7 @@ def training(
 
 
 def synthetic(n_labels: int, n_batches: int) -> Callable[[], float]:
-    """Return a function that takes as many steps on one batch that is on the device."""
+    """Return a function that takes as many steps on one batch that is already on the device."""
     pixels = torch.rand(BATCH, 3, SIZE, SIZE, device=DEVICE)
     target = torch.rand(BATCH, n_labels, device=DEVICE)
 

@@ -44,6 +44,15 @@ def _real_data(name: str) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a report on `results.make_results`."""
+    from comes.report import write_report
+    from results import ERRORS, make_results
+
+    return write_report(make_results(), tmp_path_factory.mktemp("runs") / "report", ERRORS).parent
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A running web server."""

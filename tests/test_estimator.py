@@ -19,12 +19,11 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import check_estimator
 from torch import nn
 
-from comes import labels
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier, first_stage, preparation
-from comes.estimator.methods import METHODS, find_method, risk_scale
 from comes.estimator.scaling import fit_scaling
 from comes.generation import case_b
+from comes.methods import METHODS
 from comes.metrics import average_precision
 from comes.models import mlp
 from comes.priors import estimate_class_prior, estimate_flip_rate, flip_rate_from_prior
@@ -231,17 +230,6 @@ def test_the_normaliser_of_the_data_set_is_another_training(method: str) -> None
     assert dataset.score(X, RELEVANT) > 0.85
 
 
-def test_reductions_are_sums_and_means_over_labels_or_pairs() -> None:
-    hamming, ranking, summed = (find_method(name) for name in ("comes-hl", "comes-rl", "gdf"))
-    scales = {r: risk_scale(hamming, r, 5) for r in ("sum", "mean", "per_label", "auto")}
-    assert scales == {"sum": 5, "mean": 1, "per_label": 1, "auto": 5}
-    scales = {r: risk_scale(ranking, r, 5) for r in ("sum", "mean", "per_label", "auto")}
-    assert scales == {"sum": 1, "mean": 1 / 10, "per_label": 1 / 5, "auto": 1 / 5}
-    assert risk_scale(ranking, "mean", 1) == 1
-    scales = {r: risk_scale(summed, r, 5) for r in ("sum", "mean", "per_label", "auto")}
-    assert scales == {"sum": 1, "mean": 1 / 5, "per_label": 1 / 5, "auto": 1}
-
-
 def test_flood_level_reaches_the_risk() -> None:
     plain = classifier("comes-rl", epochs=20).fit(X, CANDIDATES)
     flooded = classifier("comes-rl", epochs=20, flood_level=2.5).fit(X, CANDIDATES)
@@ -257,9 +245,9 @@ def test_every_parameter_reaches_its_place(monkeypatch: pytest.MonkeyPatch) -> N
         seen.update(vars(options), module=module, risk=risk)
         return train(module, X, candidates, risk, options, **more)
 
-    def spying_estimate(X: Any, S: Any, random_state: Any, label_names: Any) -> Any:
+    def spying_estimate(X: Any, S: Any, random_state: Any, **options: Any) -> Any:
         seen["prior_seed"] = random_state
-        return estimate_class_prior(X, S, random_state=random_state)
+        return estimate_class_prior(X, S, random_state=random_state, **options)
 
     monkeypatch.setattr(preparation, "train", spying_train)
     monkeypatch.setattr(first_stage, "estimate_class_prior", spying_estimate)
@@ -445,7 +433,7 @@ def test_another_number_of_features_in_predict_is_refused() -> None:
         fitted.predict(X[:, :4])
 
 
-VARIANTS = [(method, variant) for method, variants in METHODS.items() for variant in variants]
+VARIANTS = [(name, variant) for name, family in METHODS.items() for variant in family.variants]
 
 
 @pytest.mark.parametrize(("method", "variant"), VARIANTS)
@@ -454,10 +442,6 @@ def test_every_variant_trains(method: str, variant: str) -> None:
     assert fitted.score(X, RELEVANT) > 0.8
     assert fitted.history_.risk[-1] < fitted.history_.risk[0]
     assert clone(fitted).get_params()["variant"] == variant
-
-
-def test_the_names_without_torch_are_the_names_of_the_methods() -> None:
-    assert tuple(METHODS) == labels.METHODS
 
 
 def test_ccmn_takes_rates_estimated_given_or_of_the_prior(tmp_path: Path) -> None:
@@ -557,10 +541,6 @@ def test_a_given_prior_cuts_the_scores_of_ccmn_ranking() -> None:
 def test_flip_rates_are_for_ccmn() -> None:
     with pytest.raises(ComesError, match="flip_rate is for method 'ccmn'"):
         classifier("comes-hl", flip_rate=0.5).fit(X, CANDIDATES)
-
-
-def test_mlcl_is_minimised_as_it_is() -> None:
-    assert risk_scale(find_method("mlcl"), "auto", 217) == 1
 
 
 def test_an_unfitted_classifier_says_so() -> None:

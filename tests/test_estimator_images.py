@@ -18,8 +18,7 @@ from torch.multiprocessing.spawn import spawn
 from comes import ImageClassifier
 from comes.datasets import read_dataset
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import features_of, fine_tuning, load_model, pretrained
-from comes.estimator import images as estimator_images
+from comes.estimator import features_of, fine_tuning, image_classifier, load_model, pretrained
 from comes.estimator.features import as_pictures
 from comes.generation import case_b
 from comes.models import Backbone, ResNet, make_backbone
@@ -285,7 +284,7 @@ def test_too_little_memory_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> N
     def no_memory(*_: Any, **__: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(estimator_images, "features_of", no_memory)
+    monkeypatch.setattr(image_classifier, "features_of", no_memory)
     with pytest.raises(
         ComesError, match=r"memory for 256 pictures of 32 x 32 at once. Set part_size"
     ):

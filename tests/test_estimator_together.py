@@ -12,9 +12,9 @@ from sklearn.model_selection import KFold
 
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, fit_together, together
-from comes.estimator.together import Task
+from comes.estimator.together import Fitting
 from comes.generation import case_b
-from comes.labels import METHODS
+from comes.methods import METHODS
 from comes.models import mlp
 from comes.risks import bce_risk
 from comes.training import epochs, train_together
@@ -33,9 +33,9 @@ def classifiers(method: str = "comes-hl", **options: Any) -> list[CandidateClass
     return [CandidateClassifier(method, random_state=k, **settings) for k in range(4)]
 
 
-def task(classifier: CandidateClassifier, data: Any) -> Task:
+def task(classifier: CandidateClassifier, data: Any) -> Fitting:
     rows = np.arange(data.shape[0])
-    return Task(classifier, data, np.zeros((len(rows), 7)), rows)
+    return Fitting(classifier, data, np.zeros((len(rows), 7)), rows)
 
 
 def assert_as_alone(
@@ -129,9 +129,9 @@ def test_large_steps_are_not_batched() -> None:
 def test_groups_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(together, "NUMBERS_TOGETHER", {"cpu": 2 * 153 * 5})
     tasks = [
-        Task(c, X, CANDIDATES, r) for c, r in zip(classifiers(device="cpu"), FOLDS, strict=True)
+        Fitting(c, X, CANDIDATES, r) for c, r in zip(classifiers(device="cpu"), FOLDS, strict=True)
     ]
-    assert [len(batch) for batch in together._batches(tasks)] == [2, 2]
+    assert [len(batch) for batch in together._make_batches(tasks)] == [2, 2]
 
 
 def test_the_given_classifiers_stay_as_they_are() -> None:
@@ -149,9 +149,9 @@ def test_workers_are_used_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also for settings of which there is only one, which makes no batch."""
     seen: list[Any] = []
 
-    def spy(tasks: list[Task], n_jobs: int | None) -> list[CandidateClassifier]:
-        seen.append((len(tasks), n_jobs))
-        return [one.fit() for one in tasks]
+    def spy(fittings: list[Fitting], n_jobs: int | None, goes_on: bool) -> Any:
+        seen.append((len(fittings), n_jobs))
+        return [fitting.run() for fitting in fittings]
 
     monkeypatch.setattr(together, "_fit_in_workers", spy)
     given = [classifiers(class_prior=PRIOR, hidden=4 + k, device="cpu")[k] for k in range(4)]

@@ -8,7 +8,6 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.nn.functional import all_reduce
 
-from annotation import annotate, prior_of, problem
 from comes.risks import (
     HammingSums,
     RankingSums,
@@ -19,6 +18,7 @@ from comes.risks import (
     ranking_risk_from_sums,
     ranking_sums,
 )
+from drawn_problems import annotate, prior_of, problem
 from two_processes import TwoProcesses
 
 X, _ = problem(seed=5, q=3)

@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from annotation import annotate, prior_of, problem
 from comes.errors import ComesError, ComesWarning
 from comes.risks import HammingRisk
 from comes.training import (
@@ -25,6 +24,7 @@ from comes.training import (
     seeded,
     train,
 )
+from drawn_problems import annotate, prior_of, problem
 from pictures import pictures
 
 CPU = torch.device("cpu")

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from annotation import annotate, prior_of, problem
 from comes.models import mlp
 from comes.risks import hamming_risk, ranking_risk
 from comes.training import TrainOptions, add_gradient, make_optimizer, seeded, train
+from drawn_problems import annotate, prior_of, problem
 
 CPU = torch.device("cpu")
 X, _ = problem(seed=5, q=6)

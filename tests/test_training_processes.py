@@ -13,7 +13,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from annotation import annotate, prior_of, problem
 from comes.errors import ComesError
 from comes.risks import HammingRisk, RankingRisk
 from comes.training import (
@@ -33,6 +32,7 @@ from comes.training import (
     seeded,
     train,
 )
+from drawn_problems import annotate, prior_of, problem
 from two_processes import TwoProcesses
 
 CPU = torch.device("cpu")

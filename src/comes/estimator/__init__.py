@@ -1,28 +1,33 @@
 """The scikit-learn estimators: of rows of features, and of images."""
 
-from pathlib import Path
-
+from comes.estimator.choosing import Choice, Contest, choose_classifier, choose_each
 from comes.estimator.classifier import CandidateClassifier
-from comes.estimator.cross_fitting import cross_fit
+from comes.estimator.cross_fitting import CrossFitted, cross_fit
 from comes.estimator.features import features_of
 from comes.estimator.heads import sparse_head
-from comes.estimator.images import ImageClassifier
-from comes.estimator.storage import read_model
+from comes.estimator.image_classifier import ImageClassifier
+from comes.estimator.inputs import per_label
+from comes.estimator.loading import load_model
+from comes.estimator.pretrained import pretrained_backbone
+from comes.estimator.storage import check_model_target
 from comes.estimator.together import fit_together
-
-
-def load_model(path: str | Path) -> CandidateClassifier | ImageClassifier:
-    """Read a fitted model of either kind from the folder that `save` wrote."""
-    description, _ = read_model(path)
-    return (ImageClassifier if "images" in description else CandidateClassifier).load(path)
-
+from comes.estimator.variations import vary_settings
 
 __all__ = [
     "CandidateClassifier",
+    "Choice",
+    "Contest",
+    "CrossFitted",
     "ImageClassifier",
+    "check_model_target",
+    "choose_classifier",
+    "choose_each",
     "cross_fit",
     "features_of",
     "fit_together",
     "load_model",
+    "per_label",
+    "pretrained_backbone",
     "sparse_head",
+    "vary_settings",
 ]

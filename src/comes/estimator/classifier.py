@@ -1,7 +1,7 @@
 """`CandidateClassifier`: scikit-learn's contract around models, risks and training."""
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -9,44 +9,34 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from comes.errors import ComesError
 from comes.estimator import storage
-from comes.estimator.checks import (
-    LEARNED,
-    align,
-    check_features,
-    check_numbers,
-    choose_candidates,
+from comes.estimator.cutting import find_offset, find_thresholds
+from comes.estimator.inputs import (
+    NamedCandidates,
+    check_same_rows,
+    check_training_features,
+    match_columns,
+    read_features,
     warn_of_idle_labels,
 )
-from comes.estimator.first_stage import Given, run_first_stage
-from comes.estimator.methods import Known, Method, find_method, risk_scale
-from comes.estimator.predictions import PredictsFromScores
-from comes.estimator.preparation import HeldOut, Training, split_rows
+from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
+from comes.estimator.preparation import Training
+from comes.estimator.row_training import (
+    find_knowledge,
+    make_module,
+    make_options,
+    make_risk,
+    prepare_training,
+)
 from comes.estimator.scaling import fit_scaling
-from comes.estimator.thresholds import find_offset, find_thresholds
-from comes.labels import (
-    BoolMatrix,
-    as_candidates,
-    as_relevant,
-    keep_one_excluded,
-)
+from comes.estimator.settings import check_row_settings, draw_seed
+from comes.labels import as_candidates, keep_one_excluded
+from comes.methods import DEFAULT, find_method
 from comes.metrics import average_precision
-from comes.models import linear, mlp
-from comes.training import (
-    History,
-    Risk,
-    TrainOptions,
-    choose_device,
-    make_optimizer,
-    predict_scores,
-    seeded,
-    to_device,
-)
+from comes.training import History, Risk, choose_device, predict_scores, seeded, to_device
 
 FloatArray = npt.NDArray[np.floating]
 Model = str | nn.Module | Callable[[int, int], nn.Module]
@@ -154,13 +144,9 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     array([[1, 0]])
     """
 
-    class_prior_: npt.NDArray[np.float64] | None
-    flip_rate_: npt.NDArray[np.float64] | None
-    transition_: npt.NDArray[np.float64] | None
-
     def __init__(
         self,
-        method: str | Risk = "comes-hl",
+        method: str | Risk = DEFAULT,
         *,
         variant: str | None = None,
         class_prior: npt.ArrayLike | None = None,
@@ -220,6 +206,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         *,
         candidates: Any = None,
         complementary: Any = None,
+        label_names: Sequence[str] | None = None,
     ) -> Self:
         """Train on candidate labels.
 
@@ -233,91 +220,55 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         candidates : as y, optional
         complementary : as y, optional
             The other view: 1 where a label is surely irrelevant.
+        label_names : sequence of n_labels str, optional
+            For candidates without column names.
 
         Returns
         -------
         self : CandidateClassifier
         """
-        before = dict(self.__dict__)
-        try:
-            training = self._prepare(X, y, candidates, complementary)
-            return self._finish(training, training.run())
-        except BaseException:  # a failed fit leaves an earlier one as it was
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    def _prepare(self, X: Any, y: Any, candidates: Any, complementary: Any) -> Training:
-        """Check everything and run what comes before the training, down to the initial weights."""
-        method = find_method(self.method, self.variant)
-        check_numbers(self)
-        device = choose_device(self.device)
-        X = check_features(self, X, reset=True)
-        S, self.label_names_ = choose_candidates(
-            y, candidates, complementary, self.require_candidates
-        )
-        if len(S) != X.shape[0]:
-            raise ComesError(
-                f"X and candidates must have the same number of rows; got {X.shape[0]} and "
-                f"{len(S)}. Found input variables with inconsistent numbers of samples."
+        with keeping_earlier_fit(self):
+            X = check_training_features(self, X)
+            given = NamedCandidates.read(
+                y,
+                candidates,
+                complementary,
+                label_names,
+                require_candidates=self.require_candidates,
             )
-        self.classes_ = np.arange(S.shape[1])
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            training = self._prepare(X, given)
+            return self._finish(training, training.run())
+
+    def _prepare(self, X: Any, candidates: NamedCandidates) -> Training:
+        """Run what comes before the training on checked features, down to the initial weights."""
+        method = find_method(self.method, self.variant)
+        check_row_settings(self)
+        device = choose_device(self.device)
+        S = candidates.matrix
+        check_same_rows(X, S)
+        d, q = X.shape[1], S.shape[1]
+        self.label_names_, self.classes_ = candidates.label_names, np.arange(q)
+        seed = draw_seed(self.random_state)
         warn_of_idle_labels(S, self.label_names_, method)
-        scale, optimizer = risk_scale(method, self.reduction, S.shape[1]), self._make_optimizer()
+        options = make_options(self, method, q, seed)
         with seeded(seed, device):
-            self.module_ = self._make_module(X.shape[1], S.shape[1]).to(device)
+            self.module_ = make_module(self, d, q).to(device)
         self.scaling_ = fit_scaling(X, self.scale)
         scaled = self.scaling_(X)
-        given = Given(self.class_prior, self.flip_rate)
-        needs_prior = self.threshold in LEARNED
-        found = run_first_stage(method, X, S, self.label_names_, given, seed, needs_prior)
-        self.class_prior_, self.flip_rate_, self.transition_ = found
-        held_out = None
-        raw = (X, S)
-        if self.early_stopping:
-            trained, held = split_rows(len(S), self.validation_share, seed)
-            held_out = HeldOut(
-                to_device(_safe_indexing(scaled, held), device),
-                torch.tensor(S[held], device=device),
-                self._make_risk(method, S[held], device, corrected=False),
-                self.patience,
-            )
-            scaled, S = _safe_indexing(scaled, trained), S[trained]
-        if method.keeps_one_excluded:
-            S = keep_one_excluded(S, seed)
-        return Training(
-            method=method,
-            module=self.module_,
-            X=to_device(scaled, device),
-            candidates=torch.tensor(S, device=device),
-            risk=self._make_risk(method, S, device),
-            held_out=held_out,
-            raw=raw,
-            is_ours=all(isinstance(p, str) for p in (self.method, self.model, self.optimizer)),
-            options=TrainOptions(
-                optimizer=optimizer,
-                epochs=self.epochs,
-                batch_size=self.batch_size,
-                risk_scale=scale,
-                cosine=self.cosine,
-                seed=seed,
-                progress=self.progress,
-                description=self.method if isinstance(self.method, str) else "your risk",
-            ),
-        )
+        self.knowledge_ = find_knowledge(self, method, X, scaled, candidates, seed)
+        return prepare_training(self, method, X, scaled, S, device, options)
 
     def _finish(self, training: Training, history: History) -> Self:
         """Keep what the training gave."""
         self.history_ = history
         self.score_offset_ = find_offset(self, training)
-        self.threshold_ = find_thresholds(self, training, *training.raw)
+        self.threshold_ = find_thresholds(self, training)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels)."""
         check_is_fitted(self)
-        X = check_features(self, X, reset=False)
+        X = read_features(self, X, reset=False)
         device = choose_device(self.device)
         self.module_.to(device)
         scores = predict_scores(self.module_, to_device(self.scaling_(X), device))
@@ -328,10 +279,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
 
         Columns of a DataFrame y are matched by name. There are no weights of samples.
         """
-        check_is_fitted(self)
-        if sample_weight is not None:
-            raise ComesError("score takes no sample_weight; select rows of X and y instead.")
-        relevant = align(as_relevant(y), y, self.label_names_)
+        relevant = self._read_truth(y, sample_weight)
         return average_precision(self.decision_function(X), relevant)
 
     def risk(self, X: Any, candidates: Any) -> float:
@@ -342,11 +290,11 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         method = find_method(self.method, self.variant)
-        S = align(as_candidates(candidates), candidates, self.label_names_)
+        S = match_columns(as_candidates(candidates), candidates, self.label_names_)
         if method.keeps_one_excluded:
             S = keep_one_excluded(S, 0)
         scores = torch.as_tensor(self.decision_function(X))
-        return float(self._make_risk(method, S, scores.device)(scores, torch.as_tensor(S)))
+        return float(make_risk(self, method, S, scores.device)(scores, torch.as_tensor(S)))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a folder, as safetensors and json, replacing one there.
@@ -369,7 +317,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         return None if names is None else [str(name) for name in names]
 
     def __sklearn_tags__(self) -> Any:
-        tags = multilabel_tags(super().__sklearn_tags__())
+        tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
@@ -378,57 +326,3 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         if "module_" in state:  # so that a model from a GPU can be unpickled without one
             state["module_"] = copy.deepcopy(state["module_"]).cpu()
         return state
-
-    def _make_module(self, d: int, q: int) -> nn.Module:
-        if isinstance(self.model, nn.Module):
-            return copy.deepcopy(self.model)
-        if callable(self.model):
-            return self.model(d, q)
-        if self.model == "mlp":
-            return mlp(d, q, self.hidden)
-        if self.model == "linear":
-            return linear(d, q)
-        raise ComesError(
-            f"model must be 'mlp', 'linear', a module or a function (d, q) -> module; "
-            f"got {self.model!r}."
-        )
-
-    def _make_risk(
-        self, method: Method, S: BoolMatrix, device: torch.device, *, corrected: bool = True
-    ) -> Risk:
-        """Return the risk with what the first stage found."""
-
-        def tensor(values: Any) -> torch.Tensor | None:
-            return None if values is None else torch.as_tensor(values, dtype=torch.float32)
-
-        risk = method.make_risk(
-            Known(
-                class_prior=tensor(self.class_prior_),
-                flip_rate=tensor(self.flip_rate_),
-                transition=tensor(self.transition_),
-                exclude_share=tensor(1 - S.mean(axis=0) if self.normaliser == "dataset" else None),
-                flood_level=self.flood_level,
-                corrected=corrected,
-            )
-        )
-        return risk.to(device) if isinstance(risk, nn.Module) else risk
-
-    def _make_optimizer(self) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
-        if callable(self.optimizer):
-            return self.optimizer
-        return make_optimizer(
-            self.optimizer,
-            learning_rate=self.learning_rate,
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-        )
-
-
-def multilabel_tags(tags: Any) -> Any:
-    """Return scikit-learn's tags of a classifier with those of a multi-label one."""
-    tags.target_tags.two_d_labels = True
-    tags.target_tags.single_output = False
-    tags.target_tags.multi_output = True
-    tags.classifier_tags.multi_label = True
-    tags.classifier_tags.multi_class = False
-    return tags

@@ -10,11 +10,21 @@ from sklearn.utils import _safe_indexing
 
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
-from comes.estimator.together import as_matrix, fit_together
+from comes.estimator.together import Fitting, as_matrix, fit_each
+
+Rows = npt.NDArray[np.intp]
+Split = tuple[Rows, Rows]  # rows to train on, rows held out
 
 
 class CrossFitted(NamedTuple):
-    """Scores of all rows by classifiers that were fitted without them."""
+    """Scores of all rows by classifiers that were fitted without them.
+
+    Examples
+    --------
+    >>> crossed = CrossFitted(np.array([[2.0]]), np.array([[0.5]]))
+    >>> crossed.scores - crossed.level  # can be compared between rows of different folds
+    array([[1.5]])
+    """
 
     scores: npt.NDArray[np.float64]  # (n_samples, n_labels)
     # The `score_offset_` of the classifier that scored a row. Risks over pairs leave it open, so
@@ -60,19 +70,22 @@ def cross_fit(
     (200, 2)
     """
     n, q = candidates.shape
+    X, candidates = as_matrix(X, "X"), as_matrix(candidates, "candidates")
+    held_out, fittings = {}, []
+    found = [CrossFitted(np.empty((n, q)), np.empty((n, q))) for _ in classifiers]
+    for classifier, crossed in zip(classifiers, found, strict=True):
+        for train, held in split_into_folds(n, folds, seed):
+            fittings.append(Fitting(classifier, X, candidates, train))
+            held_out[fittings[-1]] = crossed, held
+    for fitting, fitted in fit_each(fittings, n_jobs):
+        crossed, held = held_out[fitting]
+        crossed.scores[held] = fitted.decision_function(_safe_indexing(X, held))
+        crossed.level[held] = fitted.score_offset_
+    return found
+
+
+def split_into_folds(n: int, folds: int, seed: int) -> list[Split]:
+    """Return the rows to train on and to hold out, for every fold of shuffled rows."""
     if not 2 <= folds <= n:
         raise ComesError(f"{n} rows cannot be split into {folds} folds; 2 to {n} are possible.")
-    X = as_matrix(X, "X")
-    splits = list(KFold(folds, shuffle=True, random_state=seed).split(np.zeros(n)))
-    clones = [classifier for classifier in classifiers for _ in splits]
-    rows = [train for _ in classifiers for train, _ in splits]
-    fitted = iter(fit_together(clones, X, candidates, rows, n_jobs=n_jobs))
-    found = []
-    for _ in classifiers:
-        crossed = CrossFitted(np.empty((n, q)), np.empty((n, q)))
-        for _, held_out in splits:
-            model = next(fitted)
-            crossed.scores[held_out] = model.decision_function(_safe_indexing(X, held_out))
-            crossed.level[held_out] = model.score_offset_
-        found.append(crossed)
-    return found
+    return list(KFold(folds, shuffle=True, random_state=seed).split(np.zeros(n)))

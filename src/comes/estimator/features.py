@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +13,17 @@ import torch
 from torch import nn
 
 from comes.datasets import Images
-from comes.datasets.download import cache_folder
 from comes.errors import ComesError
-from comes.files import replacing_file
+from comes.files import cache_folder, replacing_file
 from comes.models import Backbone
 from comes.progress import progress_bar
 from comes.training import PixelRows, process_number
 
+if TYPE_CHECKING:
+    from comes.estimator.image_classifier import ImageClassifier
+
 Features = npt.NDArray[np.float32]
+AT_ONCE = 256  # pictures, where no gradient is needed
 
 
 class Pictures:
@@ -68,25 +73,66 @@ def features_of(
     precision: torch.dtype | None = None,
     *,
     cache: bool = True,
-    at_once: int = 256,
+    at_once: int = AT_ONCE,
 ) -> Features:
-    """Return the features of pictures, shape (n, n_features), from disk if they are there.
+    """Return the features of pictures, from disk if they are there.
 
-    What is on disk is named by a hash of the weights, the pictures, their size and the precision.
-    Without ``cache`` nothing is read or written: the code of a network of one's own is in no hash.
+    Parameters
+    ----------
+    backbone : Backbone
+    images : comes.datasets.Images, or sequence of n uint8 arrays of shape (height, width, 3)
+    size : int
+        Height and width that pictures are stretched to.
+    device : torch device
+    precision : torch dtype, optional
+        Of the network; by default that of its weights.
+    cache : bool
+        Keep features on disk, under a hash of weights, pictures, size and precision. Not for a
+        network of your own, whose code is in no hash. Without it nothing is hashed.
+    at_once : int
+        Pictures at a time.
+
+    Returns
+    -------
+    features : float32 array of shape (n, n_features)
+
+    Examples
+    --------
+    >>> from comes.models import ResNet, make_backbone
+    >>> backbone = make_backbone(ResNet((1, 1, 1, 1), width=4))
+    >>> images = np.zeros((3, 16, 16, 3), dtype=np.uint8)
+    >>> features_of(backbone, images, 16, torch.device("cpu"), cache=False).shape
+    (3, 128)
     """
-    spec = [
-        weights_hash(backbone),
-        backbone.temperature,
-        images.fingerprint(),
-        size,
-        str(precision),
-    ]
+    images = as_pictures(images)
+    path = _cached_file(backbone, images, size, precision) if cache else None
+    found = None if path is None else _read_features(path)
+    if found is None:
+        found = _compute_features(backbone, images, size, device, precision, at_once)
+        if path is not None and process_number() == 0:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing_file(path) as temporary:
+                np.save(temporary, found)
+    return found
+
+
+def _cached_file(backbone: Backbone, images: Any, size: int, precision: torch.dtype | None) -> Path:
+    """Return where features are kept: a file named by all that decides them."""
+    weights, pictures = weights_hash(backbone), images.fingerprint()
+    spec = [weights, backbone.temperature, pictures, size, str(precision)]
     name = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:32]
-    path = cache_folder() / "features" / f"{name}.npy" if cache else None
-    found = None if path is None else _stored(path)
-    if found is not None:
-        return found
+    return cache_folder() / "features" / f"{name}.npy"
+
+
+def _compute_features(
+    backbone: Backbone,
+    images: Any,
+    size: int,
+    device: torch.device,
+    precision: torch.dtype | None,
+    at_once: int,
+) -> Features:
+    """Put all pictures through the network."""
     pixels = PixelRows(images, size, device, keep="nowhere")
     rows = torch.arange(len(pixels)).split(at_once)
     autocast = torch.autocast(device.type, precision, enabled=precision is not None)
@@ -96,15 +142,11 @@ def features_of(
         for batch in pixels.batches(rows):
             parts.append(backbone(batch).float().cpu())
             advance()
-    found = torch.cat(parts).numpy()
-    if path is not None and process_number() == 0:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing_file(path) as temporary:
-            np.save(temporary, found)
+    found: Features = torch.cat(parts).numpy()
     return found
 
 
-def _stored(path: Path) -> Features | None:
+def _read_features(path: Path) -> Features | None:
     """Return stored features, or None if there are none, or damaged ones."""
     try:
         found: Features = np.load(path)
@@ -120,3 +162,17 @@ def weights_hash(module: nn.Module) -> str:
         found.update(name.encode())
         found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return found.hexdigest()
+
+
+@contextmanager
+def explaining_memory(classifier: "ImageClassifier") -> Iterator[None]:
+    """Say what to do where memory is not enough."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError):
+        at_once = classifier.part_size or max(classifier.batch_size, AT_ONCE)
+        size = classifier.image_size
+        raise ComesError(
+            f"there is not enough memory for {at_once} pictures of {size} x {size} at once. Set "
+            "part_size (--part-size) to a quarter of that, or lower image_size."
+        ) from None

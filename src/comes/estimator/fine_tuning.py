@@ -15,11 +15,12 @@ from torch import nn
 from comes.errors import ComesWarning
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.storage import plain
+from comes.methods import family_of
 from comes.models import ImageNetwork
 from comes.training import Checkpoint, MakeOptimizer, PixelRows, TrainOptions, make_optimizer
 
 if TYPE_CHECKING:
-    from comes.estimator.images import ImageClassifier
+    from comes.estimator.image_classifier import ImageClassifier
 
 FEW_IN_A_BATCH = 50  # exclusions of a label; with fewer a pretrained network forgets
 # Settings that a checkpoint may differ in: they change nothing, act later, or are hashed otherwise.
@@ -72,10 +73,13 @@ def prepare_fine_tuning(
 def _warn_of_small_batches(
     classifier: "ImageClassifier", candidates: npt.NDArray[np.bool_]
 ) -> None:
-    """Warn if COMES-HL would tune a probed network on a few exclusions of a label at a time."""
+    """Warn where a probed network would be tuned on too few exclusions of a label at a time."""
+    family = family_of(classifier.method)
+    if family is None or not family.needs_large_batches or classifier.probe_epochs == 0:
+        return
     in_a_batch = float(np.median((~candidates).mean(axis=0))) * classifier.batch_size
     is_small = in_a_batch < FEW_IN_A_BATCH and len(candidates) > 10 * classifier.batch_size
-    if is_small and classifier.method == "comes-hl" and classifier.probe_epochs != 0:
+    if is_small:
         warnings.warn(
             f"a batch of {classifier.batch_size} has about {in_a_batch:.0f} exclusions of a label; "
             f"with fewer than {FEW_IN_A_BATCH} fine-tuning may lose what the probe has learned. "

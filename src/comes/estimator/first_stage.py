@@ -1,15 +1,16 @@
 """What a method must know before it trains: given by the user, or estimated from candidates."""
 
 import warnings
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from comes.errors import ComesError, ComesWarning
-from comes.estimator.checks import per_label, warn_of_impossible_prior
-from comes.estimator.methods import Method
-from comes.labels import BoolMatrix
+from comes.estimator.inputs import NamedCandidates, per_label, warn_of_impossible_prior
+from comes.methods import METHODS, Knowledge, Method
 from comes.priors import (
     MAX_RATE,
     estimate_class_prior,
@@ -21,76 +22,76 @@ from comes.priors import (
 Array = npt.NDArray[np.float64]
 
 
-class Given(NamedTuple):
-    """What the user says, as parameters of the estimator; None is to be estimated."""
+@dataclass(frozen=True, eq=False)
+class FirstStage:
+    """Rows with candidates, from which is estimated what the user does not give."""
 
-    class_prior: npt.ArrayLike | None
-    flip_rate: npt.ArrayLike | str | None
+    X: Any
+    is_scaled: bool  # X is what the estimators of priors would make of the user's X
+    candidates: NamedCandidates
+    given: Knowledge
+    seed: int
 
-
-class Found(NamedTuple):
-    """What is known after the first stage; None is not needed."""
-
-    class_prior: Array | None = None  # (q,)
-    flip_rate: Array | None = None  # (q,)
-    transition: Array | None = None  # (q, q)
-
-
-def run_first_stage(
-    method: Method,
-    X: Any,
-    S: BoolMatrix,
-    label_names: list[str],
-    given: Given,
-    seed: int,
-    needs_prior: bool = False,
-) -> Found:
-    """Return what the method needs, and the prior that cutting its scores needs."""
-    found = Found()
-    if method.needs == "flip_rate":
-        found = _flip_rate(method, X, S, label_names, given, seed)
-    elif given.flip_rate is not None:
-        raise ComesError("flip_rate is for method 'ccmn'; leave it out of others.")
-    elif method.needs == "transition":
-        found = Found(transition=estimate_transition(X, S, random_state=seed))
-    needs_prior = needs_prior or method.needs == "class_prior" or method.unit == "pairs"
-    if needs_prior and found.class_prior is None:
-        found = found._replace(class_prior=_class_prior(X, S, label_names, given, seed))
-    return found
-
-
-def _class_prior(X: Any, S: BoolMatrix, label_names: list[str], given: Given, seed: int) -> Array:
-    """Return the class prior given or estimated, 0 for labels that every row excludes."""
-    if given.class_prior is None:
-        with warnings.catch_warnings():  # of labels that `warn_of_idle_labels` has named
-            warnings.filterwarnings("ignore", ".*(no|every) row excludes it", ComesWarning)
-            estimate = estimate_class_prior(X, S, random_state=seed, label_names=label_names)
-        return estimate.class_prior
-    prior = per_label(given.class_prior, "class_prior", label_names)
-    prior[~S.any(axis=0)] = 0
-    warn_of_impossible_prior(prior, S, label_names)
-    return prior
-
-
-def _flip_rate(
-    method: Method, X: Any, S: BoolMatrix, label_names: list[str], given: Given, seed: int
-) -> Found:
-    """Return the flip rate given, estimated, or implied by the class prior."""
-    if isinstance(given.flip_rate, str):
-        if given.flip_rate != "class_prior":
+    def run(self, method: Method, *, needs_prior: bool = False) -> Knowledge:
+        """Return what the method needs, and the prior where cutting its scores needs it."""
+        found = Knowledge()
+        if method.needs_flip_rate:
+            found = self._find_flip_rate(method)
+        elif self.given.flip_rate is not None:
             raise ComesError(
-                "flip_rate must be numbers in [0, 1), 'class_prior' or None; got "
-                f"{given.flip_rate!r}."
+                f"flip_rate is for method {_list_methods(lambda m: m.needs_flip_rate)}; leave it "
+                "out of others."
             )
-        prior = _class_prior(X, S, label_names, given, seed)
-        return Found(prior, flip_rate_from_prior(prior, S))
-    if given.flip_rate is None:
-        rate = estimate_flip_rate(X, S, random_state=seed)
-    else:
-        rate = np.minimum(per_label(given.flip_rate, "flip_rate", label_names), MAX_RATE)
-    if method.unit != "pairs":
-        return Found(flip_rate=rate)
-    if given.class_prior is not None:
-        return Found(_class_prior(X, S, label_names, given, seed), rate)
-    excluded_share = 1 - S.mean(axis=0)
-    return Found(np.maximum(1 - excluded_share / (1 - rate), 0), rate)
+        elif method.needs_transition:
+            found = Knowledge(transition=self._estimate(estimate_transition))
+        needs_prior = needs_prior or method.needs_class_prior or not method.has_zero
+        if needs_prior and found.class_prior is None:
+            found = replace(found, class_prior=self._find_class_prior())
+        return found
+
+    def _find_class_prior(self) -> Array:
+        """Return the class prior given or estimated, 0 for labels that every row excludes."""
+        S, names = self.candidates.matrix, self.candidates.label_names
+        if self.given.class_prior is None:
+            with warnings.catch_warnings():  # of labels that `warn_of_idle_labels` has named
+                warnings.filterwarnings("ignore", ".*(no|every) row excludes it", ComesWarning)
+                estimate = self._estimate(estimate_class_prior, label_names=names)
+            return np.asarray(estimate.class_prior)
+        prior = per_label(self.given.class_prior, "class_prior", names)
+        prior[~S.any(axis=0)] = 0
+        warn_of_impossible_prior(prior, S, names)
+        return prior
+
+    def _find_flip_rate(self, method: Method) -> Knowledge:
+        """Return the flip rate given, estimated, or implied by the class prior."""
+        S, given = self.candidates.matrix, self.given
+        if isinstance(given.flip_rate, str):
+            if given.flip_rate != "class_prior":
+                raise ComesError(
+                    "flip_rate must be numbers in [0, 1), 'class_prior' or None; got "
+                    f"{given.flip_rate!r}."
+                )
+            prior = self._find_class_prior()
+            return Knowledge(prior, flip_rate_from_prior(prior, S))
+        if given.flip_rate is None:
+            rate = self._estimate(estimate_flip_rate)
+        else:
+            rate = per_label(given.flip_rate, "flip_rate", self.candidates.label_names)
+            rate = np.minimum(rate, MAX_RATE)
+        if method.has_zero:
+            return Knowledge(flip_rate=rate)
+        if given.class_prior is not None:
+            return Knowledge(self._find_class_prior(), rate)
+        excluded_share = 1 - S.mean(axis=0)
+        return Knowledge(np.maximum(1 - excluded_share / (1 - rate), 0), rate)
+
+    def _estimate(self, estimate: Callable[..., Any], **options: Any) -> Any:
+        """Return what one of the estimators of `comes.priors` finds on these rows."""
+        S = self.candidates.matrix
+        return estimate(self.X, S, random_state=self.seed, is_scaled=self.is_scaled, **options)
+
+
+def _list_methods(is_meant: Callable[[Method], bool]) -> str:
+    """Return the names of the methods with a variant that is meant."""
+    names = (n for n, f in METHODS.items() if any(is_meant(m) for m in f.variants.values()))
+    return " or ".join(repr(name) for name in names)

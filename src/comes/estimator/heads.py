@@ -1,6 +1,7 @@
 """The probe: a linear classifier on features of a frozen network."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,20 +9,30 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from comes.estimator.checks import per_label
+from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
+from comes.estimator.inputs import NamedCandidates, check_training_features, per_label
 from comes.estimator.preparation import Training
 from comes.labels import BoolMatrix
-from comes.models import power_normalised, zero_linear
+from comes.methods import METHODS, family_of, find_method
+from comes.models import (
+    Backbone,
+    ImageNetwork,
+    place_network,
+    power_normalised,
+    zero_linear,
+)
 from comes.priors import estimate_class_prior, gradient_error
 from comes.training import ProximalGradient
 
 if TYPE_CHECKING:
-    from comes.estimator.images import ImageClassifier
+    from comes.estimator.image_classifier import ImageClassifier
 
 BIAS_STEP = 1.0
 PROBE_EPOCHS = {"classes": 30, "pooled": 60}
-SHARED = (  # settings that the probe has from us
+SHARED = (  # settings that the probe has from the image classifier
+    "method",
+    "variant",
     "threshold",
     "early_stopping",
     "validation_share",
@@ -29,6 +40,35 @@ SHARED = (  # settings that the probe has from us
     "normaliser",
     "progress",
 )
+
+
+@dataclass(frozen=True, eq=False)
+class _LinearAtPrior:
+    """Makes a linear layer with weights of zero that predicts the class prior."""
+
+    class_prior: npt.NDArray[np.float64]
+
+    def __call__(self, d: int, q: int) -> nn.Module:
+        layer = zero_linear(d, q)
+        assert isinstance(layer, nn.Linear)
+        with torch.no_grad():
+            layer.bias.copy_(torch.logit(torch.as_tensor(self.class_prior), eps=1e-3))
+        return layer
+
+
+@dataclass(frozen=True, eq=False)
+class _ProximalSteps:
+    """Makes the optimiser of a linear layer whose weights are penalised."""
+
+    penalty: npt.NDArray[np.float64]  # (q, d)
+    curvature: float  # of the logistic loss in the weights
+
+    def __call__(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        weight, bias = parameters
+        penalty = torch.as_tensor(self.penalty, dtype=torch.float32, device=weight.device)
+        # Steps at which a logistic loss does not overshoot; its curvature in the bias is 1/4.
+        weights = {"params": [weight], "lr": 1 / max(self.curvature, 1e-12)}
+        return ProximalGradient([weights, {"params": [bias], "lr": BIAS_STEP}], penalty)
 
 
 def sparse_head(
@@ -52,8 +92,13 @@ def sparse_head(
     candidates : bool array of shape (n_samples, n_labels)
     class_prior : array of shape (n_labels,)
     standard_errors : float
+        By how many a weight must be above chance.
     **settings
         Other parameters of `CandidateClassifier`.
+
+    Returns
+    -------
+    head : CandidateClassifier
 
     Examples
     --------
@@ -69,28 +114,11 @@ def sparse_head(
     penalty = standard_errors * gradient_error(X, candidates, class_prior)
     centred = X - X.mean(axis=0)
     curvature = float(np.linalg.eigvalsh(centred.T @ centred)[-1]) / (4 * len(X))
-
-    def at_prior(d: int, q: int) -> nn.Module:
-        layer = zero_linear(d, q)
-        assert isinstance(layer, nn.Linear)
-        with torch.no_grad():
-            layer.bias.copy_(torch.logit(torch.as_tensor(class_prior), eps=1e-3))
-        return layer
-
-    def proximal(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        parameters = list(parameters)
-        on_device = torch.as_tensor(penalty, dtype=torch.float32, device=parameters[0].device)
-        # Steps at which a logistic loss does not overshoot; its curvature in the bias is 1/4.
-        weights = {"params": parameters[:1], "lr": 1 / max(curvature, 1e-12)}
-        biases = {"params": parameters[1:], "lr": BIAS_STEP}
-        return ProximalGradient([weights, biases], on_device)
-
     return CandidateClassifier(
-        "comes-hl",
         **settings,
         class_prior=class_prior,
-        model=at_prior,
-        optimizer=proximal,
+        model=_LinearAtPrior(class_prior),
+        optimizer=_ProximalSteps(penalty, curvature),
         scale="centre",
         reduction="sum",
         batch_size=len(X),
@@ -101,7 +129,7 @@ def sparse_head(
 def prepare_probe(
     classifier: "ImageClassifier",
     X: npt.NDArray[np.floating],
-    labels: Any,
+    candidates: NamedCandidates,
     reads_classes: bool,
     seed: int,
     device: torch.device,
@@ -113,16 +141,14 @@ def prepare_probe(
         kind = "classes" if reads_classes else "pooled"
         settings["epochs"] = classifier.probe_epochs or PROBE_EPOCHS[kind]
     if reads_classes:
-        S, names = labels.to_numpy(), list(labels.columns)
+        S, names = candidates.matrix, candidates.label_names
         prior = classifier.class_prior
         if prior is None:
             prior = estimate_class_prior(X, S, random_state=seed, label_names=names).class_prior
         known = per_label(prior, "class_prior", names)
         probe = sparse_head(X, S, known, classifier.standard_errors, **settings)
-        return probe, probe._prepare(X, labels, None, None)
+        return probe, probe._prepare(check_training_features(probe, X), candidates)
     probe = CandidateClassifier(
-        classifier.method,
-        variant=classifier.variant,
         class_prior=classifier.class_prior,
         flip_rate=classifier.flip_rate,
         reduction=classifier.reduction,
@@ -137,4 +163,46 @@ def prepare_probe(
     )
     if classifier.probe_epochs != 0:
         X = power_normalised(torch.from_numpy(X)).numpy()
-    return probe, probe._prepare(X, labels, None, None)
+    return probe, probe._prepare(check_training_features(probe, X), candidates)
+
+
+def build_network(
+    classifier: "ImageClassifier",
+    backbone: Backbone,
+    probe: CandidateClassifier,
+    device: torch.device,
+) -> ImageNetwork:
+    """Return the network with the head and the scaling of the probe on top."""
+    shift, scale = probe.scaling_.shift, probe.scaling_.scale
+    network = ImageNetwork(
+        backbone,
+        probe.module_,
+        None if shift is None else torch.as_tensor(shift, dtype=torch.float32),
+        None if scale is None else torch.as_tensor(scale, dtype=torch.float32),
+        power=backbone.classifier is None and classifier.probe_epochs != 0,
+        freezes_statistics=classifier.freezes_statistics,
+    )
+    return place_network(network, device)
+
+
+def reads_classes(classifier: "ImageClassifier", backbone: Backbone) -> bool:
+    """Return whether the head reads class probabilities; refuse where it cannot."""
+    family = family_of(classifier.method)
+    can = backbone.classifier is not None and family is not None and family.has_sparse_head
+    can = can and classifier.reduction in ("auto", "sum") and classifier.probe_epochs != 0
+    if classifier.features == "classes" and not can:
+        names = " or ".join(repr(name) for name, f in METHODS.items() if f.has_sparse_head)
+        raise ComesError(
+            f"features='classes' needs a network with its classifier, method {names}, "
+            "reduction 'sum' and a probe. Take features='pooled'."
+        )
+    return can and classifier.features != "pooled"
+
+
+def needs_features(classifier: "ImageClassifier") -> bool:
+    """Return whether a probe is trained, or something is to be estimated before training."""
+    method = find_method(classifier.method, classifier.variant, use="images")
+    to_estimate = method.needs_transition or (
+        method.needs_flip_rate and classifier.flip_rate is None
+    )
+    return classifier.probe_epochs != 0 or classifier.class_prior is None or to_estimate

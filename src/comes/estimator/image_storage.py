@@ -9,26 +9,33 @@ import torch
 from torch import nn
 
 from comes.errors import ComesError
-from comes.estimator.storage import DESCRIPTION, OWN, plain, read_model, write_model
+from comes.estimator.storage import (
+    DESCRIPTION,
+    OWN,
+    plain,
+    read_model,
+    stored_array,
+    stored_knowledge,
+    write_model,
+)
 from comes.models import Backbone, ImageNetwork, ResNet, make_backbone, zero_linear
 from comes.training import History
 
 if TYPE_CHECKING:
-    from comes.estimator.images import ImageClassifier
+    from comes.estimator.image_classifier import ImageClassifier
 
     C = TypeVar("C", bound=ImageClassifier)
-
-ARRAYS = ("class_prior", "flip_rate", "transition", "score_offset", "threshold")
 
 
 def save(classifier: "ImageClassifier", path: str | Path) -> None:
     """Write a fitted classifier to a folder."""
     network = classifier.network_
-    tensors = {}
-    for name in ARRAYS:
-        values = getattr(classifier, f"{name}_")
-        if values is not None:
-            tensors[name] = torch.as_tensor(values)
+    arrays = {
+        **vars(classifier.knowledge_),
+        "score_offset": classifier.score_offset_,
+        "threshold": classifier.threshold_,
+    }
+    tensors = {name: torch.as_tensor(a) for name, a in arrays.items() if a is not None}
     for name, tensor in network.state_dict().items():
         tensors[f"network.{name}"] = tensor.cpu().clone().contiguous()
     settings = classifier.get_params(deep=False)
@@ -69,16 +76,16 @@ def load(cls: "type[C]", path: str | Path, backbone: nn.Module | None) -> "C":
         classifier.classes_ = np.arange(len(classifier.label_names_))
         classifier.history_ = History(**description["history"])
         classifier.is_frozen_ = about["is_frozen"]
-        for name in ARRAYS:
-            values = tensors[name].numpy() if name in tensors else None
-            setattr(classifier, f"{name}_", values)
-        classifier.network_ = _network(classifier, about, tensors)
+        classifier.knowledge_ = stored_knowledge(tensors)
+        classifier.score_offset_ = stored_array(tensors, "score_offset")
+        classifier.threshold_ = stored_array(tensors, "threshold")
+        classifier.network_ = _restore_network(classifier, about, tensors)
     except (KeyError, TypeError, AttributeError) as error:
         raise ComesError(f"{Path(path) / DESCRIPTION} is damaged: {error!r}.") from error
     return classifier
 
 
-def _network(
+def _restore_network(
     classifier: "ImageClassifier", about: dict[str, Any], tensors: dict[str, torch.Tensor]
 ) -> ImageNetwork:
     """Return the network with the weights of a file."""

@@ -1,5 +1,7 @@
-"""What both classifiers do with their scores."""
+"""What both classifiers share: knowledge, labels and probabilities from scores, tags."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -7,17 +9,42 @@ import numpy.typing as npt
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
+from comes.errors import ComesError
+from comes.estimator.inputs import match_columns
+from comes.labels import BoolMatrix, as_relevant
+from comes.methods import Knowledge
 from comes.selection import cut_by_row
 
 FloatArray = npt.NDArray[np.floating]
+Numbers = npt.NDArray[np.float64] | None
 
 
 class PredictsFromScores:
     """Labels and probabilities of a classifier that has scores, a level and thresholds."""
 
     threshold: str
+    label_names_: list[str]
+    knowledge_: Knowledge
     threshold_: FloatArray
     score_offset_: FloatArray
+
+    @property
+    def class_prior_(self) -> Numbers:
+        """The class prior, given or estimated; None if nothing needed it."""
+        prior: Numbers = self.knowledge_.class_prior
+        return prior
+
+    @property
+    def flip_rate_(self) -> Numbers:
+        """The flip rates, given or estimated; None if the method needs none."""
+        rate: Numbers = self.knowledge_.flip_rate
+        return rate
+
+    @property
+    def transition_(self) -> Numbers:
+        """The transition matrix, estimated; None if the method needs none."""
+        transition: Numbers = self.knowledge_.transition
+        return transition
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return raw scores, higher for more relevant."""
@@ -43,3 +70,31 @@ class PredictsFromScores:
         probability that the label is a candidate.
         """
         return np.asarray(expit(self.decision_function(X) - self.score_offset_))
+
+    def _read_truth(self, y: Any, sample_weight: None) -> BoolMatrix:
+        """Return the true labels that ``score`` was given, in the order of the label names."""
+        check_is_fitted(self)
+        if sample_weight is not None:
+            raise ComesError("score takes no sample_weight; select rows of X and y instead.")
+        return match_columns(as_relevant(y), y, self.label_names_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.target_tags.two_d_labels = True
+        tags.target_tags.single_output = False
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+@contextmanager
+def keeping_earlier_fit(classifier: Any) -> Iterator[None]:
+    """Leave a classifier as it was if the new fit fails."""
+    before = dict(classifier.__dict__)
+    try:
+        yield
+    except BaseException:
+        classifier.__dict__.clear()
+        classifier.__dict__.update(before)
+        raise

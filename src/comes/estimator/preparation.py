@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from comes.errors import ComesError
-from comes.estimator.methods import Method
-from comes.risks.pairs import DIFFERENCES_AT_ONCE, MANY_LABELS
-from comes.risks.smooth_pairs import limit
+from comes.methods import Method
+from comes.risks import choose_pair_sums
 from comes.training import (
     Checkpoint,
     History,
@@ -76,17 +75,16 @@ class Training:
 
     @property
     def can_be_a_graph(self) -> bool:
-        """Whether no step reads a number from the device, as sums over pairs of many labels do."""
-        many = self.candidates.shape[1] >= MANY_LABELS["cuda"]
-        return self.is_ours and not (self.method.unit == "pairs" and many)
+        """Whether no step reads a number from a GPU, as sums over pairs of many labels do."""
+        way = choose_pair_sums(1, self.candidates.shape[1], torch.device("cuda"))
+        return self.is_ours and not (self.method.is_over_pairs and way == "in linear time")
 
     @property
     def has_large_risk(self) -> bool:
         """Whether the risk of one batch is large enough to be computed on its own."""
         n, q = self.candidates.shape
-        pairs = min(n, self.options.batch_size) * q * q
-        large = pairs > limit(DIFFERENCES_AT_ONCE, self.candidates)
-        return self.method.unit == "pairs" and (large or q >= limit(MANY_LABELS, self.candidates))
+        way = choose_pair_sums(min(n, self.options.batch_size), q, self.candidates.device)
+        return self.method.is_over_pairs and way != "whole"
 
 
 def split_rows(

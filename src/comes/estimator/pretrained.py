@@ -7,20 +7,19 @@ from typing import Any
 import torch
 from torch import nn
 
-from comes.datasets.download import cache_folder, download
-from comes.datasets.needed import data_folder
 from comes.errors import ComesError
-from comes.files import expanded
+from comes.files import cache_folder, data_folder, download, expanded
 from comes.models import Backbone, choose_strides, load_weights, make_backbone, place_network
 from comes.training import PixelRows
 
-IMAGENET = {  # of our own networks; those of timm and torchvision know theirs
+# Address and checksum of the weights of our own networks; timm and torchvision know theirs.
+IMAGENET = {
     "resnet50": (
         "https://download.pytorch.org/models/resnet50-0676ba61.pth",
         "sha256:0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
     )
 }
-LOOKED_AT = 32  # pictures by which the strides of a ResNet are found
+LOOKED_AT = 32  # pictures that show which strides the weights of a ResNet belong to
 
 
 def pretrained_backbone(
@@ -41,19 +40,31 @@ def pretrained_backbone(
     size : int
         Height and width of images.
     device : torch device
+
+    Returns
+    -------
+    backbone : Backbone
+
+    Examples
+    --------
+    >>> from comes.models import ResNet
+    >>> own = ResNet((1, 1, 1, 1), width=4)
+    >>> backbone = pretrained_backbone(own, None, [], 32, torch.device("cpu"))
+    >>> backbone.count_features(32)
+    128
     """
     if isinstance(backbone, nn.Module):
         network = make_backbone(copy.deepcopy(backbone))
         if weights not in (None, "imagenet"):
-            load_weights(network, _find(weights))
+            load_weights(network, _find_weights(weights))
         return place_network(network, device)
     is_ours = ":" not in backbone
     network = make_backbone(backbone, pretrained=weights == "imagenet" and not is_ours)
     if weights == "imagenet":
         if is_ours:
-            load_weights(network, _from_the_net(backbone))
+            load_weights(network, _download_weights(backbone))
     elif weights is not None:
-        load_weights(network, _find(weights))
+        load_weights(network, _find_weights(weights))
         if is_ours:
             some = PixelRows(images[:LOOKED_AT], size, device)
             pixels = next(some.batches([torch.arange(len(some))]))
@@ -61,8 +72,8 @@ def pretrained_backbone(
     return place_network(network, device)
 
 
-def _find(path: str | Path | None) -> Path:
-    """Return a file of weights, also one that is named from $COMES_DATA on."""
+def _find_weights(path: str | Path | None) -> Path:
+    """Return a file of weights; its path may start below $COMES_DATA."""
     assert path is not None
     folder = data_folder()
     if not expanded(path).exists() and folder is not None and (folder / path).exists():
@@ -70,8 +81,8 @@ def _find(path: str | Path | None) -> Path:
     return expanded(path)
 
 
-def _from_the_net(name: str) -> Path:
-    """Return the file of weights, downloaded if it is not there."""
+def _download_weights(name: str) -> Path:
+    """Return the file of weights of a network by name, downloaded if it is not there."""
     if name not in IMAGENET:
         raise ComesError(
             f"no address is known for weights of {name}: name a file (--weights), or take "

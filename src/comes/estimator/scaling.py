@@ -9,9 +9,12 @@ from scipy import sparse
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from comes.errors import ComesError
+from comes.estimator.inputs import check_entries, has_finite_entries
+
+SCALINGS = ("auto", "standard", "centre", "maxabs")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scaling:
     """What to subtract from and divide each feature by; None for nothing."""
 
@@ -19,30 +22,33 @@ class Scaling:
     scale: npt.NDArray[np.float64] | None = None  # (d,)
 
     def __call__(self, X: Any) -> Any:
-        """Return X scaled, as float32; sparse stays sparse."""
-        if sparse.issparse(X):
-            scaled = X if self.scale is None else X @ sparse.diags_array(1 / self.scale)
-            with np.errstate(over="ignore"):
-                result = sparse.csr_array(scaled, dtype=np.float32)
-            _check_finite(result.data)
-            return result
+        """Return X scaled, as float32, all entries finite; sparse stays sparse."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = self._scale_sparse(X) if sparse.issparse(X) else self._scale_dense(X)
+        if not has_finite_entries(result):
+            check_entries(X)  # has the better message, if the fault is there
+            raise ComesError(
+                "X is too large for float32 after scaling: a value is far outside the range that "
+                "the model was fitted on. Correct it, or fit with other scaling."
+            )
+        return result
+
+    def _scale_sparse(self, X: Any) -> Any:
+        scaled = X if self.scale is None else X @ sparse.diags_array(1 / self.scale)
+        return sparse.csr_array(scaled, dtype=np.float32)
+
+    def _scale_dense(self, X: Any) -> npt.NDArray[np.float32]:
         scaled = np.asarray(X)
         if self.shift is not None:
             scaled = scaled - self.shift
         if self.scale is not None:
             scaled = scaled / self.scale
-        with np.errstate(over="ignore"):
-            result = scaled.astype(np.float32)
-        _check_finite(result)
-        return result
+        return scaled.astype(np.float32)
 
 
-def _check_finite(scaled: npt.NDArray[np.float32]) -> None:
-    if not np.isfinite(scaled).all():
-        raise ComesError(
-            "X is too large for float32 after scaling: a value is far outside the range that the "
-            "model was fitted on. Correct it, or fit with other scaling."
-        )
+def is_scaled_for_priors(X: Any, how: str | None) -> bool:
+    """Return whether X so scaled is, bit for bit, what the estimators of priors would train on."""
+    return not sparse.issparse(X) and X.dtype == np.float64 and how in ("auto", "standard")
 
 
 def fit_scaling(X: Any, how: str | None) -> Scaling:
@@ -57,7 +63,10 @@ def fit_scaling(X: Any, how: str | None) -> Scaling:
         how = None if is_sparse else "standard"
     if how is None:
         return Scaling()
-    if how in ("standard", "centre") and is_sparse:
+    if how not in SCALINGS:
+        names = ", ".join(map(repr, SCALINGS))
+        raise ComesError(f"scale must be {names} or None; got {how!r}.")
+    if is_sparse and how != "maxabs":
         raise ComesError(
             f"scale={how!r} subtracts the mean, which would fill a sparse X. "
             "Take scale='maxabs' or None, or pass a dense X."
@@ -67,6 +76,4 @@ def fit_scaling(X: Any, how: str | None) -> Scaling:
         return Scaling(scaler.mean_, scaler.scale_)
     if how == "centre":
         return Scaling(shift=np.asarray(X).mean(axis=0, dtype=np.float64))
-    if how == "maxabs":
-        return Scaling(scale=MaxAbsScaler().fit(X).scale_)
-    raise ComesError(f"scale must be 'auto', 'standard', 'centre', 'maxabs' or None; got {how!r}.")
+    return Scaling(scale=MaxAbsScaler().fit(X).scale_)

@@ -1,6 +1,7 @@
 """A fitted classifier as a folder: ``model.json`` and ``model.safetensors``, no pickle."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,8 +11,10 @@ from torch import nn
 
 import comes
 from comes.errors import ComesError
+from comes.estimator.row_training import make_module
 from comes.estimator.scaling import Scaling
 from comes.files import check_folder_target, expanded, replacing_folder
+from comes.methods import Knowledge
 from comes.training import History, seeded
 
 if TYPE_CHECKING:
@@ -24,17 +27,28 @@ FORMAT = 1
 OWN = "your own"  # stands for a parameter that is code
 
 
-def check_target(path: str | Path) -> None:
-    """Raise unless a model could be saved there; for a look before a long training."""
+def check_model_target(path: str | Path) -> None:
+    """Raise unless a model could be saved there: to be called before a long training.
+
+    Parameters
+    ----------
+    path : path
+        A folder that does not exist yet, is empty, or holds a model.
+
+    Examples
+    --------
+    >>> check_model_target("model-of-photos")  # may be written
+    >>> check_model_target("missing/model")
+    Traceback (most recent call last):
+    comes.errors.ComesError: ...missing is not a folder. Create it first, or correct the path.
+    """
     check_folder_target(path, FILES)
 
 
 def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     """Write a fitted classifier to a folder."""
     arrays = {
-        "class_prior": classifier.class_prior_,
-        "flip_rate": classifier.flip_rate_,
-        "transition": classifier.transition_,
+        **vars(classifier.knowledge_),
         "score_offset": classifier.score_offset_,
         "threshold": classifier.threshold_,
         "feature_shift": classifier.scaling_.shift,
@@ -116,25 +130,20 @@ def _restore(
     classifier: "CandidateClassifier", description: dict[str, Any], tensors: dict[str, Any]
 ) -> None:
     """Set the fitted attributes."""
-
-    def array(name: str) -> Any:
-        return tensors[name].numpy() if name in tensors else None
-
     d, q = description["n_features"], len(description["label_names"])
     classifier.n_features_in_ = d
     if description["feature_names"] is not None:
         classifier.feature_names_in_ = np.asarray(description["feature_names"], dtype=object)
     classifier.label_names_ = description["label_names"]
     classifier.classes_ = np.arange(q)
-    classifier.class_prior_ = array("class_prior")
-    classifier.flip_rate_ = array("flip_rate")
-    classifier.transition_ = array("transition")
-    classifier.score_offset_ = array("score_offset")
+    classifier.knowledge_ = stored_knowledge(tensors)
+    classifier.score_offset_ = stored_array(tensors, "score_offset")
     classifier.threshold_ = tensors.get("threshold", tensors["score_offset"]).numpy()
-    classifier.scaling_ = Scaling(array("feature_shift"), array("feature_scale"))
+    shift, scale = (stored_array(tensors, f"feature_{name}") for name in ("shift", "scale"))
+    classifier.scaling_ = Scaling(shift, scale)
     classifier.history_ = History(**description["history"])
     with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
-        classifier.module_ = classifier._make_module(d, q)
+        classifier.module_ = make_module(classifier, d, q)
     weights = {
         name.removeprefix("module."): tensor
         for name, tensor in tensors.items()
@@ -146,6 +155,16 @@ def _restore(
         reason = " ".join(str(error).split())
         raise ComesError(f"the saved weights do not fit the model: {reason}") from None
     classifier.module_.eval()
+
+
+def stored_knowledge(tensors: dict[str, torch.Tensor]) -> Knowledge:
+    """Return what the method of a stored model knew."""
+    return Knowledge(**{part.name: stored_array(tensors, part.name) for part in fields(Knowledge)})
+
+
+def stored_array(tensors: dict[str, torch.Tensor], name: str) -> Any:
+    """Return a stored array, None if there is none of that name."""
+    return tensors[name].numpy() if name in tensors else None
 
 
 def plain(value: Any) -> Any:

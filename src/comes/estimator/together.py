@@ -15,9 +15,10 @@ from sklearn.utils import _safe_indexing
 from torch import Tensor, nn
 
 from comes.errors import ComesError
-from comes.estimator.checks import check_numbers
 from comes.estimator.classifier import CandidateClassifier
+from comes.estimator.inputs import NamedCandidates, check_training_features
 from comes.estimator.preparation import Training
+from comes.estimator.settings import check_row_settings
 from comes.training import Trainee, becomes_dense, choose_device, train_together
 
 # Up to so many products per step a CPU spends more time on starting operations than on doing
@@ -29,8 +30,8 @@ MAY_DIFFER = ("random_state", "class_prior", "flip_rate")  # within a batch
 
 
 @dataclass(eq=False, frozen=True)
-class Task:
-    """A classifier to be fitted, and on which rows of what."""
+class Fitting:
+    """A classifier of which a clone is to be fitted, and on which rows of what."""
 
     classifier: CandidateClassifier
     X: Any
@@ -60,15 +61,28 @@ class Task:
         small = self.on_gpu or min(n, c.batch_size) * weights <= SMALL_STEP
         return small and becomes_dense(self.X, choose_device(c.device))
 
-    def prepare(self) -> Training:
-        """Do all that comes before the training."""
-        X, S = _safe_indexing(self.X, self.rows), _safe_indexing(self.candidates, self.rows)
-        return self.classifier._prepare(X, None, S, None)
+    def prepare(self) -> tuple[CandidateClassifier, Training]:
+        """Return a clone, and its training when all that comes before it is done."""
+        classifier = clone(self.classifier)
+        X = check_training_features(classifier, _safe_indexing(self.X, self.rows))
+        given = NamedCandidates.read(
+            None,
+            _safe_indexing(self.candidates, self.rows),
+            require_candidates=classifier.require_candidates,
+        )
+        return classifier, classifier._prepare(X, given)
 
-    def fit(self) -> CandidateClassifier:
-        """Fit alone."""
-        training = self.prepare()
-        return self.classifier._finish(training, training.run(return_on_interrupt=False))
+    def run(self) -> CandidateClassifier:
+        """Return a clone, fitted alone."""
+        classifier, training = self.prepare()
+        return classifier._finish(training, training.run(return_on_interrupt=False))
+
+    def try_to_run(self) -> CandidateClassifier | ComesError:
+        """Return a clone, fitted alone, or why it could not be."""
+        try:
+            return self.run()
+        except ComesError as error:
+            return error
 
 
 def fit_together(
@@ -122,16 +136,46 @@ def fit_together(
             f"got {len(classifiers)} classifiers, {len(rows)} rows and {len(of_each)} candidates."
         )
     X = as_matrix(X, "X")
-    tasks = []
-    for classifier, own, some in zip(classifiers, of_each, rows, strict=True):
-        check_numbers(classifier)
-        tasks.append(Task(clone(classifier), X, as_matrix(own, "candidates"), np.asarray(some)))
-    fitted: dict[Task, CandidateClassifier] = {}
-    for batch in _batches(tasks):
-        fitted |= zip(batch, _fit_batch(batch), strict=True)
-    in_workers = [task for task in tasks if task not in fitted and not task.on_gpu]
-    fitted |= zip(in_workers, _fit_in_workers(in_workers, n_jobs), strict=True)
-    return [fitted[task] if task in fitted else task.fit() for task in tasks]
+    fittings = [
+        Fitting(classifier, X, as_matrix(own, "candidates"), np.asarray(some))
+        for classifier, own, some in zip(classifiers, of_each, rows, strict=True)
+    ]
+    fitted = dict(fit_each(fittings, n_jobs))
+    return [fitted[fitting] for fitting in fittings]
+
+
+def fit_each(
+    fittings: Sequence[Fitting], n_jobs: int | None
+) -> Iterator[tuple[Fitting, CandidateClassifier]]:
+    """Give every fitted clone as soon as it is there, so that few are in memory at a time."""
+    for fitting, outcome in _run_each(fittings, n_jobs, goes_on=False):
+        assert isinstance(outcome, CandidateClassifier)
+        yield fitting, outcome
+
+
+def try_each(
+    fittings: Sequence[Fitting], n_jobs: int | None
+) -> Iterator[tuple[Fitting, CandidateClassifier | ComesError]]:
+    """Give every fitted clone, or the error of a training that failed, as one that diverges."""
+    return _run_each(fittings, n_jobs, goes_on=True)
+
+
+def _run_each(
+    fittings: Sequence[Fitting], n_jobs: int | None, *, goes_on: bool
+) -> Iterator[tuple[Fitting, CandidateClassifier | ComesError]]:
+    """Give what became of every fitting: of batches first, then of workers, then on a GPU."""
+    for fitting in fittings:
+        check_row_settings(fitting.classifier)
+    batched: set[Fitting] = set()
+    for batch in _make_batches(fittings):
+        batched |= set(batch)
+        yield from zip(batch, _fit_batch(batch, goes_on), strict=True)
+    others = [fitting for fitting in fittings if fitting not in batched]
+    for_workers = [fitting for fitting in others if not fitting.on_gpu]
+    yield from zip(for_workers, _fit_in_workers(for_workers, n_jobs, goes_on), strict=True)
+    for fitting in others:
+        if fitting.on_gpu:
+            yield fitting, _fit_alone(fitting, goes_on)
 
 
 def as_matrix(values: Any, name: str) -> Any:
@@ -144,17 +188,17 @@ def as_matrix(values: Any, name: str) -> Any:
     return values
 
 
-def _batches(tasks: list[Task]) -> Iterator[list[Task]]:
-    """Give tasks that can be trained as one: the same settings, shapes and number of batches."""
-    alike: dict[Any, list[Task]] = defaultdict(list)
-    for task in tasks:
-        if task.can_be_batched:
-            settings = task.classifier.get_params()
+def _make_batches(fittings: Sequence[Fitting]) -> Iterator[list[Fitting]]:
+    """Give fittings that can be trained as one: the same settings, shapes and number of batches."""
+    alike: dict[Any, list[Fitting]] = defaultdict(list)
+    for fitting in fittings:
+        if fitting.can_be_batched:
+            settings = fitting.classifier.get_params()
             shared = tuple(settings[name] for name in sorted(settings) if name not in MAY_DIFFER)
-            n, d, q = task.shape
-            alike[shared, math.ceil(n / task.classifier.batch_size), d, q].append(task)
+            n, d, q = fitting.shape
+            alike[shared, math.ceil(n / fitting.classifier.batch_size), d, q].append(fitting)
     for same in alike.values():
-        n, d, _ = max(task.shape for task in same)
+        n, d, _ = max(fitting.shape for fitting in same)
         size = NUMBERS_TOGETHER["cuda" if same[0].on_gpu else "cpu"] // max(1, n * d)
         for start in range(0, len(same), max(2, size)):
             batch = same[start : start + max(2, size)]
@@ -162,9 +206,20 @@ def _batches(tasks: list[Task]) -> Iterator[list[Task]]:
                 yield batch
 
 
-def _fit_batch(tasks: list[Task]) -> list[CandidateClassifier]:
-    """Fit classifiers of one shape as one batched computation."""
-    trainings = [task.prepare() for task in tasks]
+def _fit_batch(
+    fittings: list[Fitting], goes_on: bool
+) -> Sequence[CandidateClassifier | ComesError]:
+    """Return clones that were trained as one; if that fails, raise, or go on with each alone."""
+    try:
+        return _train_batch(fittings)
+    except ComesError:  # one diverged: which?
+        if not goes_on:
+            raise
+        return [fitting.try_to_run() for fitting in fittings]
+
+
+def _train_batch(fittings: list[Fitting]) -> list[CandidateClassifier]:
+    classifiers, trainings = zip(*(fitting.prepare() for fitting in fittings), strict=True)
     first = trainings[0]
     trainees = [
         Trainee(t.module, cast(Tensor, t.X), t.candidates, cast(nn.Module, t.risk), t.options.seed)
@@ -172,21 +227,31 @@ def _fit_batch(tasks: list[Task]) -> list[CandidateClassifier]:
     ]
     options = replace(
         first.options,
-        description=f"{first.options.description} x {len(tasks)}",
+        description=f"{first.options.description} x {len(fittings)}",
         graph=first.can_be_a_graph,
         return_on_interrupt=False,
     )
     histories = train_together(trainees, options, vectorised_risk=not first.has_large_risk)
     return [
-        task.classifier._finish(training, history)
-        for task, training, history in zip(tasks, trainings, histories, strict=True)
+        classifier._finish(training, history)
+        for classifier, training, history in zip(classifiers, trainings, histories, strict=True)
     ]
 
 
-def _fit_in_workers(tasks: list[Task], n_jobs: int | None) -> list[CandidateClassifier]:
-    workers = min(effective_n_jobs(-1 if n_jobs is None else n_jobs), len(tasks))
+def _fit_alone(fitting: Fitting, goes_on: bool) -> CandidateClassifier | ComesError:
+    return fitting.try_to_run() if goes_on else fitting.run()
+
+
+def _fit_in_workers(
+    fittings: list[Fitting], n_jobs: int | None, goes_on: bool
+) -> Iterator[CandidateClassifier | ComesError]:
+    """Give clones in their order, each fitted by one of several processes."""
+    workers = min(effective_n_jobs(-1 if n_jobs is None else n_jobs), len(fittings))
     if workers <= 1:
-        return [task.fit() for task in tasks]
+        for fitting in fittings:
+            yield _fit_alone(fitting, goes_on)
+        return
     # Of one thread each: two processes of two threads on two cores wait for each other.
     with parallel_config(backend="loky", inner_max_num_threads=1):
-        return list(Parallel(n_jobs=workers)(delayed(Task.fit)(task) for task in tasks))
+        run = Parallel(n_jobs=workers, return_as="generator")
+    yield from run(delayed(_fit_alone)(fitting, goes_on) for fitting in fittings)

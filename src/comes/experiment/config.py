@@ -17,10 +17,10 @@
 
 import difflib
 import hashlib
-import inspect
 import itertools
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -33,11 +33,12 @@ from pydantic import (
     model_validator,
 )
 
-from comes.datasets import read_dataset
+from comes.datasets import Reading
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, ImageClassifier
 from comes.experiment.tasks import Task
-from comes.labels import METHODS
+from comes.methods import METHODS
+from comes.results import Case, DataSpec, Names, SearchSpec, SweepKey, TaskSpec
 
 
 class Strict(BaseModel):
@@ -50,23 +51,23 @@ class DataChoice(Strict):
     """A data set, and where its candidates come from."""
 
     name: str  # of `comes datasets`, "scenes", or the path of a file
-    case: Literal["a", "b", "one", "size", "instance"] | None = None  # None: the data set's own
+    case: Case | None = None  # None: the data set has candidates of its own
     rate: float | None = Field(None, ge=0, le=1)
     test: str | None = None  # the data set to test on; by default rows of this one
     rows: int | None = Field(None, ge=10)  # of "scenes"; 2000 by default
-    read: dict[str, Any] | None = None  # how a file is read: parameters of read_dataset
-    label: str = ""  # in tables; name, case and rate by default
+    read: dict[str, Any] | None = None  # how a file is read: fields of a Reading
+    label: str | None = Field(None, min_length=1)  # in tables; by default name, case and rate
 
     @field_validator("read")
     @classmethod
     def _known_options(cls, read: dict[str, Any] | None) -> dict[str, Any] | None:
-        _check_names(read or {}, set(inspect.signature(read_dataset).parameters) - {"path"}, "read")
+        _check_names(read or {}, {field.name for field in fields(Reading)}, "read")
         return read
 
     @property
     def title(self) -> str:
         """Name in tables."""
-        if self.label:
+        if self.label is not None:
             return self.label
         name = Path(self.name).stem if "/" in self.name else self.name
         rate = "" if self.rate is None else f" {self.rate:g}"
@@ -76,8 +77,8 @@ class DataChoice(Strict):
 class MethodChoice(Strict):
     """A method with its own settings."""
 
-    method: str  # by name, or "FILE.py:FUNCTION", a risk of one's own
-    label: str = ""  # in tables; the method by default
+    method: str  # by name, or "FILE.py:FUNCTION", the user's own risk
+    label: str | None = Field(None, min_length=1)  # in tables; by default the method
     class_prior: Literal["true", "estimated"] | None = None  # None: that of the experiment
     settings: dict[str, Any] = {}  # parameters of CandidateClassifier, or of ImageClassifier
 
@@ -91,7 +92,7 @@ class MethodChoice(Strict):
     @property
     def name(self) -> str:
         """Name in tables."""
-        return self.label or self.method
+        return self.method if self.label is None else self.label
 
 
 class Search(Strict):
@@ -105,12 +106,19 @@ class Search(Strict):
 class Sweep(Strict):
     """One key of the experiment, run at several values."""
 
-    key: Literal["prior_noise", "flood", "train_rows"]
+    key: SweepKey
     values: list[float] = Field(min_length=2)
 
 
 class Experiment(Strict):
-    """What is to be run."""
+    """What is to be run.
+
+    Examples
+    --------
+    >>> values = {"name": "tiny", "data": [{"name": "scenes"}], "methods": [{"method": "bce"}]}
+    >>> Experiment.model_validate(values | {"folds": 3}).class_prior
+    'true'
+    """
 
     name: str
     data: list[DataChoice] = Field(min_length=1)
@@ -161,7 +169,26 @@ class Experiment(Strict):
 
 
 def read_experiment(path: str | Path) -> Experiment:
-    """Read an experiment from a TOML file; every mistake says where it is and what was meant."""
+    r"""Read an experiment from a TOML file; every mistake says where it is and what was meant.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    experiment : Experiment
+        See `tasks_of`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "tiny.toml"
+    >>> text = "name='tiny'\nfolds=3\n[[data]]\nname='scenes'\n[[methods]]\nmethod='bce'\n"
+    >>> _ = file.write_text(text)
+    >>> read_experiment(file).folds
+    3
+    """
     path = Path(path)
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -172,32 +199,33 @@ def read_experiment(path: str | Path) -> Experiment:
     try:
         return Experiment.model_validate(values)
     except ValidationError as error:
-        raise ComesError(f"{path}: {_in_words(error)}") from None
+        raise ComesError(f"{path}: {_describe_mistake(error)}") from None
 
 
 def tasks_of(experiment: Experiment) -> list[Task]:
-    """Return the tasks of an experiment; no two have the same name or do the same."""
-    # What is None is left out, so that a new optional key leaves old results where they are.
-    shared = experiment.model_dump(
-        exclude={"name", "data", "methods", "settings", "sweep"}, exclude_none=True
-    )
-    sweep = experiment.sweep
-    values: Sequence[float | None] = [None] if sweep is None else sweep.values
-    tasks = []
-    for data, method, value in itertools.product(experiment.data, experiment.methods, values):
-        own: dict[str, Any] = {
-            "data": data.model_dump(exclude_none=True, exclude={"label"}),
-            "method": method.method,
-            "settings": experiment.settings | method.settings,
-        }
-        if content := _content(data.name) + _content(method.method.rpartition(":")[0]):
-            own["content"] = content
-        if method.class_prior is not None:
-            own["class_prior"] = method.class_prior
-        if sweep is not None:
-            own[sweep.key] = value
-        key = "" if sweep is None else sweep.key
-        tasks.append(Task(experiment.name, data.title, method.name, shared | own, key))
+    """Return the tasks of an experiment; no two have the same name or do the same.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        As `read_experiment` returns it.
+
+    Returns
+    -------
+    tasks : list of Task
+
+    Examples
+    --------
+    >>> methods = [{"method": "bce"}, {"method": "comes-hl", "label": "ours"}]
+    >>> values = {"name": "tiny", "folds": 3, "data": [{"name": "scenes"}], "methods": methods}
+    >>> [task.name for task in tasks_of(Experiment.model_validate(values))]
+    ['bce on scenes', 'ours on scenes']
+    """
+    values = [None] if experiment.sweep is None else experiment.sweep.values
+    tasks = [
+        _make_task(experiment, data, method, value)
+        for data, method, value in itertools.product(experiment.data, experiment.methods, values)
+    ]
     names: dict[str, Task] = {}
     for task in tasks:
         if task.name in names or task.key in {other.key for other in names.values()}:
@@ -208,16 +236,50 @@ def tasks_of(experiment: Experiment) -> list[Task]:
     return tasks
 
 
-def _content(name: str) -> str:
-    """Return a hash of a file of the user's own, so that a changed one is run again."""
-    path = Path(name)
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
+def _make_task(
+    experiment: Experiment, data: DataChoice, method: MethodChoice, value: float | None
+) -> Task:
+    """Return the task of a method on a data set, at a value of the sweep if there is one."""
+    search, sweep = experiment.search, experiment.sweep
+    spec = TaskSpec(
+        folds=experiment.folds,
+        first_folds=experiment.first_folds,
+        label_seeds=experiment.label_seeds,
+        test_share=experiment.test_share,
+        seed=experiment.seed,
+        class_prior=method.class_prior or experiment.class_prior,
+        prior_noise=experiment.prior_noise,
+        images=experiment.images,
+        search=None
+        if search is None
+        else SearchSpec(
+            learning_rate=tuple(search.learning_rate),
+            epochs=tuple(search.epochs),
+            held_out=search.held_out,
+        ),
+        data=DataSpec(**data.model_dump(exclude={"label"})),
+        method=method.method,
+        settings=experiment.settings | method.settings,
+        content=_hash_files(data.name, method.method.rpartition(":")[0]),
+        flood=experiment.flood,
+        train_rows=experiment.train_rows,
+    )
+    varied: dict[str, Any] = {} if sweep is None else {sweep.key: value}
+    names = Names(experiment.name, data.title, method.name, None if sweep is None else sweep.key)
+    return Task(names, replace(spec, **varied))
+
+
+def _hash_files(*names: str) -> str | None:
+    """Return a hash of the user's own files, so that a task is run again when they change."""
+    files = [path for path in map(Path, names) if path.is_file()]
+    hashes = [hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in files]
+    return "".join(hashes) or None
 
 
 def _check_names(names: Iterable[str], known: set[str], what: str) -> None:
     for name in names:
         if name not in known:
-            raise ValueError(f"{what} has no {name!r}.{_hint(name, sorted(known))}")
+            raise ValueError(f"{what} has no {name!r}.{_suggest_name(name, sorted(known))}")
 
 
 PARTS: dict[str, type[BaseModel]] = {
@@ -228,7 +290,7 @@ PARTS: dict[str, type[BaseModel]] = {
 }
 
 
-def _in_words(error: ValidationError) -> str:
+def _describe_mistake(error: ValidationError) -> str:
     """Return the first mistake with its place and the nearest word that would be right."""
     mistakes = error.errors()  # an unknown key explains a missing one
     first = min(mistakes, key=lambda mistake: mistake["type"] != "extra_forbidden")
@@ -238,9 +300,9 @@ def _in_words(error: ValidationError) -> str:
         return f"{where}: {message}." if where else f"{message}."
     parts = [part for part in first["loc"] if isinstance(part, str)]
     known = list(PARTS[parts[0]].model_fields if len(parts) > 1 else Experiment.model_fields)
-    return f"{where} is no key of an experiment.{_hint(parts[-1], known)}"
+    return f"{where} is no key of an experiment.{_suggest_name(parts[-1], known)}"
 
 
-def _hint(name: str, known: list[str]) -> str:
+def _suggest_name(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     return f" Did you mean {near[0]!r}?" if near else f" Known are {', '.join(known)}."

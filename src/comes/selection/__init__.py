@@ -1,4 +1,8 @@
-"""Quality, thresholds and choices from candidates alone: nothing here sees a true label."""
+"""Quality, thresholds and model selection from candidates alone: nothing here sees a true label.
+
+`CRITERIA` has the criteria of `candidate_scorer` by name, each with its metric and the sign that
+makes greater better; `Criterion` is the type of the names.
+"""
 
 from comes.selection.assumption import AssumptionCheck, check_constant_rate
 from comes.selection.estimates import (
@@ -8,11 +12,13 @@ from comes.selection.estimates import (
     estimate_metrics,
 )
 from comes.selection.offsets import offset_matching_prior
-from comes.selection.scorers import candidate_scorer
+from comes.selection.scorers import CRITERIA, Criterion, candidate_scorer
 from comes.selection.thresholds import choose_thresholds, cut_by_row
 
 __all__ = [
+    "CRITERIA",
     "AssumptionCheck",
+    "Criterion",
     "Estimate",
     "MetricEstimates",
     "candidate_scorer",

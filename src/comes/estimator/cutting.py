@@ -1,0 +1,81 @@
+"""Where `predict` cuts the scores of a classifier."""
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from comes.errors import ComesWarning
+from comes.estimator.preparation import Training
+from comes.estimator.settings import LEARNED_THRESHOLDS
+from comes.selection import choose_thresholds, offset_matching_prior
+from comes.training import predict_scores
+
+if TYPE_CHECKING:
+    from comes.estimator.classifier import CandidateClassifier
+    from comes.estimator.image_classifier import ImageClassifier
+
+FloatArray = npt.NDArray[np.floating]
+
+
+def find_offset(
+    classifier: "CandidateClassifier | ImageClassifier", training: Training
+) -> FloatArray:
+    """Return the level of the scores: their natural zero, or the level that fits the prior."""
+    if training.method.has_zero:
+        return np.zeros(len(classifier.classes_))
+    precision = training.options.precision
+    scores = predict_scores(training.module, training.X, precision=precision).cpu().numpy()
+    assert classifier.class_prior_ is not None
+    return offset_matching_prior(scores, classifier.class_prior_)
+
+
+def find_thresholds(
+    classifier: "CandidateClassifier | ImageClassifier", training: Training
+) -> FloatArray:
+    """Return where to cut the scores of each label."""
+    if classifier.threshold == "zero":
+        return np.zeros(len(classifier.classes_))
+    if classifier.threshold not in LEARNED_THRESHOLDS:
+        return classifier.score_offset_.copy()
+    if training.held_out is not None:
+        return _learn_on_held_out_rows(classifier, training)
+    if classifier.history_.interrupted:
+        warnings.warn(
+            "The threshold was not learned, since training was interrupted; predictions are cut as "
+            "by threshold='auto'.",
+            ComesWarning,
+            stacklevel=4,
+        )
+        return classifier.score_offset_.copy()
+    return _learn_by_cross_fitting(classifier, training)
+
+
+def _learn_on_held_out_rows(
+    classifier: "CandidateClassifier | ImageClassifier", training: Training
+) -> FloatArray:
+    """Return the thresholds that suit the rows which early stopping held out."""
+    assert training.held_out is not None and classifier.class_prior_ is not None
+    precision = training.options.precision
+    scores = predict_scores(training.module, training.held_out.X, precision=precision)
+    S = training.held_out.candidates.cpu().numpy()
+    by: Any = classifier.threshold
+    return choose_thresholds(scores.cpu().numpy(), S, classifier.class_prior_, by)
+
+
+def _learn_by_cross_fitting(classifier: Any, training: Training) -> FloatArray:
+    """Return the thresholds that suit scores of all rows by trainings on other rows."""
+    from comes.estimator.cross_fitting import cross_fit
+
+    X, S = training.raw
+    prior, rates = classifier.class_prior_, classifier.flip_rate
+    if rates is not None and not isinstance(rates, str):
+        rates = classifier.flip_rate_  # in the order of the labels, whose names are not handed on
+    plain = clone(classifier).set_params(
+        threshold="auto", class_prior=prior, flip_rate=rates, progress=False
+    )
+    (crossed,) = cross_fit([plain], X, S, seed=training.options.seed, n_jobs=1)
+    cut = choose_thresholds(crossed.scores - crossed.level, S, prior, classifier.threshold)
+    return np.asarray(cut + classifier.score_offset_)

@@ -1,0 +1,352 @@
+"""`ImageClassifier`: a pretrained network with a head that learns from candidates.
+
+First a head is trained on the features of the frozen network (the probe), then, if asked, network
+and head together (fine-tuning). With few answers per label the probe gives most of what can be
+learned: a network that may change all its weights memorises the candidates.
+"""
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from comes.estimator import image_storage
+from comes.estimator.cutting import find_offset, find_thresholds
+from comes.estimator.features import (
+    AT_ONCE,
+    as_pictures,
+    explaining_memory,
+    features_of,
+    weights_hash,
+)
+from comes.estimator.fine_tuning import make_checkpoint, prepare_fine_tuning
+from comes.estimator.heads import build_network, needs_features, prepare_probe, reads_classes
+from comes.estimator.inputs import NamedCandidates
+from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
+from comes.estimator.preparation import Training
+from comes.estimator.pretrained import pretrained_backbone
+from comes.estimator.settings import check_image_settings, share_seed
+from comes.methods import DEFAULT
+from comes.metrics import mean_average_precision
+from comes.models import Backbone, place_network
+from comes.training import (
+    Checkpoint,
+    History,
+    PixelRows,
+    choose_device,
+    join_processes,
+    predict_scores,
+    process_number,
+)
+
+FloatArray = npt.NDArray[np.floating]
+
+
+class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Multi-label classifier of images, trained on candidate labels or complementary labels.
+
+    Parameters
+    ----------
+    method, variant, class_prior, flip_rate, reduction, normaliser, flood_level, threshold
+        As in `CandidateClassifier`. A class prior that is not given is estimated from the features.
+    backbone : str or module
+        "resnet50" (also 101, 152), "timm:NAME", "torchvision:NAME", or a module that maps
+        normalised images to features.
+    weights : str or path, optional
+        "imagenet": what there is on the net. Or a file, safetensors or a state dict of torch. None
+        for those that a module of yours has, or random ones.
+    image_size : int
+        Pictures are stretched to this height and width.
+    features : {"auto", "classes", "pooled"}
+        What the head reads. ``classes``: probabilities of the classes that the network was trained
+        on, by a sparse head, for "comes-hl". ``pooled``: its last layer, power-normalised and
+        standardised, by a linear head. ``auto`` is ``classes`` where that is possible.
+    standard_errors : float
+        For ``classes``: a weight leaves zero only if the candidates speak for it by so many.
+    temperature : float
+        For ``classes``: what scores are divided by before they become probabilities.
+    probe_epochs : int, optional
+        Of the head on the frozen network: by default 30 for ``classes`` and 60 for ``pooled``. With
+        0 fine-tuning starts from a head of zeros that reads the pooled features as they are.
+    epochs : int
+        Of network and head together; 0 leaves the network as it is.
+    batch_size : int
+    learning_rate, backbone_learning_rate : float
+        Of Adam in fine-tuning, for the head and for the network.
+    weight_decay : float
+        In fine-tuning.
+    cosine : bool
+        Let the learning rates of fine-tuning fall to zero along a half cosine.
+    augment : {"flip", "crop", "none"}
+        In fine-tuning: mirror half of the pictures, or also cut out a random part.
+    freezes_statistics : bool
+        Keep batch normalisation as it is in fine-tuning. Else parts and processes normalise by
+        their own pictures, and are no longer exact.
+    early_stopping, validation_share, patience
+        As in `CandidateClassifier`, for the probe and for fine-tuning, on the same held-out rows.
+        What is estimated before training (class prior, scaling, penalties) sees all rows.
+    part_size : int, optional
+        Put so many pictures through the network at a time, where a batch does not fit into memory.
+        With frozen statistics the result is the same.
+    precision : {"auto", "bfloat16", "float32"}
+        Of the network; ``auto`` is bfloat16 on a GPU.
+    device, random_state, progress
+        As in `CandidateClassifier`. Under torchrun each process takes a GPU of its own, and its
+        share of every batch of fine-tuning.
+
+    Attributes
+    ----------
+    label_names_, classes_, class_prior_, flip_rate_, transition_, score_offset_, threshold_
+        As in `CandidateClassifier`.
+    network_ : ImageNetwork
+    history_ : History
+        Of the last training: fine-tuning, or the probe.
+    is_frozen_ : bool
+        Whether the network has the weights that it came with.
+
+    Examples
+    --------
+    >>> from comes.models import ResNet
+    >>> rng = np.random.default_rng(0)
+    >>> images = rng.integers(0, 255, size=(40, 32, 32, 3), dtype=np.uint8)
+    >>> candidates = rng.random((40, 2)) < 0.4
+    >>> clf = ImageClassifier(
+    ...     backbone=ResNet((1, 1, 1, 1), width=4),
+    ...     weights=None,
+    ...     image_size=32,
+    ...     class_prior=[0.3, 0.3],
+    ... )
+    >>> clf.fit(images, candidates).predict(images).shape
+    (40, 2)
+    """
+
+    def __init__(
+        self,
+        method: str = DEFAULT,
+        *,
+        variant: str | None = None,
+        class_prior: npt.ArrayLike | None = None,
+        flip_rate: npt.ArrayLike | str | None = None,
+        backbone: str | nn.Module = "resnet50",
+        weights: str | Path | None = "imagenet",
+        image_size: int = 224,
+        features: str = "auto",
+        standard_errors: float = 2.0,
+        temperature: float = 2.0,
+        probe_epochs: int | None = None,
+        epochs: int = 0,
+        batch_size: int = 64,
+        learning_rate: float = 1e-4,
+        backbone_learning_rate: float = 1e-5,
+        weight_decay: float = 0.0,
+        cosine: bool = True,
+        augment: str = "flip",
+        freezes_statistics: bool = True,
+        reduction: str = "auto",
+        normaliser: str = "dataset",
+        flood_level: float = 0.0,
+        threshold: str = "auto",
+        early_stopping: bool = False,
+        validation_share: float = 0.2,
+        patience: int | None = None,
+        part_size: int | None = None,
+        precision: str = "auto",
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.method = method
+        self.variant = variant
+        self.class_prior = class_prior
+        self.flip_rate = flip_rate
+        self.backbone = backbone
+        self.weights = weights
+        self.image_size = image_size
+        self.features = features
+        self.standard_errors = standard_errors
+        self.temperature = temperature
+        self.probe_epochs = probe_epochs
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.backbone_learning_rate = backbone_learning_rate
+        self.weight_decay = weight_decay
+        self.cosine = cosine
+        self.augment = augment
+        self.freezes_statistics = freezes_statistics
+        self.reduction = reduction
+        self.normaliser = normaliser
+        self.flood_level = flood_level
+        self.threshold = threshold
+        self.early_stopping = early_stopping
+        self.validation_share = validation_share
+        self.patience = patience
+        self.part_size = part_size
+        self.precision = precision
+        self.device = device
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(
+        self,
+        images: Any,
+        y: Any = None,
+        *,
+        candidates: Any = None,
+        complementary: Any = None,
+        label_names: Sequence[str] | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
+        """Train on candidate labels.
+
+        Parameters
+        ----------
+        images : comes.datasets.Images, or sequence of uint8 arrays of shape (height, width, 3)
+        y, candidates, complementary : arrays or DataFrames of shape (n_samples, n_labels)
+            As in `CandidateClassifier.fit`: one of them, or y as the truth beside another.
+        label_names : sequence of n_labels str, optional
+            For candidates without column names.
+        checkpoint : path, optional
+            A file that keeps the state of fine-tuning after every epoch; if it exists, training
+            goes on from there, to the same weights. It stays: delete it when the model is saved.
+
+        Returns
+        -------
+        self : ImageClassifier
+        """
+        check_image_settings(self)
+        named = NamedCandidates.read(y, candidates, complementary, label_names)
+        device = join_processes(choose_device(self.device))
+        with keeping_earlier_fit(self), explaining_memory(self):
+            self._fit(as_pictures(images), named, device, checkpoint)
+        return self
+
+    def _fit(
+        self,
+        images: Any,
+        candidates: NamedCandidates,
+        device: torch.device,
+        checkpoint: str | Path | None,
+    ) -> None:
+        seed = share_seed(self.random_state)
+        backbone = self._make_backbone(images, device)
+        is_hashed = checkpoint is not None and self.epochs > 0
+        start = weights_hash(backbone) if is_hashed else None
+        training = self._probe(backbone, images, candidates, seed, device)
+        self.is_frozen_ = self.epochs == 0 or self.history_.interrupted
+        if self.is_frozen_:
+            return
+        precision, state = self._precision(device), None
+        if checkpoint is not None and start is not None:
+            state = make_checkpoint(self, checkpoint, images, training, start, precision)
+        self._fine_tune(images, training, device, precision, state)
+
+    def _make_backbone(self, images: Any, device: torch.device) -> Backbone:
+        """Return the network below the head, with its classifier if the head reads that."""
+        backbone = pretrained_backbone(self.backbone, self.weights, images, self.image_size, device)
+        backbone.temperature = self.temperature
+        if not reads_classes(self, backbone):
+            backbone.classifier = None
+        return backbone
+
+    def _probe(
+        self,
+        backbone: Backbone,
+        images: Any,
+        candidates: NamedCandidates,
+        seed: int,
+        device: torch.device,
+    ) -> Training:
+        """Train a head on the frozen network and put it on top; return how it was trained."""
+        if needs_features(self):
+            X = self._features(backbone, images, device, cache=isinstance(self.backbone, str))
+        else:
+            X = np.zeros((len(images), backbone.count_features(self.image_size)), np.float32)
+        has_classes = backbone.classifier is not None
+        probe, training = prepare_probe(self, X, candidates, has_classes, seed, device)
+        self.label_names_, self.classes_ = probe.label_names_, probe.classes_
+        self.knowledge_ = probe.knowledge_
+        self.history_ = History()
+        if self.probe_epochs != 0:
+            probe._finish(training, training.run())
+            self.history_ = probe.history_
+            self.score_offset_, self.threshold_ = probe.score_offset_, probe.threshold_
+        self.network_ = build_network(self, backbone, probe, device)
+        return training
+
+    def _features(
+        self, backbone: Backbone, images: Any, device: torch.device, *, cache: bool
+    ) -> FloatArray:
+        """Return the features of the pictures."""
+        at_once = self.part_size or AT_ONCE
+        precision = self._precision(device)
+        return features_of(
+            backbone, images, self.image_size, device, precision, cache=cache, at_once=at_once
+        )
+
+    def _fine_tune(
+        self,
+        images: Any,
+        probed: Training,
+        device: torch.device,
+        precision: torch.dtype | None,
+        state: Checkpoint | None,
+    ) -> None:
+        """Train network and head together."""
+        training = prepare_fine_tuning(self, images, probed, device, precision, state)
+        self.history_ = training.run()
+        self.score_offset_ = find_offset(self, training)
+        self.threshold_ = find_thresholds(self, training)
+
+    def decision_function(self, images: Any, *, cache: bool = False) -> FloatArray:
+        """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels).
+
+        With ``cache``, features of a frozen network by name are kept on disk, as in `fit`.
+        """
+        check_is_fitted(self)
+        images = as_pictures(images)
+        device = choose_device(self.device)
+        network = place_network(self.network_, device)
+        with explaining_memory(self), torch.no_grad():
+            if self.is_frozen_:
+                cache = cache and isinstance(self.backbone, str)
+                X = self._features(network.backbone, images, device, cache=cache)
+                scores = network.score_features(torch.from_numpy(X).to(device))
+            else:
+                pixels = PixelRows(images, self.image_size, device, keep="nowhere")
+                precision, at_once = self._precision(device), self.part_size or AT_ONCE
+                scores = predict_scores(network, pixels, at_once, precision)
+        return np.asarray(scores.cpu().numpy())
+
+    def score(self, images: Any, y: Any, sample_weight: None = None) -> float:
+        """Return the mean average precision (mAP) against true labels."""
+        relevant = self._read_truth(y, sample_weight)
+        return mean_average_precision(self.decision_function(images), relevant)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to a folder, as safetensors and json, replacing one there."""
+        check_is_fitted(self)
+        if process_number() == 0:
+            image_storage.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path, backbone: nn.Module | None = None) -> Self:
+        """Read a fitted model from a folder; ``backbone`` is needed if it was one of your own."""
+        return image_storage.load(cls, path, backbone)
+
+    def _precision(self, device: torch.device) -> torch.dtype | None:
+        by_itself = self.precision == "auto" and device.type == "cuda"
+        return torch.bfloat16 if self.precision == "bfloat16" or by_itself else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "network_" in state:  # so that a model from a GPU can be unpickled without one
+            state["network_"] = copy.deepcopy(state["network_"]).cpu()
+        return state

@@ -1,0 +1,93 @@
+"""The parameters of the estimators: which values they may have."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from comes.errors import ComesError
+from comes.methods import find_method
+from comes.training import AUGMENTATIONS, of_each_process
+
+LEARNED_THRESHOLDS = ("prior", "risk", "f1")  # from rows that training did not see
+THRESHOLDS = ("auto", "zero", *LEARNED_THRESHOLDS, "minmax")
+FEATURES = ("auto", "classes", "pooled")
+PRECISIONS = ("auto", "bfloat16", "float32")
+
+
+def check_row_settings(classifier: Any) -> None:
+    """Raise unless the numbers and names among the settings of a `CandidateClassifier` are right.
+
+    Its method, model and optimiser are checked where they are made.
+    """
+    for name in ("epochs", "batch_size", "hidden"):
+        _check_count(name, getattr(classifier, name), 1)
+    _check_shared_settings(classifier)
+
+
+def check_image_settings(classifier: Any) -> None:
+    """Raise unless all settings of an `ImageClassifier` are right, before anything takes long."""
+    counts = {"epochs": 0, "batch_size": 1, "image_size": 8, "probe_epochs": 0, "part_size": 1}
+    for name, least in counts.items():
+        may_be_none = name in ("probe_epochs", "part_size")
+        if not (may_be_none and getattr(classifier, name) is None):
+            _check_count(name, getattr(classifier, name), least)
+    if classifier.probe_epochs == classifier.epochs == 0:
+        raise ComesError("probe_epochs and epochs are both 0: nothing would be learned.")
+    choices = {"features": FEATURES, "precision": PRECISIONS, "augment": AUGMENTATIONS}
+    for name, allowed in choices.items():
+        _check_choice(name, getattr(classifier, name), allowed)
+    temperature, errors = classifier.temperature, classifier.standard_errors
+    if not (0 < temperature < np.inf and 0 <= errors < np.inf):
+        raise ComesError(
+            "temperature must be above 0 and standard_errors at least 0; got "
+            f"{temperature!r} and {errors!r}."
+        )
+    _check_shared_settings(classifier)
+    find_method(classifier.method, classifier.variant, use="images")
+    learns = classifier.threshold in LEARNED_THRESHOLDS
+    if learns and classifier.epochs and not classifier.early_stopping:
+        raise ComesError(
+            f"threshold={classifier.threshold!r} of a fine-tuned network is learned on held-out "
+            "pictures: set early_stopping=True."
+        )
+
+
+def _check_shared_settings(classifier: Any) -> None:
+    """Raise unless the settings that both estimators have are right."""
+    if not 0 <= classifier.flood_level < np.inf:
+        raise ComesError(f"flood_level must be 0 or more; got {classifier.flood_level!r}.")
+    if classifier.normaliser not in ("batch", "dataset"):
+        raise ComesError(f"normaliser must be 'batch' or 'dataset'; got {classifier.normaliser!r}.")
+    _check_choice("threshold", classifier.threshold, THRESHOLDS)
+    if classifier.patience is not None:
+        _check_count("patience", classifier.patience, 1, "at least 1, or None")
+    if not 0 < classifier.validation_share < 1:
+        raise ComesError(
+            f"validation_share must lie between 0 and 1; got {classifier.validation_share!r}."
+        )
+
+
+def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """Raise unless a setting is one of the names allowed."""
+    if value not in allowed:
+        raise ComesError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
+
+
+def _check_count(name: str, count: Any, least: int, wanted: str | None = None) -> None:
+    """Raise unless a setting is a whole number that is large enough."""
+    if not isinstance(count, (int, np.integer)) or count < least:
+        wanted = wanted or f"at least {least}"
+        raise ComesError(f"{name} must be a whole number of {wanted}; got {count!r}.")
+
+
+def draw_seed(random_state: int | np.random.RandomState | None) -> int:
+    """Return a seed that the parameter ``random_state`` decides."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def share_seed(random_state: int | np.random.RandomState | None) -> int:
+    """Return a seed that all processes have: the one given, or one that the first draws."""
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(of_each_process(draw_seed(random_state))[0])

@@ -1,0 +1,64 @@
+"""A classifier with other settings, to choose from."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from sklearn.base import clone
+
+from comes.errors import ComesError
+from comes.estimator.classifier import CandidateClassifier
+from comes.methods import METHODS, table_rank
+
+# What the learning rate and the number of epochs are multiplied by.
+FACTORS = {"learning_rate": (0.2, 1.0, 5.0), "epochs": (0.1, 1.0)}
+SHORT = {"lr": "learning_rate"}
+
+
+def vary_settings(
+    classifier: CandidateClassifier, names: Sequence[str]
+) -> list[CandidateClassifier]:
+    """Return the classifier with other methods, learning rates or numbers of epochs.
+
+    Parameters
+    ----------
+    classifier : CandidateClassifier
+    names : sequence of {"method", "lr", "epochs"}
+        What varies; of several, all combinations.
+
+    Returns
+    -------
+    classifiers : list of CandidateClassifier
+        They are not fitted.
+
+    Examples
+    --------
+    >>> [c.epochs for c in vary_settings(CandidateClassifier(epochs=100), ["epochs"])]
+    [10, 100]
+    """
+    values = {SHORT.get(name, name): _values_to_try(classifier, name) for name in names}
+    found: list[CandidateClassifier] = []
+    tried: list[dict[str, Any]] = []
+    for combination in itertools.product(*values.values()):
+        settings: dict[str, Any] = dict(zip(values, combination, strict=True))
+        if "epochs" in settings:
+            settings["epochs"] = max(1, round(settings["epochs"]))
+        if "method" in settings:
+            known = METHODS[settings["method"]].settings_with_prior
+            settings |= {"variant": None, "flip_rate": None, **known}
+        if settings not in tried:
+            tried.append(settings)
+            found.append(clone(classifier).set_params(**settings))
+    return found
+
+
+def _values_to_try(classifier: CandidateClassifier, short: str) -> list[Any]:
+    """Return the values of one setting that are tried."""
+    name = SHORT.get(short, short)
+    if name == "method":
+        if classifier.variant is not None or classifier.flip_rate is not None:
+            raise ComesError("variant and flip_rate are of one method; leave them out.")
+        return sorted((m for m, f in METHODS.items() if f.may_be_selected), key=table_rank)
+    if name in FACTORS:
+        return [getattr(classifier, name) * factor for factor in FACTORS[name]]
+    raise ComesError(f"what varies must be method, lr or epochs; got {short!r}.")

@@ -1,0 +1,192 @@
+"""Thresholds and early stopping of the classifier: learned from candidates of unseen rows."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+from comes import CandidateClassifier
+from comes.errors import ComesError, ComesWarning
+from comes.estimator import cross_fit, cutting, fit_together
+from comes.generation import case_b
+from comes.metrics import hamming_loss
+from comes.risks import bce_risk, hamming_risk
+from comes.selection import choose_thresholds, cut_by_row
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(600, 4))
+RELEVANT = X[:, :3] + 0.5 * RNG.normal(size=(600, 3)) > np.array([0.5, 0.0, 1.0])
+CANDIDATES = case_b(RELEVANT, exclude_rate=0.4)
+PRIOR = RELEVANT.mean(axis=0)
+
+
+def classifier(method: str = "comes-hl", **settings: Any) -> CandidateClassifier:
+    defaults: dict[str, Any] = {"epochs": 15, "hidden": 16, "class_prior": PRIOR}
+    return CandidateClassifier(method, random_state=0, **defaults | settings)
+
+
+@pytest.mark.parametrize("method", ["comes-hl", "comes-rl", "bce"])
+@pytest.mark.parametrize("threshold", ["prior", "risk", "f1"])
+def test_learned_thresholds_are_those_of_cross_fitted_scores(method: str, threshold: Any) -> None:
+    fitted = classifier(method, threshold=threshold).fit(X, CANDIDATES)
+    seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
+    (crossed,) = cross_fit([classifier(method)], X, CANDIDATES, seed=seed)
+    aligned = crossed.scores - crossed.level
+    expected = choose_thresholds(aligned, CANDIDATES, PRIOR, threshold) + fitted.score_offset_
+    np.testing.assert_allclose(fitted.threshold_, expected, atol=1e-4)
+    plain = classifier(method).fit(X, CANDIDATES)
+    np.testing.assert_array_equal(plain.decision_function(X), fitted.decision_function(X))
+    np.testing.assert_array_equal(
+        fitted.predict(X), fitted.decision_function(X) > fitted.threshold_
+    )
+
+
+def test_a_threshold_mends_the_predictions_of_bce() -> None:
+    """BCE predicts candidates; cut by the estimated risk, the same scores predict labels."""
+    plain = classifier("bce", epochs=60).fit(X, CANDIDATES)
+    cut = classifier("bce", epochs=60, threshold="risk").fit(X, CANDIDATES)
+    before, after = (hamming_loss(c.predict(X), RELEVANT) for c in (plain, cut))
+    assert after < 0.5 * before
+
+
+def test_thresholds_that_need_no_learning() -> None:
+    for method in ("comes-hl", "comes-rl"):
+        auto = classifier(method).fit(X, CANDIDATES)
+        np.testing.assert_array_equal(auto.threshold_, auto.score_offset_)
+        zero = classifier(method, threshold="zero").fit(X, CANDIDATES)
+        np.testing.assert_array_equal(zero.threshold_, 0)
+        rows = classifier(method, threshold="minmax").fit(X, CANDIDATES)
+        np.testing.assert_array_equal(rows.predict(X), cut_by_row(rows.decision_function(X)))
+
+
+def test_a_prior_is_estimated_where_only_the_threshold_needs_it() -> None:
+    plain = classifier("bce", class_prior=None).fit(X, CANDIDATES)
+    assert plain.class_prior_ is None
+    cut = classifier("bce", class_prior=None, threshold="prior").fit(X, CANDIDATES)
+    assert cut.class_prior_ == pytest.approx(PRIOR, abs=0.1)
+    ccmn = classifier("ccmn", threshold="f1").fit(X, CANDIDATES)
+    np.testing.assert_array_equal(ccmn.class_prior_, PRIOR)
+
+
+def test_early_stopping_keeps_the_weights_with_the_least_risk_on_held_out_rows() -> None:
+    fitted = classifier(early_stopping=True, epochs=60, learning_rate=0.3).fit(X, CANDIDATES)
+    history = fitted.history_
+    assert len(history.validation) == len(history.risk) == 60
+    assert history.best_epoch == 1 + int(np.argmin(history.validation)) < 60
+    held_out = np.sort(
+        np.random.default_rng(
+            int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
+        ).permutation(600)[:120]
+    )
+    scores = torch.as_tensor(fitted.decision_function(X[held_out]))
+    candidates = torch.as_tensor(CANDIDATES[held_out])
+    risk = hamming_risk(
+        scores, candidates, torch.as_tensor(PRIOR).float(), correction=torch.positive
+    )
+    assert float(risk) == pytest.approx(min(history.validation), rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["comes-rl", "ccmn", "gdf"])
+def test_held_out_rows_are_judged_without_corrections(method: str) -> None:
+    """A flood or a clamp would call the best epochs equal, or worse."""
+    settings: dict[str, Any] = {"early_stopping": True, "epochs": 8}
+    if method == "comes-rl":
+        flooded = classifier(method, flood_level=100.0, **settings).fit(X, CANDIDATES)
+        assert min(flooded.history_.validation) < 100
+    else:
+        fitted = classifier(method, **settings).fit(X, CANDIDATES)
+        assert len(set(fitted.history_.validation)) == 8
+
+
+def test_an_interrupted_training_is_kept_though_its_threshold_was_not_learned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(scores: Any, candidates: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return bce_risk(scores, candidates)
+
+    calls: list[int] = []
+    own = CandidateClassifier(
+        interrupted, epochs=9, class_prior=PRIOR, threshold="risk", batch_size=600, progress=False
+    )
+    with pytest.warns(ComesWarning, match="Interrupted|The threshold was not learned"):
+        own.fit(X, CANDIDATES)
+    assert own.history_.interrupted
+    np.testing.assert_array_equal(own.threshold_, own.score_offset_)
+
+
+def test_a_model_saved_before_there_were_thresholds_is_cut_at_its_level(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    fitted = classifier("comes-rl").fit(X, CANDIDATES)
+    fitted.save(tmp_path / "model")
+    tensors = load_file(tmp_path / "model" / "model.safetensors")
+    del tensors["threshold"]
+    save_file(tensors, tmp_path / "model" / "model.safetensors")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+
+
+def test_patience_ends_a_training_early() -> None:
+    settings: dict[str, Any] = {"early_stopping": True, "epochs": 60, "learning_rate": 0.3}
+    fitted = classifier(patience=4, **settings).fit(X, CANDIDATES)
+    history = fitted.history_
+    assert history.best_epoch is not None
+    assert len(history.risk) == history.best_epoch + 4 < 60
+
+
+def test_thresholds_are_learned_on_the_rows_that_early_stopping_held_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = []
+
+    def spy(scores: Any, candidates: Any, *rest: Any) -> Any:
+        seen.append(candidates.shape)
+        return choose_thresholds(scores, candidates, *rest)
+
+    monkeypatch.setattr(cutting, "choose_thresholds", spy)
+    settings: dict[str, Any] = {"early_stopping": True, "validation_share": 0.25}
+    classifier(threshold="risk", **settings).fit(X, CANDIDATES)
+    assert seen == [(150, 3)]
+
+
+def test_they_survive_saving_cloning_and_fitting_together(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"threshold": "risk", "early_stopping": True, "patience": 3}
+    fitted = classifier(**settings).fit(X, CANDIDATES)
+    fitted.save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    assert loaded.history_.best_epoch == fitted.history_.best_epoch
+    both = fit_together([clone(fitted)] * 2, X, CANDIDATES, [np.arange(600)] * 2, n_jobs=1)
+    for other in both:
+        np.testing.assert_array_equal(other.threshold_, fitted.threshold_)
+
+
+def test_cross_fitted_scores_are_of_rows_that_were_not_seen() -> None:
+    both = cross_fit([classifier(), classifier("bce")], X, CANDIDATES, folds=4, seed=1)
+    again = cross_fit([classifier("bce")], X, CANDIDATES, folds=4, seed=1)[0].scores
+    np.testing.assert_allclose(both[1].scores, again, atol=1e-5)
+    changed = CANDIDATES.copy()
+    changed[0] = ~changed[0]  # the label of a row does not touch its own score
+    other = cross_fit([classifier("bce")], X, changed, folds=4, seed=1)[0].scores
+    np.testing.assert_allclose(other[0], again[0], atol=1e-6)
+    assert np.abs(other - again).max() > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"threshold": "best"}, "threshold must be one of auto, zero, .*; got 'best'"),
+        ({"patience": 0}, "patience must be a whole number of at least 1, or None; got 0"),
+        ({"validation_share": 1.0}, "validation_share must lie between 0 and 1; got 1.0"),
+        ({"early_stopping": True, "validation_share": 1e-4}, "which is 0 of 600; set"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        classifier(**settings).fit(X, CANDIDATES)
