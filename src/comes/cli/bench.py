@@ -1,17 +1,15 @@
 """``comes bench``: run an experiment from its config file."""
 
+import math
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from comes.cli.printing import lines, print_json, print_rows
 from comes.errors import ComesError
-
-if TYPE_CHECKING:
-    from comes.results import Result
 
 
 def bench(
@@ -35,7 +33,7 @@ def bench(
     Example: comes bench experiments/smoke.toml
     """
     from comes.experiment import read_experiment, read_task_results, run_tasks, tasks_of
-    from comes.report import order_results, write_report
+    from comes.report import list_means, write_report
     from comes.results import read_errors
 
     part = re.fullmatch(r"(\d+)/(\d+)", shard)
@@ -52,14 +50,14 @@ def bench(
         backend=backend,
         scheduler=scheduler,
     )
-    results = order_results(read_task_results(tasks, folder))
+    results = read_task_results(tasks, folder)
     missing = len(tasks) - len(results)
     page = None
     if results and not (missing and shard != "1/1"):  # the last shard writes the page
         errors = read_errors([folder / task.key for task in tasks])
         page = write_report(results, folder / "report", errors)
     summary = {"done": outcome.done, "kept": outcome.kept, "missing": missing}
-    rows = [_means(result) for result in results]
+    rows = list_means(results)
     if as_json:
         where = {"folder": str(folder), "page": None if page is None else str(page)}
         print_json(where | summary | {"failed": outcome.failed, "means": rows})
@@ -73,12 +71,7 @@ def bench(
         raise typer.Exit(1)
 
 
-def _means(result: "Result") -> dict[str, Any]:
-    """Return the mean of every metric over the repeats."""
-    names = result.names
-    at = {} if names.sweep is None else {names.sweep: result.at}
-    return {"data": names.data, "method": names.method} | at | result.means()
-
-
 def _digits(value: Any) -> Any:
-    return f"{value:.3f}" if isinstance(value, float) else value
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:.3f}"
+    return value
