@@ -5,13 +5,14 @@ import tarfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.io import savemat
 
 from comes.datasets import KNOWN, load_dataset, named, open_dataset, read_features
-from comes.datasets.sources import Source
+from comes.datasets.sources import NamedDataset, Source
 from comes.errors import ComesError, ComesWarning
 from image_folders import COCO, make_cub, make_voc, save_images
 from serving import Server
@@ -39,10 +40,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def small(monkeypatch: pytest.MonkeyPatch, name: str, **changes: object) -> None:
+def small(monkeypatch: pytest.MonkeyPatch, name: str, **changes: Any) -> NamedDataset:
     """Let a name stand for a small data set of the same form."""
-    changed = replace(KNOWN[name], **changes)  # type: ignore[arg-type]
+    changed = replace(KNOWN[name], **changes)
     monkeypatch.setattr(named, "KNOWN", {**KNOWN, name: changed})
+    return changed
 
 
 def test_the_papers_ten_have_names_and_a_way_to_get_them() -> None:
@@ -88,14 +90,13 @@ def test_a_file_is_downloaded_into_the_cache_and_then_used_offline(
     server.content = (home / "upstream.mat").read_bytes()
     checksum = f"sha256:{hashlib.sha256(server.content).hexdigest()}"
     source = Source(("x.mat", "pml/x.mat"), server.address(), checksum)
-    small(monkeypatch, "mirflickr", rows={"": 5}, sources={"": (source,)})
-    assert not named.KNOWN["mirflickr"].is_at_hand("")
-    assert named.KNOWN["mirflickr"].can_be_downloaded("")
+    changed = small(monkeypatch, "mirflickr", rows={"": 5}, sources={"": (source,)})
+    assert not changed.is_at_hand("") and changed.can_be_downloaded("")
     assert len(load_dataset("mirflickr")) == 5
     assert (home / "cache" / "pml" / "x.mat").exists()
     server.status = 500
     assert len(load_dataset("mirflickr")) == 5 and len(server.asked) == 1
-    assert named.KNOWN["mirflickr"].is_at_hand("")
+    assert changed.is_at_hand("")
 
 
 def tarred(folder: Path, name: str) -> bytes:
@@ -177,7 +178,7 @@ def test_coco_in_its_folders_or_archives(
     ],
 )
 def test_a_mistake_in_a_name_is_explained(
-    home: Path, name: str, options: dict[str, str], message: str
+    home: Path, name: str, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ComesError, match=message):
         load_dataset(name, **options)
@@ -238,8 +239,7 @@ ARFF = """@relation r
 
 
 def test_the_parts_of_a_set_may_lie_apart(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small(monkeypatch, "emotions", rows={"": 2}, n_features=1, n_labels=1)
-    emotions = named.KNOWN["emotions"]
+    emotions = small(monkeypatch, "emotions", rows={"": 2}, n_features=1, n_labels=1)
     (home / "data" / "emotions.arff").write_text(ARFF)
     assert not emotions.is_at_hand("") and emotions.can_be_downloaded("")
     (home / "cache" / "mulan").mkdir()
@@ -249,10 +249,10 @@ def test_the_parts_of_a_set_may_lie_apart(home: Path, monkeypatch: pytest.Monkey
     assert dataset.candidates is not None and dataset.candidates.tolist() == [[True], [False]]
     assert read_features("emotions", ["x"])[0]["x"].tolist() == [1, 2]
     by_hand = Source(("emotions.arff",))
-    small(monkeypatch, "emotions", sources={"": (by_hand, emotions.sources[""][1])})
-    assert named.KNOWN["emotions"].can_be_downloaded("")
-    small(monkeypatch, "emotions", sources={"": (Source(("gone.arff",)), by_hand)})
-    assert not named.KNOWN["emotions"].can_be_downloaded("")
+    assert replace(emotions, sources={"": (by_hand, emotions.sources[""][1])}).can_be_downloaded("")
+    assert not replace(emotions, sources={"": (Source(("gone.arff",)), by_hand)}).can_be_downloaded(
+        ""
+    )
 
 
 def test_splits_options_and_labels_through_the_one_door(

@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 from comes.datasets import open_dataset, openml
-from comes.files import cache_folder
 from comes.errors import ComesError
+from comes.files import cache_folder
 from serving import Server
 
 DENSE = """@relation r
@@ -104,7 +104,7 @@ def test_what_cannot_be_had_is_one_sentence(site: Server) -> None:
         open_dataset("openml:../up")
     assert site.pages is not None
     site.pages["/api/v1/json/data/8"] = b"<html>"
-    with pytest.raises(ComesError, match="what OpenML answered is no json"):
+    with pytest.raises(ComesError, match="the answer of OpenML is not JSON"):
         open_dataset("openml:8")
     site.pages["/data/v1/download/1/photos.arff"] = b"something else"
     with pytest.raises(ComesError, match="checksum differs"):

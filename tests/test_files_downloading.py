@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from comes.files import cache_folder, download, unpack_tar
 from comes.errors import ComesError
+from comes.files import cache_folder, download, unpack_tar
 from serving import CHECKSUM, CONTENT, Server
 
 

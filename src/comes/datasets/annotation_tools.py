@@ -218,7 +218,7 @@ def _refuse_complementary(reading: Reading, path: Path) -> None:
     if reading.is_complementary:
         raise ComesError(
             f"{path.name} has an answer for each label, of which 'no' is what excludes; leave "
-            "--complementary out."
+            "labels_are (--complementary) out."
         )
 
 

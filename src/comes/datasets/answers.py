@@ -195,7 +195,7 @@ def as_states(
         raise ComesError(
             f"{place} has the answer {texts[codes[row]]!r} at row {row}; "
             f"{listed([word for word in known if word])} or nothing (not asked) were wanted. Say "
-            "what other words mean (--answers 0=no,1=maybe on the command line)."
+            "what other words mean (words; --answers 0=no,1=maybe on the command line)."
         )
     return np.asarray(states[codes])
 
@@ -239,7 +239,7 @@ def _number_names(
     if names is None:
         places, occurring = pd.factorize(found)
         return places, [str(name) for name in occurring]
-    places = pd.Index(names, dtype=object).get_indexer(pd.Index(found))
+    places = pd.Index(np.asarray(names, dtype=object)).get_indexer(pd.Index(found))
     if (places < 0).any():
         raise ComesError(
             f"{what} {found[int(np.argmax(places < 0))]!r} occurs in an answer but is none of the "

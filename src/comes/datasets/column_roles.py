@@ -62,7 +62,7 @@ def find_long_columns(columns: Sequence[str], reading: Reading, path: Path) -> l
     if len(found) != 3 or reading.is_complementary or any(other is not None for other in others):
         raise ComesError(
             f"{path.name} is read as answers: item, label, answer. Name three columns, and leave "
-            "other options of columns and --complementary out; 'no' is what excludes."
+            "other columns and labels_are (--complementary) out; 'no' is what excludes."
         )
     return found
 
@@ -83,8 +83,8 @@ def find_roles(columns: Sequence[str], reading: Reading) -> Roles:
         raise ComesError(f"labels are candidates or complementary; got both: {listed(found)}.")
     if not found and (reading.is_complementary or reading.words is not None):
         raise ComesError(
-            "--complementary and --answers are about candidates, and only the truth is named. "
-            "Name the columns of the candidates (--labels)."
+            "labels_are (--complementary) and words (--answers) are about candidates, and only the "
+            "truth is named. Name the columns of the candidates (--labels)."
         )
     if reading.item is None:
         item = _find_item(columns, {*ignored, *found, *truth}, reading)
@@ -134,6 +134,6 @@ def _refuse_two_views(columns: Sequence[str], reading: Reading) -> None:
     described = [c for c in columns if c.startswith((CANDIDATE, RELEVANT)) or c in ours]
     if reading.is_complementary and described:
         raise ComesError(
-            "the columns say themselves what they are; leave --complementary out, or name the "
-            "columns (--labels)."
+            "the columns say themselves what they are; leave labels_are (--complementary) out, or "
+            "name the columns (--labels)."
         )

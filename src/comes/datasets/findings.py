@@ -1,4 +1,4 @@
-"""What a data set looks like, and what may be wrong with it."""
+"""What deserves a look in a data set before training."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ ROWS_AT_ONCE = 1024
 
 
 class Finding(NamedTuple):
-    """Something to look at: what, how often, and a sentence."""
+    """Something that deserves a look: its name, how often it occurs, and a sentence."""
 
     name: str
     number: int
@@ -24,7 +24,7 @@ class Finding(NamedTuple):
 
 
 def check_dataset(dataset: Dataset) -> list[Finding]:
-    """Return what deserves a look before training; that relevant lies inside is always checked.
+    """Return what deserves a look before training.
 
     Parameters
     ----------
@@ -35,7 +35,8 @@ def check_dataset(dataset: Dataset) -> list[Finding]:
     findings : list of Finding
         Duplicate rows, and those among them with other labels; constant columns; images that cannot
         be read; labels that nothing or everything excludes, or that are never or always relevant;
-        rows without a candidate.
+        rows without a candidate. (That relevant labels are candidates is checked whenever a data
+        set is made.)
 
     Examples
     --------
@@ -46,26 +47,39 @@ def check_dataset(dataset: Dataset) -> list[Finding]:
     1 rows repeat the features of an earlier row, 1 of them with other labels (first: row 2).
     1 of 2 features are constant: 1.
     """
-    return [finding for finding in _all_findings(dataset) if finding.number]
+    return [found for found in (*_check_rows(dataset), *_check_labels(dataset)) if found.number]
 
 
-def _all_findings(dataset: Dataset) -> list[Finding]:
-    findings = []
-    if isinstance(dataset.X, Images):
-        broken = find_broken(dataset.X)
-        findings += [_broken_images([dataset.X.names[row] for row in broken])]
-        readable = np.setdiff1d(np.arange(len(dataset)), broken)
-        hashes = [hash(dataset.X.read_bytes(row)) for row in readable]
-        findings += [_duplicates(np.array(hashes), dataset.take(readable), readable)]
-    elif dataset.X is not None:
-        findings += [_duplicates(row_hashes(dataset.X), dataset), _constant_columns(dataset.X)]
+def _check_rows(dataset: Dataset) -> list[Finding]:
+    """Return what deserves a look in the features or images."""
+    if dataset.X is None:
+        return []
+    if not isinstance(dataset.X, Images):
+        duplicates = _find_duplicates(row_hashes(dataset.X), dataset)
+        return [duplicates, _find_constant_columns(dataset.X)]
+    broken = find_broken(dataset.X)
+    readable = np.setdiff1d(np.arange(len(dataset)), broken)
+    hashes = [hash(dataset.X.read_bytes(row)) for row in readable]
+    return [
+        _describe_broken([dataset.X.names[row] for row in broken]),
+        _find_duplicates(np.array(hashes), dataset.take(readable), readable),
+    ]
+
+
+def _check_labels(dataset: Dataset) -> list[Finding]:
+    """Return what deserves a look in the candidates and in the truth."""
     names = dataset.label_names
+    findings = []
     if dataset.candidates is not None:
         excluded = ~dataset.candidates
         n_empty = int(excluded.all(axis=1).sum())
         findings += [
-            _labels("never_excluded", ~excluded.any(axis=0), names, "are excluded by no row"),
-            _labels("always_excluded", excluded.all(axis=0), names, "are excluded by every row"),
+            _describe_labels(
+                "never_excluded", ~excluded.any(axis=0), names, "are excluded by no row"
+            ),
+            _describe_labels(
+                "always_excluded", excluded.all(axis=0), names, "are excluded by every row"
+            ),
             Finding(
                 "rows_without_candidate",
                 n_empty,
@@ -75,8 +89,12 @@ def _all_findings(dataset: Dataset) -> list[Finding]:
     if dataset.relevant is not None:
         relevant = dataset.relevant
         findings += [
-            _labels("never_relevant", ~relevant.any(axis=0), names, "are relevant to no row"),
-            _labels("always_relevant", relevant.all(axis=0), names, "are relevant to every row"),
+            _describe_labels(
+                "never_relevant", ~relevant.any(axis=0), names, "are relevant to no row"
+            ),
+            _describe_labels(
+                "always_relevant", relevant.all(axis=0), names, "are relevant to every row"
+            ),
         ]
     return findings
 
@@ -91,15 +109,15 @@ def row_hashes(X: Any) -> npt.NDArray[np.uint64]:
     factor = np.random.default_rng(0).integers(0, 2**63, size=d, dtype=np.uint64) * 2 + 1
     if sparse.issparse(X):
         X = sparse.csr_array(X)
-        terms = _bits(X.data) * factor[X.indices]
+        terms = _mix_bits(X.data) * factor[X.indices]
         sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
         return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
     values = X.to_numpy() if isinstance(X, pd.DataFrame) else np.asarray(X)
     blocks = np.split(values, range(ROWS_AT_ONCE, len(values), ROWS_AT_ONCE))
-    return np.concatenate([(_bits(b) * factor).sum(axis=1, dtype=np.uint64) for b in blocks])
+    return np.concatenate([(_mix_bits(b) * factor).sum(axis=1, dtype=np.uint64) for b in blocks])
 
 
-def _bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+def _mix_bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """Return the bits of numbers, mixed: those of small integers are zero but for the highest."""
     floats = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # -0 becomes 0
     bits = floats.view(np.uint64)
@@ -107,9 +125,10 @@ def _bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     return bits ^ (bits >> np.uint64(32))
 
 
-def _duplicates(
+def _find_duplicates(
     hashes: npt.NDArray[Any], dataset: Dataset, rows: npt.NDArray[Any] | None = None
 ) -> Finding:
+    """Count rows whose hash occurred before, and those among them with other labels."""
     repeated = pd.Series(hashes).duplicated().to_numpy()
     n = int(repeated.sum())
     if not n:
@@ -128,7 +147,8 @@ def _duplicates(
     )
 
 
-def _constant_columns(X: Any) -> Finding:
+def _find_constant_columns(X: Any) -> Finding:
+    """Count features with one value in every row."""
     if sparse.issparse(X):
         low, high = (np.asarray(m.toarray()).ravel() for m in (X.min(axis=0), X.max(axis=0)))
         constant = low == high
@@ -142,12 +162,14 @@ def _constant_columns(X: Any) -> Finding:
     return Finding("constant_features", len(names), text)
 
 
-def _broken_images(names: Sequence[str]) -> Finding:
+def _describe_broken(names: Sequence[str]) -> Finding:
+    """Return the finding that images cannot be read."""
     return Finding(
         "broken_images", len(names), f"{len(names)} images cannot be read: {listed(names)}."
     )
 
 
-def _labels(name: str, chosen: Any, names: Sequence[str], verb: str) -> Finding:
+def _describe_labels(name: str, chosen: Any, names: Sequence[str], verb: str) -> Finding:
+    """Return the finding that something is said of some labels."""
     found = [label for label, hit in zip(names, chosen, strict=True) if hit]
     return Finding(name, len(found), f"{len(found)} labels {verb}: {listed(found)}.")

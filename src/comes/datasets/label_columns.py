@@ -37,7 +37,7 @@ NAMES_COLUMNS = ("candidates", "complementary", "relevant")
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a column of that name is no feature: a label in our tables, or nameless."""
+    """Return whether a column of that name is not a feature: a label of ours, or nameless."""
     return name in NAMES_COLUMNS or name.startswith(PREFIXES) or bool(NAMELESS.fullmatch(name))
 
 
@@ -54,24 +54,36 @@ def read_labels(
     if are_names(cells, words):
         return from_sets(names_of_cells(cells.iloc[:, 0], empty_is_none, separator), wanted)
     columns = list(cells.columns)
-    for name in columns:
-        if not is_numeric(cells[name]):  # text that says 0 and 1
-            as_numbers = cells[name].map(lambda cell: _read_indicator(cell, words))
-            gaps = cells[name].isna() | (cells[name].astype(object) == "")
-            cells = cells.assign(**{name: as_numbers.where(as_numbers.notna() | gaps, cells[name])})
-    empty = cells.isna() | (cells.astype(object) == "")
-    if empty.to_numpy().any():
-        name = str(empty.any().idxmax())
-        row = int(empty[name].to_numpy().argmax())
-        advice = "A label that nobody was asked about stays possible: write 1 (0 in a file of "
-        advice += "complementary labels)."
-        if is_truth:
-            advice = "The truth must be known: fill it in, or leave the row out."
-        raise ComesError(f"label column {name!r} must be 0 or 1; row {row} is empty. {advice}")
-    advice = "Say what other values mean (--answers 0=no,1=maybe on the command line)."
+    cells = _convert_words(cells, words)
+    _refuse_empty_cells(cells, is_truth)
+    advice = "Say what other values mean (words; --answers 0=no,1=maybe on the command line)."
     if is_truth:
         advice = "The truth is 0 or 1, or yes or no."
     return _order_labels(as_indicators(cells, "label columns", advice), columns, wanted)
+
+
+def _convert_words(cells: pd.DataFrame, words: Mapping[str, int]) -> pd.DataFrame:
+    """Return columns of text with 0 and 1 in the place of their words; other text stays."""
+    for name in cells.columns:
+        if not is_numeric(cells[name]):
+            as_numbers = cells[name].map(lambda cell: _read_indicator(cell, words))
+            gaps = cells[name].isna() | (cells[name].astype(object) == "")
+            cells = cells.assign(**{name: as_numbers.where(as_numbers.notna() | gaps, cells[name])})
+    return cells
+
+
+def _refuse_empty_cells(cells: pd.DataFrame, is_truth: bool) -> None:
+    """Raise at the first label column with an empty cell."""
+    empty = cells.isna() | (cells.astype(object) == "")
+    if not empty.to_numpy().any():
+        return
+    name = str(empty.any().idxmax())
+    row = int(empty[name].to_numpy().argmax())
+    advice = "A label that nobody was asked about stays possible: write 1 (0 in a file of "
+    advice += "complementary labels)."
+    if is_truth:
+        advice = "The truth must be known: fill it in, or leave the row out."
+    raise ComesError(f"label column {name!r} must be 0 or 1; row {row} is empty. {advice}")
 
 
 def are_names(cells: pd.DataFrame, words: Mapping[str, int] = INDICATORS) -> bool:
@@ -123,7 +135,10 @@ def names_columns(dataset: Dataset) -> pd.DataFrame:
     """Return the labels as columns of names; raise if they would not be read as they are."""
     for name in dataset.label_names:
         if SEPARATOR in name or name != name.strip() or name.lower() in ("", NOTHING):
-            raise ComesError(f"the label {name!r} cannot be one of names joined by {SEPARATOR!r}.")
+            raise ComesError(
+                f"the label {name!r} cannot be one of names joined by {SEPARATOR!r}. Write another "
+                "form."
+            )
     columns = {}
     if dataset.candidates is not None and dataset.from_complementary:
         columns["complementary"] = ~dataset.candidates
@@ -163,12 +178,14 @@ def prediction_table(
 
 
 def _read_indicator(cell: Any, words: Mapping[str, int]) -> float:
+    """Return the 0 or 1 that a cell says, or NaN."""
     return words.get(str(cell).strip().lower(), np.nan)
 
 
 def _order_labels(
     marked: BoolMatrix, columns: Sequence[str], wanted: Sequence[str] | None
 ) -> tuple[BoolMatrix, list[str]]:
+    """Return the labels in the order wanted, and their names."""
     names = _strip_prefix(columns)
     if wanted is None:
         return marked, names
@@ -176,6 +193,7 @@ def _order_labels(
 
 
 def _strip_prefix(columns: Sequence[str]) -> list[str]:
+    """Return the names of columns without the prefix that all of them have in a table of ours."""
     for prefix in PREFIXES:
         if all(name.startswith(prefix) for name in columns):
             return [name.removeprefix(prefix) for name in columns]
@@ -188,20 +206,10 @@ def names_of_cells(
     """Return the label names in every cell."""
     sets, unclear = [], []
     for row, cell in enumerate(cells):
-        if isinstance(cell, (list, tuple, np.ndarray)):
-            names = [as_text(name) for name in cell]
-            if (
-                not all(isinstance(name, (str, int, float, np.integer)) for name in cell)
-                or "" in names
-            ):
-                raise ComesError(f"row {row} has a list of something else than names: {cell!r}.")
-        elif isinstance(cell, (dict, bytes)):
-            raise ComesError(f"row {row} has {cell!r}, and names of labels were wanted.")
-        else:
-            text = as_text(cell)
-            names = [name for part in text.split(separator or SEPARATOR) if (name := part.strip())]
-            if not names and not empty_is_none:
-                unclear.append(row)
+        is_list = isinstance(cell, (list, tuple, np.ndarray))
+        names = _read_name_list(cell, row) if is_list else _split_names(cell, row, separator)
+        if not names and not is_list and not empty_is_none:
+            unclear.append(row)
         if NOTHING in (lowered := [name.lower() for name in names]):
             if len(lowered) > 1:
                 raise ComesError(f"row {row} has {NOTHING} beside other labels; keep one of them.")
@@ -215,5 +223,22 @@ def names_of_cells(
     return sets
 
 
+def _read_name_list(cell: Any, row: int) -> list[str]:
+    """Return the names in a cell of a parquet file that is a list."""
+    names = [as_text(name) for name in cell]
+    if "" in names or not all(isinstance(name, (str, int, float, np.integer)) for name in cell):
+        raise ComesError(f"row {row} has a list of something other than names: {cell!r}.")
+    return names
+
+
+def _split_names(cell: Any, row: int, separator: str | None) -> list[str]:
+    """Return the names in a cell of text."""
+    if isinstance(cell, (dict, bytes)):
+        raise ComesError(f"row {row} has {cell!r}; names of labels were wanted.")
+    parts = as_text(cell).split(SEPARATOR if separator is None else separator)
+    return [name for part in parts if (name := part.strip())]
+
+
 def _make_frame(values: npt.NDArray[Any], prefix: str, dataset: Dataset) -> pd.DataFrame:
+    """Return a column per label, named after it with a prefix."""
     return pd.DataFrame(values, columns=[prefix + name for name in dataset.label_names])

@@ -65,8 +65,7 @@ def open_dataset(which: str | Path, reading: Reading | None = None, **fields: An
 def read_dataset(path: str | Path, reading: Reading | None = None, **fields: Any) -> Dataset:
     r"""Read features and labels from a file.
 
-    The ending tells the format: .csv, .parquet, .npz, .mat (partial multi-label learning), .arff
-    (Mulan, MEKA), .svm, .libsvm or .txt (LIBSVM), .json (COCO, Label Studio), .jsonl (Prodigy).
+    The ending of the name tells the format; docs/data.md describes them.
 
     Parameters
     ----------

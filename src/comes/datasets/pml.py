@@ -150,7 +150,7 @@ def _read_label_names(variables: Mapping[str, Any], q: int) -> list[str]:
 
 
 def _read_labels(values: Any, n: int, path: Path) -> BoolMatrix:
-    """Return labels as (n, q); a square matrix is taken as (q, n), the field's habit."""
+    """Return labels as (n, q); a square matrix is taken as (q, n), as is usual in the field."""
     dense = np.asarray(values.toarray() if sparse.issparse(values) else values)
     if n not in dense.shape:
         raise ComesError(

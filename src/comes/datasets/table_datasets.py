@@ -86,8 +86,8 @@ def _read_roles(table: pd.DataFrame, roles: Roles, reading: Reading) -> Labels:
     if roles.labels and (roles.in_states or are_answers(of_labels)):
         if roles.complementary:
             raise ComesError(
-                "the labels are answers, of which 'no' is what excludes; leave --complementary "
-                "out, or say with --answers what the words mean."
+                "the labels are answers, of which 'no' is what excludes; leave labels_are "
+                "(--complementary) out, or say what the words mean (words; --answers)."
             )
         candidates, asked, names = read_answers(of_labels, names, reading.words)
     elif roles.labels:

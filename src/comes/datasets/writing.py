@@ -22,7 +22,7 @@ def write_dataset(dataset: Dataset, path: str | Path, form: TableForm = "wide") 
     ----------
     dataset : Dataset
     path : str or Path
-        .npz, .csv, .parquet, .mat or .jsonl. What the format cannot hold is named in a warning.
+        What the format cannot hold is named in a warning; .npz holds everything.
     form : {"wide", "names", "long"}
         The form of the labels in a .csv or .parquet file.
 
