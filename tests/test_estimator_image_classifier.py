@@ -267,10 +267,10 @@ def test_a_broken_off_training_goes_on_to_the_same_weights(
     checkpoint = tmp_path / "state"
 
     class Breaking(PixelRows):
-        def batches(self, rows: Any) -> Any:
+        def batches(self, rows: Any, training: bool = False) -> Any:
             if checkpoint.exists():
                 raise ConnectionError("the power is out")
-            return super().batches(rows)
+            return super().batches(rows, training)
 
     settings: dict[str, Any] = {"epochs": 4, "probe_epochs": 5}
     with monkeypatch.context() as patched, pytest.raises(ConnectionError):
