@@ -1,19 +1,23 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check
+.PHONY: demo test check tables
 
 demo: .venv/installed
 	$(BIN)/comes demo
 
 test: .venv/installed
-	$(BIN)/pytest
+	$(BIN)/pytest $(if $(ROOM),src/comes/$(ROOM)* tests/test_$(ROOM)*.py)
 
 check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/fill.py --check
+
+tables: .venv/installed
+	$(BIN)/python docs/fill.py
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

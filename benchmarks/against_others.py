@@ -1,13 +1,13 @@
 """Fit on candidates with BCE: ours against scikit-learn's MLPClassifier and against skorch.
 
 The same network (d-500-q, ReLU), epochs, batch size and optimiser (SGD with momentum 0.9), the
-whole ``fit`` measured in turns. Dense features are standardised before (by ours, in ``fit``);
-weight decay and the scale of the loss are what each defines, and cost nothing:
+whole ``fit`` measured in turns. Dense features are standardised beforehand (ours does it in
+``fit``). Weight decay and the scale of the loss are each library's own, and cost nothing:
 
     pip install -e '.[benchmarks]'
     python benchmarks/against_others.py
 
-reads mirflickr5000, scene and bibtex (sparse, dense for skorch) and writes
+reads mirflickr5000, scene and bibtex (sparse; dense for skorch) and writes
 ``benchmarks/results/against_others.json``.
 """
 
@@ -57,7 +57,7 @@ def fit_sklearn(X: Any, candidates: Any) -> None:
 
 
 def fit_skorch(X: Any, candidates: Any) -> None:
-    """Fit the same network by skorch."""
+    """Fit the same network with skorch."""
     d, q = X.shape[1], candidates.shape[1]
     NeuralNet(
         nn.Sequential(nn.Linear(d, 500), nn.ReLU(), nn.Linear(500, q)),

@@ -1,13 +1,13 @@
-"""Seconds that the annotation page takes for an answer: one person alone, and fifty at once.
+"""How long the annotation page takes for an answer: with one person, and with fifty at once.
 
     python benchmarks/annotation_load.py
 
-writes ``benchmarks/results/annotation_load.json``. The server runs in a process of its own, as
-``comes annotate serve``; simulated annotators run in this one. An answer counts from sending it to
-the reply, which comes when it is on disk. Quick people pause for a quarter of a second on average
-between answers; without a pause the server has all it can do. One and fifty take turns; the ratio
-of one turn is the fair number. PostgreSQL is measured where ``COMES_POSTGRESQL`` names an empty
-database.
+writes ``benchmarks/results/annotation_load.json``. The server runs in its own process, as ``comes
+annotate serve``; simulated annotators run in this one. An answer takes from sending it to the
+reply, which comes when the answer is on disk. Quick people pause for a quarter of a second on
+average between answers; without a pause the server is saturated. One and fifty take turns; the
+ratio of one turn is the fair number. PostgreSQL is measured where ``COMES_POSTGRESQL`` names an
+empty database.
 """
 
 import os

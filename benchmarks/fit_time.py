@@ -5,10 +5,10 @@ batch size, measured in turns in one process:
 
     python benchmarks/fit_time.py
 
-reads mirflickr5000 and the sparse YeastBP, bibtex and delicious (the plain loop has them dense;
-candidates of the last two are of case b, rate 0.5), and writes
-``benchmarks/results/fit_time.json``. For sparse sets also the share of features that a batch
-touches, and the seconds per epoch of the optimiser's sweep over all weights, measured alone.
+reads mirflickr5000 and the sparse YeastBP, bibtex and delicious (dense in the plain loop; the last
+two have candidates of case b, rate 0.5), and writes ``benchmarks/results/fit_time.json``. For
+sparse sets it also has the share of features that a batch touches, and the seconds per epoch of the
+optimiser's sweep over all weights, measured alone.
 """
 
 import functools
@@ -28,7 +28,7 @@ from comes.generation import case_b
 from comes.models import mlp
 from comes.priors import count_class_prior
 from comes.risks import HammingRisk
-from comes.training import SparseRows, make_optimizer, to_device, train
+from comes.training import SparseRows, TrainOptions, make_optimizer, to_device, train
 
 REPEATS, EPOCHS, BATCH = 7, 2, 256
 SGD = make_optimizer("sgd", learning_rate=5e-3, weight_decay=1e-4)
@@ -36,12 +36,12 @@ SGD = make_optimizer("sgd", learning_rate=5e-3, weight_decay=1e-4)
 
 def ours(model: nn.Module, X: Any, candidates: torch.Tensor, risk: nn.Module) -> None:
     """Train with our loop, on X as it was read."""
-    options: dict[str, Any] = {"epochs": EPOCHS, "batch_size": BATCH, "progress": False}
-    train(model, X, candidates, risk, optimizer=SGD, **options)
+    options = TrainOptions(SGD, epochs=EPOCHS, batch_size=BATCH, progress=False)
+    train(model, X, candidates, risk, options)
 
 
 def plain(loader: Any, model: nn.Module, optimizer: Any, risk: nn.Module) -> None:
-    """Train with the loop that everybody writes."""
+    """Train with the usual hand-written loop."""
     for _ in range(EPOCHS):
         for x, candidates in loader:
             optimizer.zero_grad()

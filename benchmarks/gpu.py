@@ -1,19 +1,20 @@
-"""What a GPU does: seven methods on ten folds of YeastBP, graphs, and 10,000 labels.
+"""What a GPU brings: seven methods on ten folds of YeastBP, graphs, and 10,000 labels.
 
     python benchmarks/gpu.py
 
 needs a GPU and YeastBP and mirflickr5000 under ``$COMES_DATA/pml``, and writes
 ``benchmarks/results/gpu.json``:
 
-- wall seconds of seven methods x ten folds, 200 epochs, with `fit_together`, the first stages of
-  MLCL (on the CPU) included; class priors are given, CCMN takes its rates from them;
-- seconds per epoch of one training, with and without CUDA graph, and of ten folds at once;
+- wall seconds of seven methods x ten folds, 200 epochs, with `fit_together`, including
+  MLCL's first stages (on the CPU); class priors are given, and CCMN takes its rates from them;
+- seconds per epoch of one training, with and without a CUDA graph, and of ten folds at once;
 - one step of COMES-RL and of COMES-HL with 10,000 labels, batch 256, and its memory.
 """
 
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from comes.estimator import CandidateClassifier, fit_together
 from comes.models import mlp
 from comes.priors import count_class_prior
 from comes.risks import HammingRisk, RankingRisk
-from comes.training import make_optimizer, to_device, train, train_together
+from comes.training import Trainee, TrainOptions, make_optimizer, to_device, train, train_together
 
 DEVICE = torch.device("cuda")
 METHODS = ("bce", "ccmn", "gdf", "ctl", "mlcl", "comes-hl", "comes-rl")
@@ -57,11 +58,11 @@ def seven_methods(dataset: Dataset, epochs: int) -> dict[str, float]:
 
 
 def epochs_of(dataset: Dataset) -> dict[str, float]:
-    """Return seconds per epoch, one by one kernel, as a graph, and ten at once as a graph."""
+    """Return seconds per epoch: kernel by kernel, as a graph, and ten folds at once as a graph."""
     X, S = to_device(dataset.X, DEVICE), torch.tensor(dataset.candidates, device=DEVICE)
     prior = torch.tensor(count_class_prior(dataset.known_relevant()), dtype=torch.float32)
     q, sgd = S.shape[1], make_optimizer("sgd", learning_rate=5e-3, weight_decay=1e-4)
-    options: dict[str, Any] = {"optimizer": sgd, "risk_scale": q, "progress": False}
+    options = TrainOptions(sgd, epochs=20, risk_scale=q, progress=False)
     assert isinstance(X, torch.Tensor)
 
     def model() -> nn.Module:
@@ -71,13 +72,11 @@ def epochs_of(dataset: Dataset) -> dict[str, float]:
         return HammingRisk(prior).to(DEVICE)
 
     def one(graph: bool) -> float:
-        return train(model(), X, S, risk(), epochs=20, graph=graph, **options).seconds / 20
+        return train(model(), X, S, risk(), replace(options, graph=graph)).seconds / 20
 
     def ten() -> float:
-        models, risks = [model() for _ in range(10)], [risk() for _ in range(10)]
-        histories = train_together(
-            models, [X] * 10, [S] * 10, risks, seeds=range(10), epochs=20, graph=True, **options
-        )
+        trainees = [Trainee(model(), X, S, risk(), seed) for seed in range(10)]
+        histories = train_together(trainees, replace(options, graph=True))
         return 10 * histories[0].seconds / 20
 
     def median(action: Callable[[], float]) -> float:
@@ -89,7 +88,7 @@ def epochs_of(dataset: Dataset) -> dict[str, float]:
 
 
 def many_labels(q: int = 10_000, batch: int = 256) -> dict[str, float]:
-    """Return seconds of a step of each risk, without graph, and the largest memory in GB."""
+    """Return seconds of a step of each risk, without a graph, and the peak memory in GB."""
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(batch, 1000, generator=generator).to(DEVICE)
     candidates = (torch.rand(batch, q, generator=generator) < 0.9).to(DEVICE)

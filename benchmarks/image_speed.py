@@ -1,19 +1,18 @@
-"""Images per second of a training step: what a risk costs, and what bringing the images costs.
+"""Images per second of a training step: what a risk costs, and what loading the images costs.
 
     python benchmarks/image_speed.py
 
 needs a GPU, and VOC2012-160px under ``$COMES_DATA``, and writes
 ``benchmarks/results/image_speed.json``. Epochs of a ResNet-50 at 224 px in bfloat16, batches of 64,
 with each of three risks, the step recorded as a CUDA graph, as `ImageClassifier` trains; with plain
-BCE and a step that is not recorded; and the same network with plain BCE, recorded, on one batch of
-numbers that is on the device already. Measured in turns; the first epoch of each turn, which
-records, does not count.
+BCE and a step that is not recorded; and with plain BCE, recorded, on one batch of numbers that is
+already on the device. Measured in turns; the first epoch of each turn, which records, does not
+count.
 """
 
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from measuring import compared, significant, write
@@ -25,7 +24,7 @@ from comes.generation import case_b
 from comes.models import Backbone, ImageNetwork, ResNet, place_network, zero_linear
 from comes.priors import count_class_prior
 from comes.risks import BceRisk, HammingRisk, RankingRisk
-from comes.training import PixelRows, make_optimizer, train
+from comes.training import PixelRows, TrainOptions, Validation, make_optimizer, train
 from comes.training.graphs import GraphedStep
 
 DEVICE = torch.device("cuda")
@@ -39,7 +38,7 @@ def network(n_labels: int) -> ImageNetwork:
 
 
 def now() -> float:
-    """Return the time, when the device has done what it was told."""
+    """Return the time after the device has finished its work."""
     torch.cuda.synchronize()
     return time.perf_counter()
 
@@ -49,14 +48,14 @@ def training(
 ) -> Callable[[], float]:
     """Return a function that trains a new network and returns the seconds of an epoch."""
     risk = risk.to(DEVICE)
-    options: dict[str, Any] = {
-        "optimizer": make_optimizer("adam", learning_rate=1e-4),
-        "epochs": EPOCHS,
-        "batch_size": BATCH,
-        "precision": torch.bfloat16,
-        "graph": is_recorded,
-        "progress": False,
-    }
+    options = TrainOptions(
+        make_optimizer("adam", learning_rate=1e-4),
+        epochs=EPOCHS,
+        batch_size=BATCH,
+        precision=torch.bfloat16,
+        graph=is_recorded,
+        progress=False,
+    )
 
     def seconds() -> float:
         ends: list[float] = []
@@ -66,14 +65,14 @@ def training(
             return -float(len(ends))
 
         model = network(candidates.shape[1])
-        train(model, pixels, candidates, risk, validation_score=note_the_time, **options)
+        train(model, pixels, candidates, risk, options, validation=Validation(note_the_time))
         return (ends[-1] - ends[0]) / (EPOCHS - 1)
 
     return seconds
 
 
 def synthetic(n_labels: int, n_batches: int) -> Callable[[], float]:
-    """Return a function that takes as many steps on one batch that is on the device."""
+    """Return a function that takes as many steps on one batch that is already on the device."""
     pixels = torch.rand(BATCH, 3, SIZE, SIZE, device=DEVICE)
     target = torch.rand(BATCH, n_labels, device=DEVICE)
 

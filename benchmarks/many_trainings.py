@@ -3,7 +3,7 @@
     python benchmarks/many_trainings.py
 
 writes ``benchmarks/results/many_trainings.json``. First, ten folds of mirflickr5000, COMES-HL, 200
-epochs: `fit_together` against the loop that everybody writes (DataLoader, same network, risk and
+epochs: `fit_together` against the usual hand-written loop (DataLoader, same network, risk and
 optimiser), in turns. Second, on data of several widths, seconds for four epochs of ten trainings
 as one batch, one after the other, and in processes: which way `fit_together` should choose.
 """
@@ -63,7 +63,7 @@ def plain(X: Any, S: Any, prior: Any, folds: Folds) -> None:
 
 
 def choices(d: int) -> dict[str, float]:
-    """Return the seconds of each way for ten trainings of 2000 rows with d features."""
+    """Return the seconds of ten trainings of 2000 rows with d features, by how they are run."""
     rng = np.random.default_rng(0)
     X, S = rng.normal(size=(2200, d)), rng.random((2200, 10)) < 0.7
     data = (X, S, np.full(10, 0.2), [rows for rows, _ in KFold(10).split(X)], 4)

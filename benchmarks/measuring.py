@@ -1,4 +1,4 @@
-"""What the benchmarks share: measuring in turns, the machine in words, results as json."""
+"""What the benchmarks share: measuring in turns, describing the machine, writing results."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def seconds_in_turns(
 ) -> dict[str, list[float]]:
     """Return the seconds per call of every action, measured in turns, after a first call of each.
 
-    Turns let a noisy machine disturb all alike; the ratio of one turn is the fair number.
+    In turns, a noisy machine disturbs all actions alike; the ratio within a turn is fair.
     """
     for action in actions.values():
         action()
@@ -51,7 +51,7 @@ def significant(value: float, digits: int = 3) -> float:
 
 
 def machine() -> dict[str, Any]:
-    """Return the machine and versions, in words."""
+    """Return a description of the machine and the versions."""
     model = platform.machine()
     cpu = Path("/proc/cpuinfo")
     if cpu.exists():

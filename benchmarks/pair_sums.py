@@ -3,8 +3,8 @@
     python benchmarks/pair_sums.py
 
 measures batches of 64 with normal scores, in turns in one process, and writes
-``benchmarks/results/pair_sums.json``: seconds, ratios, differences of value and gradient, both ways
-around the number of labels at which they take equal time, and how time and memory grow with the
+``benchmarks/results/pair_sums.json``: seconds, ratios, and differences of value and gradient; both
+sums near the number of labels at which they take equal time; and how time and memory grow with the
 labels. Memory is the peak of a fresh process above what it held before.
 """
 
@@ -27,7 +27,7 @@ REPEATS = 7
 
 
 def plain_risk(scores: Tensor, candidates: Tensor, class_prior: Tensor) -> Tensor:
-    """Return the risk as everybody would write it: a (b, q, q) broadcast, left to autograd."""
+    """Return the risk as one would write it: a (b, q, q) broadcast, left to autograd."""
     excluded = (~candidates).to(scores.dtype)
     above = torch.sigmoid(scores[:, :, None] - scores[:, None, :]).sum(dim=2) - 0.5
     weight = (1 - class_prior) / excluded.sum(dim=0).clamp(min=1)
@@ -84,7 +84,7 @@ def against_plain(q: int) -> dict[str, Any]:
 
 
 def crossover() -> dict[str, dict[str, float]]:
-    """Return the seconds of both ways, and their ratio, for numbers around `MANY_LABELS`."""
+    """Return the seconds of both sums, and their ratio, for about `MANY_LABELS` labels."""
     found: dict[str, dict[str, float]] = {}
     kept = dict(pairs.MANY_LABELS)
     for q in (32, 48, 64, 96, 128):
@@ -121,14 +121,14 @@ def print_peak(q: int) -> None:
     """Print the megabytes that one step takes at its peak."""
     step(ranking_risk, *problem(100))
     data = problem(q)
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far (Linux)
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak (Linux)
     before = peak_kilobytes()
     step(ranking_risk, *data)
     print((peak_kilobytes() - before) / 1024)
 
 
 def peak_kilobytes() -> int:
-    """Return the largest resident size of this process since its peak was last forgotten."""
+    """Return the largest resident size of this process since its peak was last reset."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
 

@@ -4,8 +4,8 @@
 
 estimates the priors of YeastBP (217 labels) and writes ``benchmarks/results/prior_time.json``: our
 estimate of all labels, the same estimate label by label, and cross-fitted scores of scikit-learn's
-LogisticRegression label by label (without the estimate that would follow). The two label by label
-are measured on one label in each turn, drawn at random, and multiplied by the number of labels.
+LogisticRegression label by label (without the estimate that would follow). The last two are
+measured on one label in each turn, drawn at random, and multiplied by the number of labels.
 """
 
 import statistics

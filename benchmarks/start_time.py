@@ -1,4 +1,4 @@
-"""How long it takes to start: ``comes --help`` and ``import comes``, above a bare Python.
+"""How long it takes to start: ``comes --help`` and ``import comes``, beside a bare Python.
 
     python benchmarks/start_time.py
 

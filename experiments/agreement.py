@@ -1,11 +1,11 @@
-"""Whether metrics estimated from candidates order 36 models as the true metrics do.
+"""Whether metrics estimated from candidates rank 36 models as the true metrics do.
 
     python experiments/agreement.py
 
 writes ``experiments/results/agreement.json``: rank correlations on four data sets, with candidates
 of case b at two rates and true class priors. The models are those of ``selection.py``, cross-fitted
-over the training rows and judged there on candidates, then fitted on all of them and judged on true
-labels of test rows. Scores are taken above their level, and cut by the prior.
+over the training rows and judged there on candidates, then fitted on all training rows and judged
+on true labels of test rows. The offset of the scores is subtracted, and they are cut by the prior.
 """
 
 import itertools
@@ -55,7 +55,7 @@ def run(name: str, rate: float) -> dict[str, Any]:
             above, candidates, prior, predictions=above > cut, n_resamples=0
         )
         new = classifier.decision_function(X[test]) - classifier.score_offset_
-        share = truth.mean(axis=0)  # with the truth for candidates an estimate is the metric
+        share = truth.mean(axis=0)  # with the truth as candidates, the estimate is the metric
         true = estimate_metrics(new, truth, share, predictions=new > cut, n_resamples=0)
         for metric, (estimates, values) in found.items():
             estimates.append(estimated[metric].value)
@@ -66,7 +66,7 @@ def run(name: str, rate: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run and write it."""
+    """Run all and write the result."""
     cases = list(itertools.product(("enron", "yeast", "scene", "emotions"), (0.1, 0.5)))
     results = Parallel(n_jobs=2)(delayed(run)(*case) for case in cases)
     with replacing_file(RESULT) as temporary:

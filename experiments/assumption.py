@@ -2,8 +2,8 @@
 
     python experiments/assumption.py
 
-writes ``experiments/results/assumption.json``: mirflickr5000 with the candidates it comes with, and
-scene and yeast with those of case b, for which the assumption holds.
+writes ``experiments/results/assumption.json``: mirflickr5000 with its own candidates, and scene and
+yeast with candidates of case b, for which the assumption holds.
 """
 
 import json
@@ -40,7 +40,7 @@ def check(name: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run and write it."""
+    """Run all and write the result."""
     result = [check(name) for name in ("mirflickr5000", "scene", "yeast")]
     with replacing_file(RESULT) as temporary:
         temporary.write_text(json.dumps(result, indent=1) + "\n")

@@ -3,11 +3,11 @@
     python experiments/image_choice.py [--device cuda]
 
 needs VOC2012-160px and the ResNet-50 weights under ``$COMES_DATA``, and writes
-``experiments/results/image_choice.json``. Both cases of the paper, three label seeds. The class
-prior is estimated; heads with five temperatures and five thresholds of evidence are cross-fitted
-over the training images and judged there by the ranking risk estimated from candidates; the chosen
-one is fitted on all training images and judged on the true labels of the val images, and so are
-all others, to see what the choice has cost.
+``experiments/results/image_choice.json``. It runs both cases of the paper with three label seeds.
+The class prior is estimated. Heads with five temperatures and five thresholds of evidence are
+cross-fitted over the training images and judged there by the ranking risk estimated from
+candidates. The chosen head is fitted on all training images and judged on the true labels of the
+val images, and so are all others, to see what the choice has cost.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def features(device: torch.device) -> tuple[dict[float, Array], dict[float, Arra
 
 
 def run(case: Literal["a", "b"], rate: float, seed: int, data: Any, device: str) -> dict[str, Any]:
-    """Return what was estimated and what was true of every head."""
+    """Return the estimates and the true metrics of every head."""
     X, X_val, relevant, relevant_val = data
     S = generate(case, relevant, None, rate=rate, seed=seed)
     prior = estimate_class_prior(X[2.0], S, random_state=seed)

@@ -2,11 +2,11 @@
 
     python experiments/methods.py
 
-writes ``experiments/results/methods.json``. The estimator's defaults, class priors counted on the
-training rows for the methods that need them (estimated for the scenes), last epoch. CCMN is shown
-with estimated flip rates and with those that the class prior implies, so that it knows what COMES
-knows; MLCL also with Adam, as its authors train it. mirflickr5000 is read by its name, from
-``$COMES_DATA``.
+writes ``experiments/results/methods.json``: the metrics of the last epoch with the estimator's
+defaults. Methods that need class priors get those counted on the training rows (estimated for the
+scenes). CCMN runs with estimated flip rates and with those that the class prior implies, so that it
+knows what COMES knows; MLCL also runs with Adam, as its authors train it. mirflickr5000 is read by
+its name, from ``$COMES_DATA``.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 from sklearn.model_selection import KFold
 
 from comes.datasets import Dataset, load_dataset, make_scenes
-from comes.demo.training import EXCLUDE_RATE
+from comes.demo import EXCLUDE_RATE
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
@@ -30,7 +30,7 @@ SEED = 0
 
 
 def runs() -> list[dict[str, Any]]:
-    """Return the settings of every training: each variant, CCMN knowing the prior, MLCL by Adam."""
+    """Return the settings of every training: each variant, CCMN with the prior, MLCL with Adam."""
     settings: list[dict[str, Any]] = [
         {"method": method, "variant": variant}
         for method, family in METHODS.items()

@@ -8,8 +8,8 @@ writes ``experiments/results/priors.json``:
   truth and candidates of case b, at three exclude rates. KM2 sees at most 400 + 400 rows, and the
   first six labels.
 - ``training``: average precision of COMES-HL with true, estimated and published-BBE priors, on a
-  third of the rows that training did not see, over three seeds of labels.
-- ``real``: the candidates that mirflickr5000 and the Yeast sets come with.
+  held-out third of the rows, over three label seeds.
+- ``real``: the error on the candidates that mirflickr5000 and the Yeast sets come with.
 """
 
 import json
@@ -26,8 +26,7 @@ from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
 from comes.generation import case_b
-from comes.priors import count_class_prior, estimate_class_prior
-from comes.priors.class_prior import METHODS
+from comes.priors import PRIOR_METHODS, count_class_prior, estimate_class_prior
 
 RESULT = Path(__file__).parent / "results" / "priors.json"
 SETS = ("scenes", "emotions", "scene", "yeast", "enron", "bibtex")
@@ -49,7 +48,7 @@ def estimators() -> list[dict[str, Any]]:
         truth = count_class_prior(relevant)
         for rate in RATES:
             candidates = case_b(relevant, rate, seed=0)
-            for method in METHODS:
+            for method in PRIOR_METHODS:
                 labels = slice(KM_LABELS) if method == "km2" else slice(None)
                 started = time.perf_counter()
                 estimate = estimate_class_prior(dataset.X, candidates[:, labels], method)

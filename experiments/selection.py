@@ -4,9 +4,9 @@
 
 writes ``experiments/results/selection.json``. Six methods times three learning rates times two
 numbers of epochs, on four data sets with candidates of case b at two rates, and on mirflickr5000
-with its own. Every model knows the true class prior. It is cross-fitted over the training rows and
-judged there by the ranking risk estimated from candidates (with the true class prior, and with an
-estimated one), then fitted on all training rows and judged on true labels of the test rows.
+with its own. Every model is given the true class prior. It is cross-fitted over the training rows
+and judged there by the ranking risk estimated from candidates (with the true class prior, and with
+an estimated one), then fitted on all training rows and judged on true labels of the test rows.
 """
 
 import itertools
@@ -40,7 +40,7 @@ CASES: list[tuple[str, float | None]] = [
 
 
 def run(name: str, rate: float | None, seed: int) -> dict[str, Any]:
-    """Return what was estimated and what was true of every model on one data set."""
+    """Return the estimates and the true metrics of every model on one data set."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", ComesWarning)
     dataset = load_dataset(name)
@@ -94,7 +94,7 @@ def run(name: str, rate: float | None, seed: int) -> dict[str, Any]:
 def make_classifier(
     method: str, learning_rate: float, epochs: int, prior: Any, seed: int
 ) -> CandidateClassifier:
-    """Return one of the models, not fitted, that knows the class prior."""
+    """Return one of the models, not fitted, with the class prior."""
     known: dict[str, Any] = {} if method == "gdf" else {"class_prior": prior}
     if method == "ccmn":
         known["flip_rate"] = "class_prior"
@@ -105,7 +105,7 @@ def make_classifier(
 def _choice(
     estimates: list[float], truth: list[Any], crossed: list[Any], S: Any, prior: Any
 ) -> dict[str, Any]:
-    """Return how well the estimates order the models, and what their choice costs."""
+    """Return how well the estimates rank the models, and what the choice costs."""
     values = np.array(estimates)
     true = np.array([t["average_precision"] for t in truth])
     chosen, best = int(values.argmin()), int(true.argmax())
@@ -120,7 +120,7 @@ def _choice(
 
 
 def main() -> None:
-    """Run and write it."""
+    """Run all and write the result."""
     tasks = [(name, rate, seed) for seed in range(2) for name, rate in CASES]
     results = Parallel(n_jobs=2)(delayed(run)(*task) for task in tasks)
     with replacing_file(RESULT) as temporary:

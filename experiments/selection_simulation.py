@@ -1,11 +1,12 @@
-"""Whether metrics estimated from candidates are unbiased, and their intervals hold the truth.
+"""Whether metrics estimated from candidates are unbiased, and their intervals cover the truth.
 
     python experiments/selection_simulation.py
 
 writes ``experiments/results/selection_simulation.json``: for two exclude rates, over 1000 draws of
 500 rows with five labels, the mean error of every estimate in standard errors of that mean, and how
-often its 95 % interval holds the value of the population. With the true class prior, and with a
-prior that is off as estimates are (a standard deviation of 0.02), told or not told.
+often its 95 % interval covers the value of the population. Each is run with the true class prior,
+and with a prior that is off as estimates are (a standard deviation of 0.02), with that error told
+to the intervals or not.
 """
 
 import json
@@ -29,7 +30,7 @@ Array = npt.NDArray[np.float64]
 
 
 def draw(rng: np.random.Generator, n: int) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Return scores and true labels, which depend on each other through one hidden number."""
+    """Return scores and true labels, which depend on each other through one latent number."""
     hidden = rng.normal(size=(n, 1))
     relevant = rng.random((n, 5)) < np.clip(PRIOR + 0.1 * PRIOR * (1 - PRIOR) * hidden, 0, 1)
     return SHIFT * relevant - SHIFT / 2 + rng.normal(size=(n, 5)), relevant
@@ -90,7 +91,7 @@ def simulate(rate: float, prior: str, true: dict[str, float]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run and write it."""
+    """Run all and write the result."""
     true = truth()
     result = {
         f"rate {rate}, prior {prior}": simulate(rate, prior, true)

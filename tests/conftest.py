@@ -13,6 +13,7 @@ from serving import Server
 
 if TYPE_CHECKING:
     from projects import Projects
+    from two_processes import TwoProcesses
 
 # Small tensors gain nothing from threads, and on a busy machine threads wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported, here and in children
@@ -43,6 +44,15 @@ def _real_data(name: str) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a report on `results.make_results`."""
+    from comes.report import write_report
+    from results import ERRORS, make_results
+
+    return write_report(make_results(), tmp_path_factory.mktemp("runs") / "report", ERRORS).parent
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A running web server."""
@@ -53,6 +63,16 @@ def server() -> Iterator[Server]:
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+@pytest.fixture(scope="session")
+def two_processes() -> "Iterator[TwoProcesses]":
+    """Two processes that can train together."""
+    from two_processes import TwoProcesses
+
+    processes = TwoProcesses()
+    yield processes
+    processes.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, for tests that run on both databases."""
+"""A private PostgreSQL server, for tests that run on both databases."""
 
 import os
 import shutil
@@ -42,22 +42,17 @@ class PostgreSQL:
         )
         self._process = self._start()
 
-    def address(self, name: str = "postgres") -> str:
-        return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
+    def address(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def new_database(self) -> str:
-        """Return the address of a database that nobody has used."""
+        """Return the address of a new, empty schema: as good as a database, and much cheaper."""
         name = f"test_{next(self._counter)}"
-        self._run(f"CREATE DATABASE {name} STRATEGY FILE_COPY")  # the faster, without fsync
-        return self.address(name)
+        self._run(f"CREATE SCHEMA {name}")
+        return f"{self.address()}?options=-csearch_path%3D{name}"
 
-    def restart(self, stop: signal.Signals = signal.SIGKILL) -> None:
-        """Let the server die, and come back."""
-        self.stop(stop)
-        self._process = self._start()
-
-    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        self._process.send_signal(how)
+    def stop(self) -> None:
+        self._process.send_signal(signal.SIGINT)
         self._process.wait()
 
     def _start(self) -> "subprocess.Popen[bytes]":

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 from PIL import Image
+from torch import Tensor, nn
 
 from comes.generation import case_b
 from comes.models import ResNet
@@ -48,3 +49,17 @@ def write_pictures(folder: Path, n: int = 120, seed: int = 0) -> Path:
         table[f"is_{name}"] = relevant[:, label].astype(int)
     table.to_csv(folder / "photos.csv", index=False)
     return folder / "photos.csv"
+
+
+def some_pixels(n: int = 8) -> Tensor:
+    """Return pictures as a network takes them."""
+    return torch.from_numpy(pictures(n)[0]).permute(0, 3, 1, 2)
+
+
+def randomised(network: nn.Module, seed: int = 0) -> nn.Module:
+    """Draw every scale, bias and statistic of a network; return it."""
+    generator = torch.Generator().manual_seed(seed)
+    for name, tensor in network.state_dict().items():
+        if tensor.ndim == 1 and "num_batches" not in name:
+            tensor.uniform_(0.5, 1.5, generator=generator)
+    return network

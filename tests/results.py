@@ -1,52 +1,106 @@
 """Results of experiments that nobody ran, for tests of what is made of them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+from matplotlib.figure import Figure
+
 from comes.metrics import METRICS
+from comes.report import document
+from comes.results import (
+    DataSpec,
+    Degenerate,
+    HammingByCut,
+    Names,
+    RepeatResult,
+    Result,
+    Size,
+    SweepKey,
+    TaskSpec,
+    TrueRisk,
+    write_result,
+)
+
+STORED = Path(__file__).parents[1] / "experiments" / "results"
+BETTER = (0.6, 0.71, 0.8)  # than the default values 0.5, 0.6, 0.7, in every repeat
 
 
 def make_result(
     method: str = "bce",
     data: str = "photos",
     values: Sequence[float] = (0.5, 0.6, 0.7),
-    **changes: Any,
-) -> dict[str, Any]:
+    *,
+    experiment: str = "small",
+    sweep: SweepKey | None = None,
+    metrics: Iterable[str] | None = None,
+    data_spec: DataSpec | None = None,
+    **spec: Any,
+) -> Result:
     """Return a result whose metrics all have these values, one for each repeat."""
-    repeats = [
-        {
-            "pml": dict.fromkeys(METRICS, value),
-            "sklearn": dict.fromkeys(METRICS, value + 0.1),
-            "hamming_loss": {"zero": value, "minmax": value + 0.2},
-            "true_risk": {"hamming": value, "ranking": 2 * value},
-            "risk": [1.0, value],
-            "seconds": 0.1,
-        }
+    names = METRICS if metrics is None else list(metrics)
+    repeats = tuple(
+        RepeatResult(
+            pml=dict.fromkeys(names, value),
+            sklearn=dict.fromkeys(names, value + 0.1),
+            hamming_loss=HammingByCut(zero=value, minmax=value + 0.2),
+            true_risk=TrueRisk(hamming=value, ranking=2 * value),
+            risk=(1.0, value),
+            seconds=0.1,
+        )
         for value in values
-    ]
-    spec = {"data": {"name": data}, "method": method, "settings": {}, "class_prior": "true"}
-    return {
-        "key": f"{method}-{data}",
-        "experiment": "small",
-        "data": data,
-        "method": method,
-        "sweep": "",
-        "spec": spec | {"folds": 3, "seed": 0, "test_share": 0.3, "prior_noise": 0.0},
-        "size": {"n": 30, "d": 4, "q": 3},
-        "degenerate": {"rows_without_relevant": 5, "rows_all_relevant": 1},
-        "repeats": repeats,
-        "seconds": 1.5,
-        "versions": {"comes": "0", "torch": "2", "numpy": "2", "python": "3"},
-        "device": "cpu",
-    } | changes
+    )
+    settled = TaskSpec(data=data_spec or DataSpec(name=data), method=method, folds=3)
+    return Result(
+        names=Names(experiment, data, method, sweep),
+        spec=replace(settled, **spec),
+        size=Size(n=30, d=4, q=3),
+        degenerate=Degenerate(rows_without_relevant=5, rows_all_relevant=1),
+        repeats=repeats,
+        seconds=1.5,
+        versions={"comes": "0", "torch": "2", "numpy": "2", "python": "3"},
+        device="cpu",
+    )
 
 
-def write_results(folder: Path, results: Sequence[dict[str, Any]]) -> Path:
-    """Write results as `comes bench` does."""
+def write_results(folder: Path, results: Sequence[Result]) -> Path:
+    """Write results into folders task-0, task-1 and so on."""
     for number, result in enumerate(results):
         home = folder / f"task-{number}"
         home.mkdir(parents=True)
-        (home / "result.json").write_text(json.dumps(result))
+        write_result(result, home)
     return folder
+
+
+def change_json(path: Path, changes: Mapping[str, Any]) -> None:
+    """Change what a file of json says."""
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+ERRORS = ["task-9: no <b>luck</b>"]
+
+
+def make_results() -> list[Result]:
+    """Return three methods on two data sets, and two experiments that vary something."""
+    hostile = "<script>alert('x')</script>"
+    results = [make_result(m, d) for m in ("bce", hostile) for d in ("photos", "songs")]
+    results += [make_result("comes-hl", d, BETTER) for d in ("photos", "songs")]
+    results += [
+        make_result(experiment="noise", sweep="prior_noise", prior_noise=at) for at in (0.0, 0.5)
+    ]
+    results += [
+        make_result(
+            experiment="rows", sweep="train_rows", train_rows=at, values=[0.5 + 10 / at] * 2
+        )
+        for at in (100, 400)
+    ]
+    return results
+
+
+def skip_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let reports have empty plots, for tests of all the rest of them."""
+    monkeypatch.setattr(document, "as_svg", lambda figure, name: f"<svg id='{name}'></svg>")
+    monkeypatch.setattr(Figure, "savefig", lambda figure, path, **options: path.touch())

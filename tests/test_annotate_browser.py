@@ -21,10 +21,10 @@ from comes.annotate import (
     export_answers,
     find_token,
     run_robots,
-    serving,
+    serve_in_thread,
     summarise,
 )
-from comes.annotate.tables import answers
+from comes.annotate.schema import answers
 from comes.cli import app
 from comes.datasets import Dataset, read_dataset, write_npz
 from comes.demo import make_project
@@ -125,7 +125,7 @@ def test_twenty_cards_undo_reload_a_second_person_export_and_fit(
     def right(item: str, label: str) -> str:
         return "maybe" if relevant[items.index(item), int(label)] else "no"
 
-    with serving(project) as address:
+    with serve_in_thread(project) as address:
         page = open_page(browser, address)
         asked = []
         for _ in range(20):
@@ -191,7 +191,7 @@ def test_a_grid_of_classes_by_keyboard(browser: Any, tmp_path: Path) -> None:
     project = create_project(
         tmp_path / "project", folder, tmp_path / "classes.txt", rate=1, by="item"
     )
-    with serving(project) as address:
+    with serve_in_thread(project) as address:
         page = open_page(browser, address)
         page.goto(f"{address}/grid")
         wait(page)
@@ -235,7 +235,7 @@ def test_a_phone_shows_all_without_scrolling_sideways(
         "is_mobile": True,
         "color_scheme": scheme,
     }
-    with serving(project) as address:
+    with serve_in_thread(project) as address:
         page = open_page(browser, address, **options)
         for path in ("/", "/grid", "/lead", "/join"):
             page.goto(address + path)
@@ -261,7 +261,7 @@ def test_answers_without_a_network_wait_and_are_sent_once(
     browser: Any, scenes: tuple[Project, Dataset]
 ) -> None:
     project, _ = scenes
-    with serving(project) as address:
+    with serve_in_thread(project) as address:
         page = open_page(browser, address)
         answer(page, "x")
         settle(page)
@@ -283,7 +283,7 @@ def test_two_tabs_of_one_person_have_other_cards(
     browser: Any, scenes: tuple[Project, Dataset]
 ) -> None:
     project, _ = scenes
-    with serving(project) as address:
+    with serve_in_thread(project) as address:
         page = open_page(browser, address)
         other = page.context.new_page()
         other.goto(address)
@@ -298,7 +298,7 @@ def test_a_tab_stops_when_another_takes_another_name(
     browser: Any, scenes: tuple[Project, Dataset]
 ) -> None:
     project, _ = scenes
-    with serving(project) as address:
+    with serve_in_thread(project) as address:
         page = open_page(browser, address)
         other = page.context.new_page()
         other.goto(f"{address}/join")
@@ -321,7 +321,7 @@ def test_a_held_key_answers_once_and_a_focused_button_too(
     browser: Any, scenes: tuple[Project, Dataset]
 ) -> None:
     project, _ = scenes
-    with serving(project) as address:
+    with serve_in_thread(project) as address:
         page = open_page(browser, address)
         page.keyboard.down("x")
         for _ in range(5):
@@ -346,7 +346,7 @@ def test_a_link_with_the_token_on_another_site_lets_one_in(
 ) -> None:
     project, _ = scenes
     known, token = find_token(project, "0.0.0.0")
-    with serving(project, token_digest=known) as address:
+    with serve_in_thread(project, token_digest=known) as address:
         page = browser.new_context().new_page()
         page.goto(address)
         assert "A token is needed" in page.inner_text("h1")
@@ -366,7 +366,7 @@ def test_a_broken_picture_can_only_be_skipped(browser: Any, tmp_path: Path) -> N
     (folder / "broken.png").write_bytes(b"no picture")
     (tmp_path / "classes.txt").write_text("sky\n")
     project = create_project(tmp_path / "project", folder, tmp_path / "classes.txt", rate=1)
-    with serving(project) as address:
+    with serve_in_thread(project) as address:
         context = browser.new_context()
         page = context.new_page()
         page.goto(address)
@@ -388,7 +388,7 @@ def test_names_and_texts_are_never_markup(browser: Any, tmp_path: Path) -> None:
     pd.DataFrame({"item": [evil], "text": [evil]}).to_csv(items, index=False)
     pd.DataFrame({"class": [evil], "description": [evil]}).to_csv(classes, index=False)
     project = create_project(tmp_path / "project", items, classes, rate=1)
-    with serving(project) as address:
+    with serve_in_thread(project) as address:
         page = open_page(browser, address, name=evil[:60])
         page.on("dialog", lambda dialog: pytest.fail("a script ran"))
         assert page.inner_text("#class") == evil
@@ -415,7 +415,7 @@ def test_the_lead_sees_progress_agreement_and_the_latest_answers(
     def say(item: str, label: str) -> str:
         return "maybe" if relevant[items.index(item), int(label)] else "no"
 
-    with serving(project) as address:
+    with serve_in_thread(project) as address:
         run_robots(address, 3, say, most=120)
         page = open_page(browser, address)
         page.goto(f"{address}/lead")

@@ -21,11 +21,11 @@ from comes.annotate import (
     open_project,
     summarise,
 )
-from comes.annotate.queue import Answer, Given
+from comes.annotate.leases import Answer, SentAnswer
 from comes.datasets import Dataset, read_dataset
 from comes.datasets.answers import answers_of
 from comes.errors import ComesError, ComesWarning
-from projects import Card, Desk, Projects, all_cards, new_answer, stored
+from projects import Card, Desk, Projects, all_cards, new_answer, on_sqlite, stored
 
 Pair = tuple[str, str]
 ENDINGS = (".csv", ".parquet", ".npz", ".jsonl")
@@ -80,54 +80,47 @@ STANDS = {pair: answer for pair, answer in SAID.items() if answer != "skip"}
 # Export
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_what_is_exported_is_what_was_said(project: Project, tmp_path: Path, ending: str) -> None:
+def test_what_is_exported_is_what_was_said(project: Project, tmp_path: Path) -> None:
     say(project, SAID)
-    path = tmp_path / f"answers{ending}"
-    counts = export_answers(project, path)
-    assert counts == {
-        "items": 4,
-        "classes": 2,
-        "asked": 3,
-        "surely_not": 2,
-        "chosen_by_model": 0,
-    }
-    dataset = read_dataset(path)
-    assert dataset.items == ["t0", "t1", "t2", "t3"]  # also those that nobody was asked about
-    assert dataset.label_names == ["sky", "sea"]
-    assert states(dataset) == STANDS
-    assert dataset.candidates is not None
-    assert (~dataset.candidates).sum() == 2
+    counts = {"items": 4, "classes": 2, "asked": 3, "surely_not": 2, "chosen_by_model": 0}
+    for ending in ENDINGS:
+        path = tmp_path / f"answers{ending}"
+        assert export_answers(project, path) == counts
+        dataset = read_dataset(path)
+        assert dataset.items == ["t0", "t1", "t2", "t3"]  # also those that nobody was asked about
+        assert dataset.label_names == ["sky", "sea"]
+        assert states(dataset) == STANDS
+        assert dataset.candidates is not None
+        assert (~dataset.candidates).sum() == 2
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_a_table_has_four_columns(project: Project, tmp_path: Path, ending: str) -> None:
+def test_a_table_has_four_columns(projects: Projects, tmp_path: Path) -> None:
+    project = projects.make(4)
     say(project, SAID)
-    path = tmp_path / f"answers{ending}"
-    export_answers(project, path)
-    table = pd.read_csv(path) if ending == ".csv" else pd.read_parquet(path)
-    assert list(table.columns) == ["item", "label", "answer", "source"]
-    assert set(table["answer"]) == {"no", "maybe", "not asked"}
-    assert set(table.loc[table["answer"] != "not asked", "source"]) == {"random"}
-    said = table[table["answer"] != "not asked"]
-    assert dict(
-        zip(zip(said["item"], said["label"], strict=True), said["answer"], strict=True)
-    ) == (STANDS)
+    for ending, read in ((".csv", pd.read_csv), (".parquet", pd.read_parquet)):
+        path = tmp_path / f"answers{ending}"
+        export_answers(project, path)
+        table = read(path)
+        assert list(table.columns) == ["item", "label", "answer", "source"]
+        said = table[table["answer"] != "not asked"]
+        assert set(said["source"]) == {"random"}
+        pairs = zip(said["item"], said["label"], strict=True)
+        assert dict(zip(pairs, said["answer"], strict=True)) == STANDS
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
 def test_every_item_and_class_occurs_with_a_single_answer(
-    projects: Projects, tmp_path: Path, ending: str
+    projects: Projects, tmp_path: Path
 ) -> None:
     """Rows without an answer count: the risks need to know how many items there are."""
     project = projects.make(30, ["sky", "sea", "sun"])
     say(project, {("t17", "sea"): "no"})
-    export_answers(project, tmp_path / f"answers{ending}")
-    dataset = read_dataset(tmp_path / f"answers{ending}")
-    assert dataset.items == [f"t{k}" for k in range(30)]
-    assert dataset.label_names == ["sky", "sea", "sun"]
-    assert dataset.candidates is not None and dataset.candidates.shape == (30, 3)
-    assert (~dataset.candidates).nonzero()[0].tolist() == [17]
+    for ending in ENDINGS:
+        export_answers(project, tmp_path / f"answers{ending}")
+        dataset = read_dataset(tmp_path / f"answers{ending}")
+        assert dataset.items == [f"t{k}" for k in range(30)]
+        assert dataset.label_names == ["sky", "sea", "sun"]
+        assert dataset.candidates is not None and dataset.candidates.shape == (30, 3)
+        assert (~dataset.candidates).nonzero()[0].tolist() == [17]
 
 
 def chosen_by_a_model(projects: Projects, database: str | None = None) -> Project:
@@ -140,44 +133,37 @@ def chosen_by_a_model(projects: Projects, database: str | None = None) -> Projec
     return project
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_what_a_model_chose_is_marked_and_left_out(
-    projects: Projects, tmp_path: Path, database: str | None, ending: str
+def test_what_a_model_chose_is_marked_or_left_out(
+    projects: Projects, tmp_path: Path, database: str | None
 ) -> None:
     """Such questions are not asked of every item alike, as the risks need."""
     project = chosen_by_a_model(projects, database)
-    counts = export_answers(project, tmp_path / f"answers{ending}")
-    assert (counts["asked"], counts["chosen_by_model"]) == (2, 2)
-    read = pd.read_csv if ending == ".csv" else pd.read_parquet
-    table = read(tmp_path / f"answers{ending}")
-    assert (table["source"] == "model").sum() == 2
-    assert set(table.loc[table["source"] == "model", "answer"]) == {"no"}
-    with pytest.warns(ComesWarning, match="2 answers to questions that a model chose are left out"):
-        dataset = read_dataset(tmp_path / f"answers{ending}")
     random = {pair_of(project, card) for card in all_cards(project) if card.source == "random"}
-    assert set(states(dataset)) == random
+    for ending, read in ((".csv", pd.read_csv), (".parquet", pd.read_parquet)):
+        counts = export_answers(project, tmp_path / f"answers{ending}")
+        assert (counts["asked"], counts["chosen_by_model"]) == (2, 2)
+        table = read(tmp_path / f"answers{ending}")
+        assert (table["source"] == "model").sum() == 2
+        assert set(table.loc[table["source"] == "model", "answer"]) == {"no"}
+        with pytest.warns(ComesWarning, match="2 answers to questions that a model chose are left"):
+            dataset = read_dataset(tmp_path / f"answers{ending}")
+        assert set(states(dataset)) == random
+    for ending in (".npz", ".jsonl"):  # formats that cannot say where an answer comes from
+        export_answers(project, tmp_path / f"answers{ending}")
+        assert set(states(read_dataset(tmp_path / f"answers{ending}"))) == random
 
 
-@pytest.mark.parametrize("ending", [".npz", ".jsonl"])
-def test_formats_without_a_source_hold_nothing_that_a_model_chose(
-    projects: Projects, tmp_path: Path, ending: str
-) -> None:
-    project = chosen_by_a_model(projects)
-    export_answers(project, tmp_path / f"answers{ending}")
-    assert len(states(read_dataset(tmp_path / f"answers{ending}"))) == 2
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
 def test_where_two_people_disagree_the_label_stays_possible(
-    projects: Projects, tmp_path: Path, database: str | None, ending: str
+    projects: Projects, tmp_path: Path, database: str | None
 ) -> None:
     project = projects.make(["p", "q", "r"], ["sky"], database=database, overlap=1.0)
     say(project, {("p", "sky"): "no", ("q", "sky"): "maybe", ("r", "sky"): "no"})
     said: dict[Pair, Answer] = {("p", "sky"): "no", ("q", "sky"): "no", ("r", "sky"): "maybe"}
     say(project, said, "Bob")
-    export_answers(project, tmp_path / f"answers{ending}")
-    dataset = read_dataset(tmp_path / f"answers{ending}")  # without a warning that they differ
-    assert states(dataset) == {("p", "sky"): "no", ("q", "sky"): "maybe", ("r", "sky"): "maybe"}
+    for ending in ENDINGS:  # without a warning that they differ
+        export_answers(project, tmp_path / f"answers{ending}")
+        dataset = read_dataset(tmp_path / f"answers{ending}")
+        assert states(dataset) == {("p", "sky"): "no", ("q", "sky"): "maybe", ("r", "sky"): "maybe"}
 
 
 def test_what_was_taken_back_is_absent(project: Project) -> None:
@@ -190,8 +176,11 @@ def test_what_was_taken_back_is_absent(project: Project) -> None:
     assert chosen.empty
 
 
+@on_sqlite
 def test_there_is_nothing_to_export(project: Project, tmp_path: Path) -> None:
-    with pytest.raises(ComesError, match="project has no answers yet: comes annotate serve"):
+    with pytest.raises(
+        ComesError, match="project has no answers yet. Collect some: comes annotate"
+    ):
         export_answers(project, tmp_path / "answers.csv")
     say(project, {("t0", "sky"): "skip"})
     with pytest.raises(ComesError, match="project has no answers yet"):
@@ -199,6 +188,7 @@ def test_there_is_nothing_to_export(project: Project, tmp_path: Path) -> None:
     assert not (tmp_path / "answers.csv").exists()
 
 
+@on_sqlite
 def test_an_export_replaces_the_last_one(project: Project, tmp_path: Path) -> None:
     say(project, {("t0", "sky"): "no"})
     (tmp_path / "answers.csv").write_text("old")
@@ -208,19 +198,17 @@ def test_an_export_replaces_the_last_one(project: Project, tmp_path: Path) -> No
         export_answers(project, tmp_path / "answers.xyz")
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_awkward_names_are_read_as_they_are(
-    projects: Projects, tmp_path: Path, ending: str
-) -> None:
+def test_awkward_names_are_read_as_they_are(projects: Projects, tmp_path: Path) -> None:
     project = projects.make(AWKWARD, AWKWARD[::-1])
     said: dict[Pair, Answer] = {
         (item, name): "maybe" if item == name else "no" for item in AWKWARD for name in AWKWARD
     }
     say(project, said)
-    export_answers(project, tmp_path / f"answers{ending}")
-    dataset = read_dataset(tmp_path / f"answers{ending}")
-    assert (dataset.items, dataset.label_names) == (AWKWARD, AWKWARD[::-1])
-    assert states(dataset) == said
+    for ending in ENDINGS:
+        export_answers(project, tmp_path / f"answers{ending}")
+        dataset = read_dataset(tmp_path / f"answers{ending}")
+        assert (dataset.items, dataset.label_names) == (AWKWARD, AWKWARD[::-1])
+        assert states(dataset) == said
 
 
 # Import
@@ -254,11 +242,13 @@ def test_what_label_studio_says_is_surely_not(project: Project, tmp_path: Path) 
     assert {row.annotator for row in stored(project)} == {"(export.json)"}
 
 
+@on_sqlite
 def test_what_label_studio_says_is_possible(project: Project, tmp_path: Path) -> None:
     import_answers(project, label_studio(tmp_path, {"t1": ["sea"]}))
     assert states(collect_answers(project)[0]) == {("t1", "sea"): "maybe", ("t1", "sky"): "no"}
 
 
+@on_sqlite
 def test_what_prodigy_says(project: Project, tmp_path: Path) -> None:
     lines = [("t0", "sky", "reject"), ("t0", "sea", "accept"), ("t2", "sea", "ignore")]
     assert import_answers(project, prodigy(tmp_path, lines))["taken"] == 2
@@ -266,15 +256,15 @@ def test_what_prodigy_says(project: Project, tmp_path: Path) -> None:
     assert states(collect_answers(project)[0]) == expected
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_what_a_table_says(project: Project, tmp_path: Path, ending: str) -> None:
+@on_sqlite
+def test_what_a_table_says(project: Project, tmp_path: Path) -> None:
     table = pd.DataFrame({"item": ["t0", "t1"], "label": ["sky", "sea"], "answer": ["no", "maybe"]})
-    path = tmp_path / f"long{ending}"
-    table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
-    assert import_answers(project, path)["taken"] == 2
+    table.to_csv(tmp_path / "long.csv", index=False)
+    assert import_answers(project, tmp_path / "long.csv")["taken"] == 2
     assert states(collect_answers(project)[0]) == {("t0", "sky"): "no", ("t1", "sea"): "maybe"}
 
 
+@on_sqlite
 def test_the_field_that_names_the_item(project: Project, tmp_path: Path) -> None:
     path = tmp_path / "export.jsonl"
     row = {"text": "a long text", "meta": "t1", "label": "sky", "answer": "reject"}
@@ -308,6 +298,16 @@ def test_questions_that_were_not_drawn_are_added(
     assert Desk(project).ask() == []
 
 
+def test_an_imported_answer_leaves_the_card_of_a_second_person_open(
+    projects: Projects, tmp_path: Path
+) -> None:
+    project = projects.make(6, ["sky"], overlap=1.0)
+    path = prodigy(tmp_path, [(f"t{k}", "sky", "reject") for k in range(6)])
+    assert import_answers(project, path) == {"taken": 6, "already_answered": 0}
+    assert {(card.turn, card.is_done) for card in all_cards(project)} == {(0, True), (1, False)}
+    assert import_answers(project, path) == {"taken": 0, "already_answered": 6}
+
+
 def test_what_has_an_answer_is_left_alone(project: Project, tmp_path: Path) -> None:
     say(project, {("t0", "sky"): "maybe"})
     path = prodigy(tmp_path, [("t0", "sky", "reject"), ("t1", "sky", "reject")])
@@ -331,6 +331,7 @@ def test_an_imported_answer_that_a_model_chose_counts_for_no_risk_unless_it_was_
     ]
 
 
+@on_sqlite
 def test_unknown_items_and_classes_change_nothing(project: Project, tmp_path: Path) -> None:
     before = all_cards(project)
     for lines, message in (
@@ -426,9 +427,10 @@ def resend(project: Project, key: str) -> None:
     """Send a stored answer again, as it was."""
     row = next(row for row in stored(project) if row.key == key)
     desk = Desk(project, row.annotator, row.tab)
-    desk.send(Given(row.card_id, row.answer, row.key, row.seconds))
+    desk.send(SentAnswer(row.card_id, row.answer, row.key, row.seconds))
 
 
+@on_sqlite
 def test_the_matrix_has_the_shape_of_the_project_without_answers(project: Project) -> None:
     dataset, chosen = collect_answers(project)
     assert dataset.candidates is not None and dataset.asked is not None

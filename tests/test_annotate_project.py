@@ -1,4 +1,4 @@
-"""Which questions are asked, and how a project is made of files."""
+"""How a project is made from files, and opened again."""
 
 import json
 import os
@@ -8,23 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from comes.annotate import (
-    add_chosen_cards,
-    add_random_cards,
     create_project,
     open_project,
-    reopen_skipped_cards,
     sample_cards,
-    summarise,
 )
 from comes.annotate.project import DATABASE, DESCRIPTION
-from comes.annotate.sampling import BLOCK, Cards, sample_more
 from comes.errors import ComesError
 from image_folders import save_images
 from projects import Desk, Projects, all_cards, new_answer
@@ -43,140 +35,6 @@ AWKWARD = [
     "'; DROP TABLE cards; --",
     "%s %(name)s :name ?",
 ]
-
-
-# Sampling
-
-
-def first_turns(cards: Cards) -> list[tuple[int, int]]:
-    return list(zip(*(column[cards.turn == 0].tolist() for column in cards[:2]), strict=True))
-
-
-def second_turns(cards: Cards) -> list[tuple[int, int]]:
-    return list(zip(*(column[cards.turn == 1].tolist() for column in cards[:2]), strict=True))
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    n_items=st.integers(1, 80),
-    n_classes=st.integers(1, 5),
-    rate=st.floats(0.01, 1),
-    overlap=st.floats(0, 1),
-    by=st.sampled_from(["class", "item"]),
-    seed=st.integers(0, 100),
-)
-def test_counts_are_exact_and_nothing_is_asked_twice(
-    n_items: int, n_classes: int, rate: float, overlap: float, by: Any, seed: int
-) -> None:
-    n_asked = round(rate * n_items)
-    if not n_asked:
-        return
-    cards = sample_cards(n_items, n_classes, rate, seed=seed, overlap=overlap, by=by)
-    first, second = first_turns(cards), second_turns(cards)
-    assert len(first) == len(set(first)) == n_asked * n_classes
-    assert [sum(class_ == j for _, class_ in first) for j in range(n_classes)] == (
-        [n_asked] * n_classes
-    )
-    assert len(second) == len(set(second)) == round(overlap * len(first))
-    assert set(second) <= set(first)
-    assert all(0 <= item < n_items and 0 <= class_ < n_classes for item, class_ in first)
-
-
-@pytest.mark.parametrize("by", ["class", "item"])
-def test_every_item_has_the_same_chance(by: Any) -> None:
-    """Each is asked about a class in 3 of 10 draws, five standard errors to either side."""
-    n, rate, draws = 20, 0.3, 1500
-    counts = np.zeros((n, 2))
-    for seed in range(draws):
-        cards = sample_cards(n, 2, rate, seed=seed, by=by)
-        np.add.at(counts, (cards.item, cards.class_), 1)
-    error = np.sqrt(rate * (1 - rate) / draws)
-    assert np.abs(counts / draws - rate).max() < 5 * error
-
-
-def test_classes_are_drawn_independently() -> None:
-    """Both questions of an item come together as often as chance wants."""
-    n, rate, draws = 20, 0.5, 1000
-    together = 0
-    for seed in range(draws):
-        cards = sample_cards(n, 2, rate, seed=seed)
-        together += len(set(cards.item[cards.class_ == 0]) & set(cards.item[cards.class_ == 1]))
-    assert abs(together / (n * draws) - rate**2) < 0.01
-
-
-def test_the_overlap_is_drawn_evenly_too() -> None:
-    counts = np.zeros((10, 2))
-    for seed in range(1500):
-        cards = sample_cards(10, 2, 1.0, seed=seed, overlap=0.3)
-        np.add.at(counts, (cards.item[cards.turn == 1], cards.class_[cards.turn == 1]), 1)
-    assert np.abs(counts / 1500 - 0.3).max() < 5 * np.sqrt(0.3 * 0.7 / 1500)
-
-
-def test_by_item_asks_about_every_class_of_an_item_in_a_row() -> None:
-    cards = sample_cards(50, 3, 0.2, by="item")
-    assert cards.class_.tolist() == [0, 1, 2] * 10
-    items = cards.item.reshape(10, 3)
-    assert (items == items[:, :1]).all() and len(set(items[:, 0])) == 10
-
-
-@pytest.mark.parametrize("overlap", [0.0, 0.5])
-def test_a_class_stays_for_a_block_and_not_for_ever(overlap: float) -> None:
-    cards = sample_cards(200, 4, 0.5, overlap=overlap)
-    changes = np.flatnonzero(np.diff(cards.class_)) + 1
-    runs = np.diff([0, *changes, len(cards.class_)])
-    assert len(runs) <= 4 * (100 / BLOCK + np.ceil(len(cards.class_) / 400 * 100 / BLOCK) + 1)
-    assert len(runs) >= 8  # not all of a class one after the other
-    assert np.median(runs) <= 2 * BLOCK
-
-
-def test_each_block_is_full_but_the_last_of_its_class() -> None:
-    cards = sample_cards(90, 1, 0.5)
-    assert len(cards.item) == 45
-    order = np.concatenate([sample_cards(90, 2, 0.5, seed=s).class_ for s in range(5)])
-    runs = np.diff([0, *(np.flatnonzero(np.diff(order)) + 1), len(order)])
-    assert all(run % 5 == 0 for run in runs)  # blocks of 20, 20 and 5
-
-
-def test_the_order_is_mixed_within_a_block() -> None:
-    cards = sample_cards(1000, 1, 1.0)
-    assert abs(np.corrcoef(cards.item, np.arange(1000))[0, 1]) < 0.15
-
-
-def test_a_seed_says_which() -> None:
-    one, same, other = (sample_cards(50, 3, 0.5, seed=s, overlap=0.2) for s in (1, 1, 2))
-    assert all((a == b).all() for a, b in zip(one, same, strict=True))
-    assert (one.item != other.item).any()
-
-
-@pytest.mark.parametrize("rate", [0.0, -0.1, 1.01, float("nan"), float("inf")])
-def test_a_rate_that_is_none(rate: float) -> None:
-    with pytest.raises(ComesError, match=r"rate must be in \(0, 1\]; got"):
-        sample_cards(10, 2, rate)
-
-
-@pytest.mark.parametrize("overlap", [-0.1, 1.01, float("nan")])
-def test_an_overlap_that_is_none(overlap: float) -> None:
-    with pytest.raises(ComesError, match=r"overlap must be in \[0, 1\]; got"):
-        sample_cards(10, 2, 0.5, overlap=overlap)
-
-
-def test_a_rate_that_asks_nothing() -> None:
-    with pytest.raises(ComesError, match="a rate of 0.01 of 10 items asks nothing. Raise it"):
-        sample_cards(10, 2, 0.01)
-
-
-def test_more_is_drawn_evenly_among_what_is_left() -> None:
-    asked = np.arange(20) < 8
-    counts = np.zeros(20)
-    for seed in range(1500):
-        more = sample_more(asked, 0.15, seed)
-        assert len(set(more)) == 3
-        counts[more] += 1
-    assert counts[:8].sum() == 0
-    assert np.abs(counts[8:] / 1500 - 0.25).max() < 5 * np.sqrt(0.25 * 0.75 / 1500)
-
-
-# Making a project
 
 
 @pytest.fixture
@@ -235,7 +93,7 @@ def test_names_that_are_numbers_are_written_as_a_person_would(create: Create, ho
     """So that they meet those of features, which are read the same way."""
     pd.DataFrame({"id": [7.0, 8.0], "text": ["x", "y"]}).to_parquet(home / "texts.parquet")
     assert create("texts.parquet").item_names == ["7", "8"]
-    (home / "texts.csv").write_text("item,text\n007,x\n7,NA\n")
+    (home / "texts.csv").write_text("id,item,text\n1,007,x\n2,7,NA\n")  # item comes first
     project = create(folder="other")
     assert project.item_names == ["007", "7"] and shown(project)[1][1] == "NA"
 
@@ -304,7 +162,7 @@ def test_awkward_names_come_back_as_they_are(projects: Projects, database: str |
 def test_a_project_remembers_how_it_was_drawn(projects: Projects, database: str | None) -> None:
     options: dict[str, Any] = {"rate": 0.5, "seed": 3, "overlap": 0.25, "by": "item"}
     project = projects.make(10, database=database, **options)
-    assert {name: project.setting(name) for name in options} == {
+    assert {name: project.read_setting(name) for name in options} == {
         "rate": "0.5",
         "seed": "3",
         "overlap": "0.25",
@@ -319,12 +177,12 @@ def test_a_project_remembers_how_it_was_drawn(projects: Projects, database: str 
 
 def test_a_project_opens_again(projects: Projects, database: str | None) -> None:
     made = projects.make(database=database)
-    made.set("colour", "blue")
-    made.set("colour", "green")
+    made.write_setting("colour", "blue")
+    made.write_setting("colour", "green")
     again = projects.keep(open_project(made.folder))
     assert again.item_names == made.item_names
-    assert (again.name, again.kind, again.setting("colour")) == ("project", "text", "green")
-    assert again.setting("shape") is None
+    assert (again.name, again.kind, again.read_setting("colour")) == ("project", "text", "green")
+    assert again.read_setting("shape") is None
 
 
 def test_a_project_can_be_moved(projects: Projects) -> None:
@@ -351,8 +209,13 @@ def test_an_empty_folder_is_taken(create: Create, home: Path) -> None:
 
 
 BAD_FILES: list[tuple[str, str, dict[str, Any], str]] = [
-    ("texts.csv", "item,text\na,x\na,y\n", {}, "texts.csv has 'a' twice; each item needs a name"),
-    ("texts.csv", "item,text\n,x\nb,y\n", {}, "texts.csv has an empty name; each item needs"),
+    (
+        "texts.csv",
+        "item,text\na,x\na,y\n",
+        {},
+        "texts.csv has 'a' twice. Give each item its",
+    ),
+    ("texts.csv", "item,text\n,x\nb,y\n", {}, "texts.csv has an empty name. Give each item"),
     ("texts.csv", "item,text\n", {}, "texts.csv has columns but no rows"),
     ("texts.csv", "item,body\na,x\n", {}, "has neither a column text .* it has 'item', 'body'"),
     ("texts.csv", "text\nx\n", {"images": "photos"}, "nor names of images .* it has 'text'"),
@@ -364,8 +227,8 @@ BAD_FILES: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     ("texts.csv", "item\n../b.png\n", {"images": "photos"}, "is not a name inside the folder"),
     ("texts.csv", "item\nb.png\n", {"images": "nowhere"}, "is neither a folder nor a .zip"),
-    ("texts.csv", "item,text\na,x\0y\n", {}, "holds bytes that are no text"),
-    ("classes.txt", "", {}, "classes.txt has no class; a name in every line was wanted"),
+    ("texts.csv", "item,text\na,x\0y\n", {}, "holds bytes that are not text"),
+    ("classes.txt", "", {}, "classes.txt has no class. Write the name of one on every line"),
     ("classes.txt", "sky\nsea\nsky\n", {}, "label names must differ; got 'sky' more than once"),
     ("classes.csv", "label\nsky\nsky\n", {}, "label names must differ; got 'sky' more than once"),
     ("classes.csv", "label,description\n,x\n", {}, "label names must not be empty; number 0 is"),
@@ -393,7 +256,11 @@ def test_files_that_cannot_be_used(
         ("none.csv", "classes.txt", r"none\.csv does not exist\. Correct the path of the items"),
         ("none.zip", "classes.txt", r"none\.zip does not exist\. Correct the path of the items"),
         ("none", "classes.txt", r"none does not exist\. Correct the path of the items"),
-        ("classes.txt", "classes.txt", "nothing that items come in; a .csv or .parquet file"),
+        (
+            "classes.txt",
+            "classes.txt",
+            "items cannot be read from .* Give a folder or .zip",
+        ),
         ("texts.csv", "none.txt", r"none\.txt cannot be read: .*No such file"),
         ("texts.csv", "none.csv", r"none\.csv cannot be read as csv: \[Errno 2\]"),
         ("texts.csv", "photos", "photos cannot be read"),
@@ -418,23 +285,15 @@ def test_a_file_whose_name_is_no_text(create: Create, home: Path) -> None:
         os.rename(home / "photos" / "b.png", odd)
     except OSError:
         pytest.skip("file names are text on this file system")
-    with pytest.raises(ComesError, match=r"'caf\\udce9.png' holds bytes that are no text. Rename"):
+    with pytest.raises(ComesError, match=r"'caf\\udce9.png' holds bytes that are not text. Rename"):
         create("photos")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rate": 0.0}, r"rate must be in \(0, 1\]; got 0"),
-        ({"rate": 0.1}, "a rate of 0.1 of 3 items asks nothing"),
-        ({"overlap": 2.0}, r"overlap must be in \[0, 1\]; got 2"),
-    ],
-)
-def test_options_that_cannot_be_used(
-    create: Create, home: Path, options: dict[str, float], message: str
-) -> None:
-    with pytest.raises(ComesError, match=message):
-        create(**options)
+def test_options_that_cannot_be_used_leave_nothing_behind(create: Create, home: Path) -> None:
+    with pytest.raises(ComesError, match="a rate of 0.1 asks about none of 3 items"):
+        create(rate=0.1)
+    with pytest.raises(ComesError, match=r"overlap must be in \[0, 1\]; got 2"):
+        create(overlap=2.0)
     assert not (home / "project").exists()
 
 
@@ -456,7 +315,7 @@ def test_a_database_holds_one_project(
     address = database or f"sqlite:///{home / 'shared.db'}"
     made = create(database=address)
     Desk(made).answer_all()
-    with pytest.raises(ComesError, match="the database holds a project already. Give each"):
+    with pytest.raises(ComesError, match="the database already holds a project. Give each"):
         create(database=address, folder="second")
     assert not (home / "second").exists()
     again = projects.keep(open_project(home / "project"))
@@ -466,8 +325,8 @@ def test_a_database_holds_one_project(
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("mysql://u@h/d", "is no address of a database; sqlite:///FILE or postgresql://"),
-        ("answers.db", "'answers.db' is no address of a database"),
+        ("mysql://u@h/d", "is not the address of a database. Give sqlite:///FILE or postgresql://"),
+        ("answers.db", "'answers.db' is not the address of a database"),
         ("postgresql://u:secret@127.0.0.1:1/d", "the database of project does not answer: "),
         ("sqlite:////no/such/folder/a.db", "the database of project does not answer: unable to"),
     ],
@@ -487,7 +346,7 @@ def test_an_address_that_leads_nowhere(
 def test_a_folder_that_is_no_project(tmp_path: Path, description: str | None) -> None:
     if description is not None:
         (tmp_path / DESCRIPTION).write_bytes(description.encode("latin-1"))
-    with pytest.raises(ComesError, match="is no folder of a project: .* comes annotate init"):
+    with pytest.raises(ComesError, match="is not the folder of a project: .* comes annotate init"):
         open_project(tmp_path)
 
 
@@ -510,112 +369,3 @@ def test_a_project_whose_server_is_away(projects: Projects) -> None:
     with pytest.raises(ComesError, match="the database of project does not answer") as caught:
         open_project(folder)
     assert "secret" not in str(caught.value)
-
-
-# More cards
-
-
-def pairs(project: Any, source: str) -> list[tuple[str, str]]:
-    return [
-        (project.item_names[row.item_id - 1], project.class_names[row.class_id - 1])
-        for row in all_cards(project)
-        if row.source == source
-    ]
-
-
-def test_more_cards_ask_nothing_twice(projects: Projects, database: str | None) -> None:
-    project = projects.make(20, ["sky", "sea", "sun"], database=database, rate=0.2, overlap=0.5)
-    before = all_cards(project)
-    assert add_random_cards(project, ["sky", "sun"], 0.3, 0) == 12
-    assert add_random_cards(project, ["sky", "sky"], 0.5, 0) == 10
-    after = all_cards(project)
-    assert after[: len(before)] == before  # and they come after what waits already
-    assert {row.source for row in after} == {"random"}
-    first = [(row.item_id, row.class_id) for row in after if row.turn == 0]
-    assert len(first) == len(set(first))
-    assert [sum(class_ == j for _, class_ in first) for j in (1, 2, 3)] == [20, 4, 10]
-    with pytest.raises(ComesError, match="rate of 0.1 asks about 2 more items, and 0 are left"):
-        add_random_cards(project, ["sea", "sky"], 0.1, 0)
-    assert all_cards(project) == after
-
-
-def test_more_cards_are_drawn_evenly(projects: Projects) -> None:
-    """Over many seeds, each item that was not asked comes as often as the others."""
-    project = projects.make(10, ["sky"], rate=0.4)
-    asked = {row.item_id - 1 for row in all_cards(project)}
-    seen = []
-    for seed in range(300):
-        rows = np.isin(np.arange(10), list(asked))
-        seen += sample_more(rows, 0.2, seed)
-    counts = np.bincount(seen, minlength=10) / 300
-    assert set(np.flatnonzero(counts)) == set(range(10)) - asked
-    assert np.abs(counts[counts > 0] - 1 / 3).max() < 5 * np.sqrt(2 / 9 / 300)
-
-
-def test_seeds_and_classes_draw_differently(projects: Projects) -> None:
-    drawn = []
-    for number, seed in enumerate((0, 0, 1)):
-        project = projects.make(200, name=f"p{number}", rate=0.005)
-        before = set(pairs(project, "random"))
-        add_random_cards(project, ["sky", "sea"], 0.1, seed)
-        new = set(pairs(project, "random")) - before
-        drawn.append([{item for item, name in new if name == c} for c in ("sky", "sea")])
-    assert drawn[0] == drawn[1] != drawn[2]
-    assert drawn[0][0] != drawn[0][1]
-
-
-def test_cards_that_a_model_chose(projects: Projects, database: str | None) -> None:
-    project = projects.make(10, database=database, rate=0.3)
-    known = pairs(project, "random")
-    new = [(f"t{k}", c) for k in range(10) for c in ("sky", "sea")]
-    new = [pair for pair in new if pair not in known][:5]
-    table = pd.DataFrame([*new, *known[:2], new[0]], columns=["item", "label"])
-    assert add_chosen_cards(project, table) == 5
-    assert pairs(project, "model") == new
-    assert pairs(project, "random") == known
-    assert add_chosen_cards(project, table) == 0
-
-
-def test_what_a_model_chose_has_the_same_chance_of_being_drawn(
-    projects: Projects, database: str | None
-) -> None:
-    project = projects.make(10, ["sky"], database=database, rate=0.1)
-    chosen = [f"t{k}" for k in range(10)]
-    table = pd.DataFrame({"item": chosen, "label": "sky"})
-    assert add_chosen_cards(project, table) == 9
-    assert add_random_cards(project, ["sky"], 0.5, 0) == 5
-    assert len(all_cards(project)) == 10  # all had a card already
-    assert len(pairs(project, "random")) == 6
-    assert len(pairs(project, "model")) == 4
-
-
-def test_what_was_skipped_can_be_asked_again(projects: Projects, database: str | None) -> None:
-    project = projects.make(3, ["sky"], database=database)
-    desk = Desk(project)
-    first, second, third = (card["card"] for card in desk.ask())
-    desk.answer(first, "skip")
-    desk.answer(second, "no")
-    assert reopen_skipped_cards(project) == 1
-    assert {card["card"] for card in desk.ask()} == {third}  # its own come first
-    desk.answer(third, "skip")
-    assert [card["card"] for card in desk.ask()] == [first]
-    assert reopen_skipped_cards(project) == 1
-    assert summarise(project).n_done == 1
-
-
-def test_cards_that_a_model_chose_wrongly(projects: Projects) -> None:
-    project = projects.make(10, rate=0.3)
-    before = all_cards(project)
-    for rows, columns, message in (
-        ([("t1", "sky")], ["item", "class"], "need the columns item and label; label is missing"),
-        ([("t1", "sky")], ["name", "label"], "need the columns item and label; item is missing"),
-        ([("t1", "sky"), ("z", "sky")], ["item", "label"], "the project has no item 'z'"),
-        ([("t1", "moon")], ["item", "label"], "no class 'moon'; it has 'sky', 'sea'"),
-    ):
-        with pytest.raises(ComesError, match=message):
-            add_chosen_cards(project, pd.DataFrame(rows, columns=columns))
-    with pytest.raises(ComesError, match="the project has no class 'moon'; it has 'sky', 'sea'"):
-        add_random_cards(project, ["sky", "moon"], 0.1, 0)
-    with pytest.raises(ComesError, match=r"rate must be in \(0, 1\]"):
-        add_random_cards(project, ["sky"], 1.5, 0)
-    assert all_cards(project) == before

@@ -37,7 +37,7 @@ def label_studio(folder: Path, tasks: Any, **options: Any) -> Any:
 
 def test_choices_of_label_studio_that_are_surely_not(tmp_path: Path) -> None:
     """Skipped, cancelled and unanswered tasks exclude nothing."""
-    dataset = label_studio(tmp_path, TASKS, complementary=True)
+    dataset = label_studio(tmp_path, TASKS, labels_are="complementary")
     assert dataset.items == ["p", "q", "r", "s", "t"]
     assert sorted(dataset.label_names) == ["sea", "sky", "sun"]
     excluded = ~dataset.with_labels(["sea", "sky", "sun"]).candidates
@@ -51,7 +51,7 @@ def test_choices_of_label_studio_that_are_surely_not(tmp_path: Path) -> None:
 
 def test_choices_of_label_studio_that_are_candidates(tmp_path: Path) -> None:
     """What one of two people thinks possible stays possible."""
-    with pytest.warns(ComesWarning, match="2 labels of items have both"):
+    with pytest.warns(ComesWarning, match="2 pairs of item and label have both"):
         dataset = label_studio(tmp_path, TASKS).with_labels(["sea", "sky", "sun"])
     expected = [[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 0, 1]]
     assert dataset.candidates.astype(int).tolist() == expected
@@ -72,7 +72,7 @@ def test_several_controls_of_label_studio_need_a_name(tmp_path: Path) -> None:
     tasks = [task("p", done(choice("not", "sky"), choice("mood", "happy", "calm")))]
     with pytest.raises(ComesError, match="several choices, 'not', 'mood'.*--labels"):
         label_studio(tmp_path, tasks)
-    dataset = label_studio(tmp_path, tasks, labels=["mood"], complementary=True)
+    dataset = label_studio(tmp_path, tasks, labels=["mood"], labels_are="complementary")
     assert dataset.label_names == ["calm", "happy"]
     with pytest.raises(ComesError, match="no choices called 'nod'; it has 'not', 'mood'"):
         label_studio(tmp_path, tasks, labels=["nod"])
@@ -80,10 +80,10 @@ def test_several_controls_of_label_studio_need_a_name(tmp_path: Path) -> None:
 
 def test_label_studio_names_its_items(tmp_path: Path) -> None:
     tasks = [{**TASKS[0], "id": 17, "data": {"url": "u", "weight": 3.5}}]
-    assert label_studio(tmp_path, tasks, complementary=True).items == ["u"]
-    assert label_studio(tmp_path, tasks, complementary=True, item="weight").items == ["3.5"]
+    assert label_studio(tmp_path, tasks, labels_are="complementary").items == ["u"]
+    assert label_studio(tmp_path, tasks, labels_are="complementary", item="weight").items == ["3.5"]
     tasks[0]["data"] = {"weight": 3.5}
-    assert label_studio(tmp_path, tasks, complementary=True).items == ["17"]
+    assert label_studio(tmp_path, tasks, labels_are="complementary").items == ["17"]
     with pytest.raises(ComesError, match="task 0 of export.json has no field 'name'"):
         label_studio(tmp_path, tasks, item="name")
 
@@ -94,8 +94,11 @@ def test_label_studio_names_its_items(tmp_path: Path) -> None:
         ([{"image": "p", "not": "sky"}], r"task 0 .* \(not JSON_MIN\)"),
         ([TASKS[3]], "no choices that somebody made"),
         ([], "is an empty list"),
-        ([{**TASKS[0], "annotations": [3]}], "task 0 .* has not the form"),
-        ([{**TASKS[0], "annotations": [{"result": [{"type": "choices"}]}]}], "has not the form"),
+        ([{**TASKS[0], "annotations": [3]}], "task 0 .* does not have the form"),
+        (
+            [{**TASKS[0], "annotations": [{"result": [{"type": "choices"}]}]}],
+            "does not have the form",
+        ),
         ([task("p", {"result": None})], "no choices that somebody made"),
         (
             [task("p", done({"type": "choices", "from_name": "n", "value": {"choices": "sky"}}))],
@@ -111,10 +114,10 @@ def test_other_json_than_label_studios_is_refused(tmp_path: Path, tasks: Any, me
 
 def test_label_names_of_label_studio_must_contain_the_choices(tmp_path: Path) -> None:
     names = ["sky", "sea", "sun", "tree"]
-    dataset = label_studio(tmp_path, TASKS[:1], complementary=True, label_names=names)
+    dataset = label_studio(tmp_path, TASKS[:1], labels_are="complementary", label_names=names)
     assert dataset.candidates.tolist() == [[False, False, True, True]]
     with pytest.raises(ComesError, match="'sea' occurs in an answer but is none of"):
-        label_studio(tmp_path, TASKS[:1], complementary=True, label_names=["sky"])
+        label_studio(tmp_path, TASKS[:1], labels_are="complementary", label_names=["sky"])
 
 
 def prodigy(folder: Path, *lines: Any, **options: Any) -> Any:
@@ -149,7 +152,9 @@ def test_lines_of_prodigy_with_options(tmp_path: Path) -> None:
     assert possible.items == ["p", "q", "r", "s"]
     expected = [[1, 0, 0], [0, 1, 1], [1, 1, 1], [1, 1, 1]]  # q was not shown the sun
     assert possible.candidates.astype(int).tolist() == expected
-    surely_not = prodigy(tmp_path, *lines, complementary=True).with_labels(["sky", "7", "sun"])
+    surely_not = prodigy(tmp_path, *lines, labels_are="complementary").with_labels(
+        ["sky", "7", "sun"]
+    )
     expected = [[0, 1, 1], [1, 0, 1], [1, 1, 1], [1, 1, 1]]
     assert surely_not.candidates.astype(int).tolist() == expected
 
@@ -176,7 +181,7 @@ def test_what_was_skipped_and_old_exports(tmp_path: Path) -> None:
         {"data": {"image": "r"}, "completions": [done(choice("not", "sky"))]},
         task("s", done(choice("not"))),
     ]
-    dataset = label_studio(tmp_path, tasks, complementary=True)
+    dataset = label_studio(tmp_path, tasks, labels_are="complementary")
     assert dataset.candidates.ravel().tolist() == [False, True, False, True]
 
 
@@ -187,11 +192,11 @@ def test_labels_called_like_states_are_labels_if_there_are_others(tmp_path: Path
 
 def test_answers_label_by_label_take_no_other_view(tmp_path: Path) -> None:
     tasks = [task("p", done(choice("sky", "no")))]
-    with pytest.raises(ComesError, match="'no' is what excludes; leave --complementary out"):
-        label_studio(tmp_path, tasks, complementary=True)
+    with pytest.raises(ComesError, match="leave labels_are .--complementary. out"):
+        label_studio(tmp_path, tasks, labels_are="complementary")
     line = {"text": "p", "label": "sky", "answer": "reject"}
     with pytest.raises(ComesError, match="'no' is what excludes"):
-        prodigy(tmp_path, line, complementary=True)
+        prodigy(tmp_path, line, labels_are="complementary")
 
 
 def test_how_an_item_is_named(tmp_path: Path) -> None:

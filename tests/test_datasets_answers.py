@@ -4,8 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comes.datasets import Dataset, read_dataset, write_dataset, write_npz
-from comes.datasets.answers import combine_answers, long_table
+from comes.datasets import (
+    Dataset,
+    combine_answers,
+    long_table,
+    read_dataset,
+    write_dataset,
+    write_npz,
+)
 from comes.errors import ComesError, ComesWarning
 
 LONG = """item,label,answer,who
@@ -33,10 +39,22 @@ def test_of_the_three_states_only_no_excludes(tmp_path: Path) -> None:
 
 
 def test_a_maybe_outweighs_a_no() -> None:
-    with pytest.warns(ComesWarning, match="1 labels of items have both 'no' and 'maybe'"):
-        dataset = combine_answers(["p"] * 3, ["sky"] * 3, ["no", "maybe", "no"])
-    assert dataset.candidates is not None
-    assert dataset.candidates.tolist() == [[True]]
+    said = ["p"] * 3, ["sky"] * 3, ["no", "maybe", "no"]
+    with pytest.warns(ComesWarning, match="1 pairs of item and label have both 'no' and 'maybe'"):
+        dataset = combine_answers(*said)
+    assert dataset.candidates is not None and dataset.candidates.tolist() == [[True]]
+    quiet = combine_answers(*said, warn_of_torn=False)  # a warning would be an error
+    assert quiet.candidates is not None and quiet.candidates.tolist() == [[True]]
+
+
+def test_all_items_there_are_can_be_named() -> None:
+    dataset = combine_answers(["q"], ["sky"], ["no"], item_names=["p", "q"])
+    assert dataset.items == ["p", "q"] and dataset.asked is not None
+    assert dataset.asked.tolist() == [[False], [True]]
+    with pytest.raises(ComesError, match="item 'r' occurs in an answer but is none of the item"):
+        combine_answers(["r"], ["sky"], ["no"], item_names=["p", "q"])
+    with pytest.raises(ComesError, match="'p' occurs again at row 1"):
+        combine_answers(["p"], ["sky"], ["no"], item_names=["p", "p"])
 
 
 def test_other_columns_and_other_words(tmp_path: Path) -> None:
@@ -45,14 +63,14 @@ def test_other_columns_and_other_words(tmp_path: Path) -> None:
     columns = ["ImageID", "LabelName", "Confidence"]
     with pytest.raises(ComesError, match=r"'Confidence' has the answer '1' at row 0.*--answers"):
         read_dataset(path, long=columns)
-    dataset = read_dataset(path, long=columns, answers={"0": "no", "1": "maybe"})
+    dataset = read_dataset(path, long=columns, words={"0": "no", "1": "maybe"})
     assert dataset.candidates is not None and dataset.asked is not None
     assert dataset.candidates.tolist() == [[True, False], [True, True]]
     assert dataset.asked.tolist() == [[True, True], [False, False]]
     table = pd.read_csv(path)
     table.to_parquet(tmp_path / "answers.parquet")  # numbers with a gap are floats there
     parquet = read_dataset(
-        tmp_path / "answers.parquet", long=columns, answers={"0": "no", "1": "maybe"}
+        tmp_path / "answers.parquet", long=columns, words={"0": "no", "1": "maybe"}
     )
     assert parquet.items == ["7", "8"]
     np.testing.assert_array_equal(parquet.candidates, dataset.candidates)
@@ -73,7 +91,7 @@ def test_wide_columns_with_words_of_ones_own(tmp_path: Path) -> None:
     with pytest.raises(ComesError, match="0 or 1; row"):
         read_dataset(path, labels=["edema", "fracture"])
     words = {"0": "no", "1.0": "maybe", "-1": "maybe"}
-    dataset = read_dataset(path, labels=["edema", "fracture"], answers=words)
+    dataset = read_dataset(path, labels=["edema", "fracture"], words=words)
     assert dataset.candidates is not None and dataset.asked is not None
     assert dataset.candidates.tolist() == [[False, True], [True, True], [True, False]]
     assert dataset.asked.tolist() == [[True, False], [True, True], [False, True]]
@@ -98,14 +116,14 @@ def test_an_unclear_answer_is_refused_with_its_place(
 
 def test_a_table_of_answers_takes_no_other_view(tmp_path: Path) -> None:
     with pytest.raises(ComesError, match="answers.csv is read as answers.*'no' is what excludes"):
-        read_dataset(written(tmp_path, LONG), complementary=True)
-    with pytest.raises(ComesError, match="Name three columns"):
+        read_dataset(written(tmp_path, LONG), labels_are="complementary")
+    with pytest.raises(ComesError, match="long must name three columns"):
         read_dataset(written(tmp_path, LONG), long=["item", "label"])
 
 
 def test_a_word_must_mean_one_of_the_three_states(tmp_path: Path) -> None:
     with pytest.raises(ComesError, match="'0' must mean 'no', 'maybe' or 'not asked'; got 'nein'"):
-        read_dataset(written(tmp_path, LONG), answers={"0": "nein"})
+        read_dataset(written(tmp_path, LONG), words={"0": "nein"})
 
 
 def test_all_labels_there_are_can_be_named(tmp_path: Path) -> None:
@@ -182,7 +200,7 @@ def test_numbers_as_names_keep_all_their_digits(tmp_path: Path) -> None:
 
 def test_words_of_ones_own_are_the_only_ones(tmp_path: Path) -> None:
     with pytest.raises(ComesError, match="has the answer 'no' at row 0; 'nein' or nothing"):
-        read_dataset(written(tmp_path, LONG), answers={"nein": "no"})
+        read_dataset(written(tmp_path, LONG), words={"nein": "no"})
 
 
 def test_one_column_of_answers_is_one_label(tmp_path: Path) -> None:
@@ -197,7 +215,7 @@ def test_one_column_of_answers_is_one_label(tmp_path: Path) -> None:
 def test_answers_take_no_other_view_in_columns_either(tmp_path: Path) -> None:
     path = written(tmp_path, "a,b,x\nyes,no,1\nno,,2\n")
     with pytest.raises(ComesError, match="are answers, of which 'no' is what excludes"):
-        read_dataset(path, labels=["a", "b"], complementary=True)
+        read_dataset(path, labels=["a", "b"], labels_are="complementary")
 
 
 def test_repeated_label_names_and_columns_that_are_not_there(tmp_path: Path) -> None:
@@ -233,7 +251,7 @@ def test_repeated_or_missing_items_of_features(tmp_path: Path) -> None:
     np.savez(tmp_path / "X.npz", X=np.eye(3))
     with pytest.raises(ComesError, match="matched by the names of the items"):
         read_dataset(tmp_path / "labels.npz", features=tmp_path / "X.npz")
-    with pytest.raises(ComesError, match="features or images; got a file of each"):
+    with pytest.raises(ComesError, match="features or images; got both"):
         read_dataset(tmp_path / "labels.npz", features=tmp_path / "X.npz", images=tmp_path)
 
 

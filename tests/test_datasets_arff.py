@@ -118,7 +118,7 @@ three,2,1,0
     dataset = read_dataset(path, ignore=["id"], **options)
     assert dataset.relevant is None and dataset.candidates is not None
     assert dataset.candidates.tolist() == [[True, True], [True, False]]
-    truth = read_dataset(path, ignore=["id"], relevant=["maybe_*"], candidates=True)
+    truth = read_dataset(path, ignore=["id"], relevant=["maybe_*"], labels_are="candidates")
     np.testing.assert_array_equal(truth.candidates, dataset.candidates)
 
 
@@ -211,11 +211,12 @@ def test_complementary_attributes(tmp_path: Path) -> None:
     path = written(tmp_path, DENSE)
     marked = read_dataset(path).known_relevant()
     for labels in (None, ["sky", "deep sea", "coral"]):
-        dataset = read_dataset(path, complementary=True, labels=labels)
+        dataset = read_dataset(path, labels_are="complementary", labels=labels)
         assert dataset.from_complementary and dataset.relevant is None
         np.testing.assert_array_equal(dataset.candidates, ~marked)
     np.testing.assert_array_equal(
-        read_dataset(path, labels=["sky", "deep sea", "coral"], candidates=True).candidates, marked
+        read_dataset(path, labels=["sky", "deep sea", "coral"], labels_are="candidates").candidates,
+        marked,
     )
 
 

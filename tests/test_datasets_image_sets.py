@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from comes.datasets import read_dataset
+from comes.datasets import Reading, read_dataset
 from comes.datasets.cub import read_cub
 from comes.datasets.voc import CLASSES, read_voc
 from comes.errors import ComesError, ComesWarning
@@ -17,11 +17,11 @@ from image_folders import COCO, make_cub, make_voc, save_images
 
 def test_voc_difficult_objects_are_irrelevant_unless_asked(tmp_path: Path) -> None:
     folder = make_voc(tmp_path / "VOC2007")
-    dataset = read_voc(folder, "train")
+    dataset = read_voc(folder, "train", Reading())
     assert dataset.label_names == CLASSES and dataset.items == [f"00000{k}.jpg" for k in range(3)]
     cat, dog, person = (CLASSES.index(name) for name in ("cat", "dog", "person"))
     assert np.argwhere(dataset.known_relevant()).tolist() == [[0, cat], [1, dog]]
-    with_difficult = read_voc(folder, "train", difficult="relevant").known_relevant()
+    with_difficult = read_voc(folder, "train", Reading(difficult="relevant")).known_relevant()
     assert np.argwhere(with_difficult).tolist() == [[0, cat], [1, cat], [1, dog], [2, person]]
     assert dataset.X[2].shape == (2, 2, 3)
 
@@ -40,17 +40,17 @@ def test_a_bad_list_of_voc_is_named(tmp_path: Path, text: str, message: str) -> 
     folder = make_voc(tmp_path / "VOC2007")
     (folder / "ImageSets" / "Main" / "boat_train.txt").write_text(text)
     with pytest.raises(ComesError, match=message):
-        read_voc(folder, "train")
+        read_voc(folder, "train", Reading())
 
 
 def test_cub_attributes_and_official_split(tmp_path: Path) -> None:
     folder = make_cub(tmp_path)
-    dataset = read_cub(folder)
+    dataset = read_cub(folder, None, Reading())
     assert dataset.label_names == ["bill::long", "bill::short", "wing::blue"]
     assert dataset.known_relevant().astype(int).tolist() == [[0, 1, 1], [0, 0, 1]]
     assert dataset.items == ["001.A/a.jpg", "002.B/b c.jpg"]
-    assert read_cub(folder, "train").items == ["001.A/a.jpg"]
-    assert read_cub(folder, "test").items == ["002.B/b c.jpg"]
+    assert read_cub(folder, "train", Reading()).items == ["001.A/a.jpg"]
+    assert read_cub(folder, "test", Reading()).items == ["002.B/b c.jpg"]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_bad_file_of_cub_is_named(
     folder = make_cub(tmp_path)
     (folder / file).unlink() if text is None else (folder / file).write_text(text)
     with pytest.raises(ComesError, match=message):
-        read_cub(folder, "train")
+        read_cub(folder, "train", Reading())
 
 
 def write_json(folder: Path, content: Any) -> Path:
@@ -86,7 +86,9 @@ def test_coco_images_without_annotation_are_left_out_unless_asked(tmp_path: Path
     kept = read_dataset(path, unannotated="keep")
     assert kept.items == ["7.jpg", "9.jpg", "4.jpg"]
     assert not kept.known_relevant()[0].any()
-    np.testing.assert_array_equal(read_dataset(path, candidates=True).candidates, dataset.relevant)
+    np.testing.assert_array_equal(
+        read_dataset(path, labels_are="candidates").candidates, dataset.relevant
+    )
 
 
 def test_categories_verified_absent_are_complementary_labels(tmp_path: Path) -> None:
@@ -137,31 +139,31 @@ def test_images_of_a_coco_file_from_a_zip(tmp_path: Path) -> None:
 
 def test_a_choice_must_be_one_of_two(tmp_path: Path) -> None:
     with pytest.raises(ComesError, match="unannotated must be 'drop' or 'keep'; got 'keeep'"):
-        read_dataset(write_json(tmp_path, COCO), unannotated="keeep")  # type: ignore[arg-type]
-    folder = make_voc(tmp_path / "VOC2007")
-    with pytest.raises(ComesError, match="difficult must be .*; got 'foo'"):
-        read_voc(folder, "train", difficult="foo")  # type: ignore[arg-type]
+        read_dataset(write_json(tmp_path, COCO), unannotated="keeep")
 
 
 def test_broken_images_of_a_set_can_be_skipped(tmp_path: Path) -> None:
     folder = make_voc(tmp_path / "VOC2007")
     (folder / "JPEGImages" / "000001.jpg").write_text("broken")
     with pytest.warns(ComesWarning, match="1 images cannot be read"):
-        assert read_voc(folder, "train", skip_broken=True).items == ["000000.jpg", "000002.jpg"]
+        assert read_voc(folder, "train", Reading(skip_broken=True)).items == [
+            "000000.jpg",
+            "000002.jpg",
+        ]
     folder = make_cub(tmp_path)
     (folder / "images" / "001.A" / "a.jpg").write_text("broken")
     with pytest.warns(ComesWarning, match="1 images cannot be read"):
-        assert read_cub(folder, skip_broken=True).items == ["002.B/b c.jpg"]
+        assert read_cub(folder, None, Reading(skip_broken=True)).items == ["002.B/b c.jpg"]
 
 
 def test_a_list_that_is_missing_is_named(tmp_path: Path) -> None:
     folder = make_voc(tmp_path / "VOC2007")
     with pytest.raises(ComesError, match="aeroplane_val.txt cannot be read"):
-        read_voc(folder, "val")
+        read_voc(folder, "val", Reading())
     folder = make_cub(tmp_path)
     (folder / "images.txt").write_bytes(b"1 \xff\n")
     with pytest.raises(ComesError, match="images.txt cannot be read"):
-        read_cub(folder)
+        read_cub(folder, None, Reading())
 
 
 def test_lines_of_cub_are_read_by_their_numbers(tmp_path: Path) -> None:
@@ -169,26 +171,29 @@ def test_lines_of_cub_are_read_by_their_numbers(tmp_path: Path) -> None:
     path = folder / "attributes" / "image_attribute_labels.txt"
     lines = path.read_text().splitlines()
     path.write_text("\n".join(reversed(lines)))
-    assert read_cub(folder).known_relevant().astype(int).tolist() == [[0, 1, 1], [0, 0, 1]]
+    assert read_cub(folder, None, Reading()).known_relevant().astype(int).tolist() == [
+        [0, 1, 1],
+        [0, 0, 1],
+    ]
     for wrong in ("1 1 2 3 1.0", "0 1 1 3 1.0", "1 4 1 3 1.0"):
         path.write_text("\n".join([wrong, *lines[1:]]))
         with pytest.raises(ComesError, match="should have a line"):
-            read_cub(folder)
+            read_cub(folder, None, Reading())
 
 
 @pytest.mark.parametrize("place", ["CUB_200_2011", "CUB_200_2011/attributes"])
 def test_the_list_of_attributes_may_lie_inside(tmp_path: Path, place: str) -> None:
     folder = make_cub(tmp_path)
     (tmp_path / "attributes.txt").rename(tmp_path / place / "attributes.txt")
-    assert len(read_cub(folder).label_names) == 3
+    assert len(read_cub(folder, None, Reading()).label_names) == 3
 
 
 def test_coco_in_other_views_and_forms(tmp_path: Path) -> None:
     path = write_json(tmp_path, COCO)
-    dataset = read_dataset(path, complementary=True)
+    dataset = read_dataset(path, labels_are="complementary")
     np.testing.assert_array_equal(dataset.candidates, ~read_dataset(path).known_relevant())
     for options in ({"labels": ["a"]}, {"item": "b"}):
-        with pytest.raises(ComesError, match="is a COCO file, and says itself"):
+        with pytest.raises(ComesError, match="is a COCO file, which says itself"):
             read_dataset(path, **options)
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(COCO).encode())
     assert len(read_dataset(path)) == 2
@@ -210,7 +215,10 @@ def test_what_is_annotated_is_never_excluded(tmp_path: Path) -> None:
     assert dataset.items == ["7.jpg", "9.jpg", "4.jpg"]
     assert dataset.candidates is not None
     assert dataset.candidates.tolist() == [[True, True], [False, True], [True, True]]
-    with pytest.raises(ComesError, match="'unannotated' says nothing about it"):
+    with pytest.raises(
+        ComesError,
+        match="'unannotated' does not apply to instances.json, whose labels are verified",
+    ):
         read_dataset(path, unannotated="keep")
 
 

@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 from comes.datasets import open_dataset, openml
-from comes.datasets.download import cache_folder
 from comes.errors import ComesError
+from comes.files import cache_folder
 from serving import Server
 
 DENSE = """@relation r
@@ -98,13 +98,13 @@ def test_a_sparse_set_stays_sparse(site: Server) -> None:
 def test_what_cannot_be_had_is_one_sentence(site: Server) -> None:
     with pytest.raises(ComesError, match="'3' has 1 targets; several labels were wanted"):
         open_dataset("openml:3")
-    with pytest.raises(ComesError, match="OpenML may have no such data set.*404"):
+    with pytest.raises(ComesError, match="OpenML has no such data set.*404"):
         open_dataset("openml:9")
-    with pytest.raises(ComesError, match=r"'../up' is no name of a data set of OpenML"):
+    with pytest.raises(ComesError, match=r"'../up' cannot be the name of a data set of OpenML"):
         open_dataset("openml:../up")
     assert site.pages is not None
     site.pages["/api/v1/json/data/8"] = b"<html>"
-    with pytest.raises(ComesError, match="what OpenML answered is no json"):
+    with pytest.raises(ComesError, match="the answer of OpenML is not JSON"):
         open_dataset("openml:8")
     site.pages["/data/v1/download/1/photos.arff"] = b"something else"
     with pytest.raises(ComesError, match="checksum differs"):
@@ -126,7 +126,7 @@ def test_what_openml_says_is_no_feature_is_none(site: Server) -> None:
 def test_a_bad_answer_is_not_kept(site: Server) -> None:
     assert site.pages is not None
     site.pages["/api/v1/json/data/8"] = b"<html>"
-    with pytest.raises(ComesError, match="no json"):
+    with pytest.raises(ComesError, match="not JSON"):
         open_dataset("openml:8")
     site.pages["/api/v1/json/data/8"] = site.pages["/api/v1/json/data/1"]
     site.pages["/api/v1/json/data/features/8"] = site.pages["/api/v1/json/data/features/1"]

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from comes.datasets import Dataset, read_dataset, write_dataset
+from comes.datasets import Dataset, answers_of, read_dataset, write_dataset
 from comes.errors import ComesError, ComesWarning
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -32,10 +31,10 @@ def matrix(n: int, q: int) -> st.SearchStrategy[npt.NDArray[np.bool_]]:
 
 
 @st.composite
-def datasets(draw: Any, containers: tuple[str, ...] = ("array", "csr", "frame")) -> Dataset:
+def datasets(draw: Any, are_answers: bool = False) -> Dataset:
     n, d, q = (draw(st.integers(1, 5)) for _ in range(3))
     candidates = relevant = asked = None
-    if draw(st.booleans()):
+    if are_answers or draw(st.booleans()):
         candidates = draw(matrix(n, q))
         if draw(st.booleans()):
             asked = ~candidates | draw(matrix(n, q))
@@ -43,12 +42,12 @@ def datasets(draw: Any, containers: tuple[str, ...] = ("array", "csr", "frame"))
         relevant = draw(matrix(n, q))
         relevant = relevant if candidates is None else relevant & candidates
     X: Any = draw(hnp.arrays(float, (n, d), elements=FINITE))
-    container = draw(st.sampled_from(containers))
+    container = "array" if are_answers else draw(st.sampled_from(("array", "csr", "frame")))
     if container == "csr":
         X = sparse.csr_array(X)
     elif container == "frame":
         X = pd.DataFrame(X, columns=[f"feature {j}" for j in range(d)])
-    items = draw(st.none() | names(n))
+    items = draw(names(n) if are_answers else st.none() | names(n))
     is_complementary = candidates is not None and asked is None and draw(st.booleans())
     return Dataset(X, draw(names(q)), candidates, relevant, asked, items, is_complementary)
 
@@ -74,7 +73,8 @@ def round_trip(dataset: Dataset, ending: str, form: Any = "wide") -> Dataset:
 
 
 ALL = ("X", "candidates", "relevant", "asked", "label_names", "items", "from_complementary")
-SETTINGS = settings(max_examples=60, deadline=None)
+TABLES = st.sampled_from([".csv", ".parquet"])
+SETTINGS = settings(max_examples=25, deadline=None)
 
 
 @SETTINGS
@@ -85,9 +85,8 @@ def test_npz_holds_everything(dataset: Dataset) -> None:
     assert type(read.X) is type(dataset.X)
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
 @SETTINGS
-@given(dataset=datasets())
+@given(dataset=datasets(), ending=TABLES)
 def test_wide_tables_hold_everything(dataset: Dataset, ending: str) -> None:
     read = round_trip(dataset, ending)
     assert_same(read, dataset, ALL)
@@ -102,23 +101,19 @@ def test_mat_files_hold_features_and_labels(dataset: Dataset) -> None:
     assert_same(read, dataset, ("X", "candidates", "relevant", "label_names"))
 
 
-@pytest.mark.parametrize(
-    ("ending", "form"), [(".csv", "long"), (".parquet", "long"), (".jsonl", "wide")]
+@SETTINGS
+@given(
+    dataset=datasets(are_answers=True),
+    target=st.sampled_from([(".csv", "long"), (".parquet", "long"), (".jsonl", "wide")]),
 )
-@SETTINGS
-@given(dataset=datasets(("array",)))
-def test_long_forms_hold_answers(dataset: Dataset, ending: str, form: str) -> None:
-    if dataset.candidates is None or dataset.items is None:
-        return
-    read = round_trip(dataset, ending, form)
+def test_long_forms_hold_answers(dataset: Dataset, target: tuple[str, str]) -> None:
+    read = round_trip(dataset, *target)
     assert_same(read, dataset, ("candidates", "label_names", "items"))
-    asked = ~dataset.candidates if dataset.asked is None else dataset.asked
-    np.testing.assert_array_equal(read.asked, asked)
+    np.testing.assert_array_equal(read.asked, answers_of(dataset)[1])
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
 @SETTINGS
-@given(dataset=datasets())
+@given(dataset=datasets(), ending=TABLES)
 def test_names_hold_labels_that_somebody_has(dataset: Dataset, ending: str) -> None:
     """A column of names shows the labels that it marks, sorted."""
     try:

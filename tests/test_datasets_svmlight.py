@@ -27,7 +27,7 @@ def test_the_list_of_labels_can_be_fixed(tmp_path: Path) -> None:
     dataset = read_dataset(path, label_names=["0", "1", "2", "3"])
     assert dataset.relevant is not None
     assert dataset.relevant.astype(int).tolist() == [[0, 1, 0, 1], [1, 0, 0, 0]]
-    with pytest.raises(ComesError, match="'1' occurs in a set but is none of the label names"):
+    with pytest.raises(ComesError, match="'1' occurs in a set but is not one of the label names"):
         read_dataset(path, label_names=["0", "2"])
 
 
@@ -37,17 +37,19 @@ def test_a_first_line_of_sizes_counts_from_0(tmp_path: Path) -> None:
     assert dataset.X.shape == (2, 5)
     assert dataset.X.toarray()[1].tolist() == [0, 0, 0, 0, 2]
     assert dataset.label_names == ["0", "1", "2", "3"]
-    with pytest.raises(ComesError, match="says that it has 9 rows, and has 1"):
+    with pytest.raises(ComesError, match="first line of train.txt says 9 rows; got 1"):
         read_dataset(written(tmp_path, "9 5 4\n0 0:1\n", "train.txt"))
 
 
 def test_labels_can_be_candidates_or_complementary(tmp_path: Path) -> None:
     path = written(tmp_path, "1,2 1:1\n2 1:2\n")
     marked = np.array([[True, True], [False, True]])
-    np.testing.assert_array_equal(read_dataset(path, candidates=True).candidates, marked)
-    np.testing.assert_array_equal(read_dataset(path, complementary=True).candidates, ~marked)
-    with pytest.raises(ComesError, match="either candidates or complementary; got both"):
-        read_dataset(path, candidates=True, complementary=True)
+    np.testing.assert_array_equal(read_dataset(path, labels_are="candidates").candidates, marked)
+    np.testing.assert_array_equal(
+        read_dataset(path, labels_are="complementary").candidates, ~marked
+    )
+    with pytest.raises(ComesError, match="must be 'candidates' or 'complementary'; got 'both'"):
+        read_dataset(path, labels_are="both")
 
 
 @pytest.mark.parametrize("text", ["a,b 1:2\n", "1 2\n", "1 2:x\n", "\x00\x01\n", "1 3:1 2:1:1\n"])
@@ -67,7 +69,7 @@ def test_sizes_and_names_that_are_given_come_first(tmp_path: Path) -> None:
     assert read_dataset(written(tmp_path, "1 5 4\n0 0:1\n"), label_names=names).label_names == names
     dataset = read_dataset(written(tmp_path, "1,2 1:1\n"), n_features=7)
     assert dataset.X.shape == (1, 7)
-    assert read_dataset(written(tmp_path, "1 1:1\n"), complementary=True).from_complementary
+    assert read_dataset(written(tmp_path, "1 1:1\n"), labels_are="complementary").from_complementary
 
 
 def test_a_byte_order_mark_and_a_number_too_large(tmp_path: Path) -> None:

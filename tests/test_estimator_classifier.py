@@ -252,9 +252,11 @@ def test_flood_level_reaches_the_risk() -> None:
 def test_every_parameter_reaches_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
 
-    def spying_train(module: Any, X: Any, candidates: Any, risk: Any, **options: Any) -> Any:
-        seen.update(options, module=module, risk=risk)
-        return train(module, X, candidates, risk, **options)
+    def spying_train(
+        module: Any, X: Any, candidates: Any, risk: Any, options: Any, **more: Any
+    ) -> Any:
+        seen.update(vars(options), module=module, risk=risk)
+        return train(module, X, candidates, risk, options, **more)
 
     def spying_estimate(X: Any, S: Any, random_state: Any, **options: Any) -> Any:
         seen["prior_seed"] = random_state

@@ -17,7 +17,7 @@ from comes.generation import case_b
 from comes.methods import METHODS
 from comes.models import mlp
 from comes.risks import bce_risk
-from comes.training import loop, train_together
+from comes.training import epochs, train_together
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(203, 5))
@@ -161,7 +161,7 @@ def test_an_interrupted_fit_gives_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     def interrupt(risk: float, epoch: int) -> float:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loop, "_finite", interrupt)
+    monkeypatch.setattr(epochs, "_check_finite", interrupt)
     own: dict[str, Any] = {"model": lambda d, q: mlp(d, q, 4)}
     for options in ({}, own):
         with pytest.raises(KeyboardInterrupt):

@@ -13,7 +13,7 @@ from scipy.stats import ks_2samp
 
 from comes.errors import ComesError
 from comes.generation import (
-    _level_for_rate,
+    _find_level,
     case_a,
     case_b,
     generate,
@@ -200,7 +200,7 @@ def test_a_rate_outside_0_and_1_or_of_another_length_is_refused(rate: Any) -> No
 def test_the_level_gives_the_rate_on_irrelevant_rows_exactly() -> None:
     slope = FEATURES[:, [0] * Q] * np.array([0.5, 2.0, 20.0, 200.0, 1.0])
     rate = np.array([0.1, 0.5, 0.3, 0.7, 0.01])
-    level = _level_for_rate(slope, ~RELEVANT, rate)
+    level = _find_level(slope, ~RELEVANT, rate)
     mean = (expit(level + slope) * ~RELEVANT).sum(axis=0) / (~RELEVANT).sum(axis=0)
     np.testing.assert_allclose(mean, rate, atol=1e-6)
 

@@ -62,12 +62,12 @@ def test_sets_become_a_matrix_and_come_back() -> None:
     np.testing.assert_array_equal(wider[:, [2, 1, 0]], matrix)
     assert not wider[:, 3].any()
     assert to_sets(matrix.astype(int), ["a", "b", "c"]) == to_sets(matrix, ["a", "b", "c"])
-    with pytest.raises(ComesError, match="a set of names per row; got text"):
+    with pytest.raises(ComesError, match="a set of names per row; got strings"):
         from_sets(["apple", "plum"])
 
 
 def test_a_label_that_is_not_among_the_names_is_named() -> None:
-    with pytest.raises(ComesError, match="'plum' occurs in a set but is none of the"):
+    with pytest.raises(ComesError, match="'plum' occurs in a set but is not one of the"):
         from_sets([["plum"]], ["apple"])
     with pytest.raises(ComesError, match="must differ; got 'apple' more than once"):
         from_sets([["apple"]], ["apple", "pear", "apple"])

@@ -11,18 +11,18 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from browser import open_page
-from comes.report import read_runs, write_report
+from comes.report.metric_tables import metric_table
 from comes.report.plots import (
     COLOURS,
     MARKERS,
     Look,
     as_svg,
     plot_curves,
+    plot_dots,
     plot_estimation_error,
+    plot_sweep,
 )
-from comes.report.runs import Cell
 from results import make_result
-from test_report import a_report
 
 GROUNDS = {"light": "#ffffff", "dark": "#15171c"}
 # Linear RGB as seen without the cones for green or red (Machado and others, 2009).
@@ -81,8 +81,7 @@ def test_every_method_has_a_look_of_its_own() -> None:
 
 
 def test_a_plot_takes_its_ink_from_the_page() -> None:
-    cell = Cell(**{k: v for k, v in make_result().items() if k != "key"})
-    svg = as_svg(plot_curves([cell], Look(["bce"])), "risk")
+    svg = as_svg(plot_curves([make_result()], Look(["bce"])), "risk")
     assert svg.startswith("<svg")
     assert "currentColor" in svg
     assert "#010203" not in svg
@@ -94,38 +93,52 @@ def test_a_plot_takes_its_ink_from_the_page() -> None:
 def test_names_are_data_for_plots_too() -> None:
     """No mathematics, no hidden names, and a legend of methods that the first panel lacks."""
     names = ["$\\frac{$", "_hidden", "plain"]
-    cells = [
-        Cell(**{k: v for k, v in make_result(name, data).items() if k != "key"})
-        for name, data in zip(names, ("a", "b", "b"), strict=True)
-    ]
-    svg = as_svg(plot_curves(cells, Look(names)), "risk")
+    results = [make_result(n, data) for n, data in zip(names, ("a", "b", "b"), strict=True)]
+    svg = as_svg(plot_curves(results, Look(names)), "risk")
     for name in names:
         assert name in svg, name
 
 
-def test_methods_without_a_hamming_risk_have_no_panel_to_fail_in() -> None:
-    cells = [
-        Cell(**{k: v for k, v in result.items() if k != "key"})
+@pytest.mark.parametrize(
+    ("method", "settings", "panels"),
+    [
+        ("comes-rl", {}, 1),
+        ("ccmn", {"variant": "ranking"}, 1),
+        ("ccmn", {}, 2),
+        ("mine.py:risk", {}, 2),
+    ],
+)
+def test_risks_over_pairs_have_no_hamming_risk_to_draw(
+    method: str, settings: dict[str, Any], panels: int
+) -> None:
+    results = [
+        make_result(method, sweep="train_rows", train_rows=at, values=[1 / at], settings=settings)
         for at in (10, 20)
-        for result in [
-            make_result(
-                "comes-rl",
-                sweep="train_rows",
-                spec=make_result()["spec"] | {"train_rows": at},
-                values=[1 / at],
-            )
-        ]
     ]
-    svg = as_svg(plot_estimation_error(cells, Look(["comes-rl"])), "error")
-    assert svg.count("comes-rl on photos") == 1
+    figure = plot_estimation_error(results, Look([method]))
+    drawn = [axes.get_legend_handles_labels()[1] for axes in figure.axes]
+    assert drawn.count([f"{method} on photos", "1 / √n"]) == panels
+
+
+def test_a_metric_that_results_lack_is_not_drawn() -> None:
+    look = Look(["bce", "gdf"])
+    lacking = make_result("gdf", metrics=[])
+    table = metric_table([make_result(), lacking], "coverage")
+    (panel,) = plot_dots(table, [make_result(), lacking], look).axes
+    shown = [line for line in panel.lines if np.isfinite(np.asarray(line.get_xdata())).all()]
+    assert len(shown) == 2  # dots and mean of the other
+    as_svg(plot_dots(metric_table([lacking], "coverage"), [lacking], look), "empty")
+    sweep = [make_result(sweep="flood", flood=at) for at in (0.1, 0.2)]
+    sweep += [make_result("gdf", sweep="flood", flood=0.1, metrics=[])]
+    (panel,) = plot_sweep(sweep, "coverage", look).axes
+    assert panel.get_legend_handles_labels()[1] == ["bce"]
+    as_svg(plot_sweep(sweep[2:], "coverage", look), "empty")
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def page(report: Path) -> Iterator[Any]:
     """A report opened in a browser, with all that the browser complained of."""
-    folder = tmp_path_factory.mktemp("report")
-    path = write_report(read_runs([a_report(folder / "runs")]), folder / "report", ["x: failed"])
-    with open_page(path, "dark") as opened:
+    with open_page(report / "index.html", "dark") as opened:
         yield opened
 
 

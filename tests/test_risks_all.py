@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from annotation import Q, annotate, problem
 from comes import risks
 from comes.errors import ComesError
 from comes.losses import hinge_loss, ramp_loss
+from drawn_problems import Q, annotate, problem
 
 SCORES, RELEVANT = problem()
 CANDIDATES = annotate(RELEVANT, 0.5, seed=1)

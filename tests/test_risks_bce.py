@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from annotation import N, Q, annotate, problem, softplus
 from comes import losses
 from comes.errors import ComesError
 from comes.risks import BceRisk, bce_risk
+from drawn_problems import N, Q, annotate, problem, softplus
 
 SCORES, RELEVANT = problem()
 CANDIDATES = annotate(RELEVANT, 0.5, seed=1)

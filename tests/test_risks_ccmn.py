@@ -1,7 +1,9 @@
 import pytest
 import torch
 
-from annotation import (
+from comes.losses import logistic_loss, sigmoid_loss
+from comes.risks import ccmn_hamming_risk, ccmn_ranking_risk, hamming_risk, ranking_risk
+from drawn_problems import (
     N,
     Q,
     annotate,
@@ -11,8 +13,6 @@ from annotation import (
     softplus,
     supervised_ranking_risk,
 )
-from comes.losses import logistic_loss, sigmoid_loss
-from comes.risks import ccmn_hamming_risk, ccmn_ranking_risk, hamming_risk, ranking_risk
 
 SCORES, RELEVANT = problem()
 PRIOR = prior_of(RELEVANT)

@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
-from annotation import N, Q, annotate, problem
 from comes.risks import comrank_risk, pairs
+from drawn_problems import N, Q, annotate, problem
 
 SCORES, RELEVANT = problem()
 CANDIDATES = annotate(RELEVANT, 0.5, seed=1)

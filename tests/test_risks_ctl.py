@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
-from annotation import N, Q, annotate, problem, softplus
 from comes.risks import ctl_risk, ctl_unbiased_risk, gdf_risk
+from drawn_problems import N, Q, annotate, problem, softplus
 from test_risks_gdf import mean_over_possible_sets
 
 SCORES, RELEVANT = problem()

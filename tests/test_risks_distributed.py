@@ -7,9 +7,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.nn.functional import all_reduce
-from torch.multiprocessing.spawn import spawn
 
-from annotation import annotate, prior_of, problem
 from comes.risks import (
     HammingSums,
     RankingSums,
@@ -20,6 +18,8 @@ from comes.risks import (
     ranking_risk_from_sums,
     ranking_sums,
 )
+from drawn_problems import annotate, prior_of, problem
+from two_processes import TwoProcesses
 
 X, _ = problem(seed=5, q=3)
 _, RELEVANT = problem(seed=6)
@@ -50,7 +50,6 @@ def reduced_risk(name: str, scores: Tensor, candidates: Tensor) -> Tensor:
 
 def one_process(rank: int, folder: str) -> None:
     """Write the gradients that data-parallel training would average, one file per variant."""
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     rows = slice(0, 13) if rank == 0 else slice(13, None)
     for name in ("hamming", "ranking"):
         for variant, risk in (("reduced", reduced_risk), ("naive", whole_risk)):
@@ -61,13 +60,12 @@ def one_process(rank: int, folder: str) -> None:
             dist.all_reduce(gradient)
             if rank == 0:
                 torch.save(gradient / 2, f"{folder}/{name}-{variant}.pt")
-    dist.destroy_process_group()
 
 
 @pytest.fixture(scope="module")
-def gradients(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def gradients(tmp_path_factory: pytest.TempPathFactory, two_processes: TwoProcesses) -> Path:
     folder = tmp_path_factory.mktemp("processes")
-    spawn(one_process, args=(str(folder),), nprocs=2)
+    two_processes.run(one_process, str(folder))
     return folder
 
 

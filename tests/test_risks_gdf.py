@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from annotation import N, Q, annotate, problem, softplus
 from comes.labels import keep_one_excluded
 from comes.losses import logistic_loss
 from comes.risks import bce_risk, gdf_risk
+from drawn_problems import N, Q, annotate, problem, softplus
 
 SCORES, RELEVANT = problem()
 CANDIDATES = annotate(RELEVANT, 0.5, seed=1)

@@ -2,7 +2,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from annotation import N, Q, annotate, hamming_by_loops, prior_of, problem, softplus
 from comes import losses
 from comes.errors import ComesError
 from comes.losses import MarginLoss
@@ -13,6 +12,7 @@ from comes.risks import (
     hamming_risk_from_sums,
     hamming_sums,
 )
+from drawn_problems import N, Q, annotate, hamming_by_loops, prior_of, problem, softplus
 
 SCORES, RELEVANT = problem()
 PRIOR = prior_of(RELEVANT)

@@ -1,16 +1,6 @@
 import pytest
 import torch
 
-from annotation import (
-    N,
-    Q,
-    annotate,
-    prior_of,
-    problem,
-    ranking_by_loops,
-    share_both_irrelevant,
-    supervised_ranking_risk,
-)
 from comes import losses
 from comes.errors import ComesError
 from comes.losses import MarginLoss
@@ -21,6 +11,16 @@ from comes.risks import (
     ranking_risk,
     ranking_risk_from_sums,
     ranking_sums,
+)
+from drawn_problems import (
+    N,
+    Q,
+    annotate,
+    prior_of,
+    problem,
+    ranking_by_loops,
+    share_both_irrelevant,
+    supervised_ranking_risk,
 )
 
 SCORES, RELEVANT = problem()

@@ -88,7 +88,7 @@ def test_expansion_has_the_error_it_promises(level: int, function: Function) -> 
     width = 2 ** (level / smooth_pairs.WIDTHS_PER_DOUBLING)
     g = torch.linspace(-width / 2, width / 2, 301, dtype=torch.float64)
     expansion = expand(function, level, torch.float64, torch.device("cpu"))
-    cosines = smooth_pairs._cosines(g[None] * (1 - 1e-12), expansion)
+    cosines = smooth_pairs._compute_cosines(g[None] * (1 - 1e-12), expansion)
     n_terms = count_terms(level, torch.float64)
     basis = (cosines[0, 2:, None] * cosines[0, :2]).flatten(0, 1)
     by_k = expansion.to_both.view(n_terms, 2, 2, -1).transpose(2, 3).flatten(2)

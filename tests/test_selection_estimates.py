@@ -189,11 +189,11 @@ def test_one_row_one_label_huge_scores_and_own_predictions() -> None:
 
 
 def test_many_rows_are_resampled_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from comes.selection import estimates
+    from comes.selection import resampling
 
     scores, _, candidates = draw(80)
     whole = estimate_metrics(scores, candidates, PRIOR, n_resamples=7)
-    monkeypatch.setattr(estimates, "WEIGHTS_AT_ONCE", 160)
+    monkeypatch.setattr(resampling, "WEIGHTS_AT_ONCE", 160)
     parts = estimate_metrics(scores, candidates, PRIOR, n_resamples=7)
     assert parts.per_label.equals(whole.per_label)
 

@@ -12,10 +12,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from annotation import annotate, prior_of, problem
 from comes.errors import ComesError, ComesWarning
 from comes.risks import HammingRisk
-from comes.training import Checkpoint, History, PixelRows, Rows, seeded, train
+from comes.training import (
+    Checkpoint,
+    History,
+    PixelRows,
+    Rows,
+    TrainOptions,
+    Validation,
+    seeded,
+    train,
+)
+from drawn_problems import annotate, prior_of, problem
 from pictures import pictures
 
 CPU = torch.device("cpu")
@@ -96,12 +105,8 @@ def trained(
         rows,
         CANDIDATES,
         counted,
-        optimizer=adam_with_two_rates,
-        epochs=EPOCHS,
-        batch_size=20,
-        seed=4,
-        validation_score=score if validates else None,
-        patience=patience,
+        TrainOptions(adam_with_two_rates, epochs=EPOCHS, batch_size=20, seed=4),
+        validation=Validation(score, patience) if validates else None,
         checkpoint=None if path is None else Checkpoint(path, fingerprint),
     )
     return model.state_dict(), history, n_batches
@@ -128,6 +133,17 @@ def test_a_checkpoint_changes_nothing_and_stays(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["training.pt"]
     assert plain[1].best_epoch == 5
     assert len(plain[1].risk) == 8  # three more, as the patience says
+
+
+def test_the_format_of_a_checkpoint_stays(tmp_path: Path) -> None:
+    trained(tmp_path / "training.pt")
+    state = torch.load(tmp_path / "training.pt", weights_only=True)
+    assert set(state) == {
+        "best", "fingerprint", "is_enough", "model", "optimiser", "random", "risk", "shuffle",
+    }  # fmt: skip
+    assert set(state["best"]) == {"best", "scores", "weights"}
+    assert state["is_enough"] is True
+    assert len(state["random"]) == 1  # process
 
 
 @pytest.mark.parametrize("when", [{"at_score": 2}, {"at_score": 7}, {"at_score": 8}])

@@ -4,7 +4,7 @@ import os
 import socket
 import warnings
 from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +12,28 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.multiprocessing.spawn import spawn
 
-from annotation import annotate, prior_of, problem
 from comes.errors import ComesError
 from comes.risks import HammingRisk, RankingRisk
 from comes.training import (
     Checkpoint,
     Risk,
+    TrainOptions,
+    Validation,
     count_processes,
     join_processes,
     leave_processes,
     loop,
     make_optimizer,
     of_all_processes,
+    of_each_process,
     predict_scores,
     process_number,
     seeded,
     train,
 )
-from comes.training.processes import of_each_process
+from drawn_problems import annotate, prior_of, problem
+from two_processes import TwoProcesses
 
 CPU = torch.device("cpu")
 X, _ = problem(seed=5, n=43, q=3)
@@ -58,14 +60,14 @@ def weights(model: nn.Module) -> Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
-def trained(
-    name: str, dtype: torch.dtype = torch.float64, part_size: int | None = None, **options: Any
-) -> dict[str, Any]:
+def trained(name: str, dtype: torch.dtype = torch.float64, **options: Any) -> dict[str, Any]:
     """Train in batches of 8 and 9 rows, which two processes share as 4 and 4 or 5 and 4."""
     model, risk = network(dtype), risk_of(name, dtype)
-    settings = {"optimizer": SGD, "epochs": 4, "batch_size": 9, "seed": 3, "part_size": part_size}
-    settings["is_shared"] = dist.is_initialized()
-    history = train(model, X.to(dtype), CANDIDATES, risk, **(settings | options))  # type: ignore[arg-type]
+    settings = TrainOptions(SGD, epochs=4, batch_size=9, seed=3)
+    is_shared = dist.is_initialized()
+    history = train(
+        model, X.to(dtype), CANDIDATES, risk, replace(settings, **options), is_shared=is_shared
+    )
     return {"weights": weights(model), "risk": history.risk}
 
 
@@ -78,6 +80,8 @@ TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
     "ranking in parts": lambda: trained("ranking", part_size=3),
     "adam, in one batch": lambda: trained("hamming", optimizer=ADAM, batch_size=99),
     "scaled": lambda: trained("hamming", risk_scale=4.0, cosine=False),
+    # Of batches of 9 rows one process has 5, in two parts, and the other 4, at once.
+    "in parts in one process only": lambda: trained("hamming", part_size=4),
 }
 
 
@@ -105,16 +109,8 @@ class Noise(nn.Module):
 def noise_of_one_batch() -> Tensor:
     noise = Noise()
     model = nn.Sequential(noise, network())
-    train(
-        model,
-        X[:40],
-        CANDIDATES[:40],
-        risk_of("hamming"),
-        optimizer=SGD,
-        epochs=1,
-        batch_size=40,
-        is_shared=True,
-    )
+    options = TrainOptions(SGD, epochs=1, batch_size=40)
+    train(model, X[:40], CANDIDATES[:40], risk_of("hamming"), options, is_shared=True)
     return noise.last
 
 
@@ -139,10 +135,8 @@ def resumable(folder: Path, stops_after: int = 99, seed: int = 0) -> dict[str, A
         X,
         CANDIDATES,
         risk_of("hamming"),
-        optimizer=ADAM,
-        epochs=4,
-        batch_size=9,
-        validation_score=score,
+        TrainOptions(ADAM, epochs=4, batch_size=9),
+        validation=Validation(score),
         checkpoint=Checkpoint(folder / "training.pt", "the same"),
         is_shared=dist.is_initialized(),
     )
@@ -200,7 +194,6 @@ def one_process(rank: int, path: str, port: int) -> None:
     os.environ |= {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     folder = Path(path)
-    dist.init_process_group("gloo", init_method=f"file://{path}/meet", rank=rank, world_size=2)
     assert join_processes(CPU) == CPU  # they have met
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -222,13 +215,15 @@ def one_process(rank: int, path: str, port: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def both(
+    tmp_path_factory: pytest.TempPathFactory, two_processes: TwoProcesses
+) -> list[dict[str, Any]]:
     """What each process found."""
     folder = tmp_path_factory.mktemp("processes")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    spawn(one_process, args=(str(folder), port), nprocs=2)
+    two_processes.run(one_process, str(folder), port)
     return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
 
 
@@ -257,7 +252,7 @@ def test_the_flood_level_acts_in_some_batches() -> None:
         result: Tensor = risk_of("ranking")(scores, candidates)
         return result
 
-    train(network(), X, CANDIDATES, risk, optimizer=SGD, epochs=4, batch_size=9, seed=3)
+    train(network(), X, CANDIDATES, risk, TrainOptions(SGD, epochs=4, batch_size=9, seed=3))
     assert set(seen) == {True, False}
 
 
@@ -329,24 +324,3 @@ def test_one_process_alone_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None
     risk: Risk = of_all_processes(lambda scores, candidates: scores.sum())
     assert risk(torch.ones(2, 3), CANDIDATES) == 6
     leave_processes()
-
-
-def parts_in_one_process_only(rank: int, path: str) -> None:
-    dist.init_process_group(
-        "gloo",
-        init_method=f"file://{path}/meet",
-        rank=rank,
-        world_size=2,
-        timeout=timedelta(seconds=10),
-    )
-    torch.save(trained("hamming", part_size=4), f"{path}/{rank}.pt")
-    leave_processes()
-
-
-def test_a_process_with_one_row_more_may_be_the_only_one_in_parts(tmp_path: Path) -> None:
-    """Of batches of 9 rows one process has 5, in two parts, and the other 4, at once."""
-    spawn(parts_in_one_process_only, args=(str(tmp_path),), nprocs=2)
-    alone = trained("hamming")
-    for rank in range(2):
-        found = torch.load(tmp_path / f"{rank}.pt")
-        torch.testing.assert_close(found["weights"], alone["weights"], rtol=0, atol=1e-6)

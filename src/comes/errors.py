@@ -1,14 +1,62 @@
-"""The one exception and the one warning that comes raises on purpose."""
+"""The one exception and the one warning that comes raises on purpose, and the form of messages.
+
+A message says what was wanted, what was given, and what to do.
+"""
+
+from collections.abc import Sequence
+
+__all__ = ["ComesError", "ComesWarning", "first_line", "listed"]
 
 
 class ComesError(ValueError):
-    """Input that cannot be used; the message says what was wanted, what came, what to do."""
+    """Input that cannot be used.
+
+    Examples
+    --------
+    >>> from comes.labels import as_relevant
+    >>> try:
+    ...     as_relevant([[0, 7]])
+    ... except ComesError as error:
+    ...     print(error)
+    relevant labels must be 0 or 1; got 7 at row 0, label 1. 1 means relevant.
+    """
 
 
 class ComesWarning(UserWarning):
-    """Input that can be used, but not in the way one might think."""
+    """Input that can be used, but perhaps not with the result that was expected.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from comes.labels import match_names
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", ComesWarning)
+    ...     columns = match_names(["a", "b"], ["x", "y"])
+    >>> print(caught[0].message)
+    labels are matched by position, as no name agrees: 'a' for 'x', 'b' for 'y'.
+    """
 
 
 def first_line(error: BaseException) -> str:
-    """Return what an error of another library says, in one line."""
+    r"""Return the first line of an error's message; if it has none, the name of its class.
+
+    Examples
+    --------
+    >>> first_line(OSError("disk full\nerrno 28"))
+    'disk full'
+    >>> first_line(TimeoutError())
+    'TimeoutError'
+    """
     return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Return names as messages show them: the first few, then how many more there are.
+
+    Examples
+    --------
+    >>> listed(["sea", "sky", "tree"], most=2)
+    "'sea', 'sky' and 1 more"
+    """
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

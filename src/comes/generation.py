@@ -1,4 +1,4 @@
-"""Candidate labels made from true ones: the paper's two processes, and others for comparison.
+"""Candidate labels generated from true ones: the paper's two processes, and three others.
 
 ====================  =======================================================  =======
 process               an irrelevant label j of an instance x is excluded       Lemma 1
@@ -6,15 +6,17 @@ process               an irrelevant label j of an instance x is excluded       L
 `case_a`              with probability 1 - flip_rate, independently            holds
 `case_b`              on an exact share of the instances irrelevant to j       holds
 `one_uniform`         if it is the one drawn among the irrelevant ones         fails
-`random_size`         if it is among as many as drawn (CTL)                    fails
+`random_size`         if it is in a random set of random size (CTL)            fails
 `instance_dependent`  with a probability that depends on x                     fails
 ====================  =======================================================  =======
 
 Lemma 1 says that the instances that exclude j are a fair sample of those irrelevant to j,
-p(x | j excluded) = p(x | j irrelevant). It holds where the probability to exclude an irrelevant
+p(x | j excluded) = p(x | j irrelevant). It holds if the probability of excluding an irrelevant
 label is one number per label. In `one_uniform` and `random_size` it depends on how many labels are
-relevant: an instance with few irrelevant labels excludes each of them more often. The lemma holds
-there only in special cases, as when every instance has the same number of relevant labels.
+relevant: an instance with few irrelevant labels excludes each of them more often. There the lemma
+holds only in special cases, such as when every instance has the same number of relevant labels.
+
+`Case` names the processes for `generate`.
 """
 
 from typing import Any, Literal
@@ -26,6 +28,16 @@ from scipy.special import expit
 
 from comes.errors import ComesError
 from comes.labels import BoolMatrix, as_relevant
+
+__all__ = [
+    "Case",
+    "case_a",
+    "case_b",
+    "generate",
+    "instance_dependent",
+    "one_uniform",
+    "random_size",
+]
 
 Rate = float | npt.ArrayLike
 Seed = int | np.random.Generator
@@ -41,19 +53,19 @@ def generate(
     strength: float | None = None,
     seed: Seed = 0,
 ) -> BoolMatrix:
-    """Make candidates by the name of a process; None is its default.
+    """Generate candidates by a named process; an option that is None takes the process's default.
 
     Parameters
     ----------
     case : {"a", "b", "one", "size", "instance"}
-        `case_a`, `case_b`, `one_uniform`, `random_size` or `instance_dependent`.
+        For `case_a`, `case_b`, `one_uniform`, `random_size` and `instance_dependent`.
     relevant : bool array of shape (n_samples, n_labels)
     X : array or CSR matrix of shape (n_samples, n_features), optional
-        For "instance".
+        Needed by "instance".
     rate : float or array of shape (n_labels,), optional
-        The flip rate of case a, the exclude rate of "b" and "instance". The others have none.
+        The flip rate of "a", the exclude rate of "b" and "instance". The others have none.
     strength : float, optional
-        For "instance".
+        Only for "instance".
     seed : int or numpy Generator
 
     Returns
@@ -78,7 +90,7 @@ def generate(
     if case == "size":
         return random_size(relevant, seed)
     if X is None:
-        raise ComesError("case instance needs features, and there are none.")
+        raise ComesError("case instance needs features; got none. Pass X, or take another case.")
     given = {"exclude_rate": rate, "strength": strength}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return instance_dependent(relevant, X, seed=seed, **options)
@@ -105,7 +117,7 @@ def case_a(relevant: npt.ArrayLike, flip_rate: Rate = 0.9, seed: Seed = 0) -> Bo
     np.True_
     """
     relevant = as_relevant(relevant)
-    rate = _checked_rate(flip_rate, relevant.shape[1], "flip_rate")
+    rate = _check_rate(flip_rate, relevant.shape[1], "flip_rate")
     draws = np.random.default_rng(seed).random(relevant.shape)
     return np.asarray(relevant | (draws < rate))
 
@@ -114,8 +126,8 @@ def case_b(relevant: npt.ArrayLike, exclude_rate: Rate = 0.1, seed: Seed = 0) ->
     """Exclude every label on an exact share of the rows it is irrelevant to.
 
     For label j, floor(exclude_rate * number of irrelevant rows) of those rows are drawn without
-    replacement. The paper samples "a fraction of the training data" per class; relevant rows
-    cannot be drawn, so the fraction is read as one of the irrelevant rows.
+    replacement. The paper samples "a fraction of the training data" per class. Relevant rows
+    cannot be drawn, so we take a fraction of the irrelevant rows.
 
     Parameters
     ----------
@@ -135,7 +147,7 @@ def case_b(relevant: npt.ArrayLike, exclude_rate: Rate = 0.1, seed: Seed = 0) ->
     array([ 4, 20])
     """
     relevant = as_relevant(relevant)
-    rate = _checked_rate(exclude_rate, relevant.shape[1], "exclude_rate")
+    rate = _check_rate(exclude_rate, relevant.shape[1], "exclude_rate")
     # The small addend keeps 0.29 * 100 = 28.999... from losing a row.
     n_excluded = np.floor(rate * (~relevant).sum(axis=0) + 1e-9).astype(int)
     draws = np.where(relevant, 2.0, np.random.default_rng(seed).random(relevant.shape))
@@ -144,9 +156,9 @@ def case_b(relevant: npt.ArrayLike, exclude_rate: Rate = 0.1, seed: Seed = 0) ->
 
 
 def one_uniform(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
-    """Exclude one label per row, drawn uniformly among the irrelevant ones (GDF, MLCL).
+    """Exclude one label per row, drawn uniformly from the irrelevant ones (GDF, MLCL).
 
-    A row to which every label is relevant excludes nothing.
+    A row without an irrelevant label excludes nothing.
 
     Parameters
     ----------
@@ -163,15 +175,15 @@ def one_uniform(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
     array([1, 1, 1])
     """
     relevant = as_relevant(relevant)
-    return _exclude_first(relevant, np.ones(len(relevant), dtype=int), np.random.default_rng(seed))
+    return _exclude_drawn(relevant, np.ones(len(relevant), dtype=int), np.random.default_rng(seed))
 
 
 def random_size(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
-    """Exclude a random number of labels per row, uniformly among the irrelevant ones (CTL).
+    """Exclude a random number of labels per row, drawn from the irrelevant ones (CTL).
 
     The number is s with probability C(q, s) / (2^q - 2), for s = 1 to q - 1: the size of a random
-    set of labels that is neither empty nor full. Where fewer labels are irrelevant, all of them
-    are excluded.
+    set of labels that is neither empty nor full. A row with fewer irrelevant labels excludes all of
+    them.
 
     Parameters
     ----------
@@ -199,7 +211,7 @@ def random_size(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
     sizes = np.asarray(rng.binomial(q, 0.5, size=n))
     while (redraw := (sizes == 0) | (sizes == q)).any():
         sizes[redraw] = rng.binomial(q, 0.5, size=int(redraw.sum()))
-    return _exclude_first(relevant, sizes, rng)
+    return _exclude_drawn(relevant, sizes, rng)
 
 
 def instance_dependent(
@@ -213,8 +225,8 @@ def instance_dependent(
 
     Every label has a random direction w_j in the space of features. The probability for row x is
     sigmoid(a_j + strength * z_j(x)), with z_j the standardised projection of x on w_j, and a_j such
-    that the mean over the rows irrelevant to j is ``exclude_rate``. A stress test: no method that
-    relies on Lemma 1 is right here, and at strength 0 it is `case_a`.
+    that the mean over the rows irrelevant to j is ``exclude_rate``. A stress test: it breaks
+    Lemma 1, on which most methods rely. With strength 0 it is `case_a`.
 
     Parameters
     ----------
@@ -223,6 +235,7 @@ def instance_dependent(
     exclude_rate : float or array of shape (n_labels,)
         Mean probability over the irrelevant rows, in [0, 1].
     strength : float
+        How strongly the probability depends on the features.
     seed : int or numpy Generator
 
     Returns
@@ -237,43 +250,48 @@ def instance_dependent(
     True
     """
     relevant = as_relevant(relevant)
-    rate = _checked_rate(exclude_rate, relevant.shape[1], "exclude_rate")
+    rate = _check_rate(exclude_rate, relevant.shape[1], "exclude_rate")
     if not np.isfinite(strength):
         raise ComesError(f"strength must be a finite number; got {strength}.")
+    features = _check_features(X, len(relevant))
+    rng = np.random.default_rng(seed)
+    scale = _measure_columns(features)
+    directions = rng.normal(size=(features.shape[1], relevant.shape[1])) / scale[:, None]
+    projection = np.asarray(features @ directions)
+    spread = projection.std(axis=0)
+    z = (projection - projection.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    level = _find_level(strength * z, ~relevant, rate)
+    probability = np.where(rate >= 1, 1.0, np.where(rate <= 0, 0.0, expit(level + strength * z)))
+    return np.asarray(relevant | (rng.random(relevant.shape) >= probability))
+
+
+def _check_features(X: npt.ArrayLike, n: int) -> Any:
+    """Return X as a finite float array or CSR matrix of n rows, or raise an error."""
     features = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=float)
     if not np.isfinite(features.data if sparse.issparse(features) else features).all():
         raise ComesError(
             "features must be finite; got NaN or infinity. Fill or drop those entries."
         )
-    if features.ndim != 2 or features.shape[0] != relevant.shape[0]:
+    if features.ndim != 2 or features.shape[0] != n:
         raise ComesError(
-            f"{relevant.shape[0]} rows of labels need as many rows of features; got shape "
-            f"{features.shape}."
+            f"{n} rows of labels need as many rows of features; got shape {features.shape}."
         )
-    rng = np.random.default_rng(seed)
-    scale = _column_scale(features)
-    directions = rng.normal(size=(features.shape[1], relevant.shape[1])) / scale[:, None]
-    projection = np.asarray(features @ directions)
-    spread = projection.std(axis=0)
-    z = (projection - projection.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    level = _level_for_rate(strength * z, ~relevant, rate)
-    probability = np.where(rate >= 1, 1.0, np.where(rate <= 0, 0.0, expit(level + strength * z)))
-    return np.asarray(relevant | (rng.random(relevant.shape) >= probability))
+    return features
 
 
-def _exclude_first(
+def _exclude_drawn(
     relevant: BoolMatrix, sizes: npt.NDArray[np.int64], rng: np.random.Generator
 ) -> BoolMatrix:
-    """Exclude in every row as many of its irrelevant labels as its size says, drawn uniformly."""
+    """Exclude ``sizes[i]`` of the irrelevant labels of row i, drawn uniformly."""
     draws = np.where(relevant, 2.0, rng.random(relevant.shape))
     rank = draws.argsort(axis=1).argsort(axis=1)
     return np.asarray(relevant | (rank >= sizes[:, None]))
 
 
-def _level_for_rate(
+def _find_level(
     slope: npt.NDArray[np.float64], irrelevant: BoolMatrix, rate: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Return a_j such that the mean of sigmoid(a_j + slope) over irrelevant rows is the rate."""
+    """Return a_j so that sigmoid(a_j + slope) has the rate as its mean over irrelevant rows."""
     n_irrelevant = np.maximum(irrelevant.sum(axis=0), 1)
     low = np.full(slope.shape[1], -50.0 - np.abs(slope).max())
     high = -low
@@ -284,16 +302,16 @@ def _level_for_rate(
     return np.asarray((low + high) / 2)
 
 
-def _column_scale(X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the standard deviation of every feature, 1 where it is constant; X may be sparse."""
+def _measure_columns(X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the standard deviation of every feature, 1 if it is constant; X may be sparse."""
     mean = np.asarray(X.mean(axis=0)).ravel()
     square = np.asarray((X * X).mean(axis=0)).ravel()
     variance = np.maximum(square - mean**2, 0)
     return np.where(variance > 1e-12 * np.maximum(square, 1e-300), np.sqrt(variance), 1.0)
 
 
-def _checked_rate(rate: Rate, q: int, name: str) -> npt.NDArray[np.float64]:
-    """Return one rate per label."""
+def _check_rate(rate: Rate, q: int, name: str) -> npt.NDArray[np.float64]:
+    """Return one rate per label, or raise an error."""
     rates = np.asarray(rate, dtype=float)
     if rates.shape not in ((), (q,)) or not ((rates >= 0) & (rates <= 1)).all():
         raise ComesError(

@@ -1,9 +1,11 @@
 """What a candidate matrix is, and how to get one.
 
 A candidate matrix is a bool array of shape (n_samples, n_labels): True where a label is
-still possible, False where it is surely irrelevant (*excluded*). Complementary labels are
-the same fact seen from the other side: True where a label is surely irrelevant. Which of the
-two a matrix holds is never guessed: `as_candidates` reads one, `from_complementary` the other.
+still possible, False where it is surely irrelevant (*excluded*). Complementary labels state the
+same fact the other way round: True where a label is surely irrelevant. Which of the two a matrix
+holds is never guessed: `as_candidates` reads one, `from_complementary` the other.
+
+`BoolMatrix` is the type of all of these.
 """
 
 from collections import Counter
@@ -15,24 +17,46 @@ from warnings import warn
 import numpy as np
 import numpy.typing as npt
 
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError, ComesWarning, listed
+
+__all__ = [
+    "BoolMatrix",
+    "as_candidates",
+    "as_indicators",
+    "as_relevant",
+    "check_names",
+    "check_relevant_inside",
+    "from_complementary",
+    "from_sets",
+    "keep_one_excluded",
+    "match_names",
+    "to_sets",
+]
 
 BoolMatrix = npt.NDArray[np.bool_]
 
 
 def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
-    """Return 0/1 values as a bool matrix, checked.
+    """Check that values are 0 or 1 and return them as a bool matrix.
 
     Parameters
     ----------
     values : array, DataFrame or sparse matrix of shape (n_samples, n_labels)
         bool or 0/1.
-    name, advice : str
-        What an error message calls the values, and what it says to do.
+    name : str
+        What error messages call the values.
+    advice : str
+        What error messages tell the reader to do.
 
     Returns
     -------
     indicators : bool array of shape (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> as_indicators([[1, 0], [0, 0]], "predictions")
+    array([[ True, False],
+           [False, False]])
     """
     if np.ma.is_masked(values):
         raise ComesError(f"{name} must not have masked entries. {advice}")
@@ -43,7 +67,7 @@ def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
     if array.ndim != 2:
         raise ComesError(
             f"Unknown label type: {name} must have two dimensions, a row per sample and a column "
-            f"per label; got shape {array.shape}. comes.labels.from_sets makes a matrix of sets."
+            f"per label; got shape {array.shape}. comes.labels.from_sets turns sets into a matrix."
         )
     if array.shape[0] == 0 or array.shape[1] == 0:
         raise ComesError(
@@ -53,7 +77,7 @@ def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
         return array
     try:
         ones, zeros = array == 1, array == 0
-    except TypeError:  # pandas' missing value, which is neither
+    except TypeError:  # pandas.NA equals nothing
         raise ComesError(f"{name} must be 0 or 1; some entries are missing. {advice}") from None
     wrong = ~(ones | zeros)
     if wrong.any():
@@ -66,7 +90,7 @@ def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
 
 
 def as_candidates(values: Any) -> BoolMatrix:
-    """Return 0/1 values as a candidate matrix, checked.
+    """Check that values are 0 or 1 and return them as a candidate matrix.
 
     Parameters
     ----------
@@ -88,7 +112,16 @@ def as_candidates(values: Any) -> BoolMatrix:
 
 
 def as_relevant(values: Any) -> BoolMatrix:
-    """Return 0/1 values as true labels, checked.
+    """Check that values are 0 or 1 and return them as relevant labels.
+
+    Parameters
+    ----------
+    values : array, DataFrame or sparse matrix of shape (n_samples, n_labels)
+        bool or 0/1; 1 where the label is relevant.
+
+    Returns
+    -------
+    relevant : bool array of shape (n_samples, n_labels)
 
     Examples
     --------
@@ -99,7 +132,7 @@ def as_relevant(values: Any) -> BoolMatrix:
 
 
 def from_complementary(complementary: Any) -> BoolMatrix:
-    """Return the candidate matrix of complementary labels: everything that is not excluded.
+    """Return the candidate matrix of complementary labels: every label that they leave possible.
 
     Parameters
     ----------
@@ -129,7 +162,7 @@ def from_sets(
     ----------
     sets : collection of n_samples iterables of label names
     label_names : sequence of str, optional
-        All labels there are, in the order wanted. By default every name that occurs, sorted.
+        All labels, in the order of the columns. By default every name that occurs, sorted.
 
     Returns
     -------
@@ -146,7 +179,9 @@ def from_sets(
     """
     rows = [list(row) for row in sets if not isinstance(row, str)]
     if len(rows) != len(sets):
-        raise ComesError("sets must hold a set of names per row; got text. Split it into names.")
+        raise ComesError(
+            "sets must hold a set of names per row; got strings. Split them into names."
+        )
     names = sorted({name for row in rows for name in row}) if label_names is None else label_names
     check_names(names)
     column = {name: index for index, name in enumerate(names)}
@@ -155,8 +190,8 @@ def from_sets(
         labels = [column[name] for row in rows for name in row]
     except KeyError as unknown:
         raise ComesError(
-            f"label {unknown.args[0]!r} occurs in a set but is none of the label names, "
-            f"{listed(names)}. Add it there, or correct the set."
+            f"label {unknown.args[0]!r} occurs in a set but is not one of the label names, "
+            f"{listed(names)}. Add it to the names, or correct the set."
         ) from None
     indicators[np.repeat(np.arange(len(rows)), [len(row) for row in rows]), labels] = True
     return indicators, list(names)
@@ -165,9 +200,13 @@ def from_sets(
 def to_sets(indicators: npt.ArrayLike, label_names: Sequence[str]) -> list[list[str]]:
     """Return the label names of every row: the inverse of `from_sets`.
 
+    Parameters
+    ----------
+    indicators : bool array of shape (n_samples, n_labels)
+    label_names : sequence of n_labels str
+
     Examples
     --------
-    >>> import numpy as np
     >>> to_sets(np.array([[True, True], [False, False]]), ["apple", "plate"])
     [['apple', 'plate'], []]
     """
@@ -176,9 +215,9 @@ def to_sets(indicators: npt.ArrayLike, label_names: Sequence[str]) -> list[list[
 
 
 def keep_one_excluded(candidates: npt.ArrayLike, seed: int | np.random.Generator = 0) -> BoolMatrix:
-    """Return candidates in which every row excludes at most one of the labels that it did.
+    """Keep one excluded label per row, drawn uniformly, and make the others candidates again.
 
-    The one is drawn uniformly: the setting of methods for a single complementary label.
+    This is the setting of methods for a single complementary label.
 
     Parameters
     ----------
@@ -204,7 +243,21 @@ def keep_one_excluded(candidates: npt.ArrayLike, seed: int | np.random.Generator
 def check_relevant_inside(
     relevant: BoolMatrix, candidates: BoolMatrix, label_names: Sequence[str] | None = None
 ) -> None:
-    """Raise if a relevant label is not a candidate: the one assumption without slack."""
+    """Raise an error if a relevant label is not a candidate: no method tolerates that.
+
+    Parameters
+    ----------
+    relevant, candidates : bool arrays of shape (n_samples, n_labels)
+    label_names : sequence of str, optional
+        For the error message.
+
+    Examples
+    --------
+    >>> check_relevant_inside(np.array([[True, False]]), np.array([[True, True]]))
+    >>> check_relevant_inside(np.array([[False, True]]), np.array([[True, False]]), ["sea", "sky"])
+    Traceback (most recent call last):
+    comes.errors.ComesError: 1 rows have a relevant label outside their candidates (first: row 0...
+    """
     if relevant.shape != candidates.shape:
         raise ComesError(
             f"relevant labels must have the shape of the candidates, {candidates.shape}; "
@@ -217,12 +270,20 @@ def check_relevant_inside(
         raise ComesError(
             f"{np.count_nonzero(outside.any(axis=1))} rows have a relevant label outside their "
             f"candidates (first: row {row}, label {shown}). Candidates must contain every relevant "
-            "label: correct them, or pass complementary labels as such if they are that."
+            "label. Correct them; if they are complementary labels, pass them as such."
         )
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise if a label name is empty or occurs more than once."""
+    """Raise an error if a label name is empty or occurs more than once.
+
+    Examples
+    --------
+    >>> check_names(["sea", "sky"])
+    >>> check_names(["sea", "sky", "sea"])
+    Traceback (most recent call last):
+    comes.errors.ComesError: label names must differ; got 'sea' more than once.
+    """
     if "" in names:
         raise ComesError(f"label names must not be empty; number {list(names).index('')} is.")
     repeated = [name for name, count in Counter(names).items() if count > 1]
@@ -231,11 +292,11 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def match_names(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Return where to find each wanted label among names.
+    """Return the position of each wanted label among names.
 
-    The same names in any order are matched by name, also if all of one list begin or end alike;
-    quite other names, as many, by position, with a warning. Names that only partly agree are
-    refused: one of the two lists must be wrong.
+    The same names in any order are matched by name; a prefix or suffix that a whole list shares is
+    ignored. As many entirely different names are matched by position, with a warning. Names that
+    agree only in part raise an error, since one of the two lists must be wrong.
 
     Examples
     --------
@@ -244,47 +305,36 @@ def match_names(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     >>> match_names(["is_sky", "is_sea"], ["has_sea", "has_sky"])
     [1, 0]
     """
-    for these, those in (
-        (names, wanted),
-        (_without_common_ends(names), _without_common_ends(wanted)),
-    ):
+    stripped = _strip_common_ends(names), _strip_common_ends(wanted)
+    for these, those in ((names, wanted), stripped):
         if set(these) == set(those):
             return [list(these).index(name) for name in those]
     missing = [name for name in wanted if name not in set(names)]
     if len(names) != len(wanted) or len(missing) < len(wanted):
         raise ComesError(
             f"the labels {listed(wanted)} were wanted; got {listed(names)}. Give the same names, "
-            "in any order, or as many other names in the same order."
+            "in any order, or as many different names in the same order."
         )
     numbers = [str(number) for number in range(len(names))]
     if list(names) != numbers and list(wanted) != numbers:
-        pairs = ", ".join(f"{a!r} for {b!r}" for a, b in list(zip(names, wanted, strict=True))[:4])
-        warn(
-            f"labels are matched by position, as no name agrees: {pairs}"
-            f"{' ...' if len(names) > 4 else ''}.",
-            ComesWarning,
-            stacklevel=2,
-        )
+        pairs = [f"{a!r} for {b!r}" for a, b in zip(names, wanted, strict=True)]
+        shown = ", ".join(pairs[:4]) + (" ..." if len(pairs) > 4 else "")
+        message = f"labels are matched by position, as no name agrees: {shown}."
+        warn(message, ComesWarning, stacklevel=2)
     return list(range(len(wanted)))
 
 
-def _without_common_ends(names: Sequence[str]) -> list[str]:
-    """Return names without what all of them begin and end with: is_sky, is_sea are sky, sea."""
+def _strip_common_ends(names: Sequence[str]) -> list[str]:
+    """Return names without the prefix and suffix that all share: is_sky, is_sea are sky, sea."""
     if len(names) < 2:
         return list(names)
-    start = _common_start(names)
+    start = _count_common_start(names)
     shorter = [name[start:] for name in names]
-    end = _common_start([name[::-1] for name in shorter])
+    end = _count_common_start([name[::-1] for name in shorter])
     return [name[: len(name) - end] for name in shorter]
 
 
-def _common_start(names: Sequence[str]) -> int:
-    """Return how many letters all names begin with: those of the first and the last in order."""
+def _count_common_start(names: Sequence[str]) -> int:
+    """Return the length of the prefix that all names share: that of the first and last, sorted."""
     pairs = zip(min(names), max(names), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
-def listed(names: Sequence[str], most: int = 8) -> str:
-    """Return names as a message shows them: the first few, and how many more."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -2,7 +2,7 @@ r"""Binary losses l(z, y) of a real score z and a target y, elementwise and unre
 
 All of them are margin losses, :math:`\ell(z, 1) = \phi(z)` and :math:`\ell(z, 0) = \phi(-z)`.
 A loss is *symmetric* if :math:`\ell(z, 0) + \ell(z, 1) = M` for every z; `ranking_risk` needs
-that. M is the loss's ``symmetry_constant``, None where there is none.
+that. M is the loss's ``symmetry_constant``, None if the loss is not symmetric.
 
 ====================  ========================================  ====
 loss                  phi(m)                                    M
@@ -14,6 +14,20 @@ loss                  phi(m)                                    M
 `ramp_loss`           (1 - m) / 2, cut to [0, 1]                1
 `unhinged_loss`       1 - m                                     2
 ====================  ========================================  ====
+
+`BinaryLoss` is the type of all of these and of your own: a callable (scores, 0 or 1) -> tensor.
+
+Examples
+--------
+>>> scores = torch.tensor([-2.0, 0.0, 2.0])
+>>> logistic_loss(scores, 1)
+tensor([2.1269, 0.6931, 0.1269])
+>>> sigmoid_loss(scores, 0), sigmoid_loss.symmetry_constant
+(tensor([0.1192, 0.5000, 0.8808]), 1.0)
+>>> hinge_loss(scores, 0), squared_loss(scores, 0)
+(tensor([0., 1., 3.]), tensor([1., 1., 9.]))
+>>> ramp_loss(scores, 1), unhinged_loss(scores, 1)
+(tensor([1.0000, 0.5000, 0.0000]), tensor([ 3.,  1., -1.]))
 """
 
 from collections.abc import Callable
@@ -23,12 +37,32 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+__all__ = [
+    "BinaryLoss",
+    "MarginLoss",
+    "hinge_loss",
+    "logistic_loss",
+    "ramp_loss",
+    "sigmoid_loss",
+    "squared_loss",
+    "unhinged_loss",
+]
+
 BinaryLoss = Callable[[Tensor, int], Tensor]  # l(z, y), y = 1 relevant, y = 0 irrelevant
 
 
 @dataclass(frozen=True)
 class MarginLoss:
-    """l(z, 1) = phi(z) and l(z, 0) = phi(-z).
+    """A loss of the margin: l(z, 1) = phi(z) and l(z, 0) = phi(-z).
+
+    Attributes
+    ----------
+    name : str
+        For messages and stored models.
+    of_margin : callable tensor -> tensor
+        phi, elementwise.
+    symmetry_constant : float or None
+        The M of a symmetric loss.
 
     Examples
     --------
@@ -42,7 +76,7 @@ class MarginLoss:
     symmetry_constant: float | None = None
 
     def __call__(self, scores: Tensor, target: int) -> Tensor:
-        """Return the loss of every score, all of them against one target, 0 or 1."""
+        """Return the loss of every score if all have the same target, 0 or 1."""
         return self.of_margin(scores if target == 1 else -scores)
 
 

@@ -1,14 +1,16 @@
-"""Scores and the truth to a number, in a named convention.
+"""Metrics of scores against the true labels, in a named convention.
 
 ``convention="pml"`` is that of partial multi-label learning and of the paper's tables,
 ``"sklearn"`` that of scikit-learn. They differ on rows without a relevant label (60 % of YeastCC)
-and on the scale of coverage; ``docs/metrics.md`` has the table. In ``pml``:
+and on the scale of coverage; ``docs/metrics.md`` compares them. In ``pml``:
 
 - ranking loss skips rows where no label or every label is relevant; a tie counts 1/2
 - one-error counts a row without a relevant label as an error
 - coverage is (mean depth - 1) / q over all rows; a row without a relevant label has depth 0
 - average precision skips rows without a relevant label
 - mAP leaves out labels without a relevant row
+
+`METRICS` has every metric by name; `Convention` is the type of the names of conventions.
 """
 
 from collections.abc import Callable
@@ -23,6 +25,20 @@ from sklearn.metrics import label_ranking_loss as sklearn_ranking_loss
 
 from comes.errors import ComesError
 from comes.labels import BoolMatrix, as_indicators, as_relevant
+
+__all__ = [
+    "METRICS",
+    "Convention",
+    "Metric",
+    "average_precision",
+    "count_degenerate",
+    "coverage",
+    "evaluate",
+    "hamming_loss",
+    "mean_average_precision",
+    "one_error",
+    "ranking_loss",
+]
 
 Convention = Literal["pml", "sklearn"]
 Scores = npt.NDArray[np.floating]
@@ -48,12 +64,12 @@ def ranking_loss(
     >>> ranking_loss([[3.0, 2.0, 1.0]], [[True, False, True]])
     0.5
     """
-    scores, relevant = _checked(scores, relevant, convention)
+    scores, relevant = _check_pair(scores, relevant, convention)
     q = scores.shape[1]
     if convention == "sklearn":  # which has no rule for a single label; every row is degenerate
         return float(sklearn_ranking_loss(relevant, scores)) if q > 1 else 0.0
     m = relevant.sum(axis=1)
-    wrong_pairs = ((_ranks(scores) - 1) * relevant).sum(axis=1) - m * (m - 1) / 2
+    wrong_pairs = ((_rank_labels(scores) - 1) * relevant).sum(axis=1) - m * (m - 1) / 2
     counts = (m > 0) & (m < q)
     return _mean(wrong_pairs[counts] / (m * (q - m))[counts])
 
@@ -63,7 +79,7 @@ def average_precision(
 ) -> float:
     """Return the mean, over the relevant labels of a row, of the precision at their rank.
 
-    Higher is better. With ties, a label has the mean rank of those it is tied with.
+    Higher is better. Tied labels share the mean of their ranks.
 
     Parameters
     ----------
@@ -80,11 +96,11 @@ def average_precision(
     >>> average_precision([[3.0, 2.0, 1.0]], [[True, False, True]])
     0.8333333333333333
     """
-    scores, relevant = _checked(scores, relevant, convention)
+    scores, relevant = _check_pair(scores, relevant, convention)
     if convention == "sklearn":
         return float(sklearn_average_precision(relevant, scores)) if scores.shape[1] > 1 else 1.0
-    ranks_among_relevant = _ranks(np.where(relevant, scores, -np.inf))
-    precision = np.where(relevant, ranks_among_relevant / _ranks(scores), 0).sum(axis=1)
+    ranks_among_relevant = _rank_labels(np.where(relevant, scores, -np.inf))
+    precision = np.where(relevant, ranks_among_relevant / _rank_labels(scores), 0).sum(axis=1)
     m = relevant.sum(axis=1)
     return _mean(precision[m > 0] / m[m > 0])
 
@@ -94,9 +110,9 @@ def one_error(
 ) -> float:
     """Return how often the label with the highest score is not relevant; lower is better.
 
-    If several labels share the highest score, the share of them that is not relevant.
-    scikit-learn has no such metric; ``"sklearn"`` lets a row without a relevant label count as
-    perfect, as its other ranking metrics do.
+    If several labels share the highest score, a row counts with the share of them that is not
+    relevant. scikit-learn has no such metric; here ``"sklearn"`` counts a row without a relevant
+    label as perfect, as the ranking metrics of scikit-learn do.
 
     Parameters
     ----------
@@ -113,7 +129,7 @@ def one_error(
     >>> one_error([[3.0, 2.0], [1.0, 2.0]], [[True, False], [True, False]])
     0.5
     """
-    scores, relevant = _checked(scores, relevant, convention)
+    scores, relevant = _check_pair(scores, relevant, convention)
     top = scores == scores.max(axis=1, keepdims=True)
     errors = (top & ~relevant).sum(axis=1) / top.sum(axis=1)
     if convention == "sklearn":
@@ -124,7 +140,7 @@ def one_error(
 def coverage(
     scores: npt.ArrayLike, relevant: npt.ArrayLike, convention: Convention = "pml"
 ) -> float:
-    """Return how far down the ranking one must go to find every relevant label; lower is better.
+    """Return how deep in the ranking the last relevant label is; lower is better.
 
     Parameters
     ----------
@@ -142,10 +158,10 @@ def coverage(
     >>> coverage([[3.0, 2.0, 1.0]], [[True, False, True]])
     0.6666666666666666
     """
-    scores, relevant = _checked(scores, relevant, convention)
+    scores, relevant = _check_pair(scores, relevant, convention)
     if convention == "sklearn" and scores.shape[1] > 1:
         return float(coverage_error(relevant, scores))
-    depth = np.where(relevant, _ranks(scores), 0).max(axis=1)
+    depth = np.where(relevant, _rank_labels(scores), 0).max(axis=1)
     if convention == "sklearn":
         return float(depth.mean())
     return float((depth.mean() - 1) / scores.shape[1])
@@ -168,7 +184,7 @@ def hamming_loss(predictions: npt.ArrayLike, relevant: npt.ArrayLike) -> float:
     0.5
     """
     predicted = as_indicators(predictions, "predictions")
-    _, truth = _checked(predicted, relevant, "pml")
+    _, truth = _check_pair(predicted, relevant, "pml")
     return float((predicted != truth).mean())
 
 
@@ -195,7 +211,7 @@ def mean_average_precision(
     >>> mean_average_precision([[3.0, 1.0], [2.0, 2.0]], [[True, False], [True, False]])
     1.0
     """
-    scores, relevant = _checked(scores, relevant, convention)
+    scores, relevant = _check_pair(scores, relevant, convention)
     present = relevant.any(axis=0)
     per_label = np.zeros(scores.shape[1])
     per_label[present] = [
@@ -205,14 +221,23 @@ def mean_average_precision(
 
 
 class Metric(NamedTuple):
-    """A metric of scores, and which way is up."""
+    """A metric with its title and its direction.
+
+    Examples
+    --------
+    >>> metric = METRICS["ranking_loss"]
+    >>> metric.title, metric.higher_is_better
+    ('ranking loss', False)
+    >>> metric.compute([[3.0, 2.0, 1.0]], [[True, False, True]])
+    0.5
+    """
 
     title: str
     higher_is_better: bool
     compute: Callable[..., float]
 
 
-# hamming_loss takes predictions, the others scores.
+# The order is that of tables. hamming_loss takes predictions, the others take scores.
 METRICS = {
     "ranking_loss": Metric("ranking loss", False, ranking_loss),
     "one_error": Metric("one-error", False, one_error),
@@ -259,7 +284,15 @@ def evaluate(
 
 
 def count_degenerate(relevant: npt.ArrayLike) -> dict[str, int]:
-    """Return how many rows and labels the conventions treat differently.
+    """Count the rows and labels that the conventions treat differently.
+
+    Parameters
+    ----------
+    relevant : bool array of shape (n_samples, n_labels)
+
+    Returns
+    -------
+    counts : dict of str to int
 
     Examples
     --------
@@ -274,18 +307,20 @@ def count_degenerate(relevant: npt.ArrayLike) -> dict[str, int]:
     }
 
 
-def _ranks(scores: Scores) -> npt.NDArray[np.float64]:
-    """Rank labels within a row, 1 for the highest score, ties at their mean."""
+def _rank_labels(scores: Scores) -> npt.NDArray[np.float64]:
+    """Return the rank of every label in its row, 1 for the highest score; ties share their mean."""
     return np.asarray(rankdata(-scores, axis=1))
 
 
 def _mean(values: npt.NDArray[np.float64]) -> float:
+    """Return the mean, NaN if there are no values."""
     return float(values.mean()) if len(values) else float("nan")
 
 
-def _checked(
+def _check_pair(
     scores: npt.ArrayLike, relevant: npt.ArrayLike, convention: str
 ) -> tuple[Scores, BoolMatrix]:
+    """Return finite scores and relevant labels of one shape, or raise an error."""
     if convention not in ("pml", "sklearn"):
         raise ComesError(f"convention must be 'pml' or 'sklearn'; got {convention!r}.")
     values = np.asarray(scores, dtype=np.float64)  # unsigned scores could not be negated

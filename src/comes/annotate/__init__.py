@@ -1,20 +1,26 @@
-"""The annotation page: collect "surely not" answers, and hand them on to training."""
+"""The annotation page: collect "surely not" answers, and hand them on to training.
 
+A project is a folder with its items, its classes and a database of cards, each of which asks about
+one class of one item. People answer cards on a page in the browser.
+"""
+
+from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
 from comes.annotate.exchange import collect_answers, export_answers, import_answers
-from comes.annotate.project import (
-    Project,
-    add_chosen_cards,
-    add_random_cards,
-    create_project,
-    open_project,
-    reopen_skipped_cards,
-)
-from comes.annotate.report import write_report
+from comes.annotate.overview import describe_summary, tabulate_classes, write_overview
+from comes.annotate.project import Project, create_project, open_project
 from comes.annotate.robots import RobotReport, run_robots
 from comes.annotate.sampling import sample_cards
 from comes.annotate.server import make_app
-from comes.annotate.serving import find_token, serve, serving
-from comes.annotate.statistics import Summary, summarise
+from comes.annotate.serving import (
+    address_of,
+    check_images_exist,
+    find_token,
+    open_port,
+    serve,
+    serve_in_thread,
+)
+from comes.annotate.summary import Summary, summarise
+from comes.annotate.trial import trial_project
 
 __all__ = [
     "Project",
@@ -22,18 +28,24 @@ __all__ = [
     "Summary",
     "add_chosen_cards",
     "add_random_cards",
+    "address_of",
+    "check_images_exist",
     "collect_answers",
     "create_project",
+    "describe_summary",
     "export_answers",
     "find_token",
     "import_answers",
     "make_app",
+    "open_port",
     "open_project",
     "reopen_skipped_cards",
     "run_robots",
     "sample_cards",
     "serve",
-    "serving",
+    "serve_in_thread",
     "summarise",
-    "write_report",
+    "tabulate_classes",
+    "trial_project",
+    "write_overview",
 ]

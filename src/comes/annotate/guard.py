@@ -1,9 +1,9 @@
-"""What stands before every request: who may ask, from where, and how much.
+"""The guard in front of every request: who may send it, from where, and how large it may be.
 
-On a loopback address there is no token, but the address that a browser names (the Host header) must
-be a loopback one too, so that no page of another site can lead a browser here. On any other address
-every request must carry the token, as a cookie that no script can read. What changes something must
-be json and come from a page of ours.
+A loopback address needs no token, but the Host header must name a loopback address too, so that no
+page of another site can reach the server through a browser. On any other address every request must
+carry the token, in a cookie that scripts cannot read. A request that changes something must be json
+and come from one of our pages.
 """
 
 import hashlib
@@ -35,8 +35,8 @@ HEADERS = {
 SENT_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
-def digest(token: str) -> str:
-    """Return what is stored of a token."""
+def digest_token(token: str) -> str:
+    """Return the digest of a token, the only part of it that is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -49,20 +49,20 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Lets through what may be let through, and adds the headers that every answer has.
+    """Refuses what is not allowed, and adds the headers that every response has.
 
     Parameters
     ----------
     app : ASGI application
     token_digest : str, optional
-        `digest` of the token; None on a loopback address.
+        `digest_token` of the token; None if no token is needed.
     """
 
     def __init__(self, app: ASGIApp, token_digest: str | None) -> None:
         self._app, self._digest = app, token_digest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Respond to a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)  # start and end of the server
             return
@@ -72,53 +72,54 @@ class Guard:
                 message["headers"] = [*message["headers"], *SENT_HEADERS]
             await send(message)
 
-        refusal = self._refusal(scope)
+        refusal = self._intercept_request(scope)
         if refusal is not None:
             await refusal(scope, receive, send_with_headers)
         else:
             await self._app(scope, receive, send_with_headers)
 
-    def _refusal(self, scope: Scope) -> Response | None:
+    def _intercept_request(self, scope: Scope) -> Response | None:
+        """Return a refusal, or the page that stores the token; None lets the request through."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if self._digest is None and not is_loopback(_name_of(host)):
-            return refused(headers, 421, "this server answers on its own address only")
+        if self._digest is None and not is_loopback(_parse_host(host)):
+            return make_refusal(headers, 421, "this server responds on its own address only")
         if self._digest is not None:
             given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
             if given and scope["method"] == "GET" and self._is_token(given):
-                # No redirect: after a click on another site, a browser would follow it without
-                # the cookie. A page of ours that leads on is what it trusts.
+                # Not a redirect: after a click on another site, a browser would follow it without
+                # the cookie. It sends the cookie with a link from one of our pages.
                 answer = HTMLResponse(render("entered.html.jinja"))
                 answer.set_cookie(COOKIE, given, httponly=True, samesite="strict", max_age=2592000)
                 return answer
-            is_ours = scope["path"].startswith("/static/")  # a page of refusal needs these
-            if not is_ours and not self._is_token(_cookie(headers)):
-                return refused(headers, 401, "open the address with the token that you were given")
+            is_ours = scope["path"].startswith("/static/")  # the page that refuses needs these
+            if not is_ours and not self._is_token(_read_token(headers)):
+                return make_refusal(headers, 401, "open the address that contains the token")
         if scope["method"] not in ("GET", "HEAD"):
             return _refuse_change(headers, host)
         return None
 
     def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(digest(given), self._digest or "")
+        return hmac.compare_digest(digest_token(given), self._digest or "")
 
 
 def _refuse_change(headers: Headers, host: str) -> Response | None:
     """Refuse what a page of another site could send, and what is too large."""
     origin = headers.get("origin")
     if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
-        return refused(headers, 403, "this came from another site")
+        return make_refusal(headers, 403, "this came from another site")
     if headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        return refused(headers, 403, "this came from another site")
+        return make_refusal(headers, 403, "this came from another site")
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        return refused(headers, 415, "application/json was wanted")
+        return make_refusal(headers, 415, "the content type must be application/json")
     length = headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > 9 or int(length) > LARGEST_BODY:
-        return refused(headers, 413, f"at most {LARGEST_BODY} bytes are read")
+        return make_refusal(headers, 413, f"at most {LARGEST_BODY} bytes are read")
     return None
 
 
-def refused(headers: Headers, status: int, reason: str, card: int | None = None) -> Response:
-    """Return a refusal: a page for who opened one, json for everything else."""
+def make_refusal(headers: Headers, status: int, reason: str, card: int | None = None) -> Response:
+    """Return a refusal: a page for a browser that opens one, json for everything else."""
     if headers.get("accept", "").startswith("text/html"):
         text = f"{reason[:1].upper()}{reason[1:]}."
         return HTMLResponse(
@@ -127,12 +128,12 @@ def refused(headers: Headers, status: int, reason: str, card: int | None = None)
     return JSONResponse({"error": reason, "card": card}, status)
 
 
-def _name_of(host: str) -> str:
+def _parse_host(host: str) -> str:
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
 
 
-def _cookie(headers: Headers) -> str:
+def _read_token(headers: Headers) -> str:
     return cookie_parser(headers.get("cookie", "")).get(COOKIE, "")

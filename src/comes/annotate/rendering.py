@@ -1,4 +1,4 @@
-"""Pages from templates; whatever a name or a text holds is text, never markup."""
+"""Pages from templates. Names and texts are escaped, so that they are never markup."""
 
 import math
 import time
@@ -7,16 +7,16 @@ from typing import Any
 
 import jinja2
 
-from comes.annotate.statistics import ENOUGH
+from comes.annotate.summary import ENOUGH
 
 
 def render(template: str, **values: Any) -> str:
     """Return a page."""
-    return _environment().get_template(template).render(values)
+    return _make_environment().get_template(template).render(values)
 
 
 @lru_cache
-def _environment() -> jinja2.Environment:
+def _make_environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("comes.annotate", "pages"),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""Simulated annotators, who answer over HTTP as a browser does."""
+"""Simulated annotators that answer over HTTP, as a browser does."""
 
 import http.client
 import json
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from comes.annotate.guard import COOKIE
 from comes.errors import ComesError
 
 Say = Callable[[str, str], str]  # name of the item, name of the class -> no, maybe or skip
@@ -19,12 +20,30 @@ PATIENCE = 30.0  # seconds that a robot tries to reach the server
 
 @dataclass
 class RobotReport:
-    """What a robot did."""
+    """What a robot did.
 
-    acknowledged: list[tuple[int, str, str]] = field(default_factory=list)  # card, key, answer
-    seconds: list[float] = field(default_factory=list)  # from sending an answer to its reply
-    refused: list[int] = field(default_factory=list)  # statuses
-    error: str = ""
+    Attributes
+    ----------
+    acknowledged : list of (card, key, answer)
+    seconds : list of float
+        From sending each answer to its reply.
+    refused : list of int
+        HTTP statuses.
+    error : str, optional
+        What stopped the robot early.
+
+    Examples
+    --------
+    >>> report = RobotReport()
+    >>> report.acknowledged.append((7, "a-key", "no"))
+    >>> len(report.acknowledged), report.refused, report.error
+    (1, [], None)
+    """
+
+    acknowledged: list[tuple[int, str, str]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
+    error: str | None = None
 
 
 def run_robots(
@@ -32,100 +51,111 @@ def run_robots(
     count: int,
     say: Say,
     *,
-    token: str = "",
+    token: str | None = None,
     pause: float = 0.0,
     most: int | None = None,
     on_answer: Callable[[], None] = lambda: None,
     name: str = "robot",
 ) -> list[RobotReport]:
-    """Let robots answer all cards, at once, each in a thread of its own.
+    """Let robots answer all cards at the same time, each in its own thread.
 
     Parameters
     ----------
     address : str
-        Of the server, as http://127.0.0.1:8000.
+        Of the server, such as http://127.0.0.1:8000.
     count : int
         Number of robots.
     say : callable (item, class) -> "no", "maybe" or "skip"
-    token : str
-        Where the server wants one.
+    token : str, optional
+        If the server needs one.
     pause : float
-        Seconds between an answer and the next, on average; each is drawn from twice that. People
+        Mean seconds between two answers; each pause is drawn uniformly from 0 to twice that. People
         take one or two.
     most : int, optional
-        Answers of each robot, after which it stops.
+        Answers after which each robot stops.
     on_answer : callable
         Called after every answer, for a progress bar.
     name : str
-        What the robots are called, with a number.
+        What the robots are called; a number is added.
+
+    Returns
+    -------
+    reports : list of RobotReport
+
+    Examples
+    --------
+    >>> from comes.annotate import serve_in_thread, trial_project
+    >>> with trial_project() as project, serve_in_thread(project) as address:
+    ...     [report] = run_robots(address, 1, lambda item, label: "maybe")
+    >>> len(report.acknowledged), report.error
+    (3, None)
     """
-    reports = [RobotReport() for _ in range(count)]
-
-    def work(number: int) -> None:
-        robot = _Robot(address, token, reports[number])
-        try:
-            robot.join(f"{name} {number + 1}")
-            robot.answer_all(say, pause, most, on_answer)
-        except Exception as error:  # a thread has nobody to tell but the report
-            reports[number].error = str(error) or type(error).__name__
-        finally:
-            robot.close()
-
-    threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(count)]
+    robots = [_Robot(address, token, f"{name} {number}") for number in range(1, count + 1)]
+    options = (say, pause, most, on_answer)
+    threads = [threading.Thread(target=robot.run, args=options, daemon=True) for robot in robots]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return reports
+    return [robot.report for robot in robots]
 
 
 class _Robot:
-    def __init__(self, address: str, token: str, report: RobotReport) -> None:
+    """One annotator, with a connection and a tab."""
+
+    def __init__(self, address: str, token: str | None, name: str) -> None:
         place = urlsplit(address).netloc
         self._connection = http.client.HTTPConnection(place, timeout=PATIENCE)
-        self._tab, self._report = secrets.token_urlsafe(16), report
-        self._cookies = f"comes_token={token}" if token else ""
+        self._tab, self._name, self.report = secrets.token_urlsafe(16), name, RobotReport()
+        self._cookies = "" if token is None else f"{COOKIE}={token}"
 
-    def close(self) -> None:
-        self._connection.close()
+    def run(self, say: Say, pause: float, most: int | None, on_answer: Callable[[], None]) -> None:
+        """Answer all cards, and note what went wrong."""
+        try:
+            self._join()
+            self._answer_cards(say, pause, most, on_answer)
+        except Exception as error:  # a thread can only report it
+            self.report.error = str(error) or type(error).__name__
+        finally:
+            self._connection.close()
 
-    def join(self, name: str) -> None:
-        status, _ = self._post("/api/join", {"name": name}, keep_cookie=True)
+    def _join(self) -> None:
+        status, _ = self._post_until_reply("/api/join", {"name": self._name}, keep_cookie=True)
         if status != 200:
-            raise ComesError(f"the server refuses robots: {status}.")
+            raise ComesError(f"the server does not let robots in: it replied {status}.")
 
-    def answer_all(
+    def _answer_cards(
         self, say: Say, pause: float, most: int | None, on_answer: Callable[[], None]
     ) -> None:
         left = most if most is not None else float("inf")
         while left > 0:
-            status, reply = self._post("/api/cards", {"tab": self._tab})
+            status, reply = self._post_until_reply("/api/cards", {"tab": self._tab})
             if status != 200:
-                raise ComesError(f"the server gives no cards: {status}, {reply}.")
+                raise ComesError(f"the server gives no cards: it replied {status}, {reply}.")
             if not reply["cards"]:
                 return
             for card in reply["cards"]:
                 if left <= 0:
                     return
-                self._answer(card, say(card["name"], card["class"]))
+                self._send_answer(card, say(card["name"], card["class"]))
                 on_answer()
                 left -= 1
                 if pause:
-                    time.sleep(random.uniform(0, 2 * pause))  # people are not in step
+                    time.sleep(random.uniform(0, 2 * pause))  # people do not answer in step
 
-    def _answer(self, card: dict[str, Any], answer: str) -> None:
+    def _send_answer(self, card: dict[str, Any], answer: str) -> None:
         key = secrets.token_urlsafe(16)
         given = {"card": card["card"], "answer": answer, "key": key, "seconds": 1.0}
         started = time.perf_counter()
-        status, _ = self._post("/api/answers", {"tab": self._tab, "answers": [given]})
-        self._report.seconds.append(time.perf_counter() - started)
+        status, _ = self._post_until_reply("/api/answers", {"tab": self._tab, "answers": [given]})
+        self.report.seconds.append(time.perf_counter() - started)
         if status == 200:
-            self._report.acknowledged.append((card["card"], key, answer))
+            self.report.acknowledged.append((card["card"], key, answer))
         else:
-            self._report.refused.append(status)
+            self.report.refused.append(status)
 
-    def _post(self, path: str, body: Any, keep_cookie: bool = False) -> tuple[int, Any]:
-        """Send until there is a reply, as a browser's queue does; the same key all the time."""
+    def _post_until_reply(self, path: str, body: Any, keep_cookie: bool = False) -> tuple[int, Any]:
+        """Send the same body until there is a reply, as the queue of a browser does."""
         until = time.monotonic() + PATIENCE
         while True:
             try:

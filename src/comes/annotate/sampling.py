@@ -1,7 +1,7 @@
 """Which (item, class) pairs are asked, and in what order.
 
-Every item has the same chance of being asked about a class. That is what makes the exclude rate of
-a class constant (Lemma 1 of the paper), and the risks right.
+Every item has the same chance of being asked about a class. This makes the exclusion rate of a
+class constant (Lemma 1 of the paper), as the risks assume.
 """
 
 from typing import Literal, NamedTuple
@@ -14,7 +14,7 @@ from comes.errors import ComesError
 IntArray = npt.NDArray[np.int64]
 By = Literal["class", "item"]
 
-BLOCK = 20  # cards of one class in a row: a class that changes on every card tires
+BLOCK = 20  # cards of one class in a row: a new class on every card is tiring
 
 
 class Cards(NamedTuple):
@@ -22,7 +22,7 @@ class Cards(NamedTuple):
 
     item: IntArray
     class_: IntArray
-    turn: IntArray  # 1 where the same is asked of a second person
+    turn: IntArray  # 1 on the card for a second person
 
 
 def sample_cards(
@@ -34,7 +34,7 @@ def sample_cards(
     overlap: float = 0.0,
     by: By = "class",
 ) -> Cards:
-    """Draw the pairs that are asked.
+    """Draw the (item, class) pairs that are asked.
 
     Parameters
     ----------
@@ -43,10 +43,10 @@ def sample_cards(
         Share of the items that are asked about each class, in (0, 1].
     seed : int
     overlap : float
-        Share of the cards that a second person is asked, too.
+        Share of the cards that a second person gets, too.
     by : {"class", "item"}
-        ``class`` draws items for each class, and keeps a class for a block of cards. ``item`` draws
-        items once, and asks about every class of those: for the grid.
+        ``class`` draws items for each class, and asks about one class for a block of cards.
+        ``item`` draws items once and asks about all their classes, for the grid.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def sample_cards(
     >>> int(cards.turn.sum())
     15
     """
-    n_asked = _count(n_items, rate, "rate")
+    n_asked = _count_asked(n_items, rate)
     if not 0 <= overlap <= 1:
         raise ComesError(f"overlap must be in [0, 1]; got {overlap:g}.")
     rng = np.random.default_rng(seed)
@@ -75,7 +75,7 @@ def sample_cards(
         block = item
     again = np.sort(rng.choice(len(item), round(overlap * len(item)), replace=False))
     second = block[again] + block.max() + 1
-    if by == "class":  # blocks of their own size, of one class each
+    if by == "class":  # full blocks of one class each, as above
         starts = np.searchsorted(class_[again], np.arange(n_classes))
         second = (np.arange(len(again)) - starts[class_[again]]) // BLOCK
         second += block.max() + 1 + class_[again] * n_asked
@@ -87,23 +87,23 @@ def sample_cards(
 
 
 def sample_more(asked: npt.NDArray[np.bool_], rate: float, seed: int) -> list[int]:
-    """Draw further items for one class among those that were not asked; a share of all items."""
+    """Draw further items for one class among those not asked yet; the rate is of all items."""
     left = np.flatnonzero(~asked)
-    n_more = _count(len(asked), rate, "rate")
+    n_more = _count_asked(len(asked), rate)
     if n_more > len(left):
         raise ComesError(
-            f"a rate of {rate:g} asks about {n_more} more items, and {len(left)} are left. Lower "
-            "it."
+            f"a rate of {rate:g} asks about {n_more} more items, but only {len(left)} are left. "
+            "Lower it."
         )
     return [int(row) for row in np.random.default_rng(seed).choice(left, n_more, replace=False)]
 
 
-def _count(n_items: int, rate: float, name: str) -> int:
+def _count_asked(n_items: int, rate: float) -> int:
     if not 0 < rate <= 1:
-        raise ComesError(f"{name} must be in (0, 1]; got {rate:g}.")
+        raise ComesError(f"rate must be in (0, 1]; got {rate:g}.")
     count = round(rate * n_items)
     if not count:
         raise ComesError(
-            f"a {name} of {rate:g} of {n_items} items asks nothing. Raise it, or add items."
+            f"a rate of {rate:g} asks about none of {n_items} items. Raise it, or add items."
         )
     return count

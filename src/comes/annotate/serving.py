@@ -10,7 +10,7 @@ from typing import Any
 
 import uvicorn
 
-from comes.annotate.guard import digest, is_loopback
+from comes.annotate.guard import digest_token, is_loopback
 from comes.annotate.project import DESCRIPTION, Project
 from comes.annotate.server import LEASE, make_app
 from comes.errors import ComesError
@@ -22,40 +22,88 @@ STARTING = 30.0  # seconds
 def find_token(
     project: Project, host: str, *, is_wanted: bool = False, new: bool = False
 ) -> tuple[str | None, str | None]:
-    """Return the digest of the token that an address needs, and the token if it was made now.
+    """Return the digest of the token that an address needs, and the token if it is new.
 
-    A loopback address needs none unless it is wanted, as behind a proxy. A token is made once for
-    a project; only its digest is kept.
+    A project has one token, of which only the digest is stored.
+
+    Parameters
+    ----------
+    project : Project
+    host : str
+        The address to serve on.
+    is_wanted : bool
+        Whether a loopback address needs the token too, as behind a proxy.
+    new : bool
+        Whether to replace the token.
+
+    Returns
+    -------
+    digest, token : str or None
+        Both are None if no token is needed.
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project() as project:
+    ...     print(find_token(project, "127.0.0.1"))
+    ...     digest, token = find_token(project, "0.0.0.0")
+    ...     print(len(token), find_token(project, "0.0.0.0") == (digest, None))
+    (None, None)
+    43 True
     """
     if is_loopback(host) and not is_wanted and not new:
         return None, None
-    known = project.setting(TOKEN)
+    known = project.read_setting(TOKEN)
     if known and not new:
         return known, None
     token = secrets.token_urlsafe(32)
-    project.set(TOKEN, digest(token))
-    return digest(token), token
+    project.write_setting(TOKEN, digest_token(token))
+    return digest_token(token), token
 
 
-def check_items(project: Project) -> None:
-    """Raise if the pictures of a project are not where they were."""
+def check_images_exist(project: Project) -> None:
+    """Raise if the images of a project are no longer where they were.
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project() as project:
+    ...     check_images_exist(project)  # its items are texts
+    """
     if project.source is not None and not project.source.exists():
         raise ComesError(
-            f"the pictures of {project.name} are not at {project.source} any more. Put them back, "
-            f"or correct the path in {project.folder.name}/{DESCRIPTION}."
+            f"the images of {project.name} are no longer at {project.source}. Put them back, or "
+            f"correct the path in {project.folder.name}/{DESCRIPTION}."
         )
 
 
 def serve(
     project: Project, listener: socket.socket, token_digest: str | None, lease: float = LEASE
 ) -> None:
-    """Serve a project on an open port until it is interrupted."""
+    """Serve a project on an open port until it is interrupted.
+
+    Parameters
+    ----------
+    project : Project
+    listener : socket
+        From `open_port`; it is closed at the end.
+    token_digest : str, optional
+        From `find_token`.
+    lease : float
+        Seconds after which the cards of a silent tab are free again.
+
+    Examples
+    --------
+    >>> from comes.annotate import open_project
+    >>> project = open_project("news")  # doctest: +SKIP
+    >>> serve(project, open_port("127.0.0.1", 8000), None)  # doctest: +SKIP
+    """
     with listener:
-        _server(project, token_digest, lease).run([listener])
+        _make_server(project, token_digest, lease).run([listener])
 
 
 @contextmanager
-def serving(
+def serve_in_thread(
     project: Project,
     *,
     host: str = "127.0.0.1",
@@ -63,15 +111,35 @@ def serving(
     token_digest: str | None = None,
     lease: float = LEASE,
 ) -> Iterator[str]:
-    """Serve a project in a thread; give its address."""
+    """Serve a project in a thread; give its address.
+
+    Parameters
+    ----------
+    project : Project
+    host : str
+    port : int
+        0 takes a free one.
+    token_digest, lease
+        As in `serve`.
+
+    Examples
+    --------
+    >>> from urllib.request import urlopen
+    >>> from comes.annotate import trial_project
+    >>> with trial_project() as project, serve_in_thread(project) as address:
+    ...     urlopen(f"{address}/join").status
+    200
+    """
     listener = open_port(host, port)
-    server = _server(project, token_digest, lease)
+    server = _make_server(project, token_digest, lease)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     until = time.monotonic() + STARTING
     while not server.started:
         if time.monotonic() > until or not thread.is_alive():
-            raise ComesError("the server of the annotation page did not start.")
+            raise ComesError(
+                f"the server of {project.name} did not start on {host}. See its messages above."
+            )
         time.sleep(0.01)
     try:
         yield address_of(host, listener.getsockname()[1])
@@ -82,7 +150,14 @@ def serving(
 
 
 def open_port(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; raise if somebody else does."""
+    """Return a socket that listens; raise if the port cannot be opened.
+
+    Examples
+    --------
+    >>> with open_port("127.0.0.1", 0) as listener:
+    ...     listener.getsockname()[0]
+    '127.0.0.1'
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends at once (TCP_NODELAY) only on sockets that say they are TCP.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -93,20 +168,28 @@ def open_port(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise ComesError(
-            f"{host}, port {port}, cannot be had: {error.strerror or error}. Choose another "
-            "(--host, --port)."
+            f"port {port} of {host} cannot be opened: {error.strerror or error}. Choose another "
+            "one (--host, --port)."
         ) from None
     return listener
 
 
 def address_of(host: str, port: int) -> str:
-    """Return the address that a browser opens; this machine's name where it is any of its own."""
+    """Return the address that a browser opens.
+
+    Where the server listens on all addresses, it is the name of this machine.
+
+    Examples
+    --------
+    >>> address_of("127.0.0.1", 8000), address_of("::1", 8000)
+    ('http://127.0.0.1:8000', 'http://[::1]:8000')
+    """
     if host in ("0.0.0.0", "::", ""):
         host = socket.gethostname()
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _server(project: Project, token_digest: str | None, lease: float) -> uvicorn.Server:
+def _make_server(project: Project, token_digest: str | None, lease: float) -> uvicorn.Server:
     app: Any = make_app(project, token_digest=token_digest, lease=lease)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, ws="none", backlog=1024

@@ -1,8 +1,8 @@
 """One thread that writes, and commits once for all commands that wait.
 
-Waiting for a disk takes longer than what an answer changes. While one commit is under way, the
-commands of others gather; the next commit is theirs together. A command's future is done when its
-commit is.
+Waiting for the disk takes longer than storing an answer. While one commit is under way, the
+commands of other requests queue up, and the next commit stores them together. The future of a
+command is done when its commit is.
 """
 
 import queue
@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from comes.annotate.queue import RefusedError
-from comes.annotate.tables import WRITES
+from comes.annotate.leases import RefusedError
+from comes.annotate.schema import WRITES
 
 Result = TypeVar("Result")
 Command = Callable[[Connection], Any]
 Waiting = tuple[Command, "Future[Any]"]
-AT_ONCE = 200  # commands in one commit
+COMMANDS_AT_ONCE = 200  # commands in one commit
 
 
 class Writer:
@@ -37,31 +37,33 @@ class Writer:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine.execution_options(**WRITES)
         self._waiting: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="comes-writer", daemon=True)
+        self._thread = threading.Thread(target=self._run_batches, name="comes-writer", daemon=True)
         self._thread.start()
 
     def submit(self, command: Callable[[Connection], Result]) -> "Future[Result]":
-        """Have a command run; it looks before it writes, and may refuse."""
+        """Queue a command, which looks before it writes and may refuse."""
         future: Future[Result] = Future()
         self._waiting.put((command, future))
         return future
 
     def close(self) -> None:
-        """Finish what waits, and stop."""
+        """Run the commands that wait, and stop."""
         self._waiting.put(None)
         self._thread.join()
 
-    def _run(self) -> None:
+    def _run_batches(self) -> None:
         is_open = True
         while is_open:
             batch = [self._waiting.get()]
-            while len(batch) < AT_ONCE and not self._waiting.empty():
+            while len(batch) < COMMANDS_AT_ONCE and not self._waiting.empty():
                 batch.append(self._waiting.get())
             is_open = None not in batch
-            # One whose browser has gone away is not run.
-            self._commit([one for one in batch if one and one[1].set_running_or_notify_cancel()])
+            # The command of a browser that has gone away is not run.
+            self._commit_batch(
+                [one for one in batch if one and one[1].set_running_or_notify_cancel()]
+            )
 
-    def _commit(self, batch: list[Waiting]) -> None:
+    def _commit_batch(self, batch: list[Waiting]) -> None:
         results: list[Any] = []
         try:
             with self._engine.begin() as connection:
@@ -70,12 +72,12 @@ class Writer:
                         results.append(command(connection))
                     except RefusedError as refusal:
                         results.append(refusal)
-        except Exception as error:  # of the database: nothing of the batch is stored
+        except Exception as error:  # nothing of the batch is stored
             if len(batch) == 1:
                 batch[0][1].set_exception(error)
             else:
                 for one in batch:
-                    self._commit([one])
+                    self._commit_batch([one])
             return
         for (_, future), result in zip(batch, results, strict=True):
             if isinstance(result, RefusedError):

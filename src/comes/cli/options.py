@@ -1,13 +1,52 @@
-"""Options that several commands share."""
+"""Options that several commands share, and how their text is read."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
+
+from comes.errors import ComesError
 
 Data = Annotated[
     str, typer.Argument(help="A file (.csv, .parquet, .npz, .mat, .arff, .svm, ...) or a name.")
 ]
+Form = Annotated[
+    Literal["wide", "names", "long"], typer.Option(help="Form of the labels in a written table.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print json.")]
 ModelFolder = Annotated[Path, typer.Option("--model", "-m", help="Folder that 'comes fit' wrote.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
+WRITTEN = "A .npz, .csv, .parquet, .mat or .jsonl file."
+
+
+def drop_missing(**options: Any) -> dict[str, Any]:
+    """Return the options that were given: all but those that are None."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """Return the names in text such as "sky, sea", or None if it was not given."""
+    return None if text is None else [name for part in text.split(",") if (name := part.strip())]
+
+
+def parse_numbers(text: str | None, option: str) -> float | list[float] | None:
+    """Return one number, one per label, or None if the option was not given."""
+    if text is None:
+        return None
+    try:
+        numbers = [float(part) for part in split_names(text) or ()]
+    except ValueError:
+        numbers = []
+    if not numbers:
+        raise ComesError(f"{option} should be a number, or one per label; got {text!r}.")
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def parse_pairs(text: str | None, option: str) -> dict[str, str] | None:
+    """Return what "0=no,1=maybe" says, or None if the option was not given."""
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in split_names(text) or ()]
+    if not all(equals for _, equals, _ in pairs):
+        raise ComesError(f"{option} should be pairs such as 0=no,1=maybe; got {text!r}.")
+    return {word.strip(): state.strip() for word, _, state in pairs}

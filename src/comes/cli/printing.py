@@ -4,24 +4,40 @@ import json
 import math
 import re
 import sys
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-def print_metrics(rows: list[tuple[str, dict[str, float]]]) -> None:
-    """Print one row of metrics per title, with the way that is up."""
+def print_metrics(rows: Sequence[tuple[str, Mapping[str, float]]]) -> None:
+    """Print one row of metrics per title; an arrow says whether higher or lower is better."""
     from comes.metrics import METRICS
 
-    ways = {name: "↑" if metric.higher_is_better else "↓" for name, metric in METRICS.items()}
+    arrows = {name: "↑" if metric.higher_is_better else "↓" for name, metric in METRICS.items()}
     print_rows(
         [
             {"": title}
-            | {f"{m.title} {ways[name]}": f"{values[name]:.3f}" for name, m in METRICS.items()}
+            | {f"{m.title} {arrows[name]}": f"{values[name]:.3f}" for name, m in METRICS.items()}
             for title, values in rows
         ]
     )
 
 
-def print_rows(rows: list[dict[str, Any]]) -> None:
+def print_table(table: "pd.DataFrame") -> None:
+    """Print a DataFrame, its numbers with three digits."""
+    print_rounded([{str(k): v for k, v in row.items()} for row in table.to_dict("records")])
+
+
+def print_rounded(rows: Sequence[Mapping[str, Any]], digits: str = ".3f") -> None:
+    """Print a table of rows with the same keys, its numbers with so many digits."""
+    print_rows(
+        [{k: f"{v:{digits}}" if isinstance(v, float) else v for k, v in r.items()} for r in rows]
+    )
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print a table of rows with the same keys."""
     from rich.box import SIMPLE
     from rich.console import Console
@@ -36,28 +52,28 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
     Console(width=max(100, Console().width)).print(table)
 
 
-def print_summary(summary: dict[str, Any], as_json: bool) -> None:
+def print_summary(summary: Mapping[str, Any], as_json: bool) -> None:
     """Print what a command did, a line each or as json."""
     if as_json:
         print_json(summary)
     else:
-        print(lines(summary))
+        print(format_lines(summary))
 
 
 def print_json(values: Any) -> None:
     """Print json; a metric that no row counts for is null."""
-    print(json.dumps(_without_nan(values), indent=2, ensure_ascii=False))
+    print(json.dumps(_replace_nan(values), indent=2, ensure_ascii=False))
 
 
-def _without_nan(values: Any) -> Any:
-    if isinstance(values, dict):
-        return {key: _without_nan(value) for key, value in values.items()}
+def _replace_nan(values: Any) -> Any:
+    if isinstance(values, Mapping):
+        return {str(key): _replace_nan(value) for key, value in values.items()}
     if isinstance(values, list):
-        return [_without_nan(value) for value in values]
+        return [_replace_nan(value) for value in values]
     return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
-def lines(values: dict[str, Any], separator: str = "\n") -> str:
+def format_lines(values: Mapping[str, Any], separator: str = "\n") -> str:
     """Return values with their names as text."""
     return separator.join(f"{name.replace('_', ' ')}: {value}" for name, value in values.items())
 

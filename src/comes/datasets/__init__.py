@@ -1,32 +1,71 @@
-"""Data sets: what they are, by name, from files of one's own, and the embedded scenes."""
+"""Data sets: by name, from files of many formats, and embedded scenes of digits."""
 
+from comes.datasets.answers import (
+    LONG,
+    MAYBE,
+    MODEL,
+    NO,
+    NOT_ASKED,
+    SOURCE,
+    answers_of,
+    as_text,
+    combine_answers,
+    long_table,
+)
 from comes.datasets.archive import write_npz
 from comes.datasets.catalogue import KNOWN
-from comes.datasets.checks import check_dataset
-from comes.datasets.dataset import Dataset, join_rows
-from comes.datasets.files import open_dataset, read_dataset, read_features, read_images
-from comes.datasets.images import Images
-from comes.datasets.known import load_dataset
+from comes.datasets.column_roles import ITEM_COLUMNS
+from comes.datasets.dataset import Dataset
+from comes.datasets.findings import Finding, check_dataset
+from comes.datasets.images import Images, image_names, open_images
+from comes.datasets.joining import join_features, join_rows
 from comes.datasets.label_columns import prediction_table
+from comes.datasets.opening import (
+    load_dataset,
+    open_dataset,
+    read_dataset,
+    read_features,
+    read_images,
+)
+from comes.datasets.reading import Reading
 from comes.datasets.scenes import make_scenes
-from comes.datasets.tables import check_table_name, write_table
+from comes.datasets.table_datasets import TableForm
+from comes.datasets.tables import check_table_name, read_table, write_table
 from comes.datasets.writing import check_writable, write_dataset
 
 __all__ = [
+    "ITEM_COLUMNS",
     "KNOWN",
+    "LONG",
+    "MAYBE",
+    "MODEL",
+    "NO",
+    "NOT_ASKED",
+    "SOURCE",
     "Dataset",
+    "Finding",
     "Images",
+    "Reading",
+    "TableForm",
+    "answers_of",
+    "as_text",
     "check_dataset",
     "check_table_name",
     "check_writable",
+    "combine_answers",
+    "image_names",
+    "join_features",
     "join_rows",
     "load_dataset",
+    "long_table",
     "make_scenes",
     "open_dataset",
+    "open_images",
     "prediction_table",
     "read_dataset",
     "read_features",
     "read_images",
+    "read_table",
     "write_dataset",
     "write_npz",
     "write_table",

@@ -8,26 +8,37 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from comes.datasets.answers import MAYBE, NO, NOT_ASKED, WORDS, combine_answers, long_table
 from comes.datasets.dataset import Dataset
-from comes.errors import ComesError
+from comes.datasets.reading import Reading
+from comes.errors import ComesError, listed
 from comes.files import replacing_file
-from comes.labels import listed
 
 Answer = tuple[str, str, str]  # item, label, state
-ITEM_KEYS = ("item", "id", "path", "file", "filename", "image", "text", "html", "url", "audio")
+# The fields of a task that may name its item, the likeliest first. Unlike a column of a table
+# (ITEM_COLUMNS), a field may hold the item itself: its text, or the address of its picture.
+ITEM_FIELDS = ("item", "id", "path", "file", "filename", "image", "text", "html", "url", "audio")
 
 
-def label_studio_dataset(
-    tasks: Sequence[Any],
-    path: Path,
-    labels: Sequence[str] | None = None,
-    item: str | None = None,
-    complementary: bool = False,
-    label_names: Sequence[str] | None = None,
-) -> Dataset:
+class Choice(NamedTuple):
+    """What somebody chose in one ``<Choices>`` of Label Studio."""
+
+    item: str
+    control: str  # the name of the <Choices>
+    chosen: list[str]
+
+
+class Ticks(NamedTuple):
+    """The labels that somebody ticked, among those that were shown."""
+
+    item: str
+    ticked: list[str]
+    shown: list[str]
+
+
+def label_studio_dataset(tasks: Sequence[Any], path: Path, reading: Reading) -> Dataset:
     """Return the answers of a Label Studio export (JSON, not JSON_MIN).
 
     Parameters
@@ -35,24 +46,41 @@ def label_studio_dataset(
     tasks : list of dict
     path : Path
         For messages.
-    labels : sequence of str, optional
-        The names of the ``<Choices>`` to read; needed where there are several with labels in them.
-    item : str, optional
-        The field of a task's data that names the item; by default the likeliest one there is, else
-        the task's id.
-    complementary : bool
-        The choices are what is surely irrelevant, and say nothing of the others. Otherwise they are
-        the candidates, and a label that was not chosen is excluded.
-    label_names : sequence of str, optional
-        All labels there are, where the choices may not show them.
+    reading : Reading
+        ``labels`` names the ``<Choices>`` to read, where there are several with labels in them.
+        ``item`` is the field of a task's data that names the item; by default the likeliest one
+        there is, else the task's id. Choices are the candidates, and a label that was not chosen
+        is excluded; complementary ones are surely irrelevant, and say nothing of the others.
 
     Notes
     -----
     A ``<Choices>`` whose every choice is a word of the three states ("no", "maybe", ...) asks about
     the label that it is named after. An answer without a choice says nothing.
     """
-    chosen: list[tuple[str, str, list[str]]] = []  # item, control, choices
+    items, choices = _read_tasks(tasks, path, reading)
+    choices, controls = _select_controls(choices, path, reading)
+    if all(label.lower() in WORDS for choice in choices for label in choice.chosen):
+        _refuse_complementary(reading, path)
+        answers = [(c.item, c.control, WORDS[word.lower()]) for c in choices for word in c.chosen]
+    elif len(controls) > 1:
+        raise ComesError(
+            f"{path.name} has several choices, {listed(controls)}. Say which hold the labels "
+            "(--labels on the command line)."
+        )
+    else:
+        found = sorted({label for choice in choices for label in choice.chosen})
+        shown = list(reading.label_names or found)
+        ticks = [Ticks(choice.item, choice.chosen, shown) for choice in choices]
+        answers = list(_read_ticks(ticks, reading))
+    return _combine_all(items, answers, reading, reading.is_complementary)
+
+
+def _read_tasks(
+    tasks: Sequence[Any], path: Path, reading: Reading
+) -> tuple[list[str], list[Choice]]:
+    """Return the names of the items, and every choice that somebody made."""
     items: list[str] = []
+    choices: list[Choice] = []
     for number, task in enumerate(tasks):
         where = f"task {number} of {path.name}"
         if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
@@ -60,97 +88,92 @@ def label_studio_dataset(
                 f"{where} has no 'data'; an export of Label Studio as JSON (not JSON_MIN) was "
                 "wanted."
             )
-        name = _item(task["data"], item, task.get("id", number), where)
-        items.append(name)
+        items.append(_name_item(task["data"], reading, task.get("id", number), where))
         try:
-            chosen += [(name, control, choices) for control, choices in _choices(task, where)]
+            choices += _read_choices(task, items[-1], where)
         except (KeyError, TypeError, AttributeError) as error:
             raise ComesError(
-                f"{where} has not the form of Label Studio's JSON: {error!r}."
+                f"{where} does not have the form of Label Studio's JSON: {error!r}."
             ) from None
-    controls = list(dict.fromkeys(control for _, control, _ in chosen))
-    if labels:
-        unknown = [name for name in labels if name not in controls]
-        if unknown:
-            raise ComesError(
-                f"{path.name} has no choices called {unknown[0]!r}; it has {listed(controls)}."
-            )
-        controls = list(labels)
-    chosen = [entry for entry in chosen if entry[1] in controls]
-    if not chosen:
-        raise ComesError(
-            f"{path.name} has no choices that somebody made; an export with answers was wanted."
-        )
-    if all(choice.lower() in WORDS for _, _, choices in chosen for choice in choices):
-        _refuse_complementary(complementary, path)
-        answers = [(name, control, WORDS[c.lower()]) for name, control, cs in chosen for c in cs]
-    elif len(controls) > 1:
-        raise ComesError(
-            f"{path.name} has several choices, {listed(controls)}. Say which hold the labels "
-            "(--labels on the command line)."
-        )
-    else:
-        names = _all_labels((c for _, _, cs in chosen for c in cs), label_names)
-        answers = list(_ticked([(name, cs, names) for name, _, cs in chosen], complementary))
-    return _combined(items, answers, complementary, label_names)
+    return items, choices
 
 
-def _choices(task: dict[str, Any], where: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name of each ``<Choices>`` of a task and what was chosen, if anything was."""
+def _read_choices(task: dict[str, Any], item: str, where: str) -> Iterator[Choice]:
+    """Yield what was chosen in each ``<Choices>`` of a task, where anything was."""
     for annotation in task.get("annotations") or task.get("completions") or []:
         if annotation.get("was_cancelled") or annotation.get("skipped"):
             continue
         for result in annotation.get("result") or []:
             if result.get("type") == "choices" and result["value"].get("choices"):
-                yield str(result["from_name"]), _names(result["value"]["choices"], where)
+                chosen = _check_label_list(result["value"]["choices"], where)
+                yield Choice(item, str(result["from_name"]), chosen)
 
 
-def read_prodigy(
-    path: Path,
-    *,
-    item: str | None = None,
-    complementary: bool = False,
-    label_names: Sequence[str] | None = None,
-) -> Dataset:
+def _select_controls(
+    choices: Sequence[Choice], path: Path, reading: Reading
+) -> tuple[list[Choice], list[str]]:
+    """Return the choices of the ``<Choices>`` that hold labels, and the names of these."""
+    controls = list(dict.fromkeys(choice.control for choice in choices))
+    if reading.labels is not None:
+        unknown = [name for name in reading.labels if name not in controls]
+        if unknown:
+            raise ComesError(
+                f"{path.name} has no choices called {unknown[0]!r}; it has {listed(controls)}."
+            )
+        controls = list(reading.labels)
+    selected = [choice for choice in choices if choice.control in controls]
+    if not selected:
+        raise ComesError(
+            f"{path.name} has no choices that somebody made; an export with answers was wanted."
+        )
+    return selected, controls
+
+
+def read_prodigy(path: Path, reading: Reading) -> Dataset:
     """Read a Prodigy export: a line per (item, label), or per item with options to tick.
 
     Of a line with a label, "accept" says maybe, "reject" no, and "ignore" not asked. Of a line with
-    options, those ticked are the candidates and the other options shown are excluded, or with
-    ``complementary`` those ticked are excluded; if it was rejected or ignored, nobody was asked.
+    options, those ticked are the candidates and the other options shown are excluded; complementary
+    ones are excluded themselves. If it was rejected or ignored, nobody was asked.
     """
-    answers: list[Answer] = []
     items: list[str] = []
-    ticks: list[tuple[str, list[str], list[str]]] = []  # item, ticked, shown
-    for number, line in _json_lines(path):
+    answers: list[Answer] = []
+    ticks: list[Ticks] = []
+    for number, line in _read_json_lines(path):
         where = f"line {number} of {path.name}"
-        name = _item(line, item, line.get("_input_hash"), where)
-        items.append(name)
-        answer = line.get("answer")
-        if answer not in ("accept", "reject", "ignore"):
-            raise ComesError(
-                f"{where} should have the answer accept, reject or ignore; got {answer!r}."
-            )
-        if "label" in line:
-            _refuse_complementary(complementary, path)
-            answers += [(name, label, WORDS[answer]) for label in _names([line["label"]], where)]
-        elif line.get("options"):
-            options = line["options"]
-            if not all(isinstance(option, dict) and "id" in option for option in options):
-                raise ComesError(f"{where} has options without an id; got {options!r}.")
-            shown = _names([option["id"] for option in options], where)
-            ticked = _names(line.get("accept") or [], where)
-            if answer == "accept" and ticked:
-                ticks.append((name, ticked, shown))
-            else:
-                answers += [(name, option, NOT_ASKED) for option in shown]
+        items.append(_name_item(line, reading, line.get("_input_hash"), where))
+        said = _read_prodigy_line(line, items[-1], where)
+        if isinstance(said, Ticks):
+            ticks.append(said)
         else:
-            raise ComesError(
-                f"{where} has neither a label nor options; answers to labels were wanted."
-            )
-    answers += _ticked(ticks, complementary)
+            answers += said
+        if "label" in line:
+            _refuse_complementary(reading, path)
+    answers += _read_ticks(ticks, reading)
     if not answers:
         raise ComesError(f"{path.name} has no answers; lines of Prodigy were wanted.")
-    return _combined(items, answers, complementary and bool(ticks), label_names)
+    return _combine_all(items, answers, reading, reading.is_complementary and bool(ticks))
+
+
+def _read_prodigy_line(line: dict[str, Any], item: str, where: str) -> list[Answer] | Ticks:
+    """Return the answers of a line, or what was ticked among its options."""
+    answer = line.get("answer")
+    if answer not in ("accept", "reject", "ignore"):
+        raise ComesError(
+            f"{where} should have the answer accept, reject or ignore; got {answer!r}."
+        )
+    if "label" in line:
+        return [(item, label, WORDS[answer]) for label in _check_label_list([line["label"]], where)]
+    options = line.get("options")
+    if not options:
+        raise ComesError(f"{where} has neither a label nor options; answers to labels were wanted.")
+    if not all(isinstance(option, dict) and "id" in option for option in options):
+        raise ComesError(f"{where} has options without an id; got {options!r}.")
+    shown = _check_label_list([option["id"] for option in options], where)
+    ticked = _check_label_list(line.get("accept") or [], where)
+    if answer == "accept" and ticked:
+        return Ticks(item, ticked, shown)
+    return [(item, option, NOT_ASKED) for option in shown]
 
 
 def write_prodigy(dataset: Dataset, path: Path) -> None:
@@ -162,70 +185,64 @@ def write_prodigy(dataset: Dataset, path: Path) -> None:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-def _item(fields: dict[str, Any], wanted: str | None, fallback: Any, where: str) -> str:
+def _name_item(fields: dict[str, Any], reading: Reading, fallback: Any, where: str) -> str:
     """Return the name of an item from its fields."""
-    if wanted is not None:
-        if wanted not in fields:
-            raise ComesError(f"{where} has no field {wanted!r}; it has {listed(list(fields))}.")
-        return str(fields[wanted])
-    for key in ITEM_KEYS:
-        value = fields.get(key)
+    if reading.item is not None:
+        if reading.item not in fields:
+            raise ComesError(
+                f"{where} has no field {reading.item!r}; it has {listed(list(fields))}."
+            )
+        return str(fields[reading.item])
+    for name in ITEM_FIELDS:
+        value = fields.get(name)
         if isinstance(value, (str, int)) and not str(value).startswith("data:"):
             return str(value)
     if fallback is None:
         raise ComesError(
-            f"{where} has no field that names its item; {listed(list(fields))}. Say which one "
-            "does (--item on the command line)."
+            f"{where} has no field that names its item; it has {listed(list(fields))}. Say which "
+            "one does (--item on the command line)."
         )
     return str(fallback)
 
 
-def _names(values: Any, where: str) -> list[str]:
-    """Return a list of label names as text, checked."""
+def _check_label_list(values: Any, where: str) -> list[str]:
+    """Return a list of label names as text; raise if it is something else."""
     if not isinstance(values, list) or not all(isinstance(v, (str, int)) for v in values):
         raise ComesError(f"{where} should have a list of label names; got {values!r}.")
     return [str(value) for value in values]
 
 
-def _refuse_complementary(complementary: bool, path: Path) -> None:
-    if complementary:
+def _refuse_complementary(reading: Reading, path: Path) -> None:
+    """Raise if answers are said to be complementary labels."""
+    if reading.is_complementary:
         raise ComesError(
             f"{path.name} has an answer for each label, of which 'no' is what excludes; leave "
-            "--complementary out."
+            "labels_are (--complementary) out."
         )
 
 
-def _ticked(
-    ticks: Sequence[tuple[str, list[str], list[str]]], complementary: bool
-) -> Iterator[Answer]:
+def _read_ticks(ticks: Sequence[Ticks], reading: Reading) -> Iterator[Answer]:
     """Yield what a choice among the labels shown says of each."""
-    for name, ticked, shown in ticks:
+    for item, ticked, shown in ticks:
         for label in dict.fromkeys([*shown, *ticked]):
-            if complementary:
-                yield name, label, NO if label in ticked else NOT_ASKED
+            if reading.is_complementary:
+                yield item, label, NO if label in ticked else NOT_ASKED
             else:
-                yield name, label, MAYBE if label in ticked else NO
+                yield item, label, MAYBE if label in ticked else NO
 
 
-def _all_labels(found: Iterator[str], label_names: Sequence[str] | None) -> list[str]:
-    return sorted(set(found)) if label_names is None else list(label_names)
-
-
-def _combined(
-    items: Sequence[str],
-    answers: Sequence[Answer],
-    complementary: bool,
-    label_names: Sequence[str] | None,
+def _combine_all(
+    items: Sequence[str], answers: Sequence[Answer], reading: Reading, from_complementary: bool
 ) -> Dataset:
     """Return the data set of all items, those without an answer included, in their order."""
-    first = answers[0][1]
-    every = [(name, first, NOT_ASKED) for name in dict.fromkeys(items)]
-    names, labels, states = zip(*every, *answers, strict=True)
-    dataset = combine_answers(names, labels, states, label_names)
-    return replace(dataset, from_complementary=complementary)
+    names, labels, states = zip(*answers, strict=True)
+    every = list(dict.fromkeys(items))
+    dataset = combine_answers(names, labels, states, reading.label_names, item_names=every)
+    return replace(dataset, from_complementary=from_complementary)
 
 
-def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number and the content of every line that is not empty."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             for number, text in enumerate(file, start=1):

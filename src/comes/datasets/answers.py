@@ -1,9 +1,12 @@
 """Answers about (item, label) pairs, in three states: no, maybe, not asked.
 
 Only "no" (surely irrelevant) excludes a label. "maybe" and "not asked" both leave it a candidate;
-that somebody was asked is kept apart, so that it survives a round trip. Where one person says "no"
-and another "maybe", the label stays a candidate: a false exclusion is the one thing that the risks
-cannot forgive.
+who was asked is kept separately, so that it survives a round trip. Where one person says "no" and
+another "maybe", the label stays a candidate: a false exclusion is the one mistake that the risks
+cannot correct.
+
+`NO`, `MAYBE` and `NOT_ASKED` are the states, `LONG` the columns of a table with a row per answer.
+`SOURCE` is the column that says who chose a question; `MODEL` there means that a model did.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.datasets.dataset import Dataset
-from comes.errors import ComesError, ComesWarning
-from comes.labels import BoolMatrix, check_names, listed
+from comes.datasets.dataset import Dataset, check_item_names
+from comes.errors import ComesError, ComesWarning, listed
+from comes.labels import BoolMatrix, check_names
 
 NO, MAYBE, NOT_ASKED = "no", "maybe", "not asked"
 STATES = (NO, MAYBE, NOT_ASKED)
@@ -26,7 +29,7 @@ WORDS = {
     **dict.fromkeys(("not asked", "", "skip", "ignore"), NOT_ASKED),
 }
 LONG = ("item", "label", "answer")
-SOURCE, MODEL = "source", "model"  # a column of long tables: who chose what to ask
+SOURCE, MODEL = "source", "model"
 
 
 def combine_answers(
@@ -34,15 +37,29 @@ def combine_answers(
     labels: npt.ArrayLike,
     states: npt.ArrayLike,
     label_names: Sequence[str] | None = None,
+    *,
+    item_names: Sequence[str] | None = None,
+    warn_of_torn: bool = True,
 ) -> Dataset:
-    """Return the data set of answers, one per (item, label), without features.
+    """Return the data set that answers about (item, label) pairs make, without features.
+
+    Several people may answer about a pair. Where one says "no" and another "maybe", the answers
+    are torn, and the label stays a candidate.
 
     Parameters
     ----------
-    items, labels, states : sequences or arrays of str, as many each
-        A state is "no", "maybe" or "not asked". A pair may occur more than once.
-    label_names : sequence of str, optional
-        All labels there are. By default those that occur, in the order of their first occurrence.
+    items, labels, states : array-like of str, of shape (n_answers,)
+        A state is "no", "maybe" or "not asked".
+    label_names, item_names : sequence of str, optional
+        All labels and all items, in the order wanted. By default those that occur, in the order
+        of their first occurrence.
+    warn_of_torn : bool
+        Whether torn answers are a warning.
+
+    Returns
+    -------
+    dataset : Dataset
+        With `candidates`, `asked` and `items`.
 
     Examples
     --------
@@ -54,42 +71,33 @@ def combine_answers(
     array([[ True,  True],
            [False,  True]])
     """
-    row, item_names = pd.factorize(np.asarray(items, dtype=object))
-    if label_names is None:
-        column, found = pd.factorize(np.asarray(labels, dtype=object))
-        names = [str(name) for name in found]
-    else:
-        check_names(label_names)
-        names = list(label_names)
-        asked_about = pd.Index(np.asarray(labels, dtype=object))
-        column = pd.Index(names, dtype=object).get_indexer(asked_about)
-        if (column < 0).any():
-            unknown = asked_about[int(np.argmax(column < 0))]
-            raise ComesError(
-                f"label {unknown!r} occurs in an answer but is none of the label names, "
-                f"{listed(names)}. Add it there, or correct the answer."
-            )
+    check_names(label_names or ())
+    check_item_names(item_names)
+    row, rows = _number_names(items, item_names, "item")
+    column, columns = _number_names(labels, label_names, "label")
     state = np.asarray(states, dtype=object)
-    no, maybe = (_marked(row, column, state == word, names, len(item_names)) for word in STATES[:2])
+    no, maybe = (
+        _mark_pairs(row[state == word], column[state == word], (len(rows), len(columns)))
+        for word in (NO, MAYBE)
+    )
     torn = int((no & maybe).sum())
-    if torn:
+    if torn and warn_of_torn:
         warn(
-            f"{torn} labels of items have both 'no' and 'maybe'; they stay candidates.",
+            f"{torn} pairs of item and label have both 'no' and 'maybe'; the labels stay "
+            "candidates.",
             ComesWarning,
             stacklevel=2,
         )
-    return Dataset(
-        None, names, ~no | maybe, asked=no | maybe, items=[str(name) for name in item_names]
-    )
+    return Dataset(None, columns, ~no | maybe, asked=no | maybe, items=rows)
 
 
 def long_dataset(
     table: pd.DataFrame,
     columns: Sequence[str],
-    answers: Mapping[str, str] | None = None,
+    words: Mapping[str, str] | None = None,
     label_names: Sequence[str] | None = None,
 ) -> Dataset:
-    """Take the answers of a table with the columns item, label and answer.
+    """Return the answers of a table with the columns item, label and answer.
 
     Where a column ``source`` says that a model chose the question, the answer is left out: the
     risks need questions that were drawn at random.
@@ -99,7 +107,7 @@ def long_dataset(
         empty = cells == ""
         if empty.any():
             raise ComesError(f"column {name!r} is empty at row {int(empty.argmax())}. Fill it in.")
-    states = as_states(table[columns[2]], f"column {columns[2]!r}", answers)
+    states = as_states(table[columns[2]], f"column {columns[2]!r}", words)
     if SOURCE in table and SOURCE not in columns:
         chosen = (table[SOURCE] == MODEL).to_numpy()
         if chosen.any():
@@ -114,10 +122,28 @@ def long_dataset(
 
 
 def long_table(dataset: Dataset) -> pd.DataFrame:
-    """Return one row per answer, and what is needed for every item and label to occur.
+    """Return a table with one row per answer, in which every item and every label occurs.
 
     The first item has a row for every label, in their order; an item that nobody was asked about
     has a single row that says so.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        With candidates.
+
+    Returns
+    -------
+    table : DataFrame
+        The columns are `LONG`: item, label and answer.
+
+    Examples
+    --------
+    >>> long_table(combine_answers(["p", "q"], ["sky", "sea"], ["no", "maybe"]))
+      item label     answer
+    0    p   sky         no
+    1    p   sea  not asked
+    2    q   sea      maybe
     """
     candidates, asked = answers_of(dataset)
     written = asked.copy()
@@ -135,7 +161,20 @@ def long_table(dataset: Dataset) -> pd.DataFrame:
 
 
 def answers_of(dataset: Dataset) -> tuple[BoolMatrix, BoolMatrix]:
-    """Return the candidates, and where somebody was asked: at least where a label is excluded."""
+    """Return the candidates, and the pairs about which there is an answer.
+
+    Where the data does not say who was asked, these are the excluded pairs.
+
+    Returns
+    -------
+    candidates, asked : bool arrays of shape (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> candidates, asked = answers_of(Dataset(None, ["sky"], np.array([[True], [False]])))
+    >>> asked.tolist()
+    [[False], [True]]
+    """
     if dataset.candidates is None:
         raise ComesError("answers are candidates or complementary labels, and the data has none.")
     asked = ~dataset.candidates if dataset.asked is None else dataset.asked
@@ -143,65 +182,76 @@ def answers_of(dataset: Dataset) -> tuple[BoolMatrix, BoolMatrix]:
 
 
 def as_states(
-    cells: "pd.Series[Any]", place: str, answers: Mapping[str, str] | None = None
+    cells: "pd.Series[Any]", place: str, words: Mapping[str, str] | None = None
 ) -> npt.NDArray[Any]:
     """Return the state that each cell says; raise at the first unknown word."""
     codes, found = pd.factorize(cells, use_na_sentinel=False)
-    words = [as_text(cell).strip() for cell in found]
-    states = np.array([_state(word, answers) for word in words], dtype=object)
+    texts = [as_text(cell).strip() for cell in found]
+    states = np.array([_find_state(text, words) for text in texts], dtype=object)
     unknown = np.array([state is None for state in states])
     if unknown.any():
         row = int(unknown[codes].argmax())
-        known = sorted(WORDS if answers is None else answers)
+        known = sorted(WORDS if words is None else words)
         raise ComesError(
-            f"{place} has the answer {words[codes[row]]!r} at row {row}; "
+            f"{place} has the answer {texts[codes[row]]!r} at row {row}; "
             f"{listed([word for word in known if word])} or nothing (not asked) were wanted. Say "
-            "what other words mean (--answers 0=no,1=maybe on the command line)."
+            "what other words mean (words; --answers 0=no,1=maybe on the command line)."
         )
     return np.asarray(states[codes])
 
 
-def _state(word: str, answers: Mapping[str, str] | None) -> str | None:
+def _find_state(text: str, words: Mapping[str, str] | None) -> str | None:
     """Return what a word says; a number means the same however it is written, 0 or 0.0."""
-    if answers is None:
-        return WORDS.get(word.lower())
-    if word in answers or not word:
-        return answers.get(word, NOT_ASKED)
+    if words is None:
+        return WORDS.get(text.lower())
+    if text in words or not text:
+        return words.get(text, NOT_ASKED)
     try:
-        return {float(known): state for known, state in answers.items()}.get(float(word))
+        return {float(word): state for word, state in words.items()}.get(float(text))
     except ValueError:
         return None
 
 
-def check_answers(answers: Mapping[str, str] | None) -> None:
-    """Raise unless every word is said to mean one of the three states."""
-    for word, state in (answers or {}).items():
-        if state not in STATES:
-            raise ComesError(
-                f"the answer {word!r} must mean 'no', 'maybe' or 'not asked'; got {state!r}."
-            )
-
-
 def as_text(cell: Any) -> str:
-    """Return a cell as a person would write it: 3.0 in a column with gaps is 3, a gap nothing."""
+    """Return a cell as a person would write it: 3.0 in a column with gaps is 3, a gap is "".
+
+    Examples
+    --------
+    >>> as_text(3.0), as_text(float("nan"))
+    ('3', '')
+    """
     if pd.isna(cell):
         return ""
     return f"{cell:.15g}" if isinstance(cell, float) else str(cell)
 
 
 def _as_texts(cells: "pd.Series[Any]") -> npt.NDArray[Any]:
-    """Return cells as text, each different one turned once."""
+    """Return cells as text, each distinct one converted once."""
     codes, found = pd.factorize(cells, use_na_sentinel=False)
     return np.array([as_text(cell) for cell in found], dtype=object)[codes]
 
 
-def _marked(
-    row: npt.NDArray[np.int64],
-    column: npt.NDArray[np.int64],
-    chosen: npt.NDArray[np.bool_],
-    names: Sequence[str],
-    n: int,
+def _number_names(
+    values: npt.ArrayLike, names: Sequence[str] | None, what: str
+) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Return the place of every value among the names, and the names."""
+    found = np.asarray(values, dtype=object)
+    if names is None:
+        places, occurring = pd.factorize(found)
+        return places, [str(name) for name in occurring]
+    places = pd.Index(np.asarray(names, dtype=object)).get_indexer(pd.Index(found))
+    if (places < 0).any():
+        raise ComesError(
+            f"{what} {found[int(np.argmax(places < 0))]!r} occurs in an answer but is none of the "
+            f"{what} names, {listed(list(names))}. Add it there, or correct the answer."
+        )
+    return places, list(names)
+
+
+def _mark_pairs(
+    row: npt.NDArray[np.int64], column: npt.NDArray[np.int64], shape: tuple[int, int]
 ) -> BoolMatrix:
-    marked = np.zeros((n, len(names)), dtype=bool)
-    marked[row[chosen], column[chosen]] = True
+    """Return the matrix that is True at these pairs of row and column."""
+    marked = np.zeros(shape, dtype=bool)
+    marked[row, column] = True
     return marked

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images
+from comes.datasets.reading import Reading
 from comes.errors import ComesError
 from comes.files import replacing_file
 from comes.labels import as_candidates, as_indicators, as_relevant, from_complementary
@@ -24,9 +25,9 @@ from comes.labels import as_candidates, as_indicators, as_relevant, from_complem
 CSR_PARTS = ("X_data", "X_indices", "X_indptr", "X_shape")
 
 
-def read_npz(path: Path) -> Dataset:
-    """Read a data set from an npz file."""
-    arrays = _load(path)
+def read_npz(path: Path, _: Reading) -> Dataset:
+    """Read a data set from an npz file, which says itself what it holds."""
+    arrays = _load_arrays(path)
     if "candidates" in arrays and "complementary" in arrays:
         raise ComesError(f"{path.name} has candidates and complementary labels; keep one of them.")
     candidates = relevant = None
@@ -44,20 +45,20 @@ def read_npz(path: Path) -> Dataset:
         )
     has_features = "X" in arrays or any(part in arrays for part in CSR_PARTS)
     return Dataset(
-        _features(arrays, path) if has_features else None,
-        _text(arrays, "label_names", path) or [str(j) for j in range(known.shape[1])],
+        _make_features(arrays, path) if has_features else None,
+        _read_names(arrays, "label_names", path) or [str(j) for j in range(known.shape[1])],
         candidates,
         relevant,
         as_indicators(arrays["asked"], "asked") if "asked" in arrays else None,
-        _text(arrays, "items", path),
+        _read_names(arrays, "items", path),
         from_complementary="complementary" in arrays,
     )
 
 
-def read_npz_features(path: Path) -> tuple[Any, list[str] | None]:
+def read_npz_features(path: Path, _: Reading) -> tuple[Any, list[str] | None]:
     """Read the features of an npz file and the names of its items, and nothing else."""
-    arrays = _load(path)
-    return _features(arrays, path), _text(arrays, "items", path)
+    arrays = _load_arrays(path)
+    return _make_features(arrays, path), _read_names(arrays, "items", path)
 
 
 def write_npz(dataset: Dataset, path: str | Path) -> None:
@@ -70,18 +71,37 @@ def write_npz(dataset: Dataset, path: str | Path) -> None:
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "two.npz"
     >>> write_npz(Dataset(np.eye(2), ["a"], relevant=np.array([[True], [False]])), path)
-    >>> print(read_npz(path))
+    >>> print(read_npz(path, Reading()))
     2 rows, 2 features, 1 labels, 0.50 relevant per row, 1 rows without a relevant label
     """
-    arrays: dict[str, Any] = {"label_names": np.asarray(dataset.label_names, dtype=np.str_)}
-    if sparse.issparse(dataset.X):
-        X = sparse.csr_array(dataset.X)
+    columns = dataset.X.columns if isinstance(dataset.X, pd.DataFrame) else ()
+    texts = [*dataset.label_names, *(dataset.items or ()), *map(str, columns)]
+    if any(text.endswith("\0") for text in texts):
+        raise ComesError(
+            "a name ends in a null character, which an npz file would lose. Rename it."
+        )
+    arrays = _feature_arrays(dataset.X) | _label_arrays(dataset)
+    with replacing_file(path) as temporary:
+        np.savez_compressed(temporary, **arrays)
+
+
+def _feature_arrays(X: Any) -> dict[str, Any]:
+    """Return the arrays that hold features; none of images."""
+    if X is None or isinstance(X, Images):
+        return {}
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
         parts = (X.data, X.indices, X.indptr, np.asarray(X.shape))
-        arrays.update(zip(CSR_PARTS, parts, strict=True))
-    elif dataset.X is not None and not isinstance(dataset.X, Images):
-        arrays["X"] = np.asarray(dataset.X)
-        if isinstance(dataset.X, pd.DataFrame):
-            arrays["feature_names"] = np.asarray(dataset.X.columns, dtype=np.str_)
+        return dict(zip(CSR_PARTS, parts, strict=True))
+    arrays = {"X": np.asarray(X)}
+    if isinstance(X, pd.DataFrame):
+        arrays["feature_names"] = np.asarray(X.columns, dtype=np.str_)
+    return arrays
+
+
+def _label_arrays(dataset: Dataset) -> dict[str, Any]:
+    """Return the arrays that hold labels, their names and those of the items."""
+    arrays: dict[str, Any] = {"label_names": np.asarray(dataset.label_names, dtype=np.str_)}
     if dataset.candidates is not None and dataset.from_complementary:
         arrays["complementary"] = ~dataset.candidates
     elif dataset.candidates is not None:
@@ -92,19 +112,14 @@ def write_npz(dataset: Dataset, path: str | Path) -> None:
         arrays["asked"] = dataset.asked
     if dataset.items is not None:
         arrays["items"] = np.asarray(dataset.items, dtype=np.str_)
-    columns = dataset.X.columns if isinstance(dataset.X, pd.DataFrame) else ()
-    texts = [*dataset.label_names, *(dataset.items or ()), *map(str, columns)]
-    if any(text.endswith("\0") for text in texts):
-        raise ComesError("a name ends in a null character, which an npz file would lose.")
-    with replacing_file(path) as temporary:
-        np.savez_compressed(temporary, **arrays)
+    return arrays
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _load_arrays(path: Path) -> dict[str, Any]:
     wanted = "arrays of numbers and text are wanted, as numpy.savez writes them"
     try:
         if not zipfile.is_zipfile(path):
-            raise ComesError(f"{path.name} is no npz file, which is a zip archive; {wanted}.")
+            raise ComesError(f"{path.name} is not an npz file, which is a zip archive; {wanted}.")
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = dict(archive)
     except ComesError:
@@ -114,13 +129,13 @@ def _load(path: Path) -> dict[str, Any]:
         raise ComesError(f"{path.name} cannot be read as npz ({reason}); {wanted}.") from None
     foreign = [name for name, values in arrays.items() if not isinstance(values, np.ndarray)]
     if foreign:
-        raise ComesError(f"{foreign[0]!r} in {path.name} is no array; {wanted}.")
+        raise ComesError(f"{foreign[0]!r} in {path.name} is not an array; {wanted}.")
     return arrays
 
 
-def _features(arrays: Mapping[str, Any], path: Path) -> Any:
+def _make_features(arrays: Mapping[str, Any], path: Path) -> Any:
     if "X" in arrays:
-        names = _text(arrays, "feature_names", path)
+        names = _read_names(arrays, "feature_names", path)
         if names is None or arrays["X"].ndim != 2:
             return arrays["X"]
         if len(names) != arrays["X"].shape[-1]:
@@ -142,7 +157,7 @@ def _features(arrays: Mapping[str, Any], path: Path) -> Any:
     return X
 
 
-def _text(arrays: Mapping[str, Any], name: str, path: Path) -> list[str] | None:
+def _read_names(arrays: Mapping[str, Any], name: str, path: Path) -> list[str] | None:
     """Return a row of names, or None where there is none."""
     if name not in arrays:
         return None

@@ -8,6 +8,7 @@ becomes a 0/1 column per word.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -19,10 +20,10 @@ from scipy import sparse
 
 from comes.datasets.dataset import Dataset, compact
 from comes.datasets.label_columns import TRUTHS
-from comes.datasets.table_datasets import LabelColumns
+from comes.datasets.reading import Reading
 from comes.datasets.tables import find_columns
-from comes.errors import ComesError
-from comes.labels import BoolMatrix, check_names, listed
+from comes.errors import ComesError, listed
+from comes.labels import BoolMatrix, check_names
 
 
 class _Table(NamedTuple):
@@ -34,71 +35,77 @@ class _Table(NamedTuple):
     cells: Any  # (n, attributes), dense or CSC
 
 
-def read_arff(
-    path: Path,
-    *,
-    labels: LabelColumns = None,
-    relevant: LabelColumns = None,
-    ignore: Sequence[str] = (),
-    complementary: bool = False,
-    xml: str | Path | None = None,
-) -> Dataset:
-    """Read features and labels of an ARFF file; see `read_dataset`."""
-    table = _parse(path)
-    ignored = find_columns(table.names, ignore)
-    candidate_names = [c for c in find_columns(table.names, labels or ()) if c not in ignored]
-    truth_names = [c for c in find_columns(table.names, relevant or ()) if c not in ignored]
+def read_arff(path: Path, reading: Reading) -> Dataset:
+    """Read features and labels of an ARFF file."""
+    table = _parse_arff(path)
+    ignored = find_columns(table.names, reading.ignore or ())
+    candidate_names, truth_names = (
+        [c for c in find_columns(table.names, wanted or ()) if c not in ignored]
+        for wanted in (reading.labels, reading.relevant)
+    )
     named = bool(candidate_names or truth_names)
-    declared = _declared_labels(path, table, xml, named)
+    declared = _find_declared_labels(path, table, reading.xml, named)
     if not named:
         truth_names = [c for c in declared if c not in ignored]
     used = {*candidate_names, *truth_names, *ignored, *declared}
     features = [j for j, name in enumerate(table.names) if name not in used]
     if not features:
         raise ComesError(f"{path.name} has no attribute beside its labels; features are wanted.")
-    X = _features(table, features, path)
-    truth = _indicators(table, truth_names, path) if truth_names else None
+    X = _make_features(table, features, path)
+    truth = _read_indicators(table, truth_names, path) if truth_names else None
+    complementary = reading.is_complementary
     if not candidate_names:
         marked, truth = (truth, None) if complementary else (None, truth)
     else:
-        marked = _indicators(table, candidate_names, path)
+        marked = _read_indicators(table, candidate_names, path)
     candidates = ~marked if complementary and marked is not None else marked
     names = candidate_names or truth_names
     return Dataset(X, names, candidates, truth, from_complementary=complementary)
 
 
+@dataclass(frozen=True)
+class _LabelNames:
+    """The labels that a parser of XML meets."""
+
+    path: Path
+    parser: Any
+    names: list[str] = field(default_factory=list)
+
+    def add_label(self, tag: str, attributes: dict[str, str]) -> None:
+        """Note the name of a label; other elements are passed over."""
+        if tag.rpartition(" ")[2] != "label":
+            return
+        if "name" not in attributes:
+            line = self.parser.CurrentLineNumber
+            raise ComesError(f"{self.path.name} has a label without a name at line {line}.")
+        self.names.append(attributes["name"])
+
+    def refuse_document_type(self, *_: object) -> None:
+        """Raise, so that no entity is expanded, neither from inside nor from elsewhere."""
+        raise ComesError(
+            f"{self.path.name} declares a document type, which a list of labels does not need."
+        )
+
+
 def read_label_xml(path: Path) -> list[str]:
     """Return the label names of a Mulan XML file, in order; nothing outside the file is read."""
-    names: list[str] = []
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        if tag.rpartition(" ")[2] == "label":
-            if "name" not in attributes:
-                raise ComesError(f"{path.name} has a label without a name at line {line()}.")
-            names.append(attributes["name"])
-
-    def refuse(*_: object) -> None:
-        raise ComesError(f"{path.name} declares a document type, which a list of labels needs not.")
-
-    def line() -> int:
-        return parser.CurrentLineNumber
-
     parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartElementHandler = start
-    parser.StartDoctypeDeclHandler = refuse  # no entities, neither inside nor from elsewhere
+    found = _LabelNames(path, parser)
+    parser.StartElementHandler = found.add_label
+    parser.StartDoctypeDeclHandler = found.refuse_document_type
     try:
         parser.Parse(path.read_bytes(), True)
     except ComesError:
         raise
     except (expat.ExpatError, OSError, LookupError, ValueError) as error:
         raise ComesError(f"{path.name} cannot be read as XML: {error}.") from None
-    if not names:
+    if not found.names:
         raise ComesError(f"{path.name} names no label; <label name=...> was wanted.")
-    check_names(names)
-    return names
+    check_names(found.names)
+    return found.names
 
 
-def _parse(path: Path) -> _Table:
+def _parse_arff(path: Path) -> _Table:
     try:
         return _parse_as(path, "utf-8-sig")
     except UnicodeDecodeError:
@@ -124,7 +131,7 @@ def _parse_as(path: Path, encoding: str) -> _Table:
         raise ComesError(f"{path.name} has no rows of data; at least one was wanted.")
     names = [str(name) for name, _ in content["attributes"]]
     kinds = [kind for _, kind in content["attributes"]]
-    cells = _sparse_cells(rows, kinds) if is_sparse else _dense_cells(rows, kinds)
+    cells = _make_sparse_cells(rows, kinds) if is_sparse else _make_dense_cells(rows, kinds)
     return _Table(content["relation"], names, kinds, cells)
 
 
@@ -145,14 +152,14 @@ def _is_text(kind: Any) -> bool:
     return isinstance(kind, str) and kind not in ("NUMERIC", "REAL", "INTEGER")
 
 
-def _dense_cells(rows: list[list[Any]], kinds: Sequence[Any]) -> npt.NDArray[np.float64]:
+def _make_dense_cells(rows: list[list[Any]], kinds: Sequence[Any]) -> npt.NDArray[np.float64]:
     text = {j for j, kind in enumerate(kinds) if _is_text(kind)}
     if text:
         rows = [[np.nan if j in text else v for j, v in enumerate(row)] for row in rows]
     return np.array(rows, dtype=float)  # a missing value, None, is NaN
 
 
-def _sparse_cells(rows: list[dict[int, Any]], kinds: Sequence[Any]) -> Any:
+def _make_sparse_cells(rows: list[dict[int, Any]], kinds: Sequence[Any]) -> Any:
     text = {j for j, kind in enumerate(kinds) if _is_text(kind)}
     values: list[Any] = []
     columns: list[int] = []
@@ -165,11 +172,11 @@ def _sparse_cells(rows: list[dict[int, Any]], kinds: Sequence[Any]) -> Any:
     return sparse.csr_array(cells, shape=(len(ends) - 1, len(kinds))).tocsc()
 
 
-def _declared_labels(
+def _find_declared_labels(
     path: Path, table: _Table, xml: str | Path | None, may_be_none: bool
 ) -> list[str]:
     """Return the labels that the XML file names, or that the relation counts."""
-    beside = Path(xml).expanduser() if xml is not None else _xml_beside(path)
+    beside = Path(xml).expanduser() if xml is not None else _find_xml_beside(path)
     if beside is not None:
         if not beside.is_file():
             raise ComesError(f"{beside} does not exist; the XML file of the labels was wanted.")
@@ -198,26 +205,26 @@ def _declared_labels(
     return table.names[:q] if q > 0 else table.names[q:]
 
 
-def _xml_beside(path: Path) -> Path | None:
+def _find_xml_beside(path: Path) -> Path | None:
     """Return name.xml for name.arff and for name-train.arff."""
     stems = ["-".join(path.stem.split("-")[:k]) for k in range(path.stem.count("-") + 1, 0, -1)]
     found = [path.with_name(f"{stem}.xml") for stem in stems]
     return next((xml for xml in found if xml.is_file()), None)
 
 
-def _indicators(table: _Table, names: Sequence[str], path: Path) -> BoolMatrix:
+def _read_indicators(table: _Table, names: Sequence[str], path: Path) -> BoolMatrix:
     """Return the labels as a matrix, whatever two values they have."""
     columns = []
     for name in names:
         j = table.names.index(name)
-        kind, codes = table.kinds[j], _column(table.cells, j)
+        kind, codes = table.kinds[j], _read_column(table.cells, j)
         if isinstance(kind, list):
             numbers = np.array([TRUTHS.get(str(value).lower(), np.nan) for value in kind])
-            codes = _replaced(codes, numbers)
+            codes = _replace_codes(codes, numbers)
         wrong = ~np.isin(codes, (0.0, 1.0))
         if wrong.any():
             row = int(wrong.argmax())
-            shown = "nothing (?)" if np.isnan(_column(table.cells, j)[row]) else kind
+            shown = "nothing (?)" if np.isnan(_read_column(table.cells, j)[row]) else kind
             raise ComesError(
                 f"label {name!r} of {path.name} should be 0 or 1; got {shown} at row {row}."
             )
@@ -225,7 +232,7 @@ def _indicators(table: _Table, names: Sequence[str], path: Path) -> BoolMatrix:
     return np.stack(columns, axis=1)
 
 
-def _features(table: _Table, chosen: Sequence[int], path: Path) -> Any:
+def _make_features(table: _Table, chosen: Sequence[int], path: Path) -> Any:
     """Return numeric and nominal attributes as numbers: a CSR matrix if the rows are sparse."""
     texts = [j for j in chosen if _is_text(table.kinds[j])]
     if texts:
@@ -236,7 +243,7 @@ def _features(table: _Table, chosen: Sequence[int], path: Path) -> Any:
         )
     X, names = table.cells[:, chosen], [table.names[j] for j in chosen]
     if not all(_codes_are_numbers(table.kinds[j]) for j in chosen):
-        blocks = [_numbers(table, j) for j in chosen]
+        blocks = [_make_columns(table, j) for j in chosen]
         names = [name for _, block_names in blocks for name in block_names]
         stack = sparse.hstack if sparse.issparse(X) else np.hstack
         X = stack([block for block, _ in blocks])
@@ -245,14 +252,14 @@ def _features(table: _Table, chosen: Sequence[int], path: Path) -> Any:
     return pd.DataFrame(X, columns=names)
 
 
-def _numbers(table: _Table, j: int) -> tuple[Any, list[str]]:
+def _make_columns(table: _Table, j: int) -> tuple[Any, list[str]]:
     """Return the columns of one attribute, and their names."""
     kind, name = table.kinds[j], table.names[j]
     if _codes_are_numbers(kind):
         return table.cells[:, [j]], [name]
-    codes, names = _column(table.cells, j), [name]
+    codes, names = _read_column(table.cells, j), [name]
     try:
-        columns = _replaced(codes, np.array([float(value) for value in kind]))[:, None]
+        columns = _replace_codes(codes, np.array([float(value) for value in kind]))[:, None]
     except ValueError:
         if len(kind) <= 2:
             return table.cells[:, [j]], names
@@ -266,7 +273,7 @@ def _codes_are_numbers(kind: Any) -> bool:
     return not isinstance(kind, list) or kind == [str(place) for place in range(len(kind))]
 
 
-def _replaced(
+def _replace_codes(
     codes: npt.NDArray[np.float64], numbers: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
     """Return what the codes stand for; a missing one stays missing."""
@@ -274,5 +281,5 @@ def _replaced(
     return np.where(missing, np.nan, numbers[np.where(missing, 0, codes).astype(int)])
 
 
-def _column(cells: Any, j: int) -> npt.NDArray[np.float64]:
+def _read_column(cells: Any, j: int) -> npt.NDArray[np.float64]:
     return np.asarray(cells[:, [j]].toarray().ravel() if sparse.issparse(cells) else cells[:, j])

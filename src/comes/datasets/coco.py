@@ -9,18 +9,32 @@ labels: nothing else is excluded, and the truth is not known.
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from comes.datasets.dataset import Dataset
+from comes.datasets.reading import Reading
 from comes.errors import ComesError
+from comes.labels import BoolMatrix
 
-Unannotated = Literal["drop", "keep"]
+Pair = tuple[Any, Any]  # ids of an image and of a category
 
 
-def coco_dataset(content: Any, path: Path, unannotated: Unannotated = "drop") -> Dataset:
+class _Coco(NamedTuple):
+    """What is taken from COCO json."""
+
+    row: dict[Any, int]  # by the id of an image
+    column: dict[Any, int]  # by the id of a category
+    files: list[str]
+    names: list[str]
+    annotated: list[Pair]
+    verified_absent: list[Pair] | None  # None where no image says what was looked for
+
+
+def coco_dataset(content: Any, path: Path, reading: Reading) -> Dataset:
     """Return the labels of parsed COCO json; items are the file names of the images.
 
     Parameters
@@ -28,64 +42,67 @@ def coco_dataset(content: Any, path: Path, unannotated: Unannotated = "drop") ->
     content : dict
     path : Path
         For messages.
-    unannotated : {"drop", "keep"}
-        What to do with images that have no annotation.
+    reading : Reading
+        ``unannotated`` says something about COCO.
     """
+    coco = _parse_coco(content, path)
+    annotated = _mark_pairs(coco.annotated, coco, path)
+    if coco.verified_absent is not None:
+        excluded = _mark_pairs(coco.verified_absent, coco, path) & ~annotated
+        return Dataset(None, coco.names, ~excluded, items=coco.files, from_complementary=True)
+    dataset = Dataset(None, coco.names, relevant=annotated, items=coco.files)
+    if reading.unannotated == "keep":
+        return dataset
+    if not annotated.any():
+        raise ComesError(
+            f"no image in {path.name} has an annotation, and such images are left out. If nothing "
+            "is relevant there, keep them (--unannotated keep on the command line)."
+        )
+    return dataset.take(annotated.any(axis=1))
+
+
+def _parse_coco(content: Any, path: Path) -> _Coco:
+    """Return the images, the categories, and pairs of their ids, checked."""
     try:
         images, categories = content["images"], content["categories"]
-        column = {category["id"]: j for j, category in enumerate(categories)}
         row = {image["id"]: i for i, image in enumerate(images)}
-        files = [_file_name(image) for image in images]
+        column = {category["id"]: j for j, category in enumerate(categories)}
+        files = [_find_file_name(image) for image in images]
         names = [str(category["name"]) for category in categories]
-        pairs = [(a["image_id"], a["category_id"]) for a in content.get("annotations", [])]
-        negatives = [
-            (image["id"], c) for image in images for c in image.get("neg_category_ids", ())
-        ]
+        annotated = [(a["image_id"], a["category_id"]) for a in content.get("annotations", [])]
+        absent = [(image["id"], c) for image in images for c in image.get("neg_category_ids", ())]
+        is_verified = any("neg_category_ids" in image for image in images)
     except (KeyError, TypeError, AttributeError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else "it has another form"
         raise ComesError(
             f"{path.name} cannot be read as COCO json, {what}: images (id, file_name), annotations "
             "(image_id, category_id) and categories (id, name) were wanted."
         ) from None
-    if unannotated not in ("drop", "keep"):
-        raise ComesError(f"unannotated must be 'drop' or 'keep'; got {unannotated!r}.")
     if len(row) < len(images) or len(column) < len(categories):
         raise ComesError(
             f"{path.name} has an image id or a category id twice; each should be once."
         )
-
-    def marked(found: list[tuple[Any, Any]]) -> Any:
-        matrix = np.zeros((len(images), len(categories)), dtype=bool)
-        try:
-            matrix[[row[i] for i, _ in found], [column[c] for _, c in found]] = True
-        except (KeyError, TypeError) as unknown:
-            raise ComesError(
-                f"an annotation in {path.name} names the id {unknown}, which no image or category "
-                "has."
-            ) from None
-        return matrix
-
     if not images or not categories:
         raise ComesError(
             f"{path.name} has {len(images)} images and {len(categories)} categories; at least one "
             "of each was wanted."
         )
-    if any("neg_category_ids" in image for image in images):
-        excluded = marked(negatives) & ~marked(pairs)
-        return Dataset(None, names, ~excluded, items=files, from_complementary=True)
-    dataset = Dataset(None, names, relevant=marked(pairs), items=files)
-    if unannotated == "keep":
-        return dataset
-    annotated = dataset.known_relevant().any(axis=1)
-    if not annotated.any():
+    return _Coco(row, column, files, names, annotated, absent if is_verified else None)
+
+
+def _mark_pairs(pairs: Sequence[Pair], coco: _Coco, path: Path) -> BoolMatrix:
+    """Return the matrix that is True at pairs of an image and a category."""
+    marked = np.zeros((len(coco.row), len(coco.column)), dtype=bool)
+    try:
+        marked[[coco.row[i] for i, _ in pairs], [coco.column[c] for _, c in pairs]] = True
+    except (KeyError, TypeError) as unknown:
         raise ComesError(
-            f"no image in {path.name} has an annotation, and such images are left out. If nothing "
-            "is relevant there, keep them (--unannotated keep on the command line)."
-        )
-    return dataset.take(annotated)
+            f"an annotation in {path.name} names the id {unknown}, which no image or category has."
+        ) from None
+    return marked
 
 
-def _file_name(image: dict[str, Any]) -> str:
+def _find_file_name(image: dict[str, Any]) -> str:
     """Return the name of an image; LVIS has only its address."""
     return str(image["file_name"] if "file_name" in image else image["coco_url"].split("/")[-1])
 

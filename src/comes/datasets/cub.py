@@ -7,15 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
-from comes.datasets.dataset import Dataset, join_images
+from comes.datasets.dataset import Dataset
+from comes.datasets.joining import join_images
+from comes.datasets.reading import Reading
 from comes.errors import ComesError
 from comes.labels import BoolMatrix
 
 
-def read_cub(folder: Path, split: str | None = None, skip_broken: bool = False) -> Dataset:
+def read_cub(folder: Path, split: str | None, reading: Reading) -> Dataset:
     """Read the images and attributes of ``CUB_200_2011``, all or the split "train" or "test"."""
     names = _read_names(folder / "images.txt")
-    attributes = _read_names(_attribute_list(folder))
+    attributes = _read_names(_find_attribute_list(folder))
     relevant = _read_present(
         folder / "attributes" / "image_attribute_labels.txt", len(names), len(attributes)
     )
@@ -28,10 +30,10 @@ def read_cub(folder: Path, split: str | None = None, skip_broken: bool = False) 
             )
         wanted = "1" if split == "train" else "0"
         dataset = dataset.take([flag == wanted for flag in is_training])
-    return join_images(dataset, folder / "images", skip_broken)
+    return join_images(dataset, folder / "images", reading.skip_broken)
 
 
-def _attribute_list(folder: Path) -> Path:
+def _find_attribute_list(folder: Path) -> Path:
     """Return attributes.txt, which the archive holds beside the folder rather than inside."""
     places = (folder / "attributes", folder, folder.parent)
     found = [place / "attributes.txt" for place in places if (place / "attributes.txt").is_file()]

@@ -1,23 +1,26 @@
 """`Dataset`: features or images with candidate labels, true labels, or both."""
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from comes.datasets.images import Images, open_images
+from comes.datasets.images import Images
 from comes.errors import ComesError
 from comes.labels import BoolMatrix, check_names, check_relevant_inside, match_names
+
+LabelsAre = Literal["candidates", "complementary"]
+MATRICES = ("candidates", "relevant", "asked")
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Rows of features and what is known of their labels, checked when made.
+    """Rows of features and what is known about their labels, checked when made.
 
     Parameters
     ----------
@@ -28,12 +31,12 @@ class Dataset:
     relevant : bool array of shape (n_samples, n_labels), optional
         The truth, where it is known.
     asked : bool array of shape (n_samples, n_labels), optional
-        Where somebody answered, be it "no" or "maybe". A label that nobody was asked about stays
-        a candidate, so this changes nothing in training.
+        Where somebody answered, "no" or "maybe". A label that nobody was asked about stays a
+        candidate, so this changes nothing in training.
     items : list of str, optional
         The names of the rows, each once.
     from_complementary : bool
-        Whether the file had complementary labels, of which these candidates are the other view.
+        Whether the file had complementary labels, of which the candidates are the other view.
 
     Examples
     --------
@@ -52,20 +55,31 @@ class Dataset:
     def __post_init__(self) -> None:
         if self.X is not None and not isinstance(self.X, Images):
             check_features(self.X)
+        self._check_rows()
+
+    def _check_rows(self) -> None:
+        """Raise unless names and matrices fit together; features are not looked at."""
         check_names(self.label_names)
-        check_items(self.items)
+        check_item_names(self.items)
+        self._check_shapes()
+        if self.candidates is None and self.relevant is None:
+            raise ComesError(
+                "a data set needs candidates, complementary or true labels; got none of them."
+            )
+        if self.candidates is not None and self.relevant is not None:
+            check_relevant_inside(self.relevant, self.candidates, self.label_names)
+        self._check_asked()
+
+    def _check_shapes(self) -> None:
+        """Raise unless every part has as many rows and labels as there are."""
         shape = (len(self), len(self.label_names))
         if 0 in shape:
             raise ComesError(
                 f"a data set needs at least one row and one label; got {shape[0]} rows and "
                 f"{shape[1]} labels."
             )
-        matrices = {
-            "candidates": self.candidates,
-            "relevant": self.relevant,
-            "asked": self.asked,
-        }
-        for name, labels in matrices.items():
+        for name in MATRICES:
+            labels = getattr(self, name)
             if labels is not None and labels.shape != shape:
                 raise ComesError(
                     f"there are {shape[0]} rows and {shape[1]} labels, so {name} must have "
@@ -75,19 +89,25 @@ class Dataset:
             raise ComesError(
                 f"{len(self)} rows need as many names of items; got {len(self.items)}."
             )
-        if self.candidates is None and self.relevant is None:
+
+    def _check_asked(self) -> None:
+        """Raise if a label is excluded where nobody was asked."""
+        if self.asked is None:
+            return
+        if self.candidates is None:
+            raise ComesError("asked needs candidates, which hold the answers; got none.")
+        if not (self.asked | self.candidates).all():
             raise ComesError(
-                "a data set needs candidates, complementary or true labels; got none of them."
+                "a label is excluded where nobody was asked; candidates or asked must be wrong."
             )
-        if self.candidates is not None and self.relevant is not None:
-            check_relevant_inside(self.relevant, self.candidates, self.label_names)
-        if self.asked is not None:
-            if self.candidates is None:
-                raise ComesError("where somebody was asked needs candidates, the answers.")
-            if not (self.asked | self.candidates).all():
-                raise ComesError(
-                    "a label is excluded where nobody was asked; one of the two must be wrong."
-                )
+
+    def _replace(self, **changes: Any) -> "Dataset":
+        """Return a copy whose features are those of this data set, and need no second check."""
+        changed = copy.copy(self)
+        for name, value in changes.items():
+            object.__setattr__(changed, name, value)
+        changed._check_rows()
+        return changed
 
     def __len__(self) -> int:
         known = (self.X, self.candidates, self.relevant)
@@ -99,32 +119,44 @@ class Dataset:
     def take(self, rows: npt.ArrayLike) -> "Dataset":
         """Return the data set of some rows, given by number or as a bool mask."""
         index = np.arange(len(self))[np.asarray(rows)]
-        X = self.X
-        if X is not None:
-            X = X.iloc[index] if isinstance(X, pd.DataFrame) else X[index]
-        candidates, relevant, asked = (
-            None if labels is None else labels[index]
-            for labels in (self.candidates, self.relevant, self.asked)
-        )
         items = None if self.items is None else [self.items[row] for row in index]
-        return replace(
-            self, X=X, candidates=candidates, relevant=relevant, asked=asked, items=items
-        )
+        return self._replace(X=take_rows(self.X, index), items=items, **self._index_labels(index))
 
     def with_labels(self, label_names: Sequence[str]) -> "Dataset":
         """Return the data set with its labels matched to these names, and in their order."""
         order = match_names(self.label_names, label_names)
-        candidates, relevant, asked = (
-            None if labels is None else labels[:, order]
-            for labels in (self.candidates, self.relevant, self.asked)
+        every = slice(None), order
+        return self._replace(label_names=list(label_names), **self._index_labels(every))
+
+    def with_labels_as(self, labels_are: LabelsAre | None, source: str) -> "Dataset":
+        """Return the data set with its truth taken for candidates or complementary labels.
+
+        Candidates stay what they are; a source that says itself that its labels are the other view
+        is an error, which names the source.
+        """
+        if labels_are is None:
+            return self
+        complementary = labels_are == "complementary"
+        if self.candidates is not None:
+            if complementary == self.from_complementary:
+                return self
+            raise ComesError(
+                f"{source} says itself that its labels are "
+                f"{'complementary' if self.from_complementary else 'candidates'}. Complementary "
+                "labels are an array 'complementary' in an .npz file, or columns of a .csv or "
+                ".parquet file."
+            )
+        marked = self.known_relevant()
+        return self._replace(
+            candidates=~marked if complementary else marked,
+            relevant=None,
+            from_complementary=complementary,
         )
-        return replace(
-            self,
-            label_names=list(label_names),
-            candidates=candidates,
-            relevant=relevant,
-            asked=asked,
-        )
+
+    def _index_labels(self, index: Any) -> dict[str, BoolMatrix | None]:
+        """Return the matrices of labels at some rows and columns."""
+        matrices = {name: getattr(self, name) for name in MATRICES}
+        return {name: None if m is None else m[index] for name, m in matrices.items()}
 
     def known_features(self) -> Any:
         """Return X as a matrix; raise if there is none."""
@@ -135,7 +167,7 @@ class Dataset:
             )
         if isinstance(self.X, Images):
             raise ComesError(
-                "the data has images, and a matrix of features is needed. Take ImageClassifier, or "
+                "the data has images, and a matrix of features is needed. Use ImageClassifier, or "
                 "'comes fit', for images; or name a file of features (--features)."
             )
         return self.X
@@ -144,19 +176,23 @@ class Dataset:
         """Return the images; raise if there are none."""
         if not isinstance(self.X, Images):
             raise ComesError(
-                "the model is one of images, and the data has none: name their folder (--images)."
+                "images are needed, and the data has none. Name their folder (--images)."
             )
         return self.X
 
-    def candidates_with_names(self) -> pd.DataFrame:
-        """Return the candidates with the label names as columns; raise if there are none."""
+    def known_candidates(self) -> BoolMatrix:
+        """Return the candidates; raise if there are none."""
         if self.candidates is None:
             raise ComesError(
                 "candidates or complementary labels are needed to fit, and the data has only true "
                 "labels. Name the columns of the candidates, make some with 'comes generate', or "
                 "say with --candidates that the labels of the file are candidates."
             )
-        return pd.DataFrame(self.candidates, columns=pd.Index(self.label_names))
+        return self.candidates
+
+    def candidates_with_names(self) -> pd.DataFrame:
+        """Return the candidates with the label names as columns; raise if there are none."""
+        return pd.DataFrame(self.known_candidates(), columns=pd.Index(self.label_names))
 
     def known_relevant(self) -> BoolMatrix:
         """Return the true labels; raise if they are not known."""
@@ -183,71 +219,11 @@ class Dataset:
         return ", ".join(parts)
 
 
-def join_features(dataset: Dataset, X: Any, items: Sequence[str] | None) -> Dataset:
-    """Return the data set with these features, matched by the names of the items.
-
-    Examples
-    --------
-    >>> answers = Dataset(None, ["sky"], np.array([[True], [False]]), items=["b", "a"])
-    >>> join_features(answers, np.array([[1.0], [2.0]]), ["a", "b"]).X
-    array([[2.],
-           [1.]])
-    """
-    if dataset.items is None or items is None:
-        if dataset.items is None and items is None and X.shape[0] == len(dataset):
-            return replace(dataset, X=X)
-        raise ComesError(
-            f"features are matched by the names of the items: {len(dataset)} rows of labels "
-            f"{'have' if dataset.items is not None else 'lack'} them, {X.shape[0]} rows of "
-            f"features {'have' if items is not None else 'lack'} them. Add a column 'item' (an "
-            "array 'items' in .npz)."
-        )
-    check_items(items)
-    place = {name: row for row, name in enumerate(items)}
-    missing = [name for name in dataset.items if name not in place]
-    if missing:
-        raise ComesError(
-            f"{len(missing)} items have labels and no features (first: {missing[0]!r}). Add them "
-            "to the file of features, or leave them out of the labels."
-        )
-    rows = [place[name] for name in dataset.items]
-    return replace(dataset, X=X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows])
-
-
-def join_rows(first: Dataset, second: Dataset) -> Dataset:
-    """Return a data set with the rows of two, which have the same labels and kind of features.
-
-    Examples
-    --------
-    >>> one = Dataset(np.eye(2), ["sky"], relevant=np.array([[True], [False]]))
-    >>> join_rows(one, one).X.shape
-    (4, 2)
-    """
-
-    def both(a: Any, b: Any) -> Any:
-        if a is None or b is None:
-            return None
-        if isinstance(a, Images):
-            return Images.joined([a, b])
-        return sparse.vstack([a, b], "csr") if sparse.issparse(a) else np.concatenate([a, b])
-
-    return Dataset(
-        both(first.X, second.X),
-        first.label_names,
-        both(first.candidates, second.candidates),
-        both(first.relevant, second.relevant),
-    )
-
-
-def join_images(dataset: Dataset, source: str | Path, skip_broken: bool = False) -> Dataset:
-    """Return the data set with the images of a folder or zip that its items name."""
-    if dataset.items is None:
-        raise ComesError(
-            "images are found by the names of the items, and the data has none. Name them in a "
-            "column 'image'."
-        )
-    images, kept = open_images(source, dataset.items, skip_broken)
-    return replace(dataset if len(kept) == len(dataset) else dataset.take(kept), X=images)
+def take_rows(X: Any, rows: Any) -> Any:
+    """Return some rows of features or images, by number; None of None."""
+    if X is None:
+        return None
+    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
 
 
 def compact(X: Any) -> Any:
@@ -257,7 +233,7 @@ def compact(X: Any) -> Any:
     return small if (small.data == X.data).all() else X.astype(np.float64)
 
 
-def check_items(items: Sequence[str] | None) -> None:
+def check_item_names(items: Sequence[str] | None) -> None:
     """Raise if the name of an item occurs more than once."""
     if items is None:
         return

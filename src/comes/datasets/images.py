@@ -7,6 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, overload
 from warnings import warn
@@ -14,9 +15,11 @@ from warnings import warn
 import numpy as np
 import numpy.typing as npt
 
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError, ComesWarning, listed
 from comes.files import expanded
-from comes.labels import listed
+from comes.progress import progress_bar
+
+PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 
 
 class Images:
@@ -50,7 +53,7 @@ class Images:
 
     @property
     def shape(self) -> tuple[int]:
-        """The number of images; their sizes are known when they are opened."""
+        """The number of images; the size of each is known when it is opened."""
         return (len(self.names),)
 
     def __len__(self) -> int:
@@ -65,10 +68,10 @@ class Images:
             index = np.arange(len(self))[rows if isinstance(rows, slice) else np.asarray(rows)]
             sources = [self.sources[row] for row in index]
             return Images(sources, [self.names[row] for row in index])
-        Image = _pillow()
+        Image = _import_pillow()
         try:
             with Image.open(io.BytesIO(self.read_bytes(int(rows)))) as image:
-                return _as_rgb(image)
+                return _convert_to_rgb(image)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             reason = str(error).split(" <_io")[0]
             raise ComesError(
@@ -103,20 +106,9 @@ class Images:
         found = hashlib.sha256()
         for place in zip(self.sources, self.names, strict=True):
             if place not in known:
-                known[place] = self._state(*place)
+                known[place] = _read_state(*place)
             found.update(repr((place[1], known[place])).encode())
         return found.hexdigest()
-
-    @staticmethod
-    def _state(source: Path, name: str) -> tuple[int, int]:
-        try:
-            stat = os.stat(source / name)
-        except OSError as error:
-            raise ComesError(
-                f"the image {name!r} in {source.name} cannot be read: {error.strerror}. Replace "
-                "it, or leave broken images out (--skip-broken on the command line)."
-            ) from None
-        return stat.st_mtime_ns, stat.st_size
 
     @staticmethod
     def joined(parts: Sequence["Images"]) -> "Images":
@@ -128,7 +120,19 @@ class Images:
         return {**self.__dict__, "_archives": {}, "_owner": -1}
 
 
-def _as_rgb(image: Any) -> npt.NDArray[np.uint8]:
+def _read_state(source: Path, name: str) -> tuple[int, int]:
+    """Return when an image in a folder was last changed, and its size."""
+    try:
+        stat = os.stat(source / name)
+    except OSError as error:
+        raise ComesError(
+            f"the image {name!r} in {source.name} cannot be read: {error.strerror}. Replace it, or "
+            "leave broken images out (--skip-broken on the command line)."
+        ) from None
+    return stat.st_mtime_ns, stat.st_size
+
+
+def _convert_to_rgb(image: Any) -> npt.NDArray[np.uint8]:
     """Return the pixels as a person sees them: turned upright, 16 bits as 8."""
     from PIL import ImageOps
 
@@ -148,12 +152,35 @@ def open_images(
 ) -> tuple[Images, npt.NDArray[np.int64]]:
     """Return the images that are there, and their rows among ``names``.
 
-    A name that leads outside raises. So does a missing file, unless broken images are skipped: then
-    every image is opened once, and a warning names those that are left out.
+    Parameters
+    ----------
+    source : str or Path
+        A folder, or a .zip archive.
+    names : sequence of str
+        File names inside it. One that leads outside is an error.
+    skip_broken : bool
+        Open every image once, and leave out those that are missing or cannot be read, with a
+        warning that names them. Otherwise a missing file is an error.
+
+    Returns
+    -------
+    images : Images
+    rows : int array of shape (n_images,)
+        Where the images are among ``names``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> Image.new("RGB", (5, 4), "red").save(folder / "red.png")
+    >>> images, rows = open_images(folder, ["red.png"])
+    >>> images.names, rows.tolist()
+    (['red.png'], [0])
     """
     source = expanded(source)
     _check_inside(names)
-    folder = _only_folder(source, names)
+    folder = _find_only_folder(source, names)
     names = [folder + name for name in names]
     missing = _find_missing(source, names)
     if not missing:
@@ -179,11 +206,19 @@ def open_images(
     return images, kept
 
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
-
-
 def image_names(source: Path) -> list[str]:
-    """Return the names of all pictures in a folder, those of folders in it too, or in a zip."""
+    """Return the names of all pictures in a folder and the folders in it, or in a .zip archive.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "2024").mkdir()
+    >>> for name in ("b.png", "2024/a.jpg", "notes.txt"):
+    ...     (folder / name).touch()
+    >>> image_names(folder)
+    ['2024/a.jpg', 'b.png']
+    """
     if _is_zip(source):
         try:
             with zipfile.ZipFile(source) as archive:
@@ -196,42 +231,40 @@ def image_names(source: Path) -> list[str]:
     pictures = sorted(
         name
         for name in names
-        if name.lower().endswith(ENDINGS) and not name.rpartition("/")[2].startswith(".")
+        if name.lower().endswith(PICTURE_ENDINGS) and not name.rpartition("/")[2].startswith(".")
     )
     if not pictures:
-        raise ComesError(f"{source} has no picture ({', '.join(ENDINGS)}).")
+        raise ComesError(f"{source} has no pictures; {', '.join(PICTURE_ENDINGS)} were wanted.")
     return pictures
 
 
 def find_broken(images: Images) -> list[int]:
     """Open every image and return the rows of those that cannot be read."""
-    from rich.console import Console
-    from rich.progress import track
+    broken = []
+    bar = progress_bar(len(images), "opening images")
+    with ThreadPoolExecutor(os.cpu_count()) as pool, bar as advance:
+        states = pool.map(partial(_is_broken, images), range(len(images)))
+        for row, is_broken in enumerate(states):
+            if is_broken:
+                broken.append(row)
+            advance()
+    return broken
 
-    def is_broken(row: int) -> bool:
-        try:
-            return images[row].size == 0
-        except ComesError:
-            return True
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        console = Console(stderr=True)
-        states = track(
-            pool.map(is_broken, range(len(images))),
-            "opening images",
-            total=len(images),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        return [row for row, broken in enumerate(states) if broken]
+def _is_broken(images: Images, row: int) -> bool:
+    """Return whether an image cannot be opened."""
+    try:
+        return images[row].size == 0
+    except ComesError:
+        return True
 
 
 def _is_zip(source: Path) -> bool:
+    """Return whether images lie in an archive rather than a folder."""
     return source.suffix.lower() == ".zip"
 
 
-def _only_folder(source: Path, names: Sequence[str]) -> str:
+def _find_only_folder(source: Path, names: Sequence[str]) -> str:
     """Return the one folder that an archive of a folder consists of, unless names include it."""
     if not _is_zip(source) or not zipfile.is_zipfile(source):
         return ""
@@ -249,6 +282,7 @@ def _is_litter(name: str) -> bool:
 
 
 def _find_missing(source: Path, names: Sequence[str]) -> list[int]:
+    """Return the rows of the names that are not there."""
     if _is_zip(source):
         try:
             with zipfile.ZipFile(source) as archive:
@@ -273,11 +307,12 @@ def _check_inside(names: Sequence[str]) -> None:
             )
 
 
-def _pillow() -> Any:
+def _import_pillow() -> Any:
+    """Return the module that opens images."""
     try:
         from PIL import Image
     except ImportError:
         raise ComesError(
-            "images are opened by Pillow, which is not installed: pip install 'comes[images]'."
+            "images need Pillow, which is not installed: pip install 'comes[images]'."
         ) from None
     return Image

@@ -37,46 +37,60 @@ NAMES_COLUMNS = ("candidates", "complementary", "relevant")
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a column of that name is no feature: a label in our tables, or nameless."""
+    """Return whether a column of that name is not a feature: a label of ours, or nameless."""
     return name in NAMES_COLUMNS or name.startswith(PREFIXES) or bool(NAMELESS.fullmatch(name))
 
 
 def read_labels(
     cells: pd.DataFrame,
     wanted: Sequence[str] | None,
-    empty_is_none: bool,
+    *,
+    empty_is_none: bool = False,
     is_truth: bool = False,
+    separator: str | None = None,
 ) -> tuple[BoolMatrix, list[str]]:
     """Return the marked labels of every row, from 0/1 columns or one of label names."""
     words = TRUTHS if is_truth else INDICATORS
     if are_names(cells, words):
-        return from_sets(names_of_cells(cells.iloc[:, 0], empty_is_none), wanted)
+        return from_sets(names_of_cells(cells.iloc[:, 0], empty_is_none, separator), wanted)
     columns = list(cells.columns)
-    for name in columns:
-        if not is_numeric(cells[name]):  # text that says 0 and 1
-            as_numbers = cells[name].map(lambda cell: _as_indicator(cell, words))
-            gaps = cells[name].isna() | (cells[name].astype(object) == "")
-            cells = cells.assign(**{name: as_numbers.where(as_numbers.notna() | gaps, cells[name])})
-    empty = cells.isna() | (cells.astype(object) == "")
-    if empty.to_numpy().any():
-        name = str(empty.any().idxmax())
-        row = int(empty[name].to_numpy().argmax())
-        advice = "A label that nobody was asked about stays possible: write 1 (0 in a file of "
-        advice += "complementary labels)."
-        if is_truth:
-            advice = "The truth must be known: fill it in, or leave the row out."
-        raise ComesError(f"label column {name!r} must be 0 or 1; row {row} is empty. {advice}")
-    advice = "Say what other values mean (--answers 0=no,1=maybe on the command line)."
+    cells = _convert_words(cells, words)
+    _refuse_empty_cells(cells, is_truth)
+    advice = "Say what other values mean (words; --answers 0=no,1=maybe on the command line)."
     if is_truth:
         advice = "The truth is 0 or 1, or yes or no."
-    return _in_order(as_indicators(cells, "label columns", advice), columns, wanted)
+    return _order_labels(as_indicators(cells, "label columns", advice), columns, wanted)
+
+
+def _convert_words(cells: pd.DataFrame, words: Mapping[str, int]) -> pd.DataFrame:
+    """Return columns of text with 0 and 1 in the place of their words; other text stays."""
+    for name in cells.columns:
+        if not is_numeric(cells[name]):
+            as_numbers = cells[name].map(lambda cell: _read_indicator(cell, words))
+            gaps = cells[name].isna() | (cells[name].astype(object) == "")
+            cells = cells.assign(**{name: as_numbers.where(as_numbers.notna() | gaps, cells[name])})
+    return cells
+
+
+def _refuse_empty_cells(cells: pd.DataFrame, is_truth: bool) -> None:
+    """Raise at the first label column with an empty cell."""
+    empty = cells.isna() | (cells.astype(object) == "")
+    if not empty.to_numpy().any():
+        return
+    name = str(empty.any().idxmax())
+    row = int(empty[name].to_numpy().argmax())
+    advice = "A label that nobody was asked about stays possible: write 1 (0 in a file of "
+    advice += "complementary labels)."
+    if is_truth:
+        advice = "The truth must be known: fill it in, or leave the row out."
+    raise ComesError(f"label column {name!r} must be 0 or 1; row {row} is empty. {advice}")
 
 
 def are_names(cells: pd.DataFrame, words: Mapping[str, int] = INDICATORS) -> bool:
     """Return whether labels are one column of names: not all cells are 0 or 1, or it says so."""
     if cells.shape[1] != 1:
         return False
-    as_numbers = cells.iloc[:, 0].map(lambda cell: _as_indicator(cell, words))
+    as_numbers = cells.iloc[:, 0].map(lambda cell: _read_indicator(cell, words))
     return cells.columns[0] in NAMES_COLUMNS or bool(as_numbers.isna().any())
 
 
@@ -91,14 +105,14 @@ def are_answers(cells: pd.DataFrame) -> bool:
 
 
 def read_answers(
-    cells: pd.DataFrame, wanted: Sequence[str] | None, answers: Mapping[str, str] | None
+    cells: pd.DataFrame, wanted: Sequence[str] | None, words: Mapping[str, str] | None
 ) -> tuple[BoolMatrix, BoolMatrix, list[str]]:
     """Return the candidates, and where somebody was asked, of columns in three states."""
     columns = list(cells.columns)
-    states = [as_states(cells[c], f"column {c!r}", answers) for c in columns]
+    states = [as_states(cells[c], f"column {c!r}", words) for c in columns]
     state = np.stack(states, axis=1)
-    candidates, names = _in_order(state != NO, columns, wanted)
-    return candidates, _in_order(state != NOT_ASKED, columns, wanted)[0], names
+    candidates, names = _order_labels(state != NO, columns, wanted)
+    return candidates, _order_labels(state != NOT_ASKED, columns, wanted)[0], names
 
 
 def wide_columns(dataset: Dataset) -> pd.DataFrame:
@@ -107,13 +121,13 @@ def wide_columns(dataset: Dataset) -> pd.DataFrame:
     if dataset.asked is not None:
         candidates, asked = answers_of(dataset)
         words = np.where(asked, np.where(candidates, "maybe", "no"), "")
-        parts.append(_frame(words, ANSWER, dataset))
+        parts.append(_make_frame(words, ANSWER, dataset))
     elif dataset.candidates is not None and dataset.from_complementary:
-        parts.append(_frame((~dataset.candidates).astype(np.int8), EXCLUDED, dataset))
+        parts.append(_make_frame((~dataset.candidates).astype(np.int8), EXCLUDED, dataset))
     elif dataset.candidates is not None:
-        parts.append(_frame(dataset.candidates.astype(np.int8), CANDIDATE, dataset))
+        parts.append(_make_frame(dataset.candidates.astype(np.int8), CANDIDATE, dataset))
     if dataset.relevant is not None:
-        parts.append(_frame(dataset.relevant.astype(np.int8), RELEVANT, dataset))
+        parts.append(_make_frame(dataset.relevant.astype(np.int8), RELEVANT, dataset))
     return pd.concat(parts, axis=1)
 
 
@@ -121,7 +135,10 @@ def names_columns(dataset: Dataset) -> pd.DataFrame:
     """Return the labels as columns of names; raise if they would not be read as they are."""
     for name in dataset.label_names:
         if SEPARATOR in name or name != name.strip() or name.lower() in ("", NOTHING):
-            raise ComesError(f"the label {name!r} cannot be one of names joined by {SEPARATOR!r}.")
+            raise ComesError(
+                f"the label {name!r} cannot be one of names joined by {SEPARATOR!r}. Write another "
+                "form."
+            )
     columns = {}
     if dataset.candidates is not None and dataset.from_complementary:
         columns["complementary"] = ~dataset.candidates
@@ -160,44 +177,39 @@ def prediction_table(
     return table
 
 
-def _as_indicator(cell: Any, words: Mapping[str, int]) -> float:
+def _read_indicator(cell: Any, words: Mapping[str, int]) -> float:
+    """Return the 0 or 1 that a cell says, or NaN."""
     return words.get(str(cell).strip().lower(), np.nan)
 
 
-def _in_order(
+def _order_labels(
     marked: BoolMatrix, columns: Sequence[str], wanted: Sequence[str] | None
 ) -> tuple[BoolMatrix, list[str]]:
-    names = _without_prefix(columns)
+    """Return the labels in the order wanted, and their names."""
+    names = _strip_prefix(columns)
     if wanted is None:
         return marked, names
     return marked[:, match_names(names, wanted)], list(wanted)
 
 
-def _without_prefix(columns: Sequence[str]) -> list[str]:
+def _strip_prefix(columns: Sequence[str]) -> list[str]:
+    """Return the names of columns without the prefix that all of them have in a table of ours."""
     for prefix in PREFIXES:
         if all(name.startswith(prefix) for name in columns):
             return [name.removeprefix(prefix) for name in columns]
     return list(columns)
 
 
-def names_of_cells(cells: "pd.Series[Any]", empty_is_none: bool) -> list[list[str]]:
+def names_of_cells(
+    cells: "pd.Series[Any]", empty_is_none: bool, separator: str | None = None
+) -> list[list[str]]:
     """Return the label names in every cell."""
     sets, unclear = [], []
     for row, cell in enumerate(cells):
-        if isinstance(cell, (list, tuple, np.ndarray)):
-            names = [as_text(name) for name in cell]
-            if (
-                not all(isinstance(name, (str, int, float, np.integer)) for name in cell)
-                or "" in names
-            ):
-                raise ComesError(f"row {row} has a list of something else than names: {cell!r}.")
-        elif isinstance(cell, (dict, bytes)):
-            raise ComesError(f"row {row} has {cell!r}, and names of labels were wanted.")
-        else:
-            text = as_text(cell)
-            names = [name for part in text.split(SEPARATOR) if (name := part.strip())]
-            if not names and not empty_is_none:
-                unclear.append(row)
+        is_list = isinstance(cell, (list, tuple, np.ndarray))
+        names = _read_name_list(cell, row) if is_list else _split_names(cell, row, separator)
+        if not names and not is_list and not empty_is_none:
+            unclear.append(row)
         if NOTHING in (lowered := [name.lower() for name in names]):
             if len(lowered) > 1:
                 raise ComesError(f"row {row} has {NOTHING} beside other labels; keep one of them.")
@@ -211,5 +223,22 @@ def names_of_cells(cells: "pd.Series[Any]", empty_is_none: bool) -> list[list[st
     return sets
 
 
-def _frame(values: npt.NDArray[Any], prefix: str, dataset: Dataset) -> pd.DataFrame:
+def _read_name_list(cell: Any, row: int) -> list[str]:
+    """Return the names in a cell of a parquet file that is a list."""
+    names = [as_text(name) for name in cell]
+    if "" in names or not all(isinstance(name, (str, int, float, np.integer)) for name in cell):
+        raise ComesError(f"row {row} has a list of something other than names: {cell!r}.")
+    return names
+
+
+def _split_names(cell: Any, row: int, separator: str | None) -> list[str]:
+    """Return the names in a cell of text."""
+    if isinstance(cell, (dict, bytes)):
+        raise ComesError(f"row {row} has {cell!r}; names of labels were wanted.")
+    parts = as_text(cell).split(SEPARATOR if separator is None else separator)
+    return [name for part in parts if (name := part.strip())]
+
+
+def _make_frame(values: npt.NDArray[Any], prefix: str, dataset: Dataset) -> pd.DataFrame:
+    """Return a column per label, named after it with a prefix."""
     return pd.DataFrame(values, columns=[prefix + name for name in dataset.label_names])

@@ -15,9 +15,10 @@ from scipy import sparse
 from scipy.io import loadmat, savemat, whosmat
 
 from comes.datasets.dataset import Dataset, compact
-from comes.errors import ComesError
+from comes.datasets.reading import Reading
+from comes.errors import ComesError, listed
 from comes.files import replacing_file
-from comes.labels import BoolMatrix, listed
+from comes.labels import BoolMatrix
 
 # Stored dense, but with fewer non-zeros than this share: kept as CSR.
 SPARSE_BELOW = 0.1
@@ -27,15 +28,15 @@ NAMES = "label_names"
 WANTED = (FEATURES, TRUTH, *CANDIDATES, NAMES)
 
 
-def read_pml_mat(path: Path) -> Dataset:
+def read_pml_mat(path: Path, _: Reading) -> Dataset:
     """Read features, candidates and the truth of a PML .mat file."""
-    variables = _load(path)
+    variables = _load_variables(path)
     found = [name for name in CANDIDATES if name in variables]
     if FEATURES not in variables or not (found or TRUTH in variables):
         raise ComesError(
             f"{path.name} should have the variables {FEATURES!r}, {TRUTH!r} (the truth) and "
             f"{CANDIDATES[0]!r} (the candidates; or {' or '.join(map(repr, CANDIDATES[1:]))}); "
-            f"it has {listed(_all_names(path)) or 'none'}."
+            f"it has {listed(_list_variables(path)) or 'none'}."
         )
     if len(found) > 1:
         raise ComesError(f"{path.name} has both {found[0]!r} and {found[1]!r}; keep one of them.")
@@ -50,11 +51,11 @@ def read_pml_mat(path: Path) -> Dataset:
     if sparse.issparse(data) or np.count_nonzero(data) < SPARSE_BELOW * data.size:
         data = compact(sparse.csr_array(data))
     n = data.shape[0]
-    relevant = _labels(labels[TRUTH], n, path) if TRUTH in labels else None
-    candidates = _labels(labels[found[0]], n, path) if found else None
+    relevant = _read_labels(labels[TRUTH], n, path) if TRUTH in labels else None
+    candidates = _read_labels(labels[found[0]], n, path) if found else None
     known = candidates if candidates is not None else relevant
     assert known is not None
-    return Dataset(data, _label_names(variables, known.shape[1]), candidates, relevant)
+    return Dataset(data, _read_label_names(variables, known.shape[1]), candidates, relevant)
 
 
 def write_pml_mat(dataset: Dataset, path: Path) -> None:
@@ -72,7 +73,7 @@ def write_pml_mat(dataset: Dataset, path: Path) -> None:
         savemat(temporary, variables, do_compression=True)
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _load_variables(path: Path) -> dict[str, Any]:
     try:
         if _is_hdf5(path):
             return _load_hdf5(path)
@@ -125,7 +126,7 @@ def _is_hdf5(path: Path) -> bool:
     return False
 
 
-def _all_names(path: Path) -> list[str]:
+def _list_variables(path: Path) -> list[str]:
     if _is_hdf5(path):
         import h5py
 
@@ -134,7 +135,7 @@ def _all_names(path: Path) -> list[str]:
     return [str(name) for name, _, _ in whosmat(path)]
 
 
-def _label_names(variables: Mapping[str, Any], q: int) -> list[str]:
+def _read_label_names(variables: Mapping[str, Any], q: int) -> list[str]:
     cells = variables.get(NAMES)
     if cells is None:
         return [str(j) for j in range(q)]
@@ -148,8 +149,8 @@ def _label_names(variables: Mapping[str, Any], q: int) -> list[str]:
     return names
 
 
-def _labels(values: Any, n: int, path: Path) -> BoolMatrix:
-    """Return labels as (n, q); a square matrix is taken as (q, n), the field's habit."""
+def _read_labels(values: Any, n: int, path: Path) -> BoolMatrix:
+    """Return labels as (n, q); a square matrix is taken as (q, n), as is usual in the field."""
     dense = np.asarray(values.toarray() if sparse.issparse(values) else values)
     if n not in dense.shape:
         raise ComesError(

@@ -34,8 +34,8 @@ def make_scenes(split: Literal["train", "test"] = "train", n: int = 5000, seed: 
 
     Examples
     --------
-    >>> print(make_scenes("train", n=500))
-    500 rows, 256 features, 10 labels, 2.33 relevant per row, 0 rows without a relevant label
+    >>> print(make_scenes("train", n=50))
+    50 rows, 256 features, 10 labels, 2.20 relevant per row, 0 rows without a relevant label
     """
     from sklearn.datasets import load_digits  # takes a second to import
 

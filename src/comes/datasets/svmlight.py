@@ -7,23 +7,18 @@ numbers.
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Sequence
 from pathlib import Path
 
 from scipy import sparse
 
 from comes.datasets.answers import as_text
 from comes.datasets.dataset import Dataset
+from comes.datasets.reading import Reading
 from comes.errors import ComesError
 from comes.labels import from_sets
 
 
-def read_svmlight(
-    path: Path,
-    *,
-    label_names: Sequence[str] | None = None,
-    n_features: int | None = None,
-) -> Dataset:
+def read_svmlight(path: Path, reading: Reading) -> Dataset:
     """Read a LIBSVM multi-label file, with fixed labels and features where they are given."""
     from sklearn.datasets import load_svmlight_file  # takes a second to import
 
@@ -36,7 +31,7 @@ def read_svmlight(
         file.seek(start)
         try:
             X, labels = load_svmlight_file(
-                file, multilabel=True, n_features=d or n_features, zero_based=bool(header)
+                file, multilabel=True, n_features=d or reading.n_features, zero_based=bool(header)
             )
         except (ValueError, OverflowError, UnicodeDecodeError) as error:
             raise ComesError(
@@ -44,11 +39,12 @@ def read_svmlight(
                 "wanted, features counted from 1 (from 0 after a first line 'n d q')."
             ) from None
     if n is not None and X.shape[0] != n:
-        raise ComesError(f"{path.name} says that it has {n} rows, and has {X.shape[0]}.")
+        raise ComesError(f"the first line of {path.name} says {n} rows; got {X.shape[0]}.")
     names = [[as_text(float(label)) for label in row] for row in labels]
+    label_names = reading.label_names
     if label_names is None and q is not None:
         label_names = [str(label) for label in range(q)]
     if label_names is None:
         label_names = sorted({name for row in names for name in row}, key=float)
-    relevant, known = from_sets(names, label_names)
-    return Dataset(sparse.csr_array(X), known, relevant=relevant)
+    relevant, _ = from_sets(names, label_names)
+    return Dataset(sparse.csr_array(X), list(label_names), relevant=relevant)

@@ -1,4 +1,4 @@
-"""csv and parquet files as tables, read and written with care for what cells say."""
+"""csv and parquet files as tables, whose cells are read as they are written."""
 
 import difflib
 import fnmatch
@@ -16,17 +16,31 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comes.datasets.answers import as_text
-from comes.errors import ComesError
+from comes.errors import ComesError, listed
 from comes.files import replacing_file
-from comes.labels import listed
 
-ENDINGS = (".csv", ".parquet")
+TABLE_ENDINGS = (".csv", ".parquet")
 NAMELESS = re.compile(r"Unnamed: \d+|")  # what pandas calls a column without a name
 
 
 def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
-    """Read a csv or parquet file; some columns of a csv as they are written: a label may be NA."""
-    with _told(path):
+    r"""Read a csv or parquet file.
+
+    Parameters
+    ----------
+    path : Path
+    text_columns : collection of str
+        Columns of a csv whose cells are kept as they are written: a label may be called NA.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "labels.csv"
+    >>> _ = path.write_text("item,label\n001,NA\n")
+    >>> read_table(path, ["item", "label"]).to_dict("records")
+    [{'item': '001', 'label': 'NA'}]
+    """
+    with _explain_errors(path):
         table = _read_csv(path, text_columns) if is_csv(path) else _read_parquet(path)
     if table.empty:
         raise ComesError(f"{path.name} has columns but no rows; at least one was wanted.")
@@ -35,7 +49,7 @@ def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
 
 def read_columns(path: Path) -> list[str]:
     """Return the names of the columns of a csv or parquet file."""
-    with _told(path):
+    with _explain_errors(path):
         if not is_csv(path):
             names = [str(name) for name in pq.read_schema(path).names]
             return [name for name in names if not re.fullmatch(r"__index_level_\d+__", name)]
@@ -44,7 +58,16 @@ def read_columns(path: Path) -> list[str]:
 
 
 def write_table(table: pd.DataFrame, path: str | Path) -> None:
-    """Write a csv or parquet file, replacing it if the whole of it could be written."""
+    """Write a csv or parquet file, replacing it if the whole of it could be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "priors.csv"
+    >>> write_table(pd.DataFrame({"label": ["sky"], "class_prior": [0.25]}), path)
+    >>> path.read_text().split()
+    ['label,class_prior', 'sky,0.25']
+    """
     write_blocks(iter([table]), path)
 
 
@@ -64,9 +87,17 @@ def write_blocks(blocks: Iterator[pd.DataFrame], path: str | Path) -> None:
 
 
 def check_table_name(path: str | Path) -> None:
-    """Raise unless the name ends as a table's."""
+    """Raise unless the name ends in .csv or .parquet.
+
+    Examples
+    --------
+    >>> check_table_name("priors.xlsx")
+    Traceback (most recent call last):
+    ...
+    comes.errors.ComesError: priors.xlsx should end in .csv or .parquet; got .xlsx.
+    """
     path = Path(path)
-    if path.suffix.lower() not in ENDINGS:
+    if path.suffix.lower() not in TABLE_ENDINGS:
         ending = path.suffix or "no ending"
         raise ComesError(f"{path.name} should end in .csv or .parquet; got {ending}.")
 
@@ -128,7 +159,7 @@ def is_numeric(cells: "pd.Series[Any]") -> bool:
 
 
 def is_csv(path: Path) -> bool:
-    """Return whether the name ends as that of a csv file."""
+    """Return whether the name ends in .csv."""
     return path.suffix.lower() == ".csv"
 
 
@@ -147,10 +178,10 @@ def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
             keep_default_na=False,
             na_values={name: missing for name in names if name not in text_columns},
         )
-    return table.drop(columns=[c for c in table.columns if _says_nothing(str(c), table[c])])
+    return table.drop(columns=[c for c in table.columns if _is_superfluous(str(c), table[c])])
 
 
-def _says_nothing(name: str, cells: "pd.Series[Any]") -> bool:
+def _is_superfluous(name: str, cells: "pd.Series[Any]") -> bool:
     """Return whether a column without a name is empty, or counts the rows."""
     if not NAMELESS.fullmatch(name):
         return False
@@ -166,8 +197,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Turn what pandas and pyarrow raise into a sentence that names the file."""
+def _explain_errors(path: Path) -> Iterator[None]:
+    """Turn errors of pandas and pyarrow into a sentence that names the file."""
     try:
         yield
     except ComesError:

@@ -6,17 +6,18 @@ see. By default a difficult object counts as irrelevant, as in most work on mult
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.datasets.dataset import Dataset, join_images
+from comes.datasets.dataset import Dataset
+from comes.datasets.joining import join_images
+from comes.datasets.reading import Reading
 from comes.errors import ComesError
 from comes.labels import BoolMatrix
 
-Difficult = Literal["irrelevant", "relevant"]
 CLASSES = [
     "aeroplane",
     "bicycle",
@@ -41,9 +42,7 @@ CLASSES = [
 ]
 
 
-def read_voc(
-    folder: Path, split: str, difficult: Difficult = "irrelevant", skip_broken: bool = False
-) -> Dataset:
+def read_voc(folder: Path, split: str, reading: Reading) -> Dataset:
     """Read the images and true labels of one split of a VOC folder.
 
     Parameters
@@ -52,9 +51,8 @@ def read_voc(
         The folder of the year, such as ``VOCdevkit/VOC2007``.
     split : str
         "train", "val", "trainval" or, for 2007, "test".
-    difficult : {"irrelevant", "relevant"}
-    skip_broken : bool
-        Leave images out that cannot be read, with a warning.
+    reading : Reading
+        ``difficult`` and ``skip_broken`` say something about VOC.
     """
     lists = [folder / "ImageSets" / "Main" / f"{name}_{split}.txt" for name in CLASSES]
     flags = pd.concat([_read_flags(path) for path in lists], axis=1)
@@ -62,17 +60,13 @@ def read_voc(
         path = lists[int(flags.isna().any().to_numpy().argmax())]
         raise ComesError(f"{path.name} does not list the same images as the other classes.")
     files = [f"{name}.jpg" for name in flags.index]
-    dataset = Dataset(None, CLASSES, relevant=_relevant(flags.to_numpy(), difficult), items=files)
-    return join_images(dataset, folder / "JPEGImages", skip_broken)
+    dataset = Dataset(
+        None, CLASSES, relevant=_find_relevant(flags.to_numpy(), reading), items=files
+    )
+    return join_images(dataset, folder / "JPEGImages", reading.skip_broken)
 
 
-def read_voc_archive(
-    labels: Path,
-    archive: Path,
-    split: str,
-    difficult: Difficult = "irrelevant",
-    skip_broken: bool = False,
-) -> Dataset:
+def read_voc_archive(labels: Path, archive: Path, split: str, reading: Reading) -> Dataset:
     """Read a copy of VOC that is a zip of images and one table of the flags."""
     try:
         table = pd.read_csv(labels)
@@ -84,15 +78,14 @@ def read_voc_archive(
     table = table[table["split"] == split]
     if not table[CLASSES].isin((-1, 0, 1)).to_numpy().all():
         raise ComesError(f"the flags in {labels} should be 1, 0 and -1, and some are not.")
-    relevant = _relevant(table[CLASSES].to_numpy(), difficult)
+    relevant = _find_relevant(table[CLASSES].to_numpy(), reading)
     dataset = Dataset(None, CLASSES, relevant=relevant, items=table["image"].tolist())
-    return join_images(dataset, archive, skip_broken)
+    return join_images(dataset, archive, reading.skip_broken)
 
 
-def _relevant(flags: npt.NDArray[Any], difficult: Difficult) -> BoolMatrix:
-    if difficult not in ("irrelevant", "relevant"):
-        raise ComesError(f"difficult must be 'irrelevant' or 'relevant'; got {difficult!r}.")
-    return np.asarray(flags >= 0 if difficult == "relevant" else flags == 1)
+def _find_relevant(flags: npt.NDArray[Any], reading: Reading) -> BoolMatrix:
+    """Return where a class is there; 0 marks an object that is difficult to see."""
+    return np.asarray(flags >= 0 if reading.difficult == "relevant" else flags == 1)
 
 
 def _read_flags(path: Path) -> "pd.Series[Any]":

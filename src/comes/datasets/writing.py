@@ -1,35 +1,17 @@
-"""Data sets as files: the ending says the format, and a warning what it cannot hold."""
+"""Data sets written to files: the ending says the format, and a warning what it cannot hold."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from warnings import warn
 
 import numpy as np
 import pandas as pd
 
-from comes.datasets.annotation_tools import write_prodigy
-from comes.datasets.archive import write_npz
+from comes.datasets import formats
 from comes.datasets.dataset import Dataset
+from comes.datasets.formats import FORMATS, Writer
 from comes.datasets.images import Images
-from comes.datasets.pml import write_pml_mat
-from comes.datasets.table_datasets import TableForm, write_table_dataset
-from comes.errors import ComesError, ComesWarning
-from comes.labels import listed
-
-WRITERS: Mapping[str, Callable[[Dataset, Path], None]] = {
-    ".npz": write_npz,
-    ".mat": write_pml_mat,
-    ".jsonl": write_prodigy,
-}
-# What a written file holds of a data set; npz holds everything, a wide table all but one thing.
-COMPLEMENTARY = "that the labels were complementary"
-HOLDS = {
-    "wide": {"features", "feature names", "candidates", "relevant", "asked", "items"},
-    "names": {"features", "feature names", "candidates", "relevant", "items", COMPLEMENTARY},
-    "long": {"candidates", "asked", "items"},
-    ".mat": {"features", "candidates", "relevant"},
-    ".jsonl": {"candidates", "asked", "items"},
-}
+from comes.datasets.table_datasets import TableForm
+from comes.errors import ComesError, ComesWarning, listed
 
 
 def write_dataset(dataset: Dataset, path: str | Path, form: TableForm = "wide") -> None:
@@ -39,14 +21,13 @@ def write_dataset(dataset: Dataset, path: str | Path, form: TableForm = "wide") 
     ----------
     dataset : Dataset
     path : str or Path
-        .npz, .csv, .parquet, .mat or .jsonl. What the format cannot hold is named in a warning.
+        What the format cannot hold is named in a warning; .npz holds everything.
     form : {"wide", "names", "long"}
         The form of the labels in a .csv or .parquet file.
 
     Examples
     --------
     >>> import tempfile
-    >>> import numpy as np
     >>> path = Path(tempfile.mkdtemp()) / "two.csv"
     >>> write_dataset(Dataset(np.eye(2), ["sky"], np.array([[True], [False]])), path)
     >>> print(path.read_text().strip())
@@ -55,49 +36,60 @@ def write_dataset(dataset: Dataset, path: str | Path, form: TableForm = "wide") 
     0,0.0,1.0
     """
     path = Path(path)
-    ending = check_writable(path, form)
-    held = HOLDS.get(form if ending in (".csv", ".parquet") else ending)
-    if held is not None:
-        parts = {
-            "features": not isinstance(dataset.X, Images) and dataset.X is not None,
-            "feature names": isinstance(dataset.X, pd.DataFrame),
-            "candidates": dataset.candidates is not None,
-            "relevant": dataset.relevant is not None,
-            "asked": dataset.asked is not None,
-            "items": dataset.items is not None,
-            COMPLEMENTARY: dataset.from_complementary,
-        }
-        if ending not in WRITERS and form == "wide" and dataset.asked is None:
-            held = held | {COMPLEMENTARY}  # in the names of the columns
-        lost = [name for name, there in parts.items() if there and name not in held]
-        if lost:
-            warn(
-                f"{path.name} cannot hold {' and '.join(lost)}; left out.",
-                ComesWarning,
-                stacklevel=2,
-            )
+    writer = _find_writer(path, form)
+    lost = [part for part in _list_parts(dataset) if part not in writer.holds]
+    if lost:
+        warn(f"{path.name} cannot hold {' and '.join(lost)}; left out.", ComesWarning, stacklevel=2)
     if form == "names":
         _warn_of_labels_not_shown(dataset, path)
-    if ending in WRITERS:
-        WRITERS[ending](dataset, path)
-    else:
-        write_table_dataset(dataset, path, form)
+    writer.write(dataset, path)
 
 
-def check_writable(path: Path, form: TableForm = "wide") -> str:
-    """Return the ending of a name that a data set can be written to, else raise."""
+def check_writable(path: str | Path, form: TableForm = "wide") -> None:
+    """Raise unless a data set can be written to a file of that name, in that form.
+
+    Examples
+    --------
+    >>> check_writable("photos.npz")
+    >>> check_writable("photos.npz", "long")
+    Traceback (most recent call last):
+    ...
+    comes.errors.ComesError: .npz files do not have the form 'long'; wide was wanted.
+    """
+    _find_writer(Path(path), form)
+
+
+def _find_writer(path: Path, form: str) -> Writer:
+    """Return what writes files of that ending and form, else raise."""
     ending = path.suffix.lower()
-    if ending not in (".csv", ".parquet", *WRITERS):
+    writable = [name for name, found in FORMATS.items() if found.writers]
+    if ending not in writable:
         raise ComesError(
-            f"{path.name} should end in .csv, .parquet, {' or '.join(WRITERS)}; got "
+            f"{path.name} should end in {', '.join(writable[:-1])} or {writable[-1]}; got "
             f"{ending or 'no ending'}."
         )
-    if form not in ("wide", "names", "long") or (form != "wide" and ending in WRITERS):
+    writers = FORMATS[ending].writers
+    if form not in writers:
         raise ComesError(
-            f"the form {form!r} is none of a {ending} file; wide, names and long are forms of .csv "
-            "and .parquet files."
+            f"{ending} files do not have the form {form!r}; {' or '.join(writers)} was wanted."
         )
-    return ending
+    return writers[form]
+
+
+def _list_parts(dataset: Dataset) -> list[str]:
+    """Return the parts that a data set has, of those that a file may lose."""
+    is_answered = dataset.asked is not None
+    parts = {
+        formats.FEATURES: not isinstance(dataset.X, Images) and dataset.X is not None,
+        formats.FEATURE_NAMES: isinstance(dataset.X, pd.DataFrame),
+        formats.CANDIDATES: dataset.candidates is not None,
+        formats.RELEVANT: dataset.relevant is not None,
+        formats.ASKED: is_answered,
+        formats.ITEMS: dataset.items is not None,
+        formats.COMPLEMENTARY: dataset.from_complementary and not is_answered,
+        formats.COMPLEMENTARY_ANSWERS: dataset.from_complementary and is_answered,
+    }
+    return [part for part, is_there in parts.items() if is_there]
 
 
 def _warn_of_labels_not_shown(dataset: Dataset, path: Path) -> None:

@@ -1,6 +1,14 @@
 """Whole jobs on embedded data: training on candidates, and the way from questions to a model."""
 
-from comes.demo.annotation import Circle, annotate_by_robots, make_project, serve_scenes
-from comes.demo.training import DemoRow, run_demo
+from comes.demo.circle import Circle, annotate_by_robots, make_project, serve_scenes
+from comes.demo.comparison import EXCLUDE_RATE, DemoRow, run_demo
 
-__all__ = ["Circle", "DemoRow", "annotate_by_robots", "make_project", "run_demo", "serve_scenes"]
+__all__ = [
+    "EXCLUDE_RATE",
+    "Circle",
+    "DemoRow",
+    "annotate_by_robots",
+    "make_project",
+    "run_demo",
+    "serve_scenes",
+]

@@ -250,13 +250,13 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         self.label_names_, self.classes_ = candidates.label_names, np.arange(q)
         seed = draw_seed(self.random_state)
         warn_of_idle_labels(S, self.label_names_, method)
-        options = make_options(self, method, q)
+        options = make_options(self, method, q, seed)
         with seeded(seed, device):
             self.module_ = make_module(self, d, q).to(device)
         self.scaling_ = fit_scaling(X, self.scale)
         scaled = self.scaling_(X)
         self.knowledge_ = find_knowledge(self, method, X, scaled, candidates, seed)
-        return prepare_training(self, method, X, scaled, S, seed, device, options)
+        return prepare_training(self, method, X, scaled, S, device, options)
 
     def _finish(self, training: Training, history: History) -> Self:
         """Keep what the training gave."""

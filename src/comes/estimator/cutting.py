@@ -26,7 +26,7 @@ def find_offset(
     """Return the level of the scores: their natural zero, or the level that fits the prior."""
     if training.method.has_zero:
         return np.zeros(len(classifier.classes_))
-    precision = training.options.get("precision")
+    precision = training.options.precision
     scores = predict_scores(training.module, training.X, precision=precision).cpu().numpy()
     assert classifier.class_prior_ is not None
     return offset_matching_prior(scores, classifier.class_prior_)
@@ -58,7 +58,7 @@ def _learn_on_held_out_rows(
 ) -> FloatArray:
     """Return the thresholds that suit the rows which early stopping held out."""
     assert training.held_out is not None and classifier.class_prior_ is not None
-    precision = training.options.get("precision")
+    precision = training.options.precision
     scores = predict_scores(training.module, training.held_out.X, precision=precision)
     S = training.held_out.candidates.cpu().numpy()
     by: Any = classifier.threshold
@@ -76,6 +76,6 @@ def _learn_by_cross_fitting(classifier: Any, training: Training) -> FloatArray:
     plain = clone(classifier).set_params(
         threshold="auto", class_prior=prior, flip_rate=rates, progress=False
     )
-    (crossed,) = cross_fit([plain], X, S, seed=training.seed, n_jobs=1)
+    (crossed,) = cross_fit([plain], X, S, seed=training.options.seed, n_jobs=1)
     cut = choose_thresholds(crossed.scores - crossed.level, S, prior, classifier.threshold)
     return np.asarray(cut + classifier.score_offset_)

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from rich.console import Console
-from rich.progress import track
 from torch import nn
 
 from comes.datasets import Images
-from comes.datasets.download import cache_folder
 from comes.errors import ComesError
-from comes.files import replacing_file
+from comes.files import cache_folder, replacing_file
 from comes.models import Backbone
+from comes.progress import progress_bar
 from comes.training import PixelRows, process_number
 
 if TYPE_CHECKING:
@@ -137,18 +135,14 @@ def _compute_features(
     """Put all pictures through the network."""
     pixels = PixelRows(images, size, device, keep="nowhere")
     rows = torch.arange(len(pixels)).split(at_once)
-    console = Console(stderr=True)
-    batches = track(
-        pixels.batches(rows),
-        "features of images",
-        len(rows),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with torch.no_grad(), torch.autocast(device.type, precision, enabled=precision is not None):
+    autocast = torch.autocast(device.type, precision, enabled=precision is not None)
+    parts = []
+    with torch.no_grad(), autocast, progress_bar(len(rows), "features of images") as advance:
         backbone.to(device).eval()
-        found: Features = torch.cat([backbone(batch).float().cpu() for batch in batches]).numpy()
+        for batch in pixels.batches(rows):
+            parts.append(backbone(batch).float().cpu())
+            advance()
+    found: Features = torch.cat(parts).numpy()
     return found
 
 

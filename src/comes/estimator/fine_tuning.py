@@ -3,7 +3,7 @@
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,13 @@ from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.storage import plain
 from comes.methods import family_of
 from comes.models import ImageNetwork
-from comes.training import Checkpoint, PixelRows, make_optimizer
+from comes.training import Checkpoint, MakeOptimizer, PixelRows, TrainOptions, make_optimizer
 
 if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier
 
-FEW_IN_A_BATCH = 50  # exclusions of a label, below which a pretrained network forgets
-# Settings that a state on disk may differ in: what they decide is in it in another way, or later.
+FEW_IN_A_BATCH = 50  # exclusions of a label; with fewer a pretrained network forgets
+# Settings that a checkpoint may differ in: they change nothing, act later, or are hashed otherwise.
 UNDECIDED = ("device", "progress", "part_size", "backbone", "weights", "random_state", "threshold")
 
 
@@ -40,7 +40,7 @@ def prepare_fine_tuning(
     _warn_of_small_batches(classifier, probed.raw[1])
     trained, held_out = np.arange(n), probed.held_out
     if held_out is not None:
-        trained, held = split_rows(n, classifier.validation_share, probed.seed)
+        trained, held = split_rows(n, classifier.validation_share, probed.options.seed)
         pixels = PixelRows(images[held], size, device)
         held_out = HeldOut(pixels, held_out.candidates, held_out.risk, classifier.patience)
     augment: Any = classifier.augment
@@ -50,23 +50,23 @@ def prepare_fine_tuning(
         X=PixelRows(images[trained], size, device, augment),
         candidates=probed.candidates,
         risk=probed.risk,
-        seed=probed.seed,
         held_out=held_out,
         raw=probed.raw,
         is_ours=isinstance(classifier.backbone, str) and ":" not in classifier.backbone,
-        options={
-            "optimizer": _with_two_rates(classifier),
-            "epochs": classifier.epochs,
-            "batch_size": classifier.batch_size,
-            "risk_scale": probed.options["risk_scale"],
-            "cosine": classifier.cosine,
-            "progress": classifier.progress,
-            "description": "fine-tuning",
-            "part_size": classifier.part_size,
-            "precision": precision,
-            "checkpoint": checkpoint,
-            "is_shared": True,
-        },
+        options=TrainOptions(
+            optimizer=_set_two_rates(classifier),
+            epochs=classifier.epochs,
+            batch_size=classifier.batch_size,
+            risk_scale=probed.options.risk_scale,
+            cosine=classifier.cosine,
+            seed=probed.options.seed,
+            progress=classifier.progress,
+            description="fine-tuning",
+            part_size=classifier.part_size,
+            precision=precision,
+        ),
+        checkpoint=checkpoint,
+        is_shared=True,
     )
 
 
@@ -83,14 +83,14 @@ def _warn_of_small_batches(
         warnings.warn(
             f"a batch of {classifier.batch_size} has about {in_a_batch:.0f} exclusions of a label; "
             f"with fewer than {FEW_IN_A_BATCH} fine-tuning may lose what the probe has learned. "
-            "Take larger batches, in parts (--batch-size 1024 --part-size 128 on the command "
+            "Use larger batches, in parts (--batch-size 1024 --part-size 128 on the command "
             "line).",
             ComesWarning,
             stacklevel=2,
         )
 
 
-def checkpoint_of(
+def make_checkpoint(
     classifier: "ImageClassifier",
     path: str | Path,
     images: Any,
@@ -98,23 +98,21 @@ def checkpoint_of(
     start: str,
     precision: torch.dtype | None,
 ) -> Checkpoint:
-    """Return where the state is kept, with a hash of all that decides the result.
+    """Return the checkpoint in a file, with a hash of everything that decides the result.
 
     ``start`` is the hash of the weights that the network came with.
     """
     settings = {k: plain(v) for k, v in classifier.get_params(deep=False).items()}
     for name in UNDECIDED:
         del settings[name]
-    settings |= {"seed": probed.seed, "precision": str(precision)}
+    settings |= {"seed": probed.options.seed, "precision": str(precision)}
     labels = hashlib.sha256(probed.raw[1].tobytes()).hexdigest()
     text = json.dumps([settings, images.fingerprint(), labels, start], sort_keys=True)
     return Checkpoint(Path(path), hashlib.sha256(text.encode()).hexdigest())
 
 
-def _with_two_rates(
-    classifier: "ImageClassifier",
-) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
-    """Return what makes an optimiser of head and network, each with its learning rate."""
+def _set_two_rates(classifier: "ImageClassifier") -> MakeOptimizer:
+    """Return what makes an optimiser with one learning rate for the head, one for the network."""
     network: ImageNetwork = classifier.network_
     make = make_optimizer(
         "adamw" if classifier.weight_decay else "adam",
@@ -122,10 +120,10 @@ def _with_two_rates(
         weight_decay=classifier.weight_decay,
     )
 
-    def with_two_rates(_: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    def make_with_two_rates(_: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         optimiser = make(network.head.parameters())
         group = {"params": list(network.backbone.parameters())}
         optimiser.add_param_group(group | {"lr": classifier.backbone_learning_rate})
         return optimiser
 
-    return with_two_rates
+    return make_with_two_rates

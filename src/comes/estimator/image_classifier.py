@@ -26,7 +26,7 @@ from comes.estimator.features import (
     features_of,
     weights_hash,
 )
-from comes.estimator.fine_tuning import checkpoint_of, prepare_fine_tuning
+from comes.estimator.fine_tuning import make_checkpoint, prepare_fine_tuning
 from comes.estimator.heads import build_network, needs_features, prepare_probe, reads_classes
 from comes.estimator.inputs import NamedCandidates
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
@@ -296,7 +296,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         """Train network and head together; ``start`` is the hash of the weights it came with."""
         precision, state = self._precision(device), None
         if checkpoint is not None:
-            state = checkpoint_of(self, checkpoint, images, probed, start, precision)
+            state = make_checkpoint(self, checkpoint, images, probed, start, precision)
         training = prepare_fine_tuning(self, images, probed, device, precision, state)
         self.history_ = training.run()
         self.score_offset_ = find_offset(self, training)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import assert_all_finite, validate_data
 
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError, ComesWarning, listed
 from comes.labels import (
     BoolMatrix,
     as_candidates,
@@ -18,7 +18,6 @@ from comes.labels import (
     check_names,
     check_relevant_inside,
     from_complementary,
-    listed,
     match_names,
 )
 from comes.methods import DEFAULT, Method

@@ -7,10 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from comes.datasets.download import cache_folder, download
-from comes.datasets.needed import data_folder
 from comes.errors import ComesError
-from comes.files import expanded
+from comes.files import cache_folder, data_folder, download, expanded
 from comes.models import Backbone, choose_strides, load_weights, make_backbone, place_network
 from comes.training import PixelRows
 

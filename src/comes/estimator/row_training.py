@@ -1,7 +1,6 @@
 """All that comes before the training of a `CandidateClassifier`, from its settings."""
 
 import copy
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,12 +16,10 @@ from comes.estimator.settings import LEARNED_THRESHOLDS
 from comes.labels import BoolMatrix, keep_one_excluded
 from comes.methods import Knowledge, Method, RiskOptions
 from comes.models import linear, mlp
-from comes.training import Risk, make_optimizer, to_device
+from comes.training import MakeOptimizer, Risk, TrainOptions, make_optimizer, to_device
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
-
-MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
 
 def make_module(classifier: "CandidateClassifier", d: int, q: int) -> nn.Module:
@@ -41,18 +38,21 @@ def make_module(classifier: "CandidateClassifier", d: int, q: int) -> nn.Module:
     )
 
 
-def make_options(classifier: "CandidateClassifier", method: Method, q: int) -> dict[str, Any]:
+def make_options(
+    classifier: "CandidateClassifier", method: Method, q: int, seed: int
+) -> TrainOptions:
     """Return the options of the training; a wrong one is refused before anything takes long."""
-    has_name = isinstance(classifier.method, str)
-    return {
-        "optimizer": _choose_optimizer(classifier),
-        "epochs": classifier.epochs,
-        "batch_size": classifier.batch_size,
-        "risk_scale": method.risk_scale(classifier.reduction, q),
-        "cosine": classifier.cosine,
-        "progress": classifier.progress,
-        "description": classifier.method if has_name else "your risk",
-    }
+    name = classifier.method
+    return TrainOptions(
+        optimizer=_choose_optimizer(classifier),
+        epochs=classifier.epochs,
+        batch_size=classifier.batch_size,
+        risk_scale=method.risk_scale(classifier.reduction, q),
+        cosine=classifier.cosine,
+        seed=seed,
+        progress=classifier.progress,
+        description=name if isinstance(name, str) else "your risk",
+    )
 
 
 def _choose_optimizer(classifier: "CandidateClassifier") -> MakeOptimizer:
@@ -107,14 +107,13 @@ def prepare_training(
     X: Any,
     scaled: Any,
     candidates: BoolMatrix,
-    seed: int,
     device: torch.device,
-    options: dict[str, Any],
+    options: TrainOptions,
 ) -> Training:
     """Return the training of the classifier's network, with rows held out if they are to be."""
     S, held_out = candidates, None
     if classifier.early_stopping:
-        trained, held = split_rows(len(S), classifier.validation_share, seed)
+        trained, held = split_rows(len(S), classifier.validation_share, options.seed)
         held_out = HeldOut(
             to_device(_safe_indexing(scaled, held), device),
             torch.tensor(S[held], device=device),
@@ -123,7 +122,7 @@ def prepare_training(
         )
         scaled, S = _safe_indexing(scaled, trained), S[trained]
     if method.keeps_one_excluded:
-        S = keep_one_excluded(S, seed)
+        S = keep_one_excluded(S, options.seed)
     parts = (classifier.method, classifier.model, classifier.optimizer)
     return Training(
         method=method,
@@ -131,7 +130,6 @@ def prepare_training(
         X=to_device(scaled, device),
         candidates=torch.tensor(S, device=device),
         risk=make_risk(classifier, method, S, device),
-        seed=seed,
         held_out=held_out,
         raw=(X, candidates),
         is_ours=all(isinstance(part, str) for part in parts),

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -19,8 +19,7 @@ from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import NamedCandidates, check_training_features
 from comes.estimator.preparation import Training
 from comes.estimator.settings import check_row_settings
-from comes.training import choose_device, train_together
-from comes.training.rows import becomes_dense
+from comes.training import Trainee, becomes_dense, choose_device, train_together
 
 # Up to so many products per step a CPU spends more time on starting operations than on doing
 # them, and batching pays: benchmarks/many_trainings.py.
@@ -222,17 +221,17 @@ def _fit_batch(
 def _train_batch(fittings: list[Fitting]) -> list[CandidateClassifier]:
     classifiers, trainings = zip(*(fitting.prepare() for fitting in fittings), strict=True)
     first = trainings[0]
-    histories = train_together(
-        [training.module for training in trainings],
-        [cast(Tensor, training.X) for training in trainings],
-        [training.candidates for training in trainings],
-        [cast(nn.Module, training.risk) for training in trainings],
-        seeds=[training.seed for training in trainings],
-        vectorised_risk=not first.has_large_risk,
+    trainees = [
+        Trainee(t.module, cast(Tensor, t.X), t.candidates, cast(nn.Module, t.risk), t.options.seed)
+        for t in trainings
+    ]
+    options = replace(
+        first.options,
+        description=f"{first.options.description} x {len(fittings)}",
         graph=first.can_be_a_graph,
         return_on_interrupt=False,
-        **first.options | {"description": f"{first.options['description']} x {len(fittings)}"},
     )
+    histories = train_together(trainees, options, vectorised_risk=not first.has_large_risk)
     return [
         classifier._finish(training, history)
         for classifier, training, history in zip(classifiers, trainings, histories, strict=True)

@@ -16,11 +16,9 @@
 """
 
 import difflib
-import hashlib
-import inspect
-import itertools
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -33,11 +31,11 @@ from pydantic import (
     model_validator,
 )
 
-from comes.datasets import read_dataset
+from comes.datasets import Reading
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, ImageClassifier
-from comes.experiment.tasks import Task
 from comes.methods import METHODS
+from comes.results import Case, SweepKey
 
 
 class Strict(BaseModel):
@@ -50,23 +48,23 @@ class DataChoice(Strict):
     """A data set, and where its candidates come from."""
 
     name: str  # of `comes datasets`, "scenes", or the path of a file
-    case: Literal["a", "b", "one", "size", "instance"] | None = None  # None: the data set's own
+    case: Case | None = None  # None: the data set has candidates of its own
     rate: float | None = Field(None, ge=0, le=1)
     test: str | None = None  # the data set to test on; by default rows of this one
     rows: int | None = Field(None, ge=10)  # of "scenes"; 2000 by default
-    read: dict[str, Any] | None = None  # how a file is read: parameters of read_dataset
-    label: str = ""  # in tables; name, case and rate by default
+    read: dict[str, Any] | None = None  # how a file is read: fields of a Reading
+    label: str | None = Field(None, min_length=1)  # in tables; by default name, case and rate
 
     @field_validator("read")
     @classmethod
-    def _known_options(cls, read: dict[str, Any] | None) -> dict[str, Any] | None:
-        _check_names(read or {}, set(inspect.signature(read_dataset).parameters) - {"path"}, "read")
+    def _check_read_options(cls, read: dict[str, Any] | None) -> dict[str, Any] | None:
+        _check_names(read or {}, {field.name for field in fields(Reading)}, "read")
         return read
 
     @property
     def title(self) -> str:
         """Name in tables."""
-        if self.label:
+        if self.label is not None:
             return self.label
         name = Path(self.name).stem if "/" in self.name else self.name
         rate = "" if self.rate is None else f" {self.rate:g}"
@@ -76,14 +74,14 @@ class DataChoice(Strict):
 class MethodChoice(Strict):
     """A method with its own settings."""
 
-    method: str  # by name, or "FILE.py:FUNCTION", a risk of one's own
-    label: str = ""  # in tables; the method by default
+    method: str  # by name, or "FILE.py:FUNCTION", the user's own risk
+    label: str | None = Field(None, min_length=1)  # in tables; by default the method
     class_prior: Literal["true", "estimated"] | None = None  # None: that of the experiment
     settings: dict[str, Any] = {}  # parameters of CandidateClassifier, or of ImageClassifier
 
     @field_validator("method")
     @classmethod
-    def _known_method(cls, method: str) -> str:
+    def _check_method(cls, method: str) -> str:
         if ":" not in method:
             _check_names([method], set(METHODS), "method")
         return method
@@ -91,26 +89,33 @@ class MethodChoice(Strict):
     @property
     def name(self) -> str:
         """Name in tables."""
-        return self.label or self.method
+        return self.method if self.label is None else self.label
 
 
 class Search(Strict):
     """A small budget for each method, spent on held-out candidates only."""
 
-    learning_rate: list[float] = Field(min_length=1)
-    epochs: list[int] = Field(min_length=1)
+    learning_rate: tuple[float, ...] = Field(min_length=1)
+    epochs: tuple[int, ...] = Field(min_length=1)
     held_out: float = Field(0.2, gt=0, lt=1)
 
 
 class Sweep(Strict):
     """One key of the experiment, run at several values."""
 
-    key: Literal["prior_noise", "flood", "train_rows"]
+    key: SweepKey
     values: list[float] = Field(min_length=2)
 
 
 class Experiment(Strict):
-    """What is to be run."""
+    """What is to be run.
+
+    Examples
+    --------
+    >>> values = {"name": "tiny", "data": [{"name": "scenes"}], "methods": [{"method": "bce"}]}
+    >>> Experiment.model_validate(values | {"folds": 3}).class_prior
+    'true'
+    """
 
     name: str
     data: list[DataChoice] = Field(min_length=1)
@@ -130,7 +135,7 @@ class Experiment(Strict):
     sweep: Sweep | None = None
 
     @model_validator(mode="after")
-    def _known_settings(self) -> Self:
+    def _check_settings(self) -> Self:
         known = set((ImageClassifier if self.images else CandidateClassifier)().get_params())
         for where, settings in (
             ("settings", self.settings),
@@ -142,7 +147,7 @@ class Experiment(Strict):
         return self
 
     @model_validator(mode="after")
-    def _sweep_within_bounds(self) -> Self:
+    def _check_sweep(self) -> Self:
         if self.sweep is not None:
             for value in self.sweep.values:
                 values = self.model_dump(exclude={"sweep"}) | {self.sweep.key: value}
@@ -150,7 +155,7 @@ class Experiment(Strict):
         return self
 
     @model_validator(mode="after")
-    def _repeated_one_way(self) -> Self:
+    def _check_repeats(self) -> Self:
         if (self.folds is None) == (self.label_seeds is None):
             raise ValueError("give either folds or label_seeds")
         if self.label_seeds is None and any(data.test is not None for data in self.data):
@@ -161,7 +166,26 @@ class Experiment(Strict):
 
 
 def read_experiment(path: str | Path) -> Experiment:
-    """Read an experiment from a TOML file; every mistake says where it is and what was meant."""
+    r"""Read an experiment from a TOML file; every mistake says where it is and what was meant.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    experiment : Experiment
+        See `tasks_of`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "tiny.toml"
+    >>> text = "name='tiny'\nfolds=3\n[[data]]\nname='scenes'\n[[methods]]\nmethod='bce'\n"
+    >>> _ = file.write_text(text)
+    >>> read_experiment(file).folds
+    3
+    """
     path = Path(path)
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -172,52 +196,13 @@ def read_experiment(path: str | Path) -> Experiment:
     try:
         return Experiment.model_validate(values)
     except ValidationError as error:
-        raise ComesError(f"{path}: {_in_words(error)}") from None
-
-
-def tasks_of(experiment: Experiment) -> list[Task]:
-    """Return the tasks of an experiment; no two have the same name or do the same."""
-    # What is None is left out, so that a new optional key leaves old results where they are.
-    shared = experiment.model_dump(
-        exclude={"name", "data", "methods", "settings", "sweep"}, exclude_none=True
-    )
-    sweep = experiment.sweep
-    values: Sequence[float | None] = [None] if sweep is None else sweep.values
-    tasks = []
-    for data, method, value in itertools.product(experiment.data, experiment.methods, values):
-        own: dict[str, Any] = {
-            "data": data.model_dump(exclude_none=True, exclude={"label"}),
-            "method": method.method,
-            "settings": experiment.settings | method.settings,
-        }
-        if content := _content(data.name) + _content(method.method.rpartition(":")[0]):
-            own["content"] = content
-        if method.class_prior is not None:
-            own["class_prior"] = method.class_prior
-        if sweep is not None:
-            own[sweep.key] = value
-        key = "" if sweep is None else sweep.key
-        tasks.append(Task(experiment.name, data.title, method.name, shared | own, key))
-    names: dict[str, Task] = {}
-    for task in tasks:
-        if task.name in names or task.key in {other.key for other in names.values()}:
-            raise ComesError(
-                f"{experiment.name} has {task.name} twice; give one another label, or leave it out."
-            )
-        names[task.name] = task
-    return tasks
-
-
-def _content(name: str) -> str:
-    """Return a hash of a file of the user's own, so that a changed one is run again."""
-    path = Path(name)
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
+        raise ComesError(f"{path}: {_describe_mistake(error)}") from None
 
 
 def _check_names(names: Iterable[str], known: set[str], what: str) -> None:
     for name in names:
         if name not in known:
-            raise ValueError(f"{what} has no {name!r}.{_hint(name, sorted(known))}")
+            raise ValueError(f"{what} has no {name!r}.{_suggest_name(name, sorted(known))}")
 
 
 PARTS: dict[str, type[BaseModel]] = {
@@ -228,7 +213,7 @@ PARTS: dict[str, type[BaseModel]] = {
 }
 
 
-def _in_words(error: ValidationError) -> str:
+def _describe_mistake(error: ValidationError) -> str:
     """Return the first mistake with its place and the nearest word that would be right."""
     mistakes = error.errors()  # an unknown key explains a missing one
     first = min(mistakes, key=lambda mistake: mistake["type"] != "extra_forbidden")
@@ -238,9 +223,9 @@ def _in_words(error: ValidationError) -> str:
         return f"{where}: {message}." if where else f"{message}."
     parts = [part for part in first["loc"] if isinstance(part, str)]
     known = list(PARTS[parts[0]].model_fields if len(parts) > 1 else Experiment.model_fields)
-    return f"{where} is no key of an experiment.{_hint(parts[-1], known)}"
+    return f"{where} is no key of an experiment.{_suggest_name(parts[-1], known)}"
 
 
-def _hint(name: str, known: list[str]) -> str:
+def _suggest_name(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     return f" Did you mean {near[0]!r}?" if near else f" Known are {', '.join(known)}."

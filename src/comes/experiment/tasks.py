@@ -1,130 +1,123 @@
 """One task is one cell of a table: a method on a data set, with all its repeats."""
 
-import hashlib
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
-from sklearn.model_selection import KFold, train_test_split
+import torch
 
-from comes.datasets import Dataset, join_rows, make_scenes, open_dataset
-from comes.errors import ComesError
-from comes.generation import generate
-from comes.labels import BoolMatrix
-
-Rows = npt.NDArray[np.intp]
+import comes
+from comes.experiment.fitting import Trial, choose_settings, fit_trials
+from comes.experiment.judging import judge_classifier, name_device
+from comes.experiment.repeats import draw_repeats, load_data
+from comes.metrics import count_degenerate
+from comes.results import RESULT_FILE, Degenerate, Names, Result, Size, TaskSpec, read_results
 
 
 @dataclass(frozen=True)
 class Task:
-    """A method on a data set. Its spec is plain json, and decides the result alone."""
+    """A method on a data set. Its spec alone decides the result.
 
-    experiment: str
-    data: str  # name in tables
-    method: str  # name in tables
-    spec: dict[str, Any]
-    sweep: str = ""  # the key of the spec that the experiment varies, if it does
+    Examples
+    --------
+    >>> from comes.results import DataSpec
+    >>> spec = TaskSpec(data=DataSpec(name="scenes"), method="bce", folds=3)
+    >>> task = Task(Names("smoke", "scenes", "plain BCE"), spec)
+    >>> task.name, task.key
+    ('plain BCE on scenes', '55cf8858d1e5c08f')
+    """
 
-    @property
-    def names(self) -> dict[str, str]:
-        """The names that its result goes by; the same work may have others elsewhere."""
-        return {
-            "experiment": self.experiment,
-            "data": self.data,
-            "method": self.method,
-            "sweep": self.sweep,
-        }
+    names: Names
+    spec: TaskSpec
 
     @property
     def name(self) -> str:
-        """What a person would call it; no other task of the experiment has the same."""
-        at = f", {self.sweep} {self.spec[self.sweep]:g}" if self.sweep else ""
-        return f"{self.method} on {self.data}{at}"
+        """What a person would call it; it is unique within an experiment."""
+        return self.names.title(self.spec)
 
-    @cached_property
+    @property
     def key(self) -> str:
         """Name of its folder: equal specs have equal keys, in whatever experiment they are."""
-        text = json.dumps(self.spec, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return self.spec.key
 
 
-class Repeat(NamedTuple):
-    """Rows to train and to test on, and candidates, of which test rows have none that is used."""
+def run_task(task: Task, folder: Path | None = None) -> Result:
+    """Train and test every repeat of a task.
 
-    train: Rows
-    test: Rows
-    candidates: BoolMatrix  # (n, q)
+    Parameters
+    ----------
+    task : Task
+    folder : Path, optional
+        Keeps the states of long trainings, which go on from them.
+
+    Returns
+    -------
+    result : Result
+
+    Examples
+    --------
+    >>> from comes.results import DataSpec
+    >>> data = DataSpec(name="scenes", case="b", rate=0.5, rows=40)
+    >>> settings = {"epochs": 1, "hidden": 4, "device": "cpu"}
+    >>> spec = TaskSpec(data=data, method="bce", settings=settings, folds=2)
+    >>> result = run_task(Task(Names("tiny", "scenes", "bce"), spec))
+    >>> result.size.n, len(result.repeats), "average_precision" in result.means()
+    (40, 2, True)
+    """
+    started = time.perf_counter()
+    dataset, n_train = load_data(task.spec.data)
+    repeats = list(draw_repeats(task.spec, dataset, n_train))
+    chosen = choose_settings(task.spec, dataset, repeats)
+    trials = [Trial(k, *both) for k, both in enumerate(zip(repeats, chosen, strict=True))]
+    fitted = fit_trials(task.spec, dataset, trials, folder)
+    relevant = dataset.known_relevant()
+    d = 0 if task.spec.images else dataset.X.shape[1]
+    return Result(
+        names=task.names,
+        spec=task.spec,
+        size=Size(n=len(dataset), d=d, q=relevant.shape[1]),
+        degenerate=Degenerate(**count_degenerate(relevant)),
+        repeats=tuple(
+            judge_classifier(classifier, dataset, trial.repeat, trial.settings or None)
+            for classifier, trial in zip(fitted, trials, strict=True)
+        ),
+        seconds=round(time.perf_counter() - started, 2),
+        versions={
+            "comes": comes.__version__,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        device=name_device(fitted[0]),
+    )
 
 
-class Loaded(NamedTuple):
-    """A data set, and how many of its rows are to be trained on; None where that is drawn."""
+def read_task_results(tasks: Sequence[Task], folder: str | Path) -> list[Result]:
+    """Return what a folder has of the results of tasks, under the names of these tasks.
 
-    dataset: Dataset
-    n_train: int | None
+    Parameters
+    ----------
+    tasks : list of Task
+    folder : path
+        It may hold results of other experiments.
 
+    Returns
+    -------
+    results : list of Result
+        Empty where no task has a result yet.
 
-def load(spec: dict[str, Any]) -> Loaded:
-    """Return the data set of a task, whose truth must be known, with that to test on behind it."""
-    dataset = _open(spec, spec["data"]["name"])
-    if "test" not in spec["data"]:
-        return Loaded(dataset, None)
-    test = _open(spec, spec["data"]["test"]).with_labels(dataset.label_names)
-    return Loaded(join_rows(dataset, test), len(dataset))
-
-
-def _open(spec: dict[str, Any], name: str) -> Dataset:
-    if name == "scenes":
-        dataset = make_scenes(n=spec["data"].get("rows", 2000))
-    else:
-        dataset = open_dataset(name, **spec["data"].get("read", {}))
-    dataset.known_relevant()
-    if "case" not in spec["data"] and dataset.candidates is None:
-        raise ComesError(f"{name} has no candidates of its own; give it a case.")
-    if isinstance(dataset.X, pd.DataFrame):  # rows are taken by number
-        return replace(dataset, X=dataset.X.to_numpy(dtype=np.float64))
-    return dataset
-
-
-def repeats_of(
-    spec: dict[str, Any], dataset: Dataset, n_train: int | None = None
-) -> Iterator[Repeat]:
-    """Give the folds, or the seeds of candidates, of a task."""
-    relevant, n, seed = dataset.known_relevant(), len(dataset), spec["seed"]
-    case, rate = spec["data"].get("case"), spec["data"].get("rate")
-
-    def candidates(rows: Rows, seed: int) -> BoolMatrix:
-        """Return the data set's own, or make some for these rows."""
-        if case is None:
-            assert dataset.candidates is not None
-            return dataset.candidates
-        made = np.ones_like(relevant)
-        X = dataset.X[rows] if case == "instance" else None
-        made[rows] = generate(case, relevant[rows], X, rate=rate, seed=seed)
-        return made
-
-    def some(rows: Rows, seed: int) -> Rows:
-        """Return the rows to train on: all, or as many as asked for."""
-        most = int(spec.get("train_rows", len(rows)))
-        if most > len(rows):
-            raise ComesError(f"train_rows is {most}, and there are {len(rows)} rows to train on.")
-        return rows if most == len(rows) else np.random.default_rng(seed).permutation(rows)[:most]
-
-    if "folds" in spec:
-        folds = KFold(spec["folds"], shuffle=True, random_state=seed)
-        splits = list(folds.split(np.zeros(n)))[: spec.get("first_folds")]
-        for k, (train, test) in enumerate(splits):
-            yield Repeat(some(train, seed + k), test, candidates(train, seed))
-        return
-    if n_train is not None:
-        train, test = np.split(np.arange(n), [n_train])
-    else:
-        train, test = train_test_split(
-            np.arange(n), test_size=spec["test_share"], random_state=seed
-        )
-    for k in range(spec["label_seeds"]):
-        yield Repeat(some(train, seed + k), test, candidates(train, seed + k))
+    Examples
+    --------
+    >>> import tempfile
+    >>> from comes.results import DataSpec
+    >>> spec = TaskSpec(data=DataSpec(name="scenes"), method="bce", folds=3)
+    >>> read_task_results([Task(Names("smoke", "scenes", "bce"), spec)], tempfile.mkdtemp())
+    []
+    """
+    names = {task.key: task.names for task in tasks}
+    if not any((Path(folder) / key / RESULT_FILE).exists() for key in names):
+        return []
+    return read_results([folder], names)

@@ -1,21 +1,20 @@
-"""Networks: for rows of features, and pretrained ones for images.
+"""Networks for rows of features and, pretrained, for images.
 
-A network for rows is a function of (number of features, number of labels) that returns a module,
-`linear` or `mlp`. A network for images is a `Backbone`, which maps pixels to features, with a head.
+`linear` and `mlp` make networks for rows: functions of (number of features, number of labels) that
+return a module. A network for images is a `Backbone`, which maps pixels to features, with a head.
 """
 
 from comes.models.backbones import (
     Backbone,
     ImageNetwork,
-    choose_strides,
-    load_weights,
-    make_backbone,
     place_network,
     power_normalised,
     zero_linear,
 )
+from comes.models.libraries import make_backbone
 from comes.models.resnet import ResNet
 from comes.models.tabular import InputLayer, Stack, as_csr_tensor, linear, mlp
+from comes.models.weights import choose_strides, load_weights
 
 __all__ = [
     "Backbone",

@@ -1,9 +1,9 @@
-"""ResNets of bottlenecks, by torchvision's names of weights, for where torchvision is not at hand.
+"""ResNets of bottlenecks with torchvision's names of weights, without needing torchvision.
 
-There are two that share all names and shapes. The first publication halves the resolution in the
-first 1x1 convolution of a stage ("v1"), torchvision in the 3x3 convolution after it ("v1.5").
-Weights of one load into the other without a word, and are wrong there:
-`comes.models.choose_strides` finds out which one they belong to.
+There are two variants with the same names and shapes. The original paper halves the resolution in
+the first 1x1 convolution of a stage ("v1"), torchvision in the 3x3 convolution after it ("v1.5").
+Weights of one load into the other without an error, and give wrong features:
+`comes.models.choose_strides` finds out which variant they belong to.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ Strides = Literal["v1", "v1.5"]
 
 
 class Bottleneck(nn.Module):
-    """A 1x1, a 3x3 and a 1x1 convolution around which the input is led."""
+    """A 1x1, a 3x3 and a 1x1 convolution with a shortcut around them."""
 
     downsample: nn.Module | None
 
@@ -40,8 +40,8 @@ class Bottleneck(nn.Module):
         y = self.relu(self.bn1(self.conv1(x)))
         y = self.relu(self.bn2(self.conv2(y)))
         y = self.bn3(self.conv3(y))
-        around = x if self.downsample is None else self.downsample(x)
-        return self.relu(y.add_(around))  # type: ignore[no-any-return]
+        shortcut = x if self.downsample is None else self.downsample(x)
+        return self.relu(y.add_(shortcut))  # type: ignore[no-any-return]
 
 
 class ResNet(nn.Module):
@@ -50,7 +50,7 @@ class ResNet(nn.Module):
     Parameters
     ----------
     depths : four ints
-        Bottlenecks of each stage; (3, 4, 6, 3) is ResNet-50.
+        Number of bottlenecks of each stage; (3, 4, 6, 3) is ResNet-50.
     width : int
         Channels after the first convolution; 64 is ResNet-50.
     strides : {"v1.5", "v1"}
@@ -86,7 +86,7 @@ class ResNet(nn.Module):
         self.set_strides(strides)
 
     def set_strides(self, strides: Strides) -> None:
-        """Move the strides; no weight changes."""
+        """Change the variant; no weight changes."""
         for module in self.modules():
             if isinstance(module, Bottleneck) and module.downsample is not None:
                 stride = max(module.conv1.stride[0], module.conv2.stride[0])
@@ -96,12 +96,12 @@ class ResNet(nn.Module):
 
     @property
     def normalised_after_strides(self) -> list[nn.BatchNorm2d]:
-        """The layers whose input tells how the strides are placed."""
+        """The layers whose inputs show which variant the weights belong to."""
         blocks = [m for m in self.modules() if isinstance(m, Bottleneck)]
         return [b.bn2 for b in blocks if max(b.conv1.stride[0], b.conv2.stride[0]) > 1]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the features: means over the last maps."""
+        """Return the features: the means of the last feature maps."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         for stage in self.stages:
             x = self.get_submodule(stage)(x)

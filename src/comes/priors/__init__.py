@@ -1,19 +1,18 @@
-"""What is estimated from X and candidates before training."""
+"""What is estimated from X and candidates before training: class priors, flip rates, transitions.
 
-from comes.priors.class_prior import (
-    ClassPriorEstimate,
-    add_prior_noise,
-    count_class_prior,
-    estimate_class_prior,
-    prior_table,
-    read_priors,
-)
+`PRIOR_METHODS` names the estimators of class priors; `MAX_RATE` is the largest flip rate.
+"""
+
+from comes.priors.class_prior import PRIOR_METHODS, ClassPriorEstimate, estimate_class_prior
 from comes.priors.evidence import gradient_error
 from comes.priors.flip_rates import MAX_RATE, estimate_flip_rate, flip_rate_from_prior
+from comes.priors.prior_tables import prior_table, read_priors
 from comes.priors.transition import estimate_transition
+from comes.priors.true_priors import add_prior_noise, count_class_prior
 
 __all__ = [
     "MAX_RATE",
+    "PRIOR_METHODS",
     "ClassPriorEstimate",
     "add_prior_noise",
     "count_class_prior",

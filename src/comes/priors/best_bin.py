@@ -1,9 +1,9 @@
-"""The exclude rate of every label, read off the rows that look most like excluding it.
+"""The exclude rate of every label, estimated on the rows that look most like excluding it.
 
-A *bin* is the k rows of highest score. Rows that exclude label j are a part of all rows, so the
-share of excluding rows in a bin without relevant rows is the exclude rate p_j, and its uncertainty
-is binomial. In a bin with relevant rows the share is lower: the best bin has the highest share,
-judged by a lower bound. Rates are then drawn towards their mean over labels.
+A *bin* is the k rows with the highest scores. In a bin without relevant rows, the share of rows
+that exclude label j estimates the exclude rate p_j, with a binomial error. In a bin with relevant
+rows the share is lower: the best bin is the one with the highest share, judged by a lower bound.
+Rates are then shrunk towards their mean over labels.
 """
 
 import math
@@ -18,14 +18,14 @@ FloatArray = npt.NDArray[np.float64]
 
 MIN_BIN_SHARE, MIN_BIN_EXCLUDED, MAX_MIN_BIN_SHARE = 0.1, 25, 0.3  # how small a bin may be
 Z = 0.67  # of the lower bound that the best bin maximises
-N_RESAMPLED = 50
-SMALLEST_BOUND_BIN, BIN_GROWTH = 20, 1.25  # of the bins that a bound looks at
+N_RESAMPLES = 50
+SMALLEST_BOUND_BIN, BIN_GROWTH = 20, 1.25  # sizes of the bins that `prior_bounds` tries
 
 
 def best_bin_rate(
     excluded: BoolMatrix, scores: npt.NDArray[np.floating]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return, per label, the share of excluding rows in the best bin, and the rows in the bin.
+    """Return, per label, the share of excluding rows in the best bin, and the size of that bin.
 
     Parameters
     ----------
@@ -39,13 +39,13 @@ def best_bin_rate(
     """
     order = np.argsort(-scores, axis=0)
     count = np.take_along_axis(excluded, order, axis=0).cumsum(axis=0)
-    return _best_of(count, np.arange(1.0, len(excluded) + 1)[:, None])
+    return _find_best(count, np.arange(1.0, len(excluded) + 1)[:, None])
 
 
-def _best_of(
+def _find_best(
     count: npt.NDArray[np.floating] | npt.NDArray[np.int64], k: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the best of bins with k rows, of which so many exclude the label; (n, q) each."""
+    """Return the rate and size of the best bin, where ``count`` of k rows exclude, both (n, q)."""
     n = len(count)
     rate = count / k
     spread = Z * np.sqrt(rate * (1 - rate) / k + Z**2 / (4 * k**2))
@@ -58,7 +58,7 @@ def _best_of(
 
 
 def shrink(rate: FloatArray, n_bin: FloatArray) -> FloatArray:
-    """Draw rates towards their common mean: a DerSimonian-Laird random-effects model of logits."""
+    """Shrink rates towards their mean: a DerSimonian-Laird random-effects model of their logits."""
     rate = np.clip(rate, 0.5 / n_bin, 1 - 0.5 / n_bin)
     logit = np.log(rate / (1 - rate))
     variance = 1 / (n_bin * rate * (1 - rate))
@@ -66,7 +66,7 @@ def shrink(rate: FloatArray, n_bin: FloatArray) -> FloatArray:
     mean = (weight * logit).sum() / weight.sum()
     excess = (weight * (logit - mean) ** 2).sum() - (len(rate) - 1)
     scale = weight.sum() - (weight**2).sum() / weight.sum()
-    between = max(0.0, excess / scale) if scale > 0 else 0.0  # one label: its own mean
+    between = max(0.0, excess / scale) if scale > 0 else 0.0  # a single label has none
     weight = 1 / (variance + between)
     mean = (weight * logit).sum() / weight.sum()
     shrunk = (between * logit + variance * mean) / (between + variance)
@@ -74,18 +74,18 @@ def shrink(rate: FloatArray, n_bin: FloatArray) -> FloatArray:
 
 
 def sampling_error(excluded: BoolMatrix, scores: npt.NDArray[np.floating], seed: int) -> FloatArray:
-    """Return the spread of the class prior over resampled rows, with the scores as they are."""
+    """Return the standard error of the class prior over resampled rows, with fixed scores."""
     rng = np.random.default_rng(seed)
     n = len(excluded)
     order = np.argsort(-scores, axis=0)
     sorted_excluded = np.take_along_axis(excluded, order, axis=0)
     priors = []
-    for _ in range(N_RESAMPLED):
-        times = rng.multinomial(n, np.full(n, 1 / n)).astype(float)[order]  # a row is drawn
+    for _ in range(N_RESAMPLES):
+        times = rng.multinomial(n, np.full(n, 1 / n)).astype(float)[order]
         k = np.maximum(times.cumsum(axis=0), 1e-9)
         count = (sorted_excluded * times).cumsum(axis=0)
         share = count[-1] / n
-        rate = np.maximum(shrink(*_best_of(count, k)), share)
+        rate = np.maximum(shrink(*_find_best(count, k)), share)
         priors.append(1 - share / np.where(rate > 0, rate, 1))
     return np.asarray(np.std(priors, axis=0, ddof=1))
 
@@ -93,20 +93,16 @@ def sampling_error(excluded: BoolMatrix, scores: npt.NDArray[np.floating], seed:
 def prior_bounds(
     excluded: BoolMatrix, scores: npt.NDArray[np.floating], confidence: float = 0.9
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds of the class prior that need a constant exclude rate and nothing else.
+    """Return bounds of the class prior that assume only a constant exclude rate.
 
-    The upper one is the share of rows in which the label is a candidate. The lower one comes of the
-    bin with the highest exclude rate that is sure, of bins that grow by a quarter.
+    The upper bound is the share of rows in which the label is a candidate. The lower bound uses the
+    highest lower confidence limit of the exclude rate, over bins that grow by a quarter.
     """
     n = len(excluded)
     n_excluded = excluded.sum(axis=0)
     error = (1 - confidence) / 2
     upper = 1 - _clopper_pearson(n_excluded, n, error)[0]
-    sizes = np.unique(
-        np.minimum(
-            n, np.ceil(SMALLEST_BOUND_BIN * BIN_GROWTH ** np.arange(_n_steps(n))).astype(int)
-        )
-    )
+    sizes = _choose_bin_sizes(n)
     order = np.argsort(-scores, axis=0)
     count = np.take_along_axis(excluded, order, axis=0).cumsum(axis=0)[sizes - 1]  # (bins, q)
     sure = _clopper_pearson(count, sizes[:, None], error / len(sizes))[0].max(axis=0)
@@ -115,14 +111,17 @@ def prior_bounds(
     return np.minimum(lower, upper), upper
 
 
-def _n_steps(n: int) -> int:
-    return max(1, math.ceil(math.log(max(n / SMALLEST_BOUND_BIN, 1)) / math.log(BIN_GROWTH)) + 1)
+def _choose_bin_sizes(n: int) -> npt.NDArray[np.int64]:
+    """Return sizes that grow by a quarter, from the smallest to all rows."""
+    n_steps = math.ceil(math.log(max(n / SMALLEST_BOUND_BIN, 1)) / math.log(BIN_GROWTH)) + 1
+    sizes = np.ceil(SMALLEST_BOUND_BIN * BIN_GROWTH ** np.arange(n_steps))
+    return np.unique(np.minimum(n, sizes.astype(int)))
 
 
 def _clopper_pearson(
     count: npt.NDArray[np.int64], n: npt.ArrayLike, error: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return bounds of a share, each wrong with at most that probability."""
+    """Return bounds of a share, each wrong with at most the probability ``error``."""
     count, n = np.broadcast_arrays(count, n)
     lower = np.where(count > 0, beta.ppf(error, np.maximum(count, 1), n - count + 1), 0)
     upper = np.where(count < n, beta.ppf(1 - error, count + 1, np.maximum(n - count, 1)), 1)

@@ -1,4 +1,4 @@
-"""How sure candidates make us that a feature says something about a label."""
+"""How certain it is, from candidates, that a feature is informative about a label."""
 
 from typing import Any
 
@@ -11,13 +11,23 @@ from comes.labels import BoolMatrix
 def gradient_error(
     X: Any, candidates: BoolMatrix, class_prior: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    r"""Return the standard error of the gradient of COMES-HL in each weight, shape (n_labels, d).
+    r"""Return the standard error of the gradient of COMES-HL with respect to each weight.
 
-    A linear head without weights, at the level of the class prior, has the gradient
+    A linear head with zero weights, and biases that match the class prior, has the gradient
     :math:`(1 - \pi_j) (\bar x_k^{(j)} - \bar x_k)`: the mean of feature k over the :math:`n_j` rows
-    that exclude label j, less that over all n rows. Where the feature says nothing about the label,
-    the former are a random part of the latter, and the difference has the standard error
+    that exclude label j, minus the mean over all n rows. If the feature is not informative about
+    the label, the former rows are a random sample of the latter, and the standard error is
     :math:`(1 - \pi_j) \sigma_k \sqrt{1 / n_j - 1 / n}`.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+    candidates : bool array of shape (n_samples, n_labels)
+    class_prior : array of shape (n_labels,)
+
+    Returns
+    -------
+    error : array of shape (n_labels, n_features)
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Flip rates: how often an irrelevant label becomes a candidate. CCMN needs them.
 
-With p_j the exclude rate, the flip rate is 1 - p_j. A row that is surely irrelevant to label j, an
-*anchor point*, has j as a candidate with just that probability: the lowest that
+The flip rate is 1 - p_j, where p_j is the exclude rate. In a row that is surely irrelevant to label
+j, an *anchor point*, j is a candidate with exactly this probability: the lowest that
 P(j is a candidate | x) can be.
 """
 
@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 
 from comes.errors import ComesError
 from comes.labels import as_candidates
-from comes.priors.scorer import check_rows, scores_out_of_fold
+from comes.priors.small_models import check_rows, score_out_of_fold
 
-MAX_RATE = 0.95  # CCMN divides by 1 - rate
+MAX_RATE = 0.95  # flip rates are cut here, since CCMN divides by 1 - rate
 ANCHOR_SHARE = 0.1
 
 
@@ -31,17 +31,17 @@ def estimate_flip_rate(
 ) -> npt.NDArray[np.float64]:
     """Estimate how often an irrelevant label becomes a candidate, by anchor points.
 
-    A linear classifier of the candidates gives every row a probability out of fold. The rows of
-    lowest probability are taken for anchor points, surely irrelevant to the label; the share of
-    them that has the label as a candidate is its flip rate.
+    Classifiers of the candidates give every row a probability out of fold. The rows with the lowest
+    probability serve as anchor points, surely irrelevant to the label. The share of them in which
+    the label is a candidate is its flip rate.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n_samples, n_features)
     candidates : bool array of shape (n_samples, n_labels)
     anchor_share : float
-        The share of rows that are anchor points, in [0, 1). 0 is CCMN's own rule, the lowest
-        probability itself: the most extreme error of the classifier, and so far too low.
+        The share of rows that serve as anchor points, in [0, 1). 0 is CCMN's own rule, the lowest
+        probability itself, which is far too low: it is the classifier's most extreme error.
     random_state : int, RandomState or None
     is_scaled : bool
         X is checked and standardised already, as in `CandidateClassifier`.
@@ -49,7 +49,7 @@ def estimate_flip_rate(
     Returns
     -------
     flip_rate : array of shape (n_labels,)
-        In [0, 0.95]. Too high where the anchor points are not all irrelevant.
+        In [0, 0.95]. Too high if not all anchor points are irrelevant.
 
     References
     ----------
@@ -60,7 +60,7 @@ def estimate_flip_rate(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> X = 3 * rng.normal(size=(2000, 2))
+    >>> X = 3 * rng.normal(size=(1000, 2))
     >>> candidates = (X > 1) | (rng.random(X.shape) < 0.4)
     >>> bool(abs(estimate_flip_rate(X, candidates) - 0.4).max() < 0.1)
     True
@@ -70,10 +70,10 @@ def estimate_flip_rate(
     candidates = as_candidates(candidates)
     X = X if is_scaled else check_rows(X, candidates)
     share = candidates.mean(axis=0)
-    if len(candidates) < 3:  # nothing to hold out
+    if len(candidates) < 3:  # too few to hold rows out
         return np.asarray(np.minimum(share, MAX_RATE))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    scores = scores_out_of_fold(X, candidates, seed, is_scaled=is_scaled)
+    scores = score_out_of_fold(X, candidates, seed, is_scaled=is_scaled)
     probability = expit(scores.astype(np.float64))
     if anchor_share > 0:
         anchors = np.argsort(probability, axis=0)[: math.ceil(anchor_share * len(candidates))]
@@ -81,15 +81,15 @@ def estimate_flip_rate(
     else:
         rate = probability.min(axis=0)
     rate = np.where(share == 1, 1.0, rate)
-    return np.asarray(np.clip(np.minimum(rate, share), 0, MAX_RATE))  # at most that of all rows
+    return np.asarray(np.clip(np.minimum(rate, share), 0, MAX_RATE))
 
 
 def flip_rate_from_prior(
     class_prior: npt.ArrayLike, candidates: npt.ArrayLike
 ) -> npt.NDArray[np.float64]:
-    """Return the flip rates that a class prior implies: what COMES knows, said to CCMN.
+    """Return the flip rates that a class prior implies.
 
-    P(j excluded) = (1 - pi_j)(1 - rho_j), and the left side is counted.
+    They follow from P(j excluded) = (1 - pi_j)(1 - rho_j), whose left side can be counted.
 
     Parameters
     ----------

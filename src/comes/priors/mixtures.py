@@ -1,10 +1,11 @@
-"""Mixture proportion estimation: how much of a mixture is the component, from a sample of each.
+"""Mixture proportion estimation: the share of a component in a mixture, from a sample of each.
 
-For label j the component is the rows that exclude j, the mixture all rows, and the proportion is
-1 - pi_j. Each function takes the two samples and returns one number in (0, 1].
+For label j, the component is the rows that exclude j, the mixture is all rows, and the proportion
+is 1 - pi_j. Each function takes the two samples and returns one number in (0, 1].
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +21,16 @@ BINS = 30  # of the densities of DEDPUL
 def bbe(
     component: npt.ArrayLike, mixture: npt.ArrayLike, delta: float = 0.1, gamma: float = 0.01
 ) -> float:
-    """Best bin estimation: the lowest ratio of tails, penalised by its uncertainty.
+    """Return the proportion by best bin estimation: the lowest ratio of tails, penalised.
+
+    The penalty is the uncertainty of the ratio.
 
     Parameters
     ----------
     component, mixture : arrays of shape (n_component,), (n_mixture,)
-        Scores, higher for what looks more like the component.
+        Scores, higher for rows that look more like the component.
+    delta, gamma : float
+        Of the penalty, as published.
 
     References
     ----------
@@ -51,16 +56,16 @@ def bbe(
 
 
 def dedpul(component: npt.ArrayLike, mixture: npt.ArrayLike) -> float:
-    """Return the proportion from the ratio of the two densities of scores, by fixed point.
+    """Return the proportion by DEDPUL: from the ratio of the two densities of scores.
 
-    A short form of DEDPUL: densities in bins of equally many rows of the mixture, not by kernels;
-    their ratio made to rise with the score by isotonic regression; then
-    kappa <- mean of min(1, kappa * ratio), from 1 until it hardly moves.
+    A simplified form: the densities are histograms with equally many rows of the mixture per bin,
+    instead of kernel estimates; isotonic regression makes their ratio rise with the score; then
+    kappa <- mean of min(1, kappa * ratio), from 1 until it converges.
 
     Parameters
     ----------
     component, mixture : arrays of shape (n_component,), (n_mixture,)
-        Scores, higher for what looks more like the component.
+        Scores, higher for rows that look more like the component.
 
     References
     ----------
@@ -93,16 +98,16 @@ def dedpul(component: npt.ArrayLike, mixture: npt.ArrayLike) -> float:
 
 
 def km2(component: npt.ArrayLike, mixture: npt.ArrayLike) -> float:
-    """Kernel mean embedding with the gradient threshold KM2.
+    """Return the proportion by kernel mean embedding with the gradient threshold KM2.
 
-    The distance from lambda F - (lambda - 1) H to the distributions is nearly 0 until lambda passes
-    the proportion; where its slope does, lambda is found by bisection. As published, lambda is at
-    most 8, so that the proportion is at most 7/8: a label that is rarer than 1/8 cannot come out.
+    The distance from lambda F - (lambda - 1) H to the set of distributions is nearly 0 until lambda
+    passes a value that gives the proportion; bisection finds where its slope passes a threshold. As
+    published, lambda is at most 8 and the proportion at most 7/8: priors below 1/8 are not found.
 
     Parameters
     ----------
     component, mixture : arrays of shape (n, d) or (n,)
-        Cost grows with the cube of their number: a few hundred each.
+        The cost grows with the cube of their number: take a few hundred each.
 
     References
     ----------
@@ -112,33 +117,27 @@ def km2(component: npt.ArrayLike, mixture: npt.ArrayLike) -> float:
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> mixture = np.concatenate([rng.normal(3, 1, 150), rng.normal(-3, 1, 150)])
-    >>> bool(abs(km2(rng.normal(3, 1, 300), mixture) - 0.5) < 0.1)
+    >>> mixture = np.concatenate([rng.normal(3, 1, 60), rng.normal(-3, 1, 60)])
+    >>> bool(abs(km2(rng.normal(3, 1, 120), mixture) - 0.5) < 0.1)
     True
     """
-    inside, everything = (np.asarray(x, dtype=float) for x in (component, mixture))
-    inside, everything = (x.reshape(len(x), -1) for x in (inside, everything))
+    samples = (np.asarray(x, dtype=float) for x in (component, mixture))
+    inside, everything = (x.reshape(len(x), -1) for x in samples)
     n, m = len(everything), len(inside)
     points = np.concatenate([everything, inside])
     of_all = np.concatenate([np.full(n, 1 / n), np.zeros(m)])
     of_inside = np.concatenate([np.zeros(n), np.full(m, 1 / m)])
-    kernel, distance = _widest_kernel(points, of_all - of_inside)
+    kernel, distance = _choose_kernel(points, of_all - of_inside)
     if distance <= 1e-12:
         return 1.0
-    step_size = 1 / np.linalg.eigvalsh(kernel)[-1]
-
-    def to_distributions(factor: float) -> float:
-        return _distance_to_simplex(kernel, factor * of_all + (1 - factor) * of_inside, step_size)
-
+    embeddings = _Embeddings(kernel, of_all, of_inside, float(1 / np.linalg.eigvalsh(kernel)[-1]))
     threshold = 1 / math.sqrt(min(n, m))
     if threshold > 0.9 * distance:  # the rule KM1
-        first = (to_distributions(1 + TOLERANCE / 2) - to_distributions(1)) / (TOLERANCE / 2)
-        threshold = 0.8 * first + 0.2 * distance
+        threshold = 0.8 * embeddings.slope(1 + TOLERANCE / 4) + 0.2 * distance
     left, right = 1.0, LARGEST_LAMBDA
     while right - left > TOLERANCE:
         middle = (left + right) / 2
-        above, below = (to_distributions(middle + h * TOLERANCE / 4) for h in (1, -1))
-        if (above - below) / (TOLERANCE / 2) > threshold:
+        if embeddings.slope(middle) > threshold:
             right = middle
         else:
             left = middle
@@ -146,38 +145,52 @@ def km2(component: npt.ArrayLike, mixture: npt.ArrayLike) -> float:
     return float(1 - 1 / factor) if factor > 1 else 1e-6
 
 
-def _widest_kernel(points: FloatArray, difference: FloatArray) -> tuple[FloatArray, float]:
-    """Return the Gaussian kernel, of five widths, that tells the two samples apart best."""
+@dataclass(frozen=True)
+class _Embeddings:
+    """The kernel embeddings of the two samples, by the weights of the pooled points."""
+
+    kernel: FloatArray  # (n + m, n + m)
+    of_all: FloatArray  # F, (n + m,)
+    of_inside: FloatArray  # H, (n + m,)
+    step_size: float
+
+    def slope(self, factor: float) -> float:
+        """Return the slope, at lambda = factor, of the distance to the set of distributions."""
+        above, below = (self._distance(factor + h * TOLERANCE / 4) for h in (1, -1))
+        return (above - below) / (TOLERANCE / 2)
+
+    def _distance(self, factor: float) -> float:
+        target = factor * self.of_all + (1 - factor) * self.of_inside
+        return _measure_distance(self.kernel, target, self.step_size)
+
+
+def _choose_kernel(points: FloatArray, difference: FloatArray) -> tuple[FloatArray, float]:
+    """Return the Gaussian kernel, of five widths, that separates the two samples best."""
     squares = (points**2).sum(axis=1)
     gaps = np.maximum(squares[:, None] + squares - 2 * points @ points.T, 0)
-    typical = (
-        math.sqrt(max(float(np.median(gaps[gaps > 0], axis=None)), 1e-12)) if gaps.any() else 1.0
-    )
-    best: tuple[FloatArray, float] | None = None
-    for width in np.geomspace(0.1, 10, 5) * typical:
-        kernel = np.exp(-gaps / (2 * width**2))
-        distance = math.sqrt(max(float(difference @ kernel @ difference), 0))
-        if best is None or distance > best[1]:
-            best = kernel, distance
-    assert best is not None
-    return best
+    median = float(np.median(gaps[gaps > 0], axis=None)) if gaps.any() else 1.0
+    widths = np.geomspace(0.1, 10, 5) * math.sqrt(max(median, 1e-12))
+    kernels = [np.exp(-gaps / (2 * width**2)) for width in widths]
+    distances = [math.sqrt(max(float(difference @ K @ difference), 0)) for K in kernels]
+    best = int(np.argmax(distances))
+    return kernels[best], distances[best]
 
 
-def _distance_to_simplex(kernel: FloatArray, target: FloatArray, step_size: float) -> float:
-    """Return the distance from an embedding to those of distributions on the points."""
-    weights = before = _on_simplex(target)
+def _measure_distance(kernel: FloatArray, target: FloatArray, step_size: float) -> float:
+    """Return the distance from an embedding to the embeddings of distributions on the points."""
+    weights = before = _project_on_simplex(target)
     momentum = 1.0
     for _ in range(QP_STEPS):  # accelerated projected gradient
         after = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
         ahead = weights + (momentum - 1) / after * (weights - before)
         before, momentum = weights, after
-        weights = _on_simplex(ahead - step_size * (kernel @ (ahead - target)))
+        weights = _project_on_simplex(ahead - step_size * (kernel @ (ahead - target)))
     gap = weights - target
     return math.sqrt(max(float(gap @ kernel @ gap), 0))
 
 
-def _on_simplex(values: FloatArray) -> FloatArray:
-    """Return the nearest point with entries of at least 0 that sum to 1."""
+def _project_on_simplex(values: FloatArray) -> FloatArray:
+    """Return the nearest point whose entries are at least 0 and sum to 1."""
     falling = np.sort(values)[::-1]
     excess = (falling.cumsum() - 1) / np.arange(1, len(values) + 1)
     shift = excess[np.flatnonzero(falling > excess)[-1]]

@@ -1,4 +1,4 @@
-"""MLCL's transition matrix: which label is excluded, given that another is relevant."""
+"""MLCL's transition matrix: which label is excluded if another is relevant."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from comes.labels import BoolMatrix, as_candidates
-from comes.priors.scorer import check_rows, fit_scorer, predict_scorer, scaled
+from comes.priors.small_models import check_rows, fit_small_model, scale_features, score_rows
 
 FloatMatrix = npt.NDArray[np.float64]
 
@@ -22,10 +22,10 @@ def estimate_transition(
     *,
     is_scaled: bool = False,
 ) -> FloatMatrix:
-    """Estimate how likely each label is excluded where another is relevant, as MLCL does.
+    """Estimate the probability that a label is excluded if another is relevant, as MLCL does.
 
     A linear softmax classifier learns which label a row excludes. Column k of a first matrix is its
-    mean over the rows in which k is a candidate. It is multiplied by the correlation (phi
+    mean over the rows in which k is a candidate. This matrix is multiplied by the correlation (phi
     coefficient) of excluded labels, of which only the positive part counts.
 
     Parameters
@@ -44,9 +44,9 @@ def estimate_transition(
 
     Notes
     -----
-    The released code takes the rows to which k is truly relevant for its first matrix, and counts
-    correlations over the test rows too; here only candidates of the given rows are seen. A row that
-    excludes several labels has them all as targets, in equal parts.
+    For its first matrix the released code uses the rows to which k is truly relevant, and it counts
+    correlations also over test rows. This function sees only the candidates of the given rows. A
+    row that excludes several labels has all of them as targets, with equal weights.
 
     References
     ----------
@@ -62,27 +62,27 @@ def estimate_transition(
     (array([1., 1., 1.]), array([0., 0., 0.]))
     """
     candidates = as_candidates(candidates)
-    X = X if is_scaled else scaled(check_rows(X, candidates))
+    X = X if is_scaled else scale_features(check_rows(X, candidates))
     excluded = ~candidates
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    some = excluded.any(axis=1)
-    if some.any():
-        model = fit_scorer(X[some], candidates[some], excluded_entropy, seed)
-        probability = softmax(predict_scorer(model, X).astype(np.float64), axis=1)
+    excludes = excluded.any(axis=1)
+    if excludes.any():
+        model = fit_small_model(X[excludes], candidates[excludes], excluded_entropy, seed)
+        probability = softmax(score_rows(model, X).astype(np.float64), axis=1)
     else:
         probability = np.full(candidates.shape, 1 / candidates.shape[1])
     return combine_transition(probability, candidates)
 
 
 def combine_transition(probability: FloatMatrix, candidates: BoolMatrix) -> FloatMatrix:
-    """Return the transition matrix from the probability of each row to exclude each label."""
+    """Return the transition matrix, given the probability that each row excludes each label."""
     n_candidate = np.maximum(candidates.sum(axis=0), 1)
-    first = _columns_to_distributions(probability.T @ candidates / n_candidate)
-    return _columns_to_distributions(exclusion_correlation(~candidates) @ first)
+    first = _normalise_columns(probability.T @ candidates / n_candidate)
+    return _normalise_columns(exclusion_correlation(~candidates) @ first)
 
 
 def excluded_entropy(scores: Tensor, candidates: Tensor) -> Tensor:
-    """Return the cross-entropy of a softmax with the excluded labels, in equal parts."""
+    """Return the cross-entropy of a softmax with the excluded labels, equally weighted."""
     excluded = (~candidates).to(scores.dtype)
     target = excluded / excluded.sum(dim=1, keepdim=True).clamp(min=1)
     return -(target * torch.log_softmax(scores, dim=1)).sum(dim=1).mean()
@@ -91,17 +91,17 @@ def excluded_entropy(scores: Tensor, candidates: Tensor) -> Tensor:
 def exclusion_correlation(excluded: BoolMatrix) -> FloatMatrix:
     """Return the positive part of the phi coefficients of excluded labels, rows summing to 1.
 
-    A label that is constant, or correlates with no other, has equal parts for all others.
+    The row of a label that is constant, or correlates with no other, is uniform over the others.
     """
     centred = excluded - excluded.mean(axis=0)
     spread = np.sqrt((centred**2).sum(axis=0))
     phi = centred.T @ centred / np.maximum(np.outer(spread, spread), 1e-300)
     phi = np.where(np.outer(spread, spread) > 0, phi, 0)
-    return _columns_to_distributions(np.maximum(phi, 0).T).T
+    return _normalise_columns(np.maximum(phi, 0).T).T
 
 
-def _columns_to_distributions(matrix: FloatMatrix) -> FloatMatrix:
-    """Return the matrix without its diagonal, columns summing to 1; uniform if they are 0."""
+def _normalise_columns(matrix: FloatMatrix) -> FloatMatrix:
+    """Set the diagonal to 0 and scale columns to sum to 1; columns of zeros become uniform."""
     q = len(matrix)
     matrix = matrix * (1 - np.eye(q))
     total = matrix.sum(axis=0)

@@ -49,10 +49,10 @@ class Label:
         return self.predicted and not self.candidate
 
     @property
-    def verdict(self) -> str:
-        """What the truth says of it, empty where there is nothing to say."""
+    def verdict(self) -> str | None:
+        """What the truth says of it; None where there is nothing to say."""
         if self.relevant is None or not (self.predicted or self.relevant):
-            return ""
+            return None
         if not self.predicted:
             return "missed"
         return "right" if self.relevant else "false positive"
@@ -160,23 +160,23 @@ def write_examples(
     candidates = None if candidates is None else as_candidates(candidates)
     relevant = None if relevant is None else as_relevant(relevant)
     given = {"predictions": predictions, "candidates": candidates, "relevant": relevant}
-    _check(images.names, label_names, scores, given, n_examples)
+    _check_inputs(images.names, label_names, scores, given, n_examples)
     possible = np.ones_like(predictions) if candidates is None else candidates
     n = len(scores)
     drawn = np.random.default_rng(seed).choice(n, min(n_examples, n), replace=False)
     with replacing_folder(folder, ("index.html",)) as temporary:
-        page = _render(
+        page = _render_page(
             title=title,
             n_rows=n,
             candidates_known=candidates is not None,
             truth_known=relevant is not None,
-            table=_table(label_names, predictions, possible, relevant),
+            table=_count_labels(label_names, predictions, possible, relevant),
             examples=[
                 Example(
                     row,
                     images.names[row],
-                    _picture(images, row),
-                    _labels(row, label_names, scores, predictions, possible, relevant),
+                    _shrink_image(images, row),
+                    _list_labels(row, label_names, scores, predictions, possible, relevant),
                 )
                 for row in sorted(drawn.tolist())
             ],
@@ -186,7 +186,7 @@ def write_examples(
     return expanded(folder) / "index.html"
 
 
-def _check(
+def _check_inputs(
     image_names: Sequence[str],
     label_names: Sequence[str],
     scores: FloatArray,
@@ -212,7 +212,7 @@ def _check(
         raise ComesError(f"n_examples must be 1 or more; got {n_examples}.")
 
 
-def _table(
+def _count_labels(
     label_names: Sequence[str],
     predictions: BoolMatrix,
     candidates: BoolMatrix,
@@ -233,7 +233,7 @@ def _table(
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _labels(
+def _list_labels(
     row: int,
     label_names: Sequence[str],
     scores: FloatArray,
@@ -249,7 +249,7 @@ def _labels(
     return sorted(labels, key=lambda label: -label.score)
 
 
-def _picture(images: NamedImages, row: int) -> Picture | None:
+def _shrink_image(images: NamedImages, row: int) -> Picture | None:
     try:
         pixels = images[row]
     except ComesError:
@@ -264,7 +264,7 @@ def _picture(images: NamedImages, row: int) -> Picture | None:
     return Picture(uri, *image.size)
 
 
-def _render(**values: Any) -> str:
+def _render_page(**values: Any) -> str:
     text = files("comes.report").joinpath("examples.html.jinja").read_text(encoding="utf-8")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True

@@ -11,9 +11,10 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from comes.report.runs import METHOD_ORDER, Cell, method_rank, standard_deviation
-from comes.report.significance import Ranks
-from comes.report.tables import MetricTable, title_of
+from comes.methods import METHODS, find_method, table_rank
+from comes.report.metric_tables import MetricTable, title_of
+from comes.report.significance import Ranks, standard_deviation
+from comes.results import Result, SweepKey
 
 # Of middle lightness, three times as light or as dark as the ground, and apart from each other
 # also without red or green; tests/test_report_plots.py measures both.
@@ -42,17 +43,22 @@ STYLE: Any = {
     "axes.spines.right": False,
     "legend.frameon": False,
 }
-AXIS = {"prior_noise": "σ of the noise on class priors", "flood": "β / floor of the risk"}
-AXIS |= {"train_rows": "rows trained on"}
-TRUE_RISKS: tuple[Literal["hamming", "ranking"], ...] = ("hamming", "ranking")
+AXIS: dict[SweepKey, str] = {
+    "prior_noise": "σ of the noise on class priors",
+    "flood": "β / floor of the risk",
+    "train_rows": "rows trained on",
+}
+TrueRiskName = Literal["hamming", "ranking"]
+TRUE_RISKS: tuple[TrueRiskName, ...] = ("hamming", "ranking")
 
 
 class Look:
     """One colour and marker for every method, the same in all plots of a report."""
 
     def __init__(self, methods: Sequence[str]) -> None:
-        others = sorted(set(methods) - set(METHOD_ORDER), key=method_rank)
-        self._place = {method: place for place, method in enumerate([*METHOD_ORDER, *others])}
+        paper = sorted((m for m, f in METHODS.items() if f.place is not None), key=table_rank)
+        others = sorted(set(methods) - set(paper), key=table_rank)
+        self._place = {method: place for place, method in enumerate([*paper, *others])}
 
     def __call__(self, method: str) -> dict[str, Any]:
         """Return arguments of matplotlib's ``plot``."""
@@ -75,18 +81,20 @@ def as_svg(figure: Figure, name: str) -> str:
 
 
 @rc_context(STYLE)
-def plot_dots(table: MetricTable, cells: Sequence[Cell], look: Look) -> Figure:
+def plot_dots(table: MetricTable, results: Sequence[Result], look: Look) -> Figure:
     """Draw every repeat of every method as a dot, a panel for each data set."""
-    figure, panels = _panels(len(table.data), height=0.22 * len(table.methods) + 0.9, sharey=True)
+    figure, panels = _make_panels(
+        len(table.data), height=0.22 * len(table.methods) + 0.9, sharey=True
+    )
     for axes, data in zip(panels, table.data, strict=True):
-        for cell in (cell for cell in cells if cell.data == data):
-            values = cell.values(table.metric, table.source)
-            height = len(table.methods) - 1 - table.methods.index(cell.method)
-            dots = look(cell.method) | {"linestyle": "", "ms": 4, "alpha": 0.7, "mew": 0}
-            axes.plot(values, np.full(len(values), height), **dots)
-            axes.plot([values.mean()] * 2, [height - 0.35, height + 0.35], color=INK, lw=1)
-        axes.set_title(_label(data), fontsize=9)
-        axes.set_yticks(range(len(table.methods)), [_label(m) for m in table.methods[::-1]])
+        for result in (result for result in results if result.names.data == data):
+            values = result.values(table.metric, table.convention)
+            place = len(table.methods) - 1 - table.methods.index(result.names.method)
+            dots = look(result.names.method) | {"linestyle": "", "ms": 4, "alpha": 0.7, "mew": 0}
+            axes.plot(values, np.full(len(values), place), **dots)
+            axes.plot([values.mean()] * 2, [place - 0.35, place + 0.35], color=INK, lw=1)
+        axes.set_title(_escape_name(data), fontsize=9)
+        axes.set_yticks(range(len(table.methods)), [_escape_name(m) for m in table.methods[::-1]])
     figure.supxlabel(table.title, fontsize=9)
     return figure
 
@@ -102,7 +110,7 @@ def plot_ranks(ranks: Ranks, look: Look) -> Figure:
         height = -top - 1 - place
         axes.plot([rank, rank, k + 0.3], [0, height, height], color=INK, lw=0.6)
         axes.plot([rank], [0], **look(method) | {"ms": 6, "linestyle": ""}, zorder=3)
-        axes.text(k + 0.35, height, f"{_label(method)}  {rank:.2f}", va="center")
+        axes.text(k + 0.35, height, f"{_escape_name(method)}  {rank:.2f}", va="center")
     for bar, (first, last) in enumerate(ranks.alike()):
         ends = [ranks.mean_rank[first] - 0.04, ranks.mean_rank[last] + 0.04]
         axes.plot(ends, [-0.4 - 0.4 * bar] * 2, color=INK, lw=3, solid_capstyle="butt")
@@ -124,92 +132,105 @@ def plot_ranks(ranks: Ranks, look: Look) -> Figure:
 
 
 @rc_context(STYLE)
-def plot_curves(cells: Sequence[Cell], look: Look) -> Figure:
+def plot_curves(results: Sequence[Result], look: Look) -> Figure:
     """Draw the risk during training, over that of the first epoch, a panel for each data set."""
-    names = list(dict.fromkeys(cell.data for cell in cells))
-    figure, panels = _panels(len(names), height=2.2)
+    names = list(dict.fromkeys(result.names.data for result in results))
+    figure, panels = _make_panels(len(names), height=2.2)
     for axes, name in zip(panels, names, strict=True):
-        for cell in (cell for cell in cells if cell.data == name):
-            length = min(len(repeat["risk"]) for repeat in cell.repeats)
-            risk = np.mean([repeat["risk"][:length] for repeat in cell.repeats], axis=0)
+        for result in (result for result in results if result.names.data == name):
+            length = min(len(repeat.risk) for repeat in result.repeats)
+            risk = np.mean([repeat.risk[:length] for repeat in result.repeats], axis=0)
             scale = abs(risk[0]) or 1.0
             epochs = np.arange(1, length + 1)
-            line = look(cell.method) | {"ms": 4, "lw": 1.2, "markevery": max(1, length // 6)}
-            axes.plot(epochs, risk / scale, label=_label(cell.method), **line)
-        axes.set_title(_label(name), fontsize=9)
+            method = result.names.method
+            line = look(method) | {"ms": 4, "lw": 1.2, "markevery": max(1, length // 6)}
+            axes.plot(epochs, risk / scale, label=_escape_name(method), **line)
+        axes.set_title(_escape_name(name), fontsize=9)
         axes.set_xlabel("epoch")
     panels[0].set_ylabel("risk / risk of epoch 1")
-    _legend(figure, panels)
+    _draw_legend(figure, panels)
     return figure
 
 
 @rc_context(STYLE)
-def plot_sweep(cells: Sequence[Cell], metric: str, look: Look) -> Figure:
+def plot_sweep(results: Sequence[Result], metric: str, look: Look) -> Figure:
     """Draw a metric against what the experiment varies, with a standard deviation each way."""
-    names = list(dict.fromkeys(cell.data for cell in cells))
-    figure, panels = _panels(len(names), height=2.4)
+    names = list(dict.fromkeys(result.names.data for result in results))
+    figure, panels = _make_panels(len(names), height=2.4)
     for axes, name in zip(panels, names, strict=True):
-        for method in sorted({cell.method for cell in cells}, key=method_rank):
-            own = [cell for cell in cells if (cell.data, cell.method) == (name, method)]
-            if own:
-                at = [float(cell.at or 0) for cell in own]
-                mean = np.array([cell.values(metric).mean() for cell in own])
-                std = np.array([standard_deviation(cell.values(metric)) for cell in own])
-                axes.plot(at, mean, label=_label(method), **look(method) | {"ms": 4, "lw": 1.3})
-                colour = look(method)["color"]
+        for method in sorted({result.names.method for result in results}, key=table_rank):
+            own = [r for r in results if (r.names.data, r.names.method) == (name, method)]
+            at = [float(result.at or 0) for result in own]
+            mean = np.array([result.values(metric).mean() for result in own])
+            std = np.array([standard_deviation(result.values(metric)) for result in own])
+            if np.isfinite(mean).any():
+                line = look(method) | {"ms": 4, "lw": 1.3}
+                axes.plot(at, mean, label=_escape_name(method), **line)
+                colour = line["color"]
                 axes.fill_between(at, mean - std, mean + std, color=colour, alpha=0.15, lw=0)
-        axes.set_title(_label(name), fontsize=9)
-        axes.set_xlabel(AXIS.get(cells[0].sweep, cells[0].sweep))
-        if cells[0].sweep == "train_rows":
+        axes.set_title(_escape_name(name), fontsize=9)
+        sweep = results[0].names.sweep
+        assert sweep is not None
+        axes.set_xlabel(AXIS[sweep])
+        if sweep == "train_rows":
             axes.set_xscale("log")
     panels[0].set_ylabel(title_of(metric))
-    _legend(figure, panels)
+    _draw_legend(figure, panels)
     return figure
 
 
 @rc_context(STYLE)
-def plot_estimation_error(cells: Sequence[Cell], look: Look) -> Figure:
+def plot_estimation_error(results: Sequence[Result], look: Look) -> Figure:
     """Draw how far the true risk of each method is above the best on the same rows.
 
-    The best is the least true risk that any cell reaches, which should be one that was trained on
-    true labels of many rows; what is within a thousandth of it is not drawn. COMES-RL does not fix
-    the level of its scores, so it has no Hamming risk to speak of.
+    The best is the least true risk that any result reaches, which should be one that was trained on
+    true labels of many rows; what is within a thousandth of it is not drawn. A risk over pairs does
+    not fix the level of scores, so that its methods have no Hamming risk to speak of.
     """
-    names = list(dict.fromkeys(cell.spec["data"]["name"] for cell in cells))
-    figure, panels = _panels(2 * len(names), height=2.8, across=2)
+    names = list(dict.fromkeys(result.spec.data.name for result in results))
+    figure, panels = _make_panels(2 * len(names), height=2.8, across=2)
     for axes, (name, risk) in zip(panels, itertools.product(names, TRUE_RISKS), strict=True):
-        here = [cell for cell in cells if cell.spec["data"]["name"] == name]
-        drawn = [c for c in here if risk == "ranking" or not c.method.startswith("comes-rl")]
+        here = [result for result in results if result.spec.data.name == name]
+        drawn = [result for result in here if risk == "ranking" or _has_hamming_risk(result)]
         axes.set_title(f"{risk} risk", fontsize=9)
         axes.set_xlabel(AXIS["train_rows"])
         axes.set_ylabel("true risk above the best")
         if drawn:
             _draw_gaps(axes, drawn, risk, look)
-    _legend(figure, panels)
+    _draw_legend(figure, panels)
     return figure
 
 
-def _draw_gaps(
-    axes: Any, cells: Sequence[Cell], risk: Literal["hamming", "ranking"], look: Look
-) -> None:
-    means = {id(c): np.mean([r["true_risk"][risk] for r in c.repeats]) for c in cells}
+def _has_hamming_risk(result: Result) -> bool:
+    """Return whether a method fixes the level of its scores; that of a user's own does."""
+    method = result.spec.method
+    return (
+        method not in METHODS or find_method(method, result.spec.settings.get("variant")).has_zero
+    )
+
+
+def _draw_gaps(axes: Any, results: Sequence[Result], risk: TrueRiskName, look: Look) -> None:
+    """Draw a line for every method on every data set, and that of 1 / √n."""
+    means = {
+        id(r): np.mean([getattr(repeat.true_risk, risk) for repeat in r.repeats]) for r in results
+    }
     best, most = min(means.values()), max(means.values())
-    for data, method in dict.fromkeys((cell.data, cell.method) for cell in cells):
-        own = [c for c in cells if (c.data, c.method) == (data, method)]
-        own = [c for c in own if means[id(c)] - best > (most - best) / 1000]
-        line = look(method) | {"ms": 4, "lw": 1.2, "ls": "-" if data == cells[0].data else ":"}
-        above = [means[id(c)] - best for c in own]
-        axes.plot(
-            [float(c.at or 0) for c in own], above, label=_label(f"{method} on {data}"), **line
-        )
-    xs = np.array(sorted({float(c.at or 0) for c in cells}))
+    for data, method in dict.fromkeys((r.names.data, r.names.method) for r in results):
+        own = [r for r in results if (r.names.data, r.names.method) == (data, method)]
+        own = [r for r in own if means[id(r)] - best > (most - best) / 1000]
+        style = "-" if data == results[0].names.data else ":"
+        line = look(method) | {"ms": 4, "lw": 1.2, "ls": style}
+        above = [means[id(r)] - best for r in own]
+        name = _escape_name(f"{method} on {data}")
+        axes.plot([float(r.at or 0) for r in own], above, label=name, **line)
+    xs = np.array(sorted({float(r.at or 0) for r in results}))
     root = (most - best) * np.sqrt(xs[0] / xs)
     axes.plot(xs, root, color=INK, lw=0.8, ls="--", label="1 / √n")
     axes.set_xscale("log")
     axes.set_yscale("log")
 
 
-def _panels(
+def _make_panels(
     n: int, height: float, *, across: int = 4, sharey: bool = False
 ) -> tuple[Figure, list[Any]]:
     """Return a figure of n panels, so many in a row."""
@@ -223,7 +244,7 @@ def _panels(
     return figure, list(grid[:n])
 
 
-def _legend(figure: Figure, panels: Sequence[Any]) -> None:
+def _draw_legend(figure: Figure, panels: Sequence[Any]) -> None:
     """Name every line of every panel once, in as many columns as fit."""
     found: dict[str, Any] = {}
     for axes in panels:
@@ -236,7 +257,7 @@ def _legend(figure: Figure, panels: Sequence[Any]) -> None:
         figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns)
 
 
-def _label(name: str) -> str:
+def _escape_name(name: str) -> str:
     """Return a name that matplotlib takes for no mathematics, and does not hide."""
     name = name.replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name

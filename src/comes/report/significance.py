@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,11 @@ from scipy import stats
 
 LEVEL = 0.05
 ROUNDING = 1e-9  # differences of metrics that are stored with six digits
+
+
+def standard_deviation(values: npt.NDArray[np.float64]) -> float:
+    """Return the spread over repeats, dividing by their number less one; 0 for a single one."""
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
 @dataclass(frozen=True)
@@ -50,12 +56,9 @@ def compare_paired(
     if np.ptp(differences) <= ROUNDING:
         p = 1.0 if abs(mean) <= ROUNDING else 0.0
         return PairedTest(mean, p, math.nan if math.isnan(test_over_train) else p)
-    s = differences.std(ddof=1)
-    plain, corrected = (
-        2 * float(stats.t.sf(abs(mean) / (s * math.sqrt(factor)), df=k - 1))
-        for factor in (1 / k, 1 / k + test_over_train)
-    )
-    return PairedTest(mean, plain, corrected)
+    errors = differences.std(ddof=1) * np.sqrt([1 / k, 1 / k + test_over_train])
+    plain, corrected = 2 * stats.t.sf(abs(mean) / errors, df=k - 1)
+    return PairedTest(mean, float(plain), float(corrected))
 
 
 def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -83,6 +86,10 @@ class Ranks:
     n_data: int
     friedman_p: float  # of "all methods are alike"
     critical_difference: float  # of Nemenyi, at the level 0.05
+
+    def rank_of(self, method: str) -> float:
+        """Return the mean rank of a method."""
+        return self.mean_rank[self.methods.index(method)]
 
     def alike(self) -> list[tuple[int, int]]:
         """Return maximal runs of methods, first to last, within the critical difference."""
@@ -124,13 +131,18 @@ def rank_methods(
         methods=[methods[row] for row in order],
         mean_rank=[float(ranks[row].mean()) for row in order],
         n_data=n,
-        friedman_p=_friedman(ranks),
-        critical_difference=float(stats.studentized_range.ppf(1 - LEVEL, k, np.inf) / math.sqrt(2))
-        * math.sqrt(k * (k + 1) / (6 * n)),
+        friedman_p=_test_friedman(ranks),
+        critical_difference=_find_nemenyi_q(k) * math.sqrt(k * (k + 1) / (6 * n)),
     )
 
 
-def _friedman(ranks: npt.NDArray[np.float64]) -> float:
+@cache
+def _find_nemenyi_q(k: int) -> float:
+    """Return the critical value of Nemenyi's test of k methods."""
+    return float(stats.studentized_range.ppf(1 - LEVEL, k, np.inf) / math.sqrt(2))
+
+
+def _test_friedman(ranks: npt.NDArray[np.float64]) -> float:
     """Return the p value of Friedman's test; 1 where all methods are tied, as scipy's is NaN."""
     k, n = ranks.shape
     spread = ((ranks - (k + 1) / 2) ** 2).sum()  # with ties less than n k (k² - 1) / 12

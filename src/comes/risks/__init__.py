@@ -1,4 +1,4 @@
-"""Risks: scores and candidates in, one number to minimise out. One file per estimator."""
+"""Risks: functions of scores and candidates that training minimises. One file per estimator."""
 
 from comes.risks.bce import BceRisk, bce_risk
 from comes.risks.ccmn import (
@@ -18,6 +18,7 @@ from comes.risks.hamming import (
     hamming_sums,
 )
 from comes.risks.mlcl import MlclRisk, mlcl_risk
+from comes.risks.pairs import choose_pair_sums
 from comes.risks.ranking import (
     RankingRisk,
     RankingSums,
@@ -42,6 +43,7 @@ __all__ = [
     "bce_risk",
     "ccmn_hamming_risk",
     "ccmn_ranking_risk",
+    "choose_pair_sums",
     "comrank_risk",
     "ctl_risk",
     "ctl_unbiased_risk",

@@ -1,4 +1,4 @@
-r"""BCE: candidates taken at their word, as if every candidate were relevant.
+r"""BCE: every candidate counts as relevant.
 
 .. math:: \frac{1}{nq} \sum_i \sum_j s_{ij} \, \ell(g_{ij}, 1) + (1 - s_{ij}) \, \ell(g_{ij}, 0)
 
@@ -18,7 +18,17 @@ def bce_risk(
     *,
     loss: BinaryLoss = logistic_loss,
 ) -> Tensor:
-    """Return the mean loss when every candidate counts as relevant, all else as irrelevant.
+    """Return the mean loss if candidates count as relevant and excluded labels as irrelevant.
+
+    Parameters
+    ----------
+    scores : float tensor of shape (n_samples, n_labels)
+    candidates : bool tensor of shape (n_samples, n_labels)
+    loss : callable (scores, 0 or 1) -> tensor
+
+    Returns
+    -------
+    risk : scalar tensor
 
     Examples
     --------
@@ -31,7 +41,14 @@ def bce_risk(
 
 
 class BceRisk(nn.Module):
-    """`bce_risk` as a module."""
+    """`bce_risk` as a module.
+
+    Examples
+    --------
+    >>> risk = BceRisk()
+    >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
+    tensor(0.6931)
+    """
 
     def __init__(self, *, loss: BinaryLoss = logistic_loss) -> None:
         super().__init__()

@@ -1,21 +1,21 @@
 r"""CCMN: unbiased estimators under class-conditional label noise, for candidate labels.
 
-A candidate is taken for a noisy relevant label: an irrelevant label j becomes a candidate with
-the *flip rate* :math:`\rho_j`, a relevant one always is. For the Hamming loss,
+Candidates are seen as noisy relevant labels: an irrelevant label j becomes a candidate with
+the *flip rate* :math:`\rho_j`, and a relevant one always is. For the Hamming loss,
 
 .. math:: \max\Big(0, \frac{1}{nq} \sum_i \sum_j \tilde\ell_{ij}\Big), \qquad \tilde\ell_{ij} =
     \begin{cases} \ell(g_{ij}, 1) & s_{ij} = 1 \\
     \ell(g_{ij}, 0) + \frac{\rho_j}{1 - \rho_j} \big( \ell(g_{ij}, 0) - \ell(g_{ij}, 1) \big)
     & s_{ij} = 0 \end{cases}
 
-where the maximum is that of the authors' released code: without it the estimate has no lower
+where the maximum comes from the authors' released code: without it the estimate has no lower
 bound. For the ranking loss and a symmetric loss, up to a constant,
 
 .. math:: \frac1n \sum_i \sum_{j: s_{ij} = 0} \frac{1}{1 - \rho_j}
     \sum_{k \ne j} \ell(g_{ij} - g_{ik}, 0)
 
-With :math:`\rho_j = 1 - \frac{n_j / n}{1 - \pi_j}`, n_j and n those of the data set, and without
-corrections these are COMES-HL and COMES-RL.
+With :math:`\rho_j = 1 - \frac{n_j / n}{1 - \pi_j}`, where n_j and n count the whole data set, and
+without corrections these are COMES-HL and COMES-RL.
 
 References
 ----------
@@ -52,8 +52,8 @@ def ccmn_hamming_risk(
         How often an irrelevant label is a candidate, in [0, 1).
     loss : callable (scores, 0 or 1) -> tensor
     correction : callable tensor -> tensor
-        Acts on the mean over rows and labels. ``torch.relu`` as released; while it is clamped,
-        nothing is learned. The identity gives the unbiased estimate.
+        Acts on the mean over rows and labels. ``torch.relu`` is that of the released code; while
+        it clamps, nothing is learned. The identity gives the unbiased estimate.
 
     Returns
     -------
@@ -95,9 +95,9 @@ def ccmn_ranking_risk(
     Returns
     -------
     risk : scalar tensor
-        A sum over pairs of labels, a mean over rows. Nothing in it is negative. Left out is what
-        does not depend on the scores: M / ((1 - rho_j)(1 - rho_k)) for every pair of which both
-        labels are excluded.
+        A sum over pairs of labels, averaged over rows. No term is negative. The part that does not
+        depend on the scores is left out: M / ((1 - rho_j)(1 - rho_k)) for every pair of excluded
+        labels.
 
     Examples
     --------
@@ -112,7 +112,14 @@ def ccmn_ranking_risk(
 
 
 class CcmnHammingRisk(nn.Module):
-    """`ccmn_hamming_risk` that keeps its flip rates and moves with ``.to(device)``."""
+    """`ccmn_hamming_risk` as a module that keeps its flip rates and moves with ``.to(device)``.
+
+    Examples
+    --------
+    >>> risk = CcmnHammingRisk(torch.tensor([0.5, 0.5]))
+    >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
+    tensor(0.6931)
+    """
 
     flip_rate: Tensor
 
@@ -136,7 +143,14 @@ class CcmnHammingRisk(nn.Module):
 
 
 class CcmnRankingRisk(nn.Module):
-    """`ccmn_ranking_risk` that keeps its flip rates and moves with ``.to(device)``."""
+    """`ccmn_ranking_risk` as a module that keeps its flip rates and moves with ``.to(device)``.
+
+    Examples
+    --------
+    >>> risk = CcmnRankingRisk(torch.tensor([0.5, 0.5]))
+    >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
+    tensor(1.)
+    """
 
     flip_rate: Tensor
 
@@ -151,7 +165,7 @@ class CcmnRankingRisk(nn.Module):
 
 
 def check_flip_rate(flip_rate: Tensor) -> Tensor:
-    """Return the flip rates if they are a vector of numbers in [0, 1), else raise."""
+    """Return the flip rates if they are a vector of numbers in [0, 1), else raise an error."""
     if flip_rate.ndim != 1 or not ((flip_rate >= 0) & (flip_rate < 1)).all():
         raise ComesError(
             "flip_rate must hold one number in [0, 1) for each label; got "
@@ -161,6 +175,7 @@ def check_flip_rate(flip_rate: Tensor) -> Tensor:
 
 
 def _check_rate(flip_rate: Tensor, q: int) -> None:
+    """Raise an error unless there is one rate for each label."""
     if flip_rate.shape != (q,):
         raise ComesError(
             f"scores for {q} labels need a flip_rate of shape {(q,)}; got {tuple(flip_rate.shape)}."

@@ -3,8 +3,8 @@ r"""ComRank: an excluded label should rank below the other labels of its row.
 .. math:: \frac1n \sum_i \sum_{j: s_{ij} = 0} \sum_{k: s_{ik} = 1}
     \phi\big( \sigma(g_{ij}) - \sigma(g_{ik}) \big)
 
-With one excluded label per row and :math:`\phi = \exp` this is the loss of the paper; its code for
-several has :math:`\phi(z) = \log(1 + e^z)`, the default here. It needs no class prior.
+With one excluded label per row and :math:`\phi = \exp` this is the loss of the paper. For several,
+its code has :math:`\phi(z) = \log(1 + e^z)`, the default here. It needs no class prior.
 
 References
 ----------
@@ -28,14 +28,14 @@ def comrank_risk(
     *,
     pair_loss: PairLoss = F.softplus,
 ) -> Tensor:
-    """Return the ComRank risk of one batch: a sum over pairs, a mean over rows.
+    """Return the ComRank risk of one batch: a sum over pairs, averaged over rows.
 
     Parameters
     ----------
     scores : float tensor of shape (n_samples, n_labels)
     candidates : bool tensor of shape (n_samples, n_labels)
     pair_loss : callable tensor -> tensor
-        Of the difference of two probabilities, elementwise and increasing.
+        A function of the difference of two probabilities, elementwise and increasing.
 
     Returns
     -------
@@ -55,7 +55,15 @@ def comrank_risk(
 
 
 class ComrankRisk(nn.Module):
-    """`comrank_risk` as a module."""
+    """`comrank_risk` as a module.
+
+    Examples
+    --------
+    >>> import torch
+    >>> risk = ComrankRisk(pair_loss=torch.exp)
+    >>> risk(torch.zeros(1, 3), torch.tensor([[True, True, False]]))
+    tensor(2.)
+    """
 
     def __init__(self, *, pair_loss: PairLoss = F.softplus) -> None:
         super().__init__()

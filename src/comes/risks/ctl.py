@@ -7,19 +7,19 @@ With :math:`m = |\bar S_i|` excluded labels in a row,
     \alpha_m = e^{-2^{-m}}, \quad \beta_m = e^{2^{1-m}}
 
 averaged over rows. :math:`w_{ij} = 1` for candidates that score low in their row,
-:math:`0 < u_{ij} \le 0.3`, where u is the sigmoid of the scores, stretched to [0, 1] within the row
-and without a gradient (as it is, in a row of equal scores).
+:math:`0 < u_{ij} \le 0.3`. Here u is the sigmoid of the scores, without a gradient, rescaled to
+[0, 1] within the row unless all scores of the row are equal.
 
-The unbiased estimator assumes that, given the excluded labels, all non-empty sets of the others are
-equally likely. It is the mean of the supervised loss over these sets,
+The unbiased estimator assumes that, given the excluded labels, all non-empty sets of the other
+labels are equally likely. It is the mean of the supervised loss over these sets,
 
 .. math:: \sum_{j: s_{ij} = 1} \big( a_m \, \ell(g_{ij}, 1) + (1 - a_m) \, \ell(g_{ij}, 0) \big)
     + \sum_{j: s_{ij} = 0} \ell(g_{ij}, 0), \qquad
     a_m = \frac{2^{q-m-1}}{2^{q-m} - 1} = \frac{1/2}{1 - 2^{m-q}}
 
-which for :math:`m = 1` is the unbiased GDF. The released code multiplies the mean by
-:math:`(2^{q-m} - 1) / (2^q - 2)`, which in single precision is 0 for many excluded labels:
-``released_weight``.
+which for :math:`m = 1` is the unbiased GDF. With ``released_weight`` the mean is multiplied by
+:math:`(2^{q-m} - 1) / (2^q - 2)`, as in the released code; in single precision this factor is 0 if
+many labels are excluded.
 
 References
 ----------
@@ -33,7 +33,7 @@ from comes.errors import ComesError
 from comes.losses import BinaryLoss, logistic_loss
 from comes.risks.excluded import check_batch, in_full_precision
 
-LOW = 0.3  # candidates up to here, in [0, 1] within the row, are also taken for irrelevant
+LOW = 0.3  # candidates with a rescaled probability up to this also count as irrelevant
 
 
 def ctl_risk(
@@ -42,7 +42,7 @@ def ctl_risk(
     *,
     loss: BinaryLoss = logistic_loss,
 ) -> Tensor:
-    """Return the CTL risk of one batch: a sum over labels, a mean over rows.
+    """Return the CTL risk of one batch: a sum over labels, averaged over rows.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ def ctl_unbiased_risk(
         At least two labels.
     candidates : bool tensor of shape (n_samples, n_labels)
     released_weight : bool
-        Weight rows by the share of all label sets that their excluded labels leave, as the
-        released code does: about 2^-m for m excluded labels.
+        Weight every row, as the released code does, by the share of label sets that its m excluded
+        labels leave possible: about 2^-m.
     loss : callable (scores, 0 or 1) -> tensor
 
     Returns
@@ -105,7 +105,7 @@ def ctl_unbiased_risk(
         raise ComesError(f"the unbiased form of CTL needs at least two labels; got {q}.")
     scores = in_full_precision(scores)
     n_left = candidates.sum(dim=1, keepdim=True).to(scores)  # q - m
-    share = 0.5 / (1 - 2.0 ** -n_left.clamp(min=1))  # a_m; of no use where nothing is left
+    share = 0.5 / (1 - 2.0 ** -n_left.clamp(min=1))  # a_m; unused in rows without a candidate
     if_relevant, if_irrelevant = loss(scores, 1), loss(scores, 0)
     if_candidate = share * if_relevant + (1 - share) * if_irrelevant
     per_row = torch.where(candidates, if_candidate, if_irrelevant).sum(dim=1)
@@ -116,7 +116,14 @@ def ctl_unbiased_risk(
 
 
 class CtlRisk(nn.Module):
-    """`ctl_risk` as a module."""
+    """`ctl_risk` as a module.
+
+    Examples
+    --------
+    >>> risk = CtlRisk()
+    >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
+    tensor(2.3046)
+    """
 
     def __init__(self, *, loss: BinaryLoss = logistic_loss) -> None:
         super().__init__()
@@ -128,7 +135,14 @@ class CtlRisk(nn.Module):
 
 
 class CtlUnbiasedRisk(nn.Module):
-    """`ctl_unbiased_risk` as a module."""
+    """`ctl_unbiased_risk` as a module.
+
+    Examples
+    --------
+    >>> risk = CtlUnbiasedRisk()
+    >>> risk(torch.zeros(1, 3), torch.tensor([[True, True, False]]))
+    tensor(2.0794)
+    """
 
     def __init__(self, *, released_weight: bool = False, loss: BinaryLoss = logistic_loss) -> None:
         super().__init__()
@@ -143,10 +157,10 @@ class CtlUnbiasedRisk(nn.Module):
 
 
 def _is_low(scores: Tensor) -> Tensor:
-    """Return w: 1 where the sigmoid, stretched to [0, 1] within the row, is in (0, LOW]."""
+    """Return w: 1 where the sigmoid, rescaled to [0, 1] within the row, is in (0, LOW]."""
     probability = scores.detach().sigmoid()
     low, high = probability.amin(dim=1, keepdim=True), probability.amax(dim=1, keepdim=True)
     spread = high - low
-    stretched = (probability - low) / torch.where(spread > 0, spread, 1)
-    stretched = torch.where(spread > 0, stretched, probability)
-    return ((stretched > 0) & (stretched <= LOW)).to(scores)
+    rescaled = (probability - low) / torch.where(spread > 0, spread, 1)
+    rescaled = torch.where(spread > 0, rescaled, probability)
+    return ((rescaled > 0) & (rescaled <= LOW)).to(scores)

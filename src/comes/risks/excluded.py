@@ -7,7 +7,7 @@ from comes.errors import ComesError
 
 
 def check_batch(scores: Tensor, candidates: Tensor) -> None:
-    """Raise unless scores and candidates are matrices of one shape, candidates bool."""
+    """Raise an error unless scores and candidates have one shape (n, q) and candidates are bool."""
     if scores.ndim != 2 or candidates.shape != scores.shape:
         raise ComesError(
             "scores and candidates must be two matrices of one shape (n, q); "
@@ -21,7 +21,7 @@ def check_batch(scores: Tensor, candidates: Tensor) -> None:
 
 
 def in_full_precision(scores: Tensor) -> Tensor:
-    """Return half-precision scores (autocast) as float32, others as they are."""
+    """Return half-precision scores (from autocast) as float32, others unchanged."""
     return scores.to(torch.promote_types(scores.dtype, torch.float32))
 
 
@@ -38,7 +38,7 @@ def excluded_weight(
 ) -> tuple[Tensor, Tensor]:
     """Return (1 - pi_j) / n_j and whether anything excludes label j, each of shape (q,).
 
-    n_j is the batch's own count, or what the batch would have at the data set's share.
+    n_j is the batch's own count, or the data set's share times the batch size.
     """
     q = n_excluded.shape[0]
     for name, values in (("class_prior", class_prior), ("exclude_share", exclude_share)):
@@ -54,7 +54,7 @@ def excluded_weight(
 
 
 def check_prior(class_prior: Tensor) -> Tensor:
-    """Return the class prior if it is a vector of numbers in [0, 1], else raise."""
+    """Return the class prior if it is a vector of numbers in [0, 1], else raise an error."""
     if class_prior.ndim != 1 or not ((class_prior >= 0) & (class_prior <= 1)).all():
         raise ComesError(
             "class_prior must hold one number in [0, 1] for each label; got "

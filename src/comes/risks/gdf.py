@@ -3,16 +3,16 @@ r"""GDF: one complementary label per row, every other label pushed up.
 .. math:: \frac1n \sum_i \Big( \sum_{j: s_{ij} = 1} \ell(g_{ij}, 1)
     + \sum_{j: s_{ij} = 0} \ell(g_{ij}, 0) \Big)
 
-(Equation 12 of the paper below, there for a single excluded label per row; its code has the same
-with several.) The unbiased estimator (Equation 9) assumes that, given the excluded label, all
+(Equation 12 of the paper below, which has one excluded label per row; its code does the same with
+several.) The unbiased estimator (Equation 9) assumes that, given the excluded label, all
 non-empty sets of the other labels are equally likely. It replaces :math:`\ell(g_{ij}, 1)` by the
 mean over these sets,
 
 .. math:: a \, \ell(g_{ij}, 1) + (1 - a) \, \ell(g_{ij}, 0), \qquad
     a = \frac{2^{q-2}}{2^{q-1} - 1} = \frac{1/2}{1 - 2^{1-q}}
 
-A row that excludes nothing is outside the setting and left out. With all excluded labels, the plain
-form is q times BCE on the rows that exclude something.
+A row that excludes nothing is outside this setting and is left out. If all excluded labels are
+used, the plain form is q times BCE on the rows that exclude something.
 
 References
 ----------
@@ -35,13 +35,13 @@ def gdf_risk(
     unbiased: bool = False,
     loss: BinaryLoss = logistic_loss,
 ) -> Tensor:
-    """Return the GDF risk of one batch: a sum over labels, a mean over rows that exclude some.
+    """Return the GDF risk of one batch: a sum over labels, averaged over rows that exclude any.
 
     Parameters
     ----------
     scores : float tensor of shape (n_samples, n_labels)
     candidates : bool tensor of shape (n_samples, n_labels)
-        With a single False per row in the authors' setting: `comes.labels.keep_one_excluded`.
+        The authors' setting has one False per row; see `comes.labels.keep_one_excluded`.
     unbiased : bool
         Equation 9 instead of Equation 12; needs at least two labels.
     loss : callable (scores, 0 or 1) -> tensor
@@ -60,7 +60,7 @@ def gdf_risk(
     scores = in_full_precision(scores)
     if_candidate, if_excluded = loss(scores, 1), loss(scores, 0)
     if unbiased:
-        share = _share_of_sets(scores.shape[1])
+        share = _compute_share_of_sets(scores.shape[1])
         if_candidate = share * if_candidate + (1 - share) * if_excluded
     per_row = torch.where(candidates, if_candidate, if_excluded).sum(dim=1)
     excludes = (~candidates).any(dim=1)
@@ -68,7 +68,14 @@ def gdf_risk(
 
 
 class GdfRisk(nn.Module):
-    """`gdf_risk` as a module."""
+    """`gdf_risk` as a module.
+
+    Examples
+    --------
+    >>> risk = GdfRisk(unbiased=True)
+    >>> risk(torch.zeros(1, 3), torch.tensor([[True, True, False]]))
+    tensor(2.0794)
+    """
 
     def __init__(self, *, unbiased: bool = False, loss: BinaryLoss = logistic_loss) -> None:
         super().__init__()
@@ -80,8 +87,8 @@ class GdfRisk(nn.Module):
         return gdf_risk(scores, candidates, unbiased=self.unbiased, loss=self.loss)
 
 
-def _share_of_sets(q: int) -> float:
-    """Return a, the share of non-empty sets of q - 1 labels that contain a given one."""
+def _compute_share_of_sets(q: int) -> float:
+    """Return a, the share of the non-empty sets of q - 1 labels that contain a given label."""
     if q < 2:
         raise ComesError(
             f"the unbiased form of GDF needs at least two labels; got {q}. Take the plain form."

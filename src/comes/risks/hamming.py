@@ -26,7 +26,15 @@ from comes.risks.excluded import (
 
 
 class HammingSums(NamedTuple):
-    """All that the risk needs of a batch; the sums of two batches add to those of both."""
+    """The sums over rows that the risk is a function of; those of two batches add up.
+
+    Examples
+    --------
+    >>> scores, candidates = torch.zeros(4, 1), torch.tensor([[True], [False], [True], [False]])
+    >>> parts = [hamming_sums(*batch) for batch in zip(scores.split(2), candidates.split(2))]
+    >>> HammingSums(*map(sum, zip(*parts))) == hamming_sums(scores, candidates)
+    True
+    """
 
     n_rows: Tensor  # n, ()
     n_excluded: Tensor  # n_j, (q,)
@@ -38,7 +46,24 @@ class HammingSums(NamedTuple):
 def hamming_sums(
     scores: Tensor, candidates: Tensor, *, loss: BinaryLoss = logistic_loss
 ) -> HammingSums:
-    """Return the per-label sums of a batch that `hamming_risk_from_sums` combines."""
+    """Return the per-label sums of a batch that `hamming_risk_from_sums` combines.
+
+    Parameters
+    ----------
+    scores : float tensor of shape (n_samples, n_labels)
+    candidates : bool tensor of shape (n_samples, n_labels)
+    loss : callable (scores, 0 or 1) -> tensor
+
+    Returns
+    -------
+    sums : HammingSums
+
+    Examples
+    --------
+    >>> sums = hamming_sums(torch.zeros(3, 2), torch.tensor([[True, False]] * 3))
+    >>> sums.n_rows, sums.n_excluded
+    (tensor(3.), tensor([0., 3.]))
+    """
     check_batch(scores, candidates)
     scores = in_full_precision(scores)
     excluded = excluded_mask(candidates, scores)
@@ -60,7 +85,24 @@ def hamming_risk_from_sums(
     exclude_share: Tensor | None = None,
     skip_empty: bool = True,
 ) -> Tensor:
-    """Return the risk of the rows that went into the sums; parameters as in `hamming_risk`."""
+    """Return the risk of the rows that were summed.
+
+    Parameters
+    ----------
+    sums : HammingSums
+    class_prior, correction, exclude_share, skip_empty
+        As in `hamming_risk`.
+
+    Returns
+    -------
+    risk : scalar tensor
+
+    Examples
+    --------
+    >>> sums = hamming_sums(torch.zeros(1, 2), torch.tensor([[True, False]]))
+    >>> hamming_risk_from_sums(sums, torch.tensor([0.6, 0.5]))
+    tensor(0.3466)
+    """
     weight, any_excluded = excluded_weight(sums.n_rows, sums.n_excluded, class_prior, exclude_share)
     # Estimates pi_j E[l(g_j, 1) | y_j = 1]: negative only by sampling error.
     relevant = sums.if_relevant / sums.n_rows - weight * sums.excluded_if_relevant
@@ -92,7 +134,7 @@ def hamming_risk(
     class_prior : float tensor of shape (n_labels,)
         How often each label is relevant, in [0, 1].
     loss : callable (scores, 0 or 1) -> tensor
-        A binary loss of `comes.losses`, or one of your own.
+        A binary loss of `comes.losses`, or your own.
     correction : callable tensor -> tensor
         Acts on each label's estimate of the relevant part, which is negative only by sampling
         error. ``torch.abs`` gives Equation 8, the identity Equation 7 (unbiased, but unbounded
@@ -101,7 +143,7 @@ def hamming_risk(
         n_j / n of the whole data set. By default n_j is the batch's own count; with this it is
         the share times the batch size: unbiased at any batch size, with a larger spread.
     skip_empty : bool
-        Leave a label out that nothing excludes (in the batch, or by its share). False keeps its
+        Leave out a label that no row excludes (in the batch, or by its share). False keeps its
         first term, which pushes the label's scores up.
 
     Returns
@@ -126,7 +168,7 @@ def hamming_risk(
 
 
 class HammingRisk(nn.Module):
-    """`hamming_risk` that keeps its class prior and moves with ``.to(device)``.
+    """`hamming_risk` as a module that keeps its class prior and moves with ``.to(device)``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""MLCL: the excluded labels predicted through a transition matrix.
+r"""MLCL: the network predicts the excluded labels through a transition matrix.
 
 With :math:`T_{jk}` the probability that label j is excluded if label k is relevant, the network's
 probabilities :math:`\sigma(g_i)` predict the excluded labels as :math:`v_i = T \sigma(g_i)`:
@@ -7,8 +7,8 @@ probabilities :math:`\sigma(g_i)` predict the excluded labels as :math:`v_i = T 
     + \Big( \sum_i \sum_j (1 - s_{ij} - v_{ij})^2 \Big)^{1/2}
 
 `comes.priors.estimate_transition` estimates T. The norm is over the whole batch and not squared.
-The released code takes v for a logit in the first term, though it is a mixture of probabilities:
-``as_released``.
+The released code treats v as a logit in the first term, though it is a mixture of probabilities;
+``as_released`` does the same.
 
 References
 ----------
@@ -40,9 +40,9 @@ def mlcl_risk(
     scores : float tensor of shape (n_samples, n_labels)
     candidates : bool tensor of shape (n_samples, n_labels)
     transition : float tensor of shape (n_labels, n_labels)
-        Entry (j, k): how likely label j is excluded where label k is relevant.
+        Entry (j, k): the probability that label j is excluded if label k is relevant.
     as_released : bool
-        Take the predicted probabilities for logits, as the released code does.
+        Treat the predicted probabilities as logits, as the released code does.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def mlcl_risk(
             f"scores for {q} labels need a transition matrix of shape {(q, q)}; got "
             f"{tuple(transition.shape)}."
         )
-    with torch.autocast(scores.device.type, enabled=False):  # the product too in full precision
+    with torch.autocast(scores.device.type, enabled=False):  # the product also needs full precision
         scores = in_full_precision(scores)
         excluded = excluded_mask(candidates, scores)
         predicted = scores.sigmoid() @ transition.to(scores).T
@@ -74,7 +74,14 @@ def mlcl_risk(
 
 
 class MlclRisk(nn.Module):
-    """`mlcl_risk` that keeps its transition matrix and moves with ``.to(device)``."""
+    """`mlcl_risk` as a module that keeps its transition matrix and moves with ``.to(device)``.
+
+    Examples
+    --------
+    >>> risk = MlclRisk(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    >>> risk(torch.tensor([[9.0, -9.0]]), torch.tensor([[True, False]]))
+    tensor(0.0003)
+    """
 
     transition: Tensor
 

@@ -28,7 +28,17 @@ from comes.risks.pairs import sum_over_pairs
 
 
 class RankingSums(NamedTuple):
-    """All that the risk needs of a batch; the sums of two batches add to those of both."""
+    """The sums over rows that the risk is a function of; those of two batches add up.
+
+    Examples
+    --------
+    >>> scores, candidates = torch.zeros(4, 2), torch.tensor([[True, False]] * 4)
+    >>> parts = [ranking_sums(*batch) for batch in zip(scores.split(2), candidates.split(2))]
+    >>> RankingSums(*map(sum, zip(*parts))).excluded_above
+    tensor([0., 2.])
+    >>> ranking_sums(scores, candidates).excluded_above
+    tensor([0., 2.])
+    """
 
     n_rows: Tensor  # n, ()
     n_excluded: Tensor  # n_j, (q,)
@@ -38,12 +48,30 @@ class RankingSums(NamedTuple):
 def ranking_sums(
     scores: Tensor, candidates: Tensor, *, loss: BinaryLoss = sigmoid_loss
 ) -> RankingSums:
-    """Return the per-label sums of a batch that `ranking_risk_from_sums` combines."""
+    """Return the per-label sums of a batch that `ranking_risk_from_sums` combines.
+
+    Parameters
+    ----------
+    scores : float tensor of shape (n_samples, n_labels)
+    candidates : bool tensor of shape (n_samples, n_labels)
+    loss : callable (scores, 0 or 1) -> tensor
+        A symmetric loss of `comes.losses`.
+
+    Returns
+    -------
+    sums : RankingSums
+
+    Examples
+    --------
+    >>> sums = ranking_sums(torch.zeros(3, 2), torch.tensor([[True, False]] * 3))
+    >>> sums.n_excluded, sums.excluded_above
+    (tensor([0., 3.]), tensor([0.0000, 1.5000]))
+    """
     check_batch(scores, candidates)
-    symmetry_constant = _symmetry_constant(loss)
+    symmetry_constant = _find_symmetry_constant(loss)
     scores = in_full_precision(scores)
     excluded = excluded_mask(candidates, scores)
-    above = sum_over_pairs(scores, excluded, _of_difference(loss))
+    above = sum_over_pairs(scores, excluded, _make_pair_loss(loss))
     n_excluded = excluded.sum(dim=0)
     excluded_above = above.sub(n_excluded, alpha=symmetry_constant / 2)  # without k = j
     return RankingSums(scores.new_full((), scores.shape[0]), n_excluded, excluded_above)
@@ -56,7 +84,24 @@ def ranking_risk_from_sums(
     flood_level: float = 0.0,
     exclude_share: Tensor | None = None,
 ) -> Tensor:
-    """Return the risk of the rows that went into the sums; parameters as in `ranking_risk`."""
+    """Return the risk of the rows that were summed.
+
+    Parameters
+    ----------
+    sums : RankingSums
+    class_prior, flood_level, exclude_share
+        As in `ranking_risk`.
+
+    Returns
+    -------
+    risk : scalar tensor
+
+    Examples
+    --------
+    >>> sums = ranking_sums(torch.zeros(1, 2), torch.tensor([[True, False]]))
+    >>> ranking_risk_from_sums(sums, torch.tensor([0.6, 0.5]))
+    tensor(0.2500)
+    """
     if flood_level < 0:
         raise ComesError(f"flood_level must be 0 or more; got {flood_level}.")
     weight, _ = excluded_weight(sums.n_rows, sums.n_excluded, class_prior, exclude_share)
@@ -86,7 +131,7 @@ def ranking_risk(
     loss : callable (scores, 0 or 1) -> tensor
         A symmetric loss of `comes.losses`: sigmoid, ramp or unhinged.
     flood_level : float
-        The beta of Equation 14, in units of this risk: below it the gradient turns round.
+        The beta of Equation 14, in units of this risk: below it the gradient changes sign.
         0 is Equation 13.
     exclude_share : float tensor of shape (n_labels,), optional
         n_j / n of the whole data set; by default n_j is the batch's own count.
@@ -94,8 +139,8 @@ def ranking_risk(
     Returns
     -------
     risk : scalar tensor
-        The sum over pairs of labels, not divided by anything. A label that nothing excludes
-        takes part only as the other label of a pair.
+        The sum over pairs of labels, not divided by anything. A label that no row excludes takes
+        part only as the other label of a pair.
 
     Examples
     --------
@@ -113,18 +158,18 @@ def ranking_risk(
     )
 
 
-def _of_difference(loss: BinaryLoss) -> Callable[[Tensor], Tensor]:
-    """Return l(z, 0) as a function of z, by its own name if it has one."""
+def _make_pair_loss(loss: BinaryLoss) -> Callable[[Tensor], Tensor]:
+    """Return l(z, 0) as a function of z: torch's own function, if there is one."""
     return torch.sigmoid if loss == sigmoid_loss else lambda difference: loss(difference, 0)
 
 
-def _symmetry_constant(loss: BinaryLoss) -> float:
-    """Return the M of a symmetric loss, with l(0, 0) = M / 2; refuse another."""
+def _find_symmetry_constant(loss: BinaryLoss) -> float:
+    """Return the M of a symmetric loss, with l(0, 0) = M / 2; raise an error for other losses."""
     constant: float | None = getattr(loss, "symmetry_constant", None)
     if constant is None:
         raise ComesError(
-            "ranking_risk needs a symmetric loss, l(z, 0) + l(z, 1) constant: only then is the "
-            "part of the risk that candidates cannot show a constant. "
+            "ranking_risk needs a symmetric loss, l(z, 0) + l(z, 1) constant: only then does the "
+            "part of the risk that candidates cannot show not depend on the scores. "
             f"{getattr(loss, 'name', loss)} is not; take sigmoid_loss, ramp_loss or "
             "unhinged_loss, or a MarginLoss with its symmetry_constant."
         )
@@ -132,7 +177,7 @@ def _symmetry_constant(loss: BinaryLoss) -> float:
 
 
 class RankingRisk(nn.Module):
-    """`ranking_risk` that keeps its class prior and moves with ``.to(device)``.
+    """`ranking_risk` as a module that keeps its class prior and moves with ``.to(device)``.
 
     Examples
     --------
@@ -154,7 +199,7 @@ class RankingRisk(nn.Module):
         exclude_share: Tensor | None = None,
     ) -> None:
         super().__init__()
-        _symmetry_constant(loss)
+        _find_symmetry_constant(loss)
         self.register_buffer("class_prior", check_prior(class_prior))
         self.register_buffer("exclude_share", exclude_share)
         self.loss = loss

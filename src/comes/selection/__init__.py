@@ -1,4 +1,8 @@
-"""Quality, thresholds and choices from candidates alone: nothing here sees a true label."""
+"""Quality, thresholds and model selection from candidates alone: nothing here sees a true label.
+
+`CRITERIA` has the criteria of `candidate_scorer` by name, each with its metric and the sign that
+makes greater better; `Criterion` is the type of the names.
+"""
 
 from comes.selection.assumption import AssumptionCheck, check_constant_rate
 from comes.selection.estimates import (

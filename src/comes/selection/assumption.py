@@ -1,9 +1,9 @@
-"""Whether the one assumption holds: that an irrelevant label is excluded at a constant rate.
+"""A test of the central assumption: an irrelevant label is excluded at a constant rate.
 
-Lemma 1 of the paper asks that p(label j excluded | row, j irrelevant) is the same for all rows.
-Which labels are irrelevant is not known, so this cannot be tested as it stands. Rows that are
-surely irrelevant to j *for other reasons* are needed: a small clean sample, or rules such as
-"indoors, so no ski slope". Among those, exclusion must not depend on anything.
+Lemma 1 of the paper needs p(label j excluded | row, j irrelevant) to be the same for all rows.
+Since it is unknown which labels are irrelevant, candidates alone cannot show it. The test needs
+rows that are irrelevant to j *for other reasons*: a small clean sample, or rules such as "indoors,
+so no ski slope". Among those, exclusion must not depend on anything.
 """
 
 from dataclasses import dataclass
@@ -21,15 +21,31 @@ from sklearn.preprocessing import StandardScaler
 from comes.errors import ComesError
 from comes.labels import as_candidates, as_relevant
 
-FEWEST = 20  # excluded and kept rows, each, that a label needs to be tested
+FEWEST = 20  # rows that exclude the label, and rows that do not, needed for a test
 LEVEL = 0.05
 
 
 @dataclass(frozen=True)
 class AssumptionCheck:
-    """What `check_constant_rate` found."""
+    """The result of `check_constant_rate`.
 
-    per_label: pd.DataFrame  # n_known, n_excluded, rate, auc, p, says
+    Attributes
+    ----------
+    per_label : DataFrame
+        One row per label: n_known, n_excluded, rate, auc, p and says.
+    conclusion : str
+        One sentence for a report.
+
+    Examples
+    --------
+    >>> check = check_constant_rate([[0.0], [1.0]], [[1], [0]], [[1], [1]])
+    >>> check.per_label[["n_known", "n_excluded", "says"]].values.tolist()
+    [[2, 1, 'too few rows']]
+    >>> check.conclusion[:47]
+    'No label has 20 excluded and 20 kept rows that '
+    """
+
+    per_label: pd.DataFrame
     conclusion: str
 
 
@@ -41,27 +57,26 @@ def check_constant_rate(
     groups: npt.ArrayLike | None = None,
     seed: int = 0,
 ) -> AssumptionCheck:
-    """Test whether exclusion depends on features, or on who answered, among irrelevant rows.
+    """Test whether, among irrelevant rows, exclusion depends on the features or on who answered.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
     candidates : bool array of shape (n_samples, n_labels)
     surely_irrelevant : bool array of shape (n_samples, n_labels)
-        Where a label is known to be irrelevant for a reason that has nothing to do with its having
-        been excluded: a clean sample (``~relevant`` on its rows), or rules. Excluded labels must
-        not be put here for being excluded.
+        True where a label is known to be irrelevant, by evidence other than its exclusion: a clean
+        sample (``~relevant`` on its rows), or rules. Do not mark labels because they are excluded.
     groups : array of shape (n_samples,), optional
-        Who answered, or where the row comes from: tested in the place of the features.
+        Who answered, or where the row comes from; tested instead of the features.
     seed : int
 
     Returns
     -------
     check : AssumptionCheck
-        Per label the rate at which known irrelevant rows exclude it, how well exclusion can be
-        predicted (AUC on rows not trained on; 0.5 is not at all), and a p value of "not at all". A
-        p below 0.05 over the number of labels says that the assumption fails for that one. A large
-        p says that nothing was found with these rows and a linear model, not that it holds.
+        Per label: the rate at which known irrelevant rows exclude it, how well exclusion can be
+        predicted (AUC on held-out rows; 0.5 means not at all), and a p-value of "not at all". A p
+        below 0.05 / number of labels means that the assumption fails for the label. A large p means
+        that these rows and a linear model show no dependence, not that there is none.
 
     Examples
     --------
@@ -87,21 +102,21 @@ def check_constant_rate(
     for j in range(excluded.shape[1]):
         here = known[:, j]
         own = None if groups is None else np.asarray(groups)[here]
-        rows.append(_test(values[here], excluded[here, j], own, seed))
+        rows.append(_test_label(values[here], excluded[here, j], own, seed))
     table = pd.DataFrame(rows)
-    surely = table["p"] < LEVEL / max(1, int(table["p"].notna().sum()))
-    table["says"] = np.where(surely, "not constant", "nothing found")
+    is_significant = table["p"] < LEVEL / max(1, int(table["p"].notna().sum()))
+    table["says"] = np.where(is_significant, "not constant", "nothing found")
     table.loc[table["p"].isna(), "says"] = "too few rows"
     return AssumptionCheck(table, _conclude(table, "features" if groups is None else "groups"))
 
 
-def _test(
+def _test_label(
     X: npt.NDArray[np.float64],
     excluded: npt.NDArray[np.bool_],
     groups: npt.NDArray[np.generic] | None,
     seed: int,
 ) -> dict[str, float]:
-    """Return the rate of one label, and how surely exclusion depends on the row."""
+    """Return the exclude rate of one label, and the AUC and p-value of predicting exclusion."""
     n, n_excluded = len(excluded), int(excluded.sum())
     row = {"n_known": n, "n_excluded": n_excluded, "rate": n_excluded / n if n else np.nan}
     if min(n_excluded, n - n_excluded) < FEWEST:
@@ -110,6 +125,13 @@ def _test(
         counts = pd.crosstab(groups, excluded).to_numpy()
         p = float(stats.chi2_contingency(counts).pvalue) if len(counts) > 1 else 1.0
         return row | {"auc": np.nan, "p": p}
+    return row | _predict_exclusion(X, excluded, seed)
+
+
+def _predict_exclusion(
+    X: npt.NDArray[np.float64], excluded: npt.NDArray[np.bool_], seed: int
+) -> dict[str, float]:
+    """Return how well a linear model predicts exclusion on the half it was not trained on."""
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
     aucs, ps = [], []
     for fitted, rest in StratifiedKFold(2, shuffle=True, random_state=seed).split(X, excluded):
@@ -118,11 +140,12 @@ def _test(
         aucs.append(roc_auc_score(is_out, score))
         above = stats.mannwhitneyu(score[is_out], score[~is_out], alternative="greater")
         ps.append(above.pvalue)
-    # Each half is a valid test of a model from the other; scores pooled over folds are not.
-    return row | {"auc": float(np.mean(aucs)), "p": float(min(1, 2 * min(ps)))}
+    # Each half is a valid test of the model of the other half; pooled scores are not.
+    return {"auc": float(np.mean(aucs)), "p": float(min(1, 2 * min(ps)))}
 
 
 def _conclude(table: pd.DataFrame, by: str) -> str:
+    """Return one sentence about the labels that were tested."""
     says = table["says"].value_counts()
     tested = len(table) - int(says.get("too few rows", 0))
     if tested == 0:
@@ -134,10 +157,10 @@ def _conclude(table: pd.DataFrame, by: str) -> str:
     if broken:
         return (
             f"For {broken} of {tested} labels exclusion depends on {by}: the constant-rate "
-            "assumption fails there. Priors and metrics estimated from candidates mislead for "
-            "these labels; ask about rows drawn at random."
+            "assumption fails there. Priors and metrics estimated from candidates are misleading "
+            "for these labels; ask about rows drawn at random."
         )
     return (
         f"For none of {tested} labels was a dependence of exclusion on {by} found. That does not "
-        "prove a constant rate: only what these rows and a linear model can show was looked for."
+        "prove a constant rate: these rows and a linear model cannot show every dependence."
     )

@@ -1,4 +1,4 @@
-"""The level of scores that have none of their own."""
+"""Offsets for scores whose level has no meaning, such as those of a ranking risk."""
 
 import numpy as np
 import numpy.typing as npt
@@ -8,9 +8,7 @@ from scipy.special import expit
 def offset_matching_prior(
     scores: npt.ArrayLike, class_prior: npt.ArrayLike
 ) -> npt.NDArray[np.float64]:
-    """Return, per label, the offset at which sigmoid(score - offset) has the prior as its mean.
-
-    For scores whose level means nothing, as those of a ranking risk.
+    """Return, per label, the offset for which sigmoid(score - offset) has the prior as its mean.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
-"""Scorers for scikit-learn that look at candidates, never at the truth."""
+"""Scorers for scikit-learn that see candidates, never true labels."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from comes.errors import ComesError
 from comes.selection.estimates import estimate_metrics
 
 Criterion = Literal["hamming", "ranking", "auc"]
-# The estimate behind a criterion, and what makes it a score: greater is better.
+# The metric of a criterion, and the sign that makes greater better.
 CRITERIA: dict[str, tuple[str, int]] = {
     "hamming": ("hamming_loss", -1),
     "ranking": ("ranking_risk", -1),
@@ -21,16 +22,16 @@ CRITERIA: dict[str, tuple[str, int]] = {
 def candidate_scorer(
     criterion: Criterion = "ranking", class_prior: npt.ArrayLike | None = None
 ) -> Callable[[Any, Any, Any], float]:
-    """Return a scorer for GridSearchCV and its kind, whose y are candidates.
+    """Return a scorer for GridSearchCV and similar, for which y is the candidates.
 
     Parameters
     ----------
     criterion : {"hamming", "ranking", "auc"}
         Minus the estimated Hamming loss, minus the estimated ranking risk (up to a constant), or
-        the estimated macro AUC; see `estimate_metrics`. docs/selection.md says when to take which.
+        the estimated macro AUC; see `estimate_metrics`. docs/selection.md says when to use which.
     class_prior : array of shape (n_labels,), optional
-        By default the classifier's own. Give one where classifiers that are compared may have
-        estimated different ones, or have none.
+        By default the classifier's own. Give one if the classifiers to compare may have estimated
+        different ones, or have none.
 
     Returns
     -------
@@ -44,10 +45,10 @@ def candidate_scorer(
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> candidates = case_b(X > 0, exclude_rate=0.5)
     >>> search = GridSearchCV(
-    ...     CandidateClassifier(epochs=5, random_state=0),
+    ...     CandidateClassifier(class_prior=[0.5, 0.5], epochs=5, random_state=0),
     ...     {"learning_rate": [1e-6, 1e-2]},
-    ...     scoring=candidate_scorer("ranking", class_prior=[0.5, 0.5]),
-    ...     cv=3,
+    ...     scoring=candidate_scorer("ranking"),
+    ...     cv=2,
     ... )
     >>> search.fit(X, candidates).best_params_
     {'learning_rate': 0.01}
@@ -55,11 +56,23 @@ def candidate_scorer(
     if criterion not in CRITERIA:
         names = ", ".join(CRITERIA)
         raise ComesError(f"criterion must be one of {names}; got {criterion!r}.")
-    name, sign = CRITERIA[criterion]
+    return _CandidateScorer(*CRITERIA[criterion], class_prior)
 
-    def score(estimator: Any, X: Any, y: Any) -> float:
+
+@dataclass(frozen=True, eq=False)
+class _CandidateScorer:
+    """A scorer as scikit-learn calls it; unlike a closure, it can be sent to other processes."""
+
+    metric: str
+    sign: int
+    class_prior: npt.ArrayLike | None
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """Return the score of a fitted estimator on rows with candidates y."""
         final = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-        prior = class_prior if class_prior is not None else getattr(final, "class_prior_", None)
+        prior = self.class_prior
+        if prior is None:
+            prior = getattr(final, "class_prior_", None)
         if prior is None:
             raise ComesError(
                 f"{type(final).__name__} has no class_prior_: give candidate_scorer a class_prior."
@@ -68,6 +81,4 @@ def candidate_scorer(
         cut = getattr(final, "cut_scores", None)
         predictions = None if cut is None else np.asarray(cut(scores))
         found = estimate_metrics(scores, y, prior, predictions=predictions, n_resamples=0)
-        return sign * found[name].value
-
-    return score
+        return self.sign * found[self.metric].value

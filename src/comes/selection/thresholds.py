@@ -1,4 +1,4 @@
-"""Where to cut scores, label by label, from candidates and class priors."""
+"""Thresholds of scores, label by label, from candidates and class priors."""
 
 from typing import Literal
 
@@ -17,24 +17,24 @@ By = Literal["risk", "f1", "prior"]
 def choose_thresholds(
     scores: npt.ArrayLike, candidates: npt.ArrayLike, class_prior: npt.ArrayLike, by: By = "risk"
 ) -> FloatArray:
-    """Return the threshold of every label; scores above it say relevant.
+    """Return the threshold of every label; scores above it predict relevant.
 
     Parameters
     ----------
     scores : array of shape (n_samples, n_labels)
-        Of rows that training did not see, or cross-fitted.
+        Scores of rows that training did not see, or cross-fitted scores.
     candidates : bool array of shape (n_samples, n_labels)
     class_prior : array of shape (n_labels,)
     by : {"risk", "f1", "prior"}
         "risk" minimises the estimated error of the label, pi - f + 2 (1 - pi) FPR, and so the
-        Hamming loss; "f1" maximises the estimated F1; "prior" predicts the label for the share of
-        rows that the prior says.
+        Hamming loss; "f1" maximises the estimated F1; "prior" predicts the label for a share of
+        rows equal to its prior.
 
     Returns
     -------
     thresholds : array of shape (n_labels,)
-        Between two scores, or infinite: never, or always. A label that nothing excludes is cut by
-        its prior.
+        Midway between two scores; inf never predicts the label, -inf always does. A label that no
+        row excludes is cut by its prior.
 
     Examples
     --------
@@ -49,14 +49,22 @@ def choose_thresholds(
     excluded = ~as_candidates(candidates)
     prior = check_scores(values, ~excluded, class_prior)
     columns = zip(values.T, excluded.T, prior, strict=True)
-    return np.array([_threshold(g, e, pi, by) for g, e, pi in columns])
+    return np.array([_choose_threshold(g, e, pi, by) for g, e, pi in columns])
 
 
 def cut_by_row(scores: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Return labels whose probability is in the upper half of its row, as much of the field does.
+    """Predict the labels whose probability is in the upper half of their row's range.
 
-    The sigmoid of the scores is scaled to [0, 1] in each row and cut at 0.5; a row whose scores are
-    all equal is cut as it is.
+    The sigmoid of the scores is rescaled to [0, 1] within each row, unless all are equal, and cut
+    at 0.5. Much of the field does this.
+
+    Parameters
+    ----------
+    scores : array of shape (n_samples, n_labels)
+
+    Returns
+    -------
+    predictions : bool array of shape (n_samples, n_labels)
 
     Examples
     --------
@@ -69,11 +77,13 @@ def cut_by_row(scores: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     return np.asarray(np.where(high > low, (squashed - low) / width, squashed) > 0.5)
 
 
-def _threshold(scores: FloatArray, excluded: npt.NDArray[np.bool_], prior: float, by: By) -> float:
-    """Return the best cut of one label, among those between two distinct scores."""
+def _choose_threshold(
+    scores: FloatArray, excluded: npt.NDArray[np.bool_], prior: float, by: By
+) -> float:
+    """Return the best threshold of one label, among those between two distinct scores."""
     order = np.argsort(-scores, kind="stable")
     ranked, n = scores[order], len(scores)
-    predicted = np.arange(n + 1) / n  # f, with so many rows above the cut
+    predicted = np.arange(n + 1) / n  # f, with 0 to n rows above the cut
     if by == "prior" or not excluded.any():
         loss = np.abs(predicted - prior)
     else:

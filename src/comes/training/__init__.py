@@ -1,18 +1,15 @@
-"""Training loops for any ``risk(scores, candidates)``: one model, or many at once."""
+"""Training loops for any ``risk(scores, candidates)``: one model, or many at once.
+
+Constants: `OPTIMIZERS` and `AUGMENTATIONS` are the names that `make_optimizer` and `PixelRows`
+know. Types: a `Risk` maps scores and candidates to a scalar tensor, `Rows` are the features that a
+model can be trained on, a `MakeOptimizer` maps parameters to a torch optimiser.
+"""
 
 from comes.training.checkpoints import Checkpoint
-from comes.training.gradients import add_gradient
-from comes.training.loop import (
-    OPTIMIZERS,
-    History,
-    MakeOptimizer,
-    Risk,
-    Rows,
-    make_optimizer,
-    predict_scores,
-    seeded,
-    train,
-)
+from comes.training.gradients import Risk, add_gradient
+from comes.training.history import History
+from comes.training.loop import predict_scores, train
+from comes.training.optimizers import OPTIMIZERS, MakeOptimizer, make_optimizer
 from comes.training.pixels import AUGMENTATIONS, PixelRows
 from comes.training.processes import (
     count_processes,
@@ -23,8 +20,11 @@ from comes.training.processes import (
     process_number,
 )
 from comes.training.proximal import ProximalGradient
-from comes.training.rows import SparseRows, choose_device, to_device
-from comes.training.together import train_together
+from comes.training.random_states import seeded
+from comes.training.rows import SparseRows, becomes_dense, choose_device, to_device
+from comes.training.sources import Rows
+from comes.training.stacked import Trainee, train_together
+from comes.training.train_options import TrainOptions, Validation
 
 __all__ = [
     "AUGMENTATIONS",
@@ -37,7 +37,11 @@ __all__ = [
     "Risk",
     "Rows",
     "SparseRows",
+    "TrainOptions",
+    "Trainee",
+    "Validation",
     "add_gradient",
+    "becomes_dense",
     "choose_device",
     "count_processes",
     "join_processes",

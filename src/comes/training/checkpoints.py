@@ -1,4 +1,4 @@
-"""A training on disk after every epoch, to go on from after a crash with the same result."""
+"""The state of a training on disk, so that a resumed training ends with the same weights."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +17,27 @@ class Checkpoint:
     Parameters
     ----------
     path : Path
-        Written by rename, so that a crash leaves the one before.
+        Replaced by a rename, so that a crash leaves the state before.
     fingerprint : str
-        What decides the training; a file with another one is refused.
+        Names the training, for example a hash of its data and settings; a file with another one is
+        refused.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> checkpoint = Checkpoint(Path(tempfile.mkdtemp()) / "training.pt", "digits, seed 0")
+    >>> checkpoint.read() is None
+    True
+    >>> checkpoint.write({"risk": [0.5], "random": [[torch.get_rng_state()]]})
+    >>> checkpoint.read()["risk"]
+    [0.5]
     """
 
     path: Path
     fingerprint: str
 
     def read(self, n_processes: int = 1) -> dict[str, Any] | None:
-        """Return the state to go on from, or None if there is none."""
+        """Return the state, or None if there is no file; refuse that of another training."""
         if not self.path.exists():
             return None
         try:
@@ -35,21 +46,21 @@ class Checkpoint:
         except Exception as error:  # torch.load raises whatever pickle meets
             raise ComesError(
                 f"{self.path} is no checkpoint, or a damaged one ({first_line(error)}). Delete it "
-                "to start anew."
+                "to start over."
             ) from None
         if fingerprint != self.fingerprint:
             raise ComesError(
-                f"{self.path} belongs to another training: other data, settings or weights. Delete "
-                "it to start anew, or choose another name for this one."
+                f"{self.path} belongs to another training, with other data, settings or weights. "
+                "Delete it to start over, or choose another file for this training."
             )
         if len(state["random"]) != n_processes:
             raise ComesError(
-                f"{self.path} was written by {len(state['random'])} processes; start as many, or "
-                "delete it to start anew."
+                f"{self.path} was written by {len(state['random'])} processes; got {n_processes}. "
+                "Start as many, or delete it to start over."
             )
         return state
 
     def write(self, state: dict[str, Any]) -> None:
-        """Keep the state, in the place of an earlier one."""
+        """Write the state, replacing an earlier one."""
         with replacing_file(self.path) as path, path.open("wb") as file:
             torch.save({**state, "fingerprint": self.fingerprint}, file)

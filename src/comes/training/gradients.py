@@ -8,12 +8,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from comes.training.random_states import read_random_state, set_random_state
+
+Risk = Callable[[Tensor, Tensor], Tensor]  # risk(scores, candidates) -> scalar
+
 
 def add_gradient(
     model: nn.Module,
     x: Tensor,
     candidates: Tensor,
-    risk: Callable[[Tensor, Tensor], Tensor],
+    risk: Risk,
     *,
     scale: float = 1.0,
     part_size: int | None = None,
@@ -21,9 +25,26 @@ def add_gradient(
 ) -> Tensor:
     """Add the gradient of scale * risk(model(x), candidates) to the weights; return the risk.
 
-    In parts, the scores of all of them are computed first, without what a gradient needs; the risk
-    of the whole batch says how each score should change; and this is sent through the model part by
-    part. Risks of parts would not add up to that of the batch.
+    In parts, a first pass computes all scores without keeping what a gradient needs. The risk of
+    the whole batch then says how each score should change, and a second pass sends this through
+    the model part by part. The risks of the parts would not add up to that of the batch.
+
+    Parameters
+    ----------
+    model : module
+    x : tensor of shape (batch, ...)
+    candidates : bool tensor of shape (batch, n_labels)
+    risk : callable (scores, candidates) -> scalar tensor
+    scale : float
+        Multiplies the gradient, not the risk that is returned.
+    part_size : int, optional
+        Put at most so many rows through the model at a time.
+    precision : torch dtype, optional
+        Run the model under autocast.
+
+    Returns
+    -------
+    risk : scalar tensor, detached
 
     Examples
     --------
@@ -35,47 +56,42 @@ def add_gradient(
     >>> all(torch.allclose(a, b) for a, b in zip(whole, parts))
     True
     """
-
-    def scores_of(rows: Tensor) -> Tensor:
-        if precision is None:
-            return model(rows)  # type: ignore[no-any-return]
-        with torch.autocast(rows.device.type, precision):
-            return model(rows)  # type: ignore[no-any-return]
-
     is_shared = isinstance(model, DistributedDataParallel)  # then all processes do the same
     if part_size is None or (part_size >= len(x) and not is_shared):
-        value = risk(scores_of(x), candidates)
+        value = risk(_compute_scores(model, x, precision), candidates)
         (scale * value).backward()
         return value.detach()
     parts = x.tensor_split(math.ceil(len(x) / part_size))
-    states, scores = [], []
-    before = [buffer.clone() for buffer in model.buffers()]
-    with torch.no_grad():
-        for part in parts:
-            states.append(random_state(x.device))
-            scores.append(scores_of(part))
-        for buffer, old in zip(model.buffers(), before, strict=True):
-            buffer.copy_(old)  # running statistics count each part once
-    whole = torch.cat(scores).requires_grad_()
-    value = risk(whole, candidates)
-    (sensitivity,) = torch.autograd.grad(scale * value, whole)
+    scores, states = _score_parts(model, parts, precision)
+    value = risk(scores.requires_grad_(), candidates)
+    (sensitivity,) = torch.autograd.grad(scale * value, scores)
     for_parts = sensitivity.tensor_split(len(parts))
     for part, state, for_part in zip(parts, states, for_parts, strict=True):
         set_random_state(state, x.device)  # the same dropout as before
         waits = is_shared and part is not parts[-1]
         with model.no_sync() if waits else nullcontext():  # type: ignore[operator]
-            scores_of(part).backward(for_part)
+            _compute_scores(model, part, precision).backward(for_part)
     return value.detach()
 
 
-def random_state(device: torch.device) -> list[Tensor]:
-    """Return the states of torch's random numbers, on the CPU and on a GPU."""
-    on_cpu = [torch.get_rng_state()]
-    return on_cpu + ([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])
+def _score_parts(
+    model: nn.Module, parts: tuple[Tensor, ...], precision: torch.dtype | None
+) -> tuple[Tensor, list[list[Tensor]]]:
+    """Return the scores of all parts, and the random state before each; buffers stay."""
+    states, scores = [], []
+    before = [buffer.clone() for buffer in model.buffers()]
+    with torch.no_grad():
+        for part in parts:
+            states.append(read_random_state(part.device))
+            scores.append(_compute_scores(model, part, precision))
+        for buffer, old in zip(model.buffers(), before, strict=True):
+            buffer.copy_(old)  # running statistics count each part once
+    return torch.cat(scores), states
 
 
-def set_random_state(state: list[Tensor], device: torch.device) -> None:
-    """Go back to states that `random_state` returned."""
-    torch.set_rng_state(state[0])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(state[1], device)
+def _compute_scores(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Tensor:
+    """Return the scores of a batch, under autocast if asked."""
+    if precision is None:
+        return model(x)  # type: ignore[no-any-return]
+    with torch.autocast(x.device.type, precision):
+        return model(x)  # type: ignore[no-any-return]

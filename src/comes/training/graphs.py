@@ -10,28 +10,32 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-Step = Callable[[Tensor], Tensor]  # rows of a batch -> risk, after an update of the weights
-
-WARM_UP = 3  # steps that are run one by one before the recording, for each shape
+WARM_UP = 3  # steps of each shape that are taken before one is recorded
 
 
 class GraphedStep:
-    """Does what the step does, if that never looks at a number on the device.
+    """Does what the step does, if that never reads a number from the device.
 
     Parameters
     ----------
     step : callable rows -> risk
-        Zeroes gradients, computes the risk and its gradient, and updates the weights.
+        Zeroes the gradients, computes the risk and its gradient, and updates the weights.
     optimiser : torch optimiser of that step
-        Its learning rate is moved to the device, so that it can change between steps.
+        Its learning rates are moved to the device, so that they can change between steps.
+    device : torch device, a GPU
     """
 
-    def __init__(self, step: Step, optimiser: torch.optim.Optimizer, device: torch.device) -> None:
+    def __init__(
+        self,
+        step: Callable[[Tensor], Tensor],
+        optimiser: torch.optim.Optimizer,
+        device: torch.device,
+    ) -> None:
         self.step = step
         self.seen: Counter[torch.Size] = Counter()
         self.recorded: dict[torch.Size, tuple[torch.cuda.CUDAGraph, Tensor, Tensor]] = {}
         self.stream = torch.cuda.Stream(device)
-        self.memory = torch.cuda.graph_pool_handle()  # shared: no two of them run at once
+        self.memory = torch.cuda.graph_pool_handle()  # shared, since no two graphs run at once
         for group in optimiser.param_groups:
             group["lr"] = torch.tensor(float(group["lr"]), device=device)
             if "capturable" in group:
@@ -40,13 +44,14 @@ class GraphedStep:
     def __call__(self, rows: Tensor) -> Tensor:
         """Take one step."""
         with torch.cuda.device(rows.device):
-            return self._take(rows)
+            return self._take_step(rows)
 
-    def _take(self, rows: Tensor) -> Tensor:
+    def _take_step(self, rows: Tensor) -> Tensor:
+        """Take the first steps of a shape one by one, record the next, then replay it."""
         if rows.shape not in self.recorded:
             self.seen[rows.shape] += 1
             if self.seen[rows.shape] <= WARM_UP:
-                return self._on_side_stream(rows)
+                return self._step_on_side_stream(rows)
             graph, own_rows = torch.cuda.CUDAGraph(), rows.clone()
             with torch.cuda.graph(graph, pool=self.memory, stream=self.stream):
                 risk = self.step(own_rows)
@@ -56,7 +61,8 @@ class GraphedStep:
         graph.replay()
         return risk
 
-    def _on_side_stream(self, rows: Tensor) -> Tensor:
+    def _step_on_side_stream(self, rows: Tensor) -> Tensor:
+        """Take a step as it will be recorded: on a stream of its own."""
         current = torch.cuda.current_stream()
         self.stream.wait_stream(current)
         with torch.cuda.stream(self.stream):

@@ -4,7 +4,7 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Of glibc's malloc.h.
+# From glibc's malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_MMAP_THRESHOLD = 32 * 2**20
 KEPT = 2**30
@@ -12,12 +12,12 @@ KEPT = 2**30
 
 @contextmanager
 def kept_memory() -> Iterator[None]:
-    """Let up to 1 GiB of freed memory stay with the process, and hand it back at the end.
+    """Keep up to 1 GiB of freed memory in the process inside the block.
 
-    Every step frees arrays of megabytes and asks for the same again. By default glibc hands them
-    back to the system, which clears every page anew; small networks spend much of their time so.
-    Afterwards glibc has the thresholds at which its own adjustment to large arrays ends. With
-    another C library nothing is done.
+    Every step frees arrays of megabytes and allocates the same again. By default glibc returns them
+    to the system, which clears every page anew; this takes much of the time of small networks.
+    At the end the memory is returned, and glibc has the thresholds that its own adjustment to large
+    arrays ends at. With another C library this does nothing.
     """
     try:
         libc = ctypes.CDLL(None)

@@ -1,4 +1,4 @@
-"""Pictures on a device, of which a batch is an index; decoded once, where they fit."""
+"""Pictures on a device, decoded once if they fit into memory."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -14,29 +14,29 @@ from torch.nn import functional as F
 
 from comes.errors import ComesError
 
-AUGMENTATIONS = ("none", "flip", "crop")
+AUGMENTATIONS = ("none", "flip", "crop")  # names that `PixelRows` knows
 Augmentation = Literal["none", "flip", "crop"]
 SMALLEST_CROP = 0.6  # of the side, for "crop"
-SHARE_OF_MEMORY = 0.4  # of what is free, for decoded pictures
-AHEAD = 2  # batches that are decoded while another is trained on
+SHARE_OF_MEMORY = 0.4  # of the free memory, for decoded pictures
+AHEAD = 2  # batches that are decoded during a step
 
 
 class PixelRows:
     """Pictures of one size, uint8 of shape (n, 3, size, size), in batches on a device.
 
-    They are decoded once and kept on the device if they take less than 0.4 of its free memory,
-    else in main memory by the same rule; what fits nowhere is decoded again in every epoch, by
-    threads, ahead of the training.
+    Pictures are decoded once and kept on the device if they take less than 0.4 of its free memory,
+    else in main memory by the same rule. Where they fit into neither, threads decode them again in
+    every epoch, ahead of the steps.
 
     Parameters
     ----------
     images : sequence of uint8 arrays of shape (height, width, 3)
-        Read one at a time, as those of `comes.datasets.Images`.
+        Read one at a time, like those of `comes.datasets.Images`.
     size : int
-        Each is stretched to this height and width.
+        Height and width that every picture is stretched to.
     device : torch device
     augment : {"none", "flip", "crop"}
-        What `batches` does in training: mirror half of them, or cut out a random part too.
+        In training, mirror half of the pictures ("flip"), and also cut out a random part ("crop").
     keep : {"device", "memory", "nowhere"}, optional
         Where decoded pictures are kept; by default where they fit.
 
@@ -61,14 +61,14 @@ class PixelRows:
         if keep not in (None, "device", "memory", "nowhere"):
             raise ComesError(f"keep must be device, memory or nowhere; got {keep!r}.")
         self.images, self.size, self.device, self.augment = images, size, device, augment
-        self.keep = keep or _where_it_fits(3 * len(images) * size**2, device)
+        self.keep = keep or _find_place(3 * len(images) * size**2, device)
         self.kept: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.images)
 
     def decode(self) -> str:
-        """Decode all pictures that are to be kept, if this was not done yet; return where."""
+        """Decode the pictures that are to be kept, unless they are; return where they are kept."""
         if self.kept is not None or self.keep == "nowhere":
             return self.keep
         rows = torch.arange(len(self)).split(256)
@@ -77,22 +77,23 @@ class PixelRows:
         kept = torch.empty(shape, dtype=torch.uint8, device=where)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for batch in rows:
-                kept[batch[0] : batch[-1] + 1] = self._decoded(batch, pool).to(where)
+                kept[batch[0] : batch[-1] + 1] = self._decode_batch(batch, pool).to(where)
         self.kept = kept
         return self.keep
 
-    def to_train(self, rows: Tensor) -> Tensor:
-        """Return a batch of what is kept on the device, augmented."""
+    def select_to_train(self, rows: Tensor) -> Tensor:
+        """Return a batch of the pictures that are kept on the device, augmented."""
         assert self.kept is not None
-        return augmented(self.kept.index_select(0, rows), self.augment)
+        return augment_pixels(self.kept.index_select(0, rows), self.augment)
 
     def batches(self, rows: Sequence[Tensor], training: bool = False) -> Iterator[Tensor]:
         """Give the pixels of each batch of rows, on the device, augmented in training."""
         self.decode()
-        for pixels in self._stored(rows):
-            yield augmented(pixels, self.augment) if training else pixels
+        for pixels in self._bring_batches(rows):
+            yield augment_pixels(pixels, self.augment) if training else pixels
 
-    def _stored(self, rows: Sequence[Tensor]) -> Iterator[Tensor]:
+    def _bring_batches(self, rows: Sequence[Tensor]) -> Iterator[Tensor]:
+        """Give the pixels of each batch, from where they are kept or decoded ahead."""
         if self.kept is not None:
             for batch in rows:
                 pixels = self.kept.index_select(0, batch.to(self.kept.device))
@@ -101,17 +102,19 @@ class PixelRows:
         with ThreadPoolExecutor(os.cpu_count()) as pool, ThreadPoolExecutor(AHEAD) as ahead:
             waiting: list[Future[Tensor]] = []
             for batch in rows:
-                waiting.append(ahead.submit(self._decoded, batch, pool))
+                waiting.append(ahead.submit(self._decode_batch, batch, pool))
                 if len(waiting) > AHEAD:
                     yield waiting.pop(0).result().to(self.device)
             for decoded in waiting:
                 yield decoded.result().to(self.device)
 
-    def _decoded(self, rows: Tensor, pool: ThreadPoolExecutor) -> Tensor:
-        pictures = pool.map(self._one, rows.tolist())
+    def _decode_batch(self, rows: Tensor, pool: ThreadPoolExecutor) -> Tensor:
+        """Return the pixels of a batch, decoded by the threads of the pool."""
+        pictures = pool.map(self._decode_picture, rows.tolist())
         return torch.from_numpy(np.stack(list(pictures))).permute(0, 3, 1, 2)
 
-    def _one(self, row: int) -> npt.NDArray[np.uint8]:
+    def _decode_picture(self, row: int) -> npt.NDArray[np.uint8]:
+        """Return one picture in its final size."""
         from PIL import Image
 
         picture: Any = self.images[row]
@@ -121,8 +124,8 @@ class PixelRows:
         return np.asarray(resized)
 
 
-def augmented(pixels: Tensor, augment: Augmentation) -> Tensor:
-    """Return pictures mirrored at random, and cut to a random part if asked; drawn by torch."""
+def augment_pixels(pixels: Tensor, augment: Augmentation) -> Tensor:
+    """Return pictures mirrored and cut at random, as asked, by random numbers of torch."""
     if augment == "none":
         return pixels
     n, device = len(pixels), pixels.device
@@ -131,7 +134,7 @@ def augmented(pixels: Tensor, augment: Augmentation) -> Tensor:
         return torch.where(is_mirrored[:, None, None, None], pixels.flip(3), pixels)
     side = SMALLEST_CROP + (1 - SMALLEST_CROP) * torch.rand(n, device=device)
     centre = (2 * torch.rand(n, 2, device=device) - 1) * (1 - side)[:, None]  # in [-1, 1]
-    to_source = torch.zeros(n, 2, 3, device=device)  # where a place of the result comes from
+    to_source = torch.zeros(n, 2, 3, device=device)  # from places in the result to the picture
     to_source[:, 0, 0] = torch.where(is_mirrored, -side, side)
     to_source[:, 1, 1] = side
     to_source[:, :, 2] = centre
@@ -141,7 +144,7 @@ def augmented(pixels: Tensor, augment: Augmentation) -> Tensor:
 
 @contextmanager
 def fastest_convolutions() -> Iterator[None]:
-    """Let cuDNN try its algorithms on the first batch of a shape, and keep the fastest."""
+    """Let cuDNN use the fastest of its algorithms inside the block, found on the first batch."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = True
     try:
@@ -150,18 +153,19 @@ def fastest_convolutions() -> Iterator[None]:
         torch.backends.cudnn.benchmark = before
 
 
-def _where_it_fits(n_bytes: int, device: torch.device) -> str:
-    n_bytes *= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # of each process
+def _find_place(n_bytes: int, device: torch.device) -> str:
+    """Return where so many bytes fit: "device", "memory" or "nowhere"."""
+    n_bytes *= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # every process keeps as many
     if device.type == "cpu":
-        return "memory" if n_bytes < SHARE_OF_MEMORY * _free_memory() else "nowhere"
+        return "memory" if n_bytes < SHARE_OF_MEMORY * _count_free_memory() else "nowhere"
     free, _ = torch.cuda.mem_get_info(device) if device.type == "cuda" else (0, 0)
     if n_bytes < SHARE_OF_MEMORY * free:
         return "device"
-    return "memory" if n_bytes < SHARE_OF_MEMORY * _free_memory() else "nowhere"
+    return "memory" if n_bytes < SHARE_OF_MEMORY * _count_free_memory() else "nowhere"
 
 
-def _free_memory() -> int:
-    """Return the bytes of main memory that are free, or 4 GiB where it cannot be asked."""
+def _count_free_memory() -> int:
+    """Return the free bytes of main memory, or 4 GiB where the system does not tell."""
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

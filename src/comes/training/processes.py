@@ -1,13 +1,12 @@
 """One training in several processes, each with its share of every batch.
 
-A risk such as |mean - weighted mean| is no sum over rows, so the mean of the risks of the processes
-is another risk, with another gradient. Here the scores of all rows meet, the risk of the whole
-batch is computed in every process, and its gradient goes back to whom the row belongs to. That is
-q numbers per row to exchange, and exact for every risk, also one of your own.
+A risk such as |mean - weighted mean| is not a sum over rows, so the mean of the processes' risks is
+another risk, with another gradient. Here the processes exchange the scores of all rows (q numbers
+per row), each computes the risk of the whole batch, and the gradient goes back to the process that
+owns the row. This is exact for every risk, including one of your own.
 """
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,22 +15,40 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from comes.errors import ComesError
+from comes.training.gradients import Risk
 
 
 def count_processes() -> int:
-    """Return how many processes train together; 1 without a process group."""
+    """Return how many processes train together; 1 without a process group.
+
+    Examples
+    --------
+    >>> count_processes()
+    1
+    """
     return dist.get_world_size() if _is_distributed() else 1
 
 
 def process_number() -> int:
-    """Return the number of this process, from 0."""
+    """Return the number of this process, from 0.
+
+    Examples
+    --------
+    >>> process_number()
+    0
+    """
     return dist.get_rank() if _is_distributed() else 0
 
 
 def join_processes(device: torch.device) -> torch.device:
-    """Join the other processes that torchrun or accelerate started; return this one's device.
+    """Join the processes that torchrun or accelerate started; return the device of this one.
 
-    Does nothing where there are none, or where they have joined already.
+    Does nothing if there are no others, or if they have joined already.
+
+    Examples
+    --------
+    >>> join_processes(torch.device("cpu"))
+    device(type='cpu')
     """
     if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return device
@@ -44,28 +61,43 @@ def join_processes(device: torch.device) -> torch.device:
 
 
 def leave_processes() -> None:
-    """Leave the others, when the work is done."""
+    """Leave the other processes when the work is done.
+
+    Examples
+    --------
+    >>> leave_processes()  # does nothing in a process alone
+    """
     if _is_distributed():
         dist.destroy_process_group()
 
 
-def of_all_processes(
-    risk: Callable[[Tensor, Tensor], Tensor],
-) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the risk of the rows of all processes, to be averaged over them as DDP does.
+def of_all_processes(risk: Risk) -> Risk:
+    """Return the risk over the rows of all processes, for gradients averaged as DDP does.
+
+    Parameters
+    ----------
+    risk : callable (scores, candidates) -> scalar tensor
+
+    Returns
+    -------
+    risk_of_all : callable (scores, candidates) -> scalar tensor
+        Takes the rows of this process, and returns the same value in every process.
 
     Examples
     --------
-    In a loop of your own, under DistributedDataParallel or accelerate::
+    In a loop of your own, ``model`` wrapped by DistributedDataParallel or accelerate:
 
-        risk = of_all_processes(HammingRisk(class_prior))
-        risk(model(x), candidates).backward()
+    >>> from comes.risks import HammingRisk
+    >>> risk = of_all_processes(HammingRisk(torch.tensor([0.3, 0.2])))
+    >>> model, x = nn.Linear(4, 2), torch.randn(10, 4)
+    >>> candidates = x[:, :2] > 0
+    >>> risk(model(x), candidates).backward()
     """
 
     def risk_of_all(scores: Tensor, candidates: Tensor) -> Tensor:
         if count_processes() == 1:
             return risk(scores, candidates)
-        sizes = _gathered_sizes(scores)
+        sizes = _gather_sizes(scores)
         start = sum(sizes[: process_number()])
         rows = slice(start, start + len(scores))
         scores = scores.float() if scores.dtype.itemsize < 4 else scores
@@ -74,12 +106,12 @@ def of_all_processes(
         all_candidates = torch.zeros(all_scores.shape, dtype=torch.uint8, device=scores.device)
         all_candidates[rows] = candidates.to(torch.uint8)
         dist.all_reduce(all_candidates)
-        return risk(_Summed.apply(all_scores), all_candidates.bool())  # type: ignore[no-untyped-call]
+        return risk(_Sum.apply(all_scores), all_candidates.bool())  # type: ignore[no-untyped-call]
 
     return risk_of_all
 
 
-class _Summed(torch.autograd.Function):
+class _Sum(torch.autograd.Function):
     """The sum over processes; its gradient is the sum of theirs."""
 
     @staticmethod
@@ -95,15 +127,15 @@ class _Summed(torch.autograd.Function):
         return gradient
 
 
-def wrap(model: nn.Module) -> nn.Module:
-    """Return the model such that its gradients are averaged over the processes, if there are."""
+def wrap_model(model: nn.Module) -> nn.Module:
+    """Return the model, with gradients averaged over the processes if there are several."""
     if count_processes() == 1:
         return model
     device = next(model.parameters()).device
     return DistributedDataParallel(model, [device] if device.type == "cuda" else None)
 
 
-def my_share(rows: Tensor) -> Tensor:
+def take_share(rows: Tensor) -> Tensor:
     """Return the rows of a batch that this process computes."""
     if count_processes() == 1:
         return rows
@@ -116,7 +148,13 @@ def my_share(rows: Tensor) -> Tensor:
 
 
 def of_each_process(value: Any) -> list[Any]:
-    """Return what every process has."""
+    """Return the values that the processes pass in, in the order of their numbers.
+
+    Examples
+    --------
+    >>> of_each_process("mine")
+    ['mine']
+    """
     values: list[Any] = [value] * count_processes()
     if len(values) > 1:
         dist.all_gather_object(values, value)
@@ -124,10 +162,12 @@ def of_each_process(value: Any) -> list[Any]:
 
 
 def _is_distributed() -> bool:
+    """Return whether this process has joined others."""
     return dist.is_available() and dist.is_initialized()
 
 
-def _gathered_sizes(scores: Tensor) -> list[int]:
+def _gather_sizes(scores: Tensor) -> list[int]:
+    """Return how many rows each process has."""
     sizes = torch.zeros(count_processes(), dtype=torch.int64, device=scores.device)
     sizes[process_number()] = len(scores)
     dist.all_reduce(sizes)

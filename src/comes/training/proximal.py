@@ -1,4 +1,4 @@
-"""Proximal gradient steps: a penalty on the size of each weight, and none below zero."""
+"""Proximal gradient steps: weights of at least zero, with a penalty on the size of each."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,16 +10,16 @@ from torch import Tensor
 class ProximalGradient(torch.optim.Optimizer):
     """Gradient steps for a risk plus ``penalty * weight`` over weights of at least 0.
 
-    After a step against the gradient every weight is moved down by its penalty, as far as zero: a
-    weight leaves zero only where the gradient is larger than its penalty.
+    After a step against the gradient every weight shrinks by its penalty, but not below zero: a
+    weight leaves zero only where the gradient exceeds its penalty.
 
     Parameters
     ----------
     groups : list of dict
-        Parameters with their learning rate, ``{"params": [...], "lr": ...}``. Those with the shape
-        of the penalty are penalised; others take plain steps.
+        Parameters with their learning rate, ``{"params": [...], "lr": ...}``. Parameters with the
+        shape of the penalty are penalised; others take plain steps.
     penalty : float tensor
-        One number for each weight, at least 0.
+        At least 0, one number per weight.
 
     Examples
     --------

@@ -1,0 +1,404 @@
+"""Tables of the documents, one function each, made from committed results.
+
+A table is a list of rows of cells, the first row the heads of its columns. ``TABLES`` names the
+functions; ``fill.py`` puts a table between the markers that ask for it.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import spearmanr
+
+from comes.datasets import KNOWN
+from comes.metrics import METRICS
+from comes.report.metric_tables import metric_table, sweep_to_markdown, title_of, to_markdown
+from comes.results import Result, read_results
+from command_options import options_table
+
+ROOT = Path(__file__).parent.parent
+
+Table = list[list[str]]
+
+
+def stored(name: str) -> Any:
+    """Return a result of a script in ``experiments/``."""
+    return json.loads((ROOT / "experiments" / "results" / f"{name}.json").read_text())
+
+
+def measured(name: str) -> Any:
+    """Return a result of a script in ``benchmarks/``."""
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())
+
+
+def read_experiment(name: str) -> list[Result]:
+    """Return the results of an experiment that ``comes bench`` has run."""
+    return read_results([ROOT / "experiments" / "results" / name])
+
+
+def runs_table(experiment: str, metric: str) -> str:
+    """Return a metric of a stored experiment as its report shows it."""
+    return to_markdown(metric_table(read_experiment(experiment), metric))
+
+
+def sweep_table(experiment: str, metric: str) -> str:
+    """Return a metric of a stored sweep as its report shows it."""
+    return sweep_to_markdown(read_experiment(experiment), metric)
+
+
+def demo_table() -> Table:
+    """Return what ``comes demo`` prints."""
+    rows = stored("demo")
+    names = stored_metrics(rows)
+    return [
+        ["trained on", *map(title_of, names)],
+        *([row["title"], *metric_cells(row["metrics"], names)] for row in rows),
+    ]
+
+
+def methods_table(data: str) -> Table:
+    """Return every method and variant on one data set."""
+    rows = stored("methods")[data]
+    names = stored_metrics(rows)
+    table = [["method", "variant", *map(title_of, names)]]
+    for row in rows:
+        method = row["method"] + (" (rates of the prior)" if "flip_rate" in row else "")
+        method += f" (Adam, {row['learning_rate']})" if "optimizer" in row else ""
+        failed = ["runs away", *[""] * (len(names) - 1)]
+        cells = metric_cells(row["metrics"], names) if "metrics" in row else failed
+        table.append([method, row["variant"], *cells])
+    return table
+
+
+def stored_metrics(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the metrics that some row has, in the order of ``METRICS``."""
+    present = {name for row in rows for name in row.get("metrics", {})}
+    return [name for name in METRICS if name in present]
+
+
+def metric_cells(metrics: dict[str, float], names: Sequence[str]) -> list[str]:
+    """Return the values of a row; a metric that it does not have is an empty cell."""
+    return [f"{metrics[name]:.3f}" if name in metrics else "" for name in names]
+
+
+def names_table() -> Table:
+    """Return the data sets that have a name."""
+    table = [["name", "rows", "features", "labels", ""]]
+    for known in KNOWN.values():
+        for split, n in known.rows.items():
+            name = f"{known.name}:{split}" if split else known.name
+            features = str(known.n_features or "images")
+            table.append([name, str(n), features, str(known.n_labels), known.about])
+    return table
+
+
+def read_time_table() -> Table:
+    """Return how long data sets take to read, and how much memory."""
+    return [
+        ["data", "seconds", "peak MB", "kept MB"],
+        *(
+            [
+                name,
+                f"{r['seconds']:.2f}",
+                f"{r['peak_megabytes']:.0f}",
+                f"{r['kept_megabytes']:.0f}",
+            ]
+            for name, r in measured("read_time")["sets"].items()
+        ),
+    ]
+
+
+def prior_errors_table() -> Table:
+    """Return the errors of the estimators of class priors."""
+    result = stored("priors")["estimators"]
+    rows = {(r["data"], r["exclude_rate"], r["method"]): r for r in result}
+    methods = list(dict.fromkeys(method for _, _, method in rows))
+    table = [["data", "exclude rate", *methods]]
+    for data, rate in dict.fromkeys(key[:2] for key in rows):
+        errors = (f"{rows[data, rate, method]['error']:.3f}" for method in methods)
+        table.append([data, str(rate), *errors])
+    for key, name in (("error", "mean"), ("seconds", "seconds")):
+        means = (mean(r[key] for r in result if r["method"] == method) for method in methods)
+        table.append([name, "", *(f"{value:.3f}" for value in means)])
+    return table
+
+
+def prior_training_table() -> Table:
+    """Return the average precision of COMES-HL by where its priors come from."""
+    values: dict[tuple[str, float], dict[str, list[float]]] = {}
+    for r in stored("priors")["training"]:
+        by_prior = values.setdefault((r["data"], r["exclude_rate"]), {})
+        by_prior.setdefault(r["prior"], []).append(r["average_precision"])
+    priors = dict.fromkeys(name for by_prior in values.values() for name in by_prior)
+    table = [["data", "exclude rate", *("true priors" if p == "true" else p for p in priors)]]
+    for (data, rate), by_prior in values.items():
+        table.append([data, str(rate), *(f"{mean(by_prior[prior]):.3f}" for prior in priors)])
+    return table
+
+
+def real_priors_table() -> Table:
+    """Return the errors of priors on the candidates that data sets come with."""
+    return [
+        ["data", "error", "labels inside their bounds", "seconds"],
+        *(
+            [r["data"], f"{r['error']:.4f}", f"{r['inside_bounds']:.0%}", f"{r['seconds']:.0f}"]
+            for r in stored("priors")["real"]
+        ),
+    ]
+
+
+def simulation_table() -> Table:
+    """Return the bias and the coverage of estimated metrics."""
+    result = stored("selection_simulation")
+    metrics = next(iter(result.values()))
+    table = [["exclude rate, prior", *(name.replace("_", " ") for name in metrics)]]
+    for name, row in result.items():
+        cells = (f"{m['bias_in_standard_errors']:+.1f}, {m['coverage']:.1%}" for m in row.values())
+        table.append([name, *cells])
+    return table
+
+
+def choosing_table() -> Table:
+    """Return how well candidates order 36 models, and what the choice costs."""
+    runs = stored("selection")["runs"]
+    table = [
+        [
+            "data",
+            "exclude rate",
+            "with ranking loss",
+            "with average precision",
+            "regret",
+            "with average precision, estimated prior",
+            "regret",
+        ]
+    ]
+    for data, rate in dict.fromkeys((run["data"], run["rate"]) for run in runs):
+        own = [run for run in runs if (run["data"], run["rate"]) == (data, rate)]
+        agreement = mean(
+            spearmanr(run["estimates"]["true"], [t["ranking_loss"] for t in run["truth"]]).statistic
+            for run in own
+        )
+        cells = [data, "its own" if rate is None else str(rate), f"{agreement:.2f}"]
+        for prior in ("true", "estimated"):
+            choices = [run["choices"][prior] for run in own]
+            cells.append(f"{mean(choice['rank_correlation'] for choice in choices):.2f}")
+            cells.append(f"{mean(choice['regret'] for choice in choices):.3f}")
+        table.append(cells)
+    return table
+
+
+def choices_table() -> Table:
+    """Return the model chosen in every run at an exclude rate of 0.1."""
+    table = [["data", "seed", "chosen", "best", "regret", "interval"]]
+    for run in stored("selection")["runs"]:
+        if run["rate"] == 0.1:
+            choice = run["choices"]["true"]
+            low, high = choice["interval"]
+            models = (", ".join(map(str, choice[name])) for name in ("chosen", "best"))
+            interval = f"{low:.2f} to {high:.2f}"
+            cells = [run["data"], str(run["seed"]), *models, f"{choice['regret']:.3f}", interval]
+            table.append(cells)
+    return table
+
+
+def agreement_table() -> Table:
+    """Return how estimated and true metrics agree on the order of 36 models."""
+    order = list(dict.fromkeys(run["data"] for run in stored("selection")["runs"]))
+    result = sorted(stored("agreement"), key=lambda row: order.index(row["data"]))
+    titles = {"hamming_loss": "Hamming loss", "macro_f1": "macro F1", "macro_auc": "macro AUC"}
+    metrics = list(result[0]["correlations"])
+    return [
+        ["data", "exclude rate", *(titles[name] for name in metrics)],
+        *(
+            [r["data"], str(r["rate"]), *(f"{r['correlations'][name]:.2f}" for name in metrics)]
+            for r in result
+        ),
+    ]
+
+
+def assumption_table() -> Table:
+    """Return for how many labels exclusion depends on the features."""
+    table = [["data", "labels", "exclusion depends on features", "AUC of predicting it"]]
+    for row in stored("assumption"):
+        broken = sum(says == "not constant" for says in row["says"])
+        aucs = f"{min(row['auc']):.2f} to {max(row['auc']):.2f}"
+        table.append([row["data"], str(len(row["says"])), str(broken), aucs])
+    return table
+
+
+def image_choice_table() -> Table:
+    """Return the heads chosen on candidates, beside the default and the best."""
+    table = [
+        [
+            "case",
+            "label seed",
+            "chosen: temperature, standard errors",
+            "its mAP",
+            "default's mAP",
+            "best of the 25 by true labels",
+        ]
+    ]
+    for run in stored("image_choice")["runs"]:
+        settings = f"{run['chosen']['temperature']:g}, {run['chosen']['standard_errors']:g}"
+        values = (f"{run[name]['mAP']:.3f}" for name in ("chosen", "default", "best_by_truth"))
+        table.append([run["case"], str(run["seed"]), settings, *values])
+    return table
+
+
+def image_speed_table() -> Table:
+    """Return images per second, and the time relative to BCE."""
+    titles = {
+        "bce": "BCE",
+        "comes_hl": "COMES-HL",
+        "comes_rl": "COMES-RL",
+        "not_recorded": "BCE, step not recorded",
+        "synthetic": "BCE, one batch that is on the GPU already",
+    }
+    result = measured("image_speed")
+    seconds = result["seconds_per_epoch"]
+    table = [["", "images per second", "time, BCE = 1"]]
+    for name, value in result["images_per_second"].items():
+        table.append([titles[name], f"{value:.0f}", f"{seconds[name] / seconds['bce']:.2f}"])
+    return table
+
+
+def circle_table() -> Table:
+    """Return what training on answers of robots reaches."""
+    heads = ["seed", "answers", "error of the priors", "on the answers", "on generated candidates"]
+    names = ("prior_error", "average_precision", "directly")
+    return [
+        heads,
+        *(
+            [str(row["seed"]), str(row["answers"]), *(f"{row[name]:.3f}" for name in names)]
+            for row in stored("circle")
+        ),
+    ]
+
+
+def annotation_load_table() -> Table:
+    """Return how long an answer takes, by who answers."""
+    titles = {
+        "quick_people": "a quarter of a second between answers, on average",
+        "no_pause": "no pause",
+    }
+    columns = {
+        "one_p50_milliseconds": "one robot, p50",
+        "one_p95_milliseconds": "one, p95",
+        "fifty_p50_milliseconds": "fifty, p50",
+        "fifty_p95_milliseconds": "fifty, p95",
+        "fifty_p95_over_one_p95": "fifty's p95 over one's",
+        "fifty_per_second": "answers per second",
+    }
+    return [
+        ["", *columns.values()],
+        *(
+            [titles[name], *(f"{row[column]:g}" for column in columns)]
+            for name, row in measured("annotation_load")["sqlite"].items()
+        ),
+    ]
+
+
+def pair_sums_table() -> Table:
+    """Return the ranking risk against a broadcast over all pairs."""
+    table = [
+        ["labels", "comes", "broadcast", "ratio", "difference of the value", "of the gradient"]
+    ]
+    for q, row in measured("pair_sums")["against_plain"].items():
+        milliseconds = (f"{1000 * row[way]:.3g}" for way in ("comes", "plain"))
+        differences = (f"{row[f'{what}_difference']:.1g}" for what in ("value", "gradient"))
+        table.append([q, *milliseconds, f"{row['plain_over_comes']:.3g}", *differences])
+    return table
+
+
+def fit_time_table() -> Table:
+    """Return seconds per epoch against a plain loop."""
+    rows = measured("fit_time")["seconds_per_epoch"]
+    return [["data", "comes", "plain", "ratio"], *seconds(rows, "comes plain plain_over_comes")]
+
+
+def against_others_table() -> Table:
+    """Return seconds of a whole fit, here and in other libraries."""
+    rows = measured("against_others")["seconds"]
+    heads = ["data", "comes", "scikit-learn's MLPClassifier", "skorch"]
+    return [heads, *seconds(rows, "comes scikit_learn skorch")]
+
+
+def many_trainings_table() -> Table:
+    """Return seconds of ten trainings, by how they are run."""
+    rows = measured("many_trainings")["choices"]
+    heads = ["features", "batched", "one by one", "two processes"]
+    return [heads, *seconds(rows, "batched one_by_one processes")]
+
+
+def gpu_epochs_table() -> Table:
+    """Return seconds per epoch on a GPU."""
+    rows = measured("gpu")["seconds_per_epoch"]
+    heads = ["data", "kernel by kernel", "as a graph", "ten folds at once"]
+    return [heads, *seconds(rows, "plain graph ten_at_once")]
+
+
+def gpu_methods_table() -> Table:
+    """Return seconds of ten folds of every method on a GPU."""
+    values = measured("gpu")["seven_methods_ten_folds"]
+    return [["method", "seconds"], *([name, f"{value:.3g}"] for name, value in values.items())]
+
+
+def prior_time_table() -> Table:
+    """Return seconds of estimating all class priors of YeastBP."""
+    result = measured("prior_time")
+    table = [["way", "seconds", "ratio"]]
+    for name, value in result["seconds"].items():
+        ratio = result["ratio"].get(name, 1.0)
+        table.append([name.replace("_", " "), f"{value:.3g}", f"{ratio:.3g}"])
+    return table
+
+
+def start_time_table() -> Table:
+    """Return seconds of a whole process."""
+    values = measured("start_time")["seconds"]
+    return [["command", "seconds"], *([f"`{name}`", f"{s:.3g}"] for name, s in values.items())]
+
+
+def seconds(rows: dict[str, dict[str, float]], columns: str) -> Table:
+    """Return some columns of a measurement, a row for each name, to three digits."""
+    return [
+        [name, *(f"{row[column]:.3g}" for column in columns.split())] for name, row in rows.items()
+    ]
+
+
+def mean(values: Iterable[float]) -> float:
+    """Return the mean."""
+    numbers = list(values)
+    return sum(numbers) / len(numbers)
+
+
+TABLES: dict[str, Callable[..., Table | str]] = {
+    "runs": runs_table,
+    "sweep": sweep_table,
+    "demo": demo_table,
+    "methods": methods_table,
+    "names": names_table,
+    "options": options_table,
+    "prior-errors": prior_errors_table,
+    "prior-training": prior_training_table,
+    "real-priors": real_priors_table,
+    "simulation": simulation_table,
+    "choosing": choosing_table,
+    "choices": choices_table,
+    "agreement": agreement_table,
+    "assumption": assumption_table,
+    "image-choice": image_choice_table,
+    "circle": circle_table,
+    "read-time": read_time_table,
+    "image-speed": image_speed_table,
+    "annotation-load": annotation_load_table,
+    "pair-sums": pair_sums_table,
+    "fit-time": fit_time_table,
+    "against-others": against_others_table,
+    "many-trainings": many_trainings_table,
+    "gpu-epochs": gpu_epochs_table,
+    "gpu-methods": gpu_methods_table,
+    "prior-time": prior_time_table,
+    "start-time": start_time_table,
+}

@@ -1,0 +1,143 @@
+"""More cards for a project: drawn at random, chosen by a model, or skipped before."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from sqlalchemy import Connection, func, select, update
+
+from comes.annotate.project import Project
+from comes.annotate.sampling import sample_more
+from comes.annotate.schema import RANDOM, answers, cards, insert_rows
+from comes.datasets import MODEL
+from comes.errors import ComesError, listed
+
+Pair = tuple[int, int]  # numbers of an item and a class
+
+
+def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed: int) -> int:
+    """Ask about more items of some classes, drawn among those not drawn yet.
+
+    A card that a model chose before and that is drawn now counts as drawn.
+
+    Parameters
+    ----------
+    project : Project
+    wanted : sequence of str
+        Names of classes.
+    rate : float
+        Share of all items that is drawn for each class, in (0, 1].
+    seed : int
+
+    Returns
+    -------
+    n_drawn : int
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project(rate=0.5) as project:
+    ...     add_random_cards(project, ["weather"], rate=0.5, seed=0)
+    1
+    """
+    numbers = _number_classes(project, list(dict.fromkeys(wanted)))
+    with project.writing() as connection:
+        n_drawn, new = 0, []
+        for number in numbers:
+            own = select(cards.c.item_id, cards.c.source).where(cards.c.class_id == number)
+            source_of = {row.item_id: row.source for row in connection.execute(own)}
+            drawn = np.zeros(len(project.item_names), dtype=bool)
+            drawn[[item - 1 for item, source in source_of.items() if source != MODEL]] = True
+            more = [row + 1 for row in sample_more(drawn, rate, seed + number)]
+            is_chosen = cards.c.item_id.in_([item for item in more if item in source_of])
+            connection.execute(
+                update(cards).where(cards.c.class_id == number, is_chosen).values(source=RANDOM)
+            )
+            new += [(item, number) for item in more if item not in source_of]
+            n_drawn += len(more)
+        append_cards(connection, new, RANDOM)
+    return n_drawn
+
+
+def add_chosen_cards(project: Project, pairs: pd.DataFrame) -> int:
+    """Ask about pairs that a model chose.
+
+    Their answers are kept out of the risk, which needs pairs that were drawn at random.
+
+    Parameters
+    ----------
+    project : Project
+    pairs : DataFrame
+        With the columns item and label. Pairs that have a card already are left out.
+
+    Returns
+    -------
+    n_added : int
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project(rate=0.5) as project:
+    ...     pairs = pd.DataFrame({"item": ["rain", "goal"], "label": "weather"})
+    ...     add_chosen_cards(project, pairs)
+    1
+    """
+    for column in ("item", "label"):
+        if column not in pairs:
+            raise ComesError(f"cards need the columns item and label; {column} is missing.")
+    items = _number_items(project, list(pairs["item"].astype(str)))
+    classes = _number_classes(project, list(pairs["label"].astype(str)))
+    chosen = list(dict.fromkeys(zip(items, classes, strict=True)))
+    with project.writing() as connection:
+        asked = connection.execute(select(cards.c.item_id, cards.c.class_id))
+        known = {(row.item_id, row.class_id) for row in asked}
+        return append_cards(connection, [pair for pair in chosen if pair not in known], MODEL)
+
+
+def reopen_skipped_cards(project: Project) -> int:
+    """Ask again what people skipped; return how many cards that are.
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project() as project:  # where nobody has skipped a card
+    ...     reopen_skipped_cards(project)
+    0
+    """
+    skips = answers.c.answer == "skip", answers.c.undone_at.is_(None)
+    free = {"is_done": False, "tab": None, "annotator": None, "leased_until": None}
+    with project.writing() as connection:
+        skipped = cards.c.id.in_(select(answers.c.card_id).where(*skips))
+        connection.execute(update(cards).where(skipped).values(**free))
+        undone = update(answers).where(*skips).values(undone_at=time.time())
+        return connection.execute(undone).rowcount
+
+
+def append_cards(connection: Connection, pairs: Sequence[Pair], source: str) -> int:
+    """Add cards behind all others; return how many."""
+    last = connection.execute(select(func.max(cards.c.position))).scalar_one() or 0
+    rows = (
+        {"item_id": item, "class_id": class_, "turn": 0, "source": source, "position": last + k}
+        for k, (item, class_) in enumerate(pairs, 1)
+    )
+    insert_rows(connection, cards, rows)
+    return len(pairs)
+
+
+def _number_items(project: Project, wanted: Sequence[str]) -> list[int]:
+    known = {name: number for number, name in enumerate(project.item_names, 1)}
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise ComesError(f"the project has no item {listed(unknown, 3)}. Correct the names.")
+    return [known[name] for name in wanted]
+
+
+def _number_classes(project: Project, wanted: Sequence[str]) -> list[int]:
+    known = {name: number for number, name in enumerate(project.class_names, 1)}
+    unknown = [name for name in dict.fromkeys(wanted) if name not in known]
+    if unknown:
+        raise ComesError(
+            f"the project has no class {listed(unknown, 3)}; it has {listed(project.class_names)}."
+        )
+    return [known[name] for name in wanted]

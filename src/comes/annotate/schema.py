@@ -1,0 +1,146 @@
+"""The tables of a project, and how a database is opened: SQLite in a file, or PostgreSQL.
+
+A *card* asks whether one item is surely irrelevant to one class. It is open until it is done. While
+somebody looks at it, it is leased to a browser tab. An answer that is undone stays in the table, so
+that a second copy of the same request is recognised.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Engine,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    create_engine,
+    event,
+    false,
+    insert,
+)
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from comes.errors import ComesError, first_line
+
+metadata = MetaData()
+
+settings = Table(
+    "settings", metadata, Column("name", String, primary_key=True), Column("value", Text)
+)
+items = Table(
+    "items",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("text", Text),  # NULL where the item is an image
+)
+classes = Table(
+    "classes",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("description", Text, nullable=False),
+)
+cards = Table(
+    "cards",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("item_id", ForeignKey("items.id"), nullable=False),
+    Column("class_id", ForeignKey("classes.id"), nullable=False),
+    Column("turn", Integer, nullable=False),  # 0, or 1 on the card for a second person
+    Column("source", String, nullable=False),  # random, model, or import
+    Column("position", Integer, nullable=False),
+    Column("is_done", Boolean, nullable=False, default=False, server_default=false()),
+    Column("tab", String),  # that holds the card, or held it last
+    Column("annotator", Text),
+    Column("leased_until", Float),
+    UniqueConstraint("item_id", "class_id", "turn"),
+    Index("cards_by_position", "is_done", "position"),
+    Index("cards_by_tab", "tab", "is_done"),
+)
+answers = Table(
+    "answers",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("card_id", ForeignKey("cards.id"), nullable=False),
+    Column("annotator", Text, nullable=False, index=True),
+    Column("tab", String, nullable=False),
+    Column("key", String, nullable=False, unique=True),  # the browser's; a copy has the same
+    Column("answer", String, nullable=False),  # no, maybe, or skip
+    Column("seconds", Float),
+    Column("answered_at", Float, nullable=False),
+    Column("undone_at", Float),
+)
+Index(
+    "one_answer_per_card",
+    answers.c.card_id,
+    unique=True,
+    sqlite_where=answers.c.undone_at.is_(None),
+    postgresql_where=answers.c.undone_at.is_(None),
+)
+
+RANDOM, IMPORTED = "random", "import"  # sources of cards, beside comes.datasets' MODEL
+WRITES = {"writes": True}  # execution option of connections that change something
+ROWS_AT_ONCE = 50_000  # in one INSERT
+
+
+def open_engine(address: str, folder: Path | None = None) -> Engine:
+    """Return the engine of a database; a relative SQLite path starts at the folder."""
+    try:
+        url = make_url(address)
+        if url.get_backend_name() == "postgresql":
+            url = url.set(drivername="postgresql+psycopg")
+            return create_engine(url, pool_pre_ping=True)
+        if url.get_backend_name() != "sqlite" or not url.database:
+            raise ArgumentError
+    except (ArgumentError, NoSuchModuleError):
+        raise ComesError(
+            f"{address!r} is not the address of a database. Give sqlite:///FILE or "
+            "postgresql://USER@HOST/NAME."
+        ) from None
+    except ModuleNotFoundError:
+        raise ComesError(
+            "PostgreSQL needs a driver: pip install 'comes[annotate]' 'psycopg[binary]'."
+        ) from None
+    file = (folder or Path()) / url.database
+    engine = create_engine(url.set(database=str(file)), connect_args={"timeout": 30})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # we send BEGIN ourselves
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")  # an answer is on disk when it is acknowledged
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin_sqlite(connection: Any) -> None:
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def insert_rows(connection: Connection, table: Table, rows: Iterable[dict[str, Any]]) -> None:
+    """Insert rows, many at a time."""
+    left = iter(rows)
+    while batch := list(islice(left, ROWS_AT_ONCE)):
+        connection.execute(insert(table), batch)
+
+
+def explain(error: SQLAlchemyError, where: str) -> ComesError:
+    """Return an error that says in one sentence what went wrong in a database."""
+    cause = getattr(error, "orig", None) or error
+    return ComesError(f"the database of {where} does not answer: {first_line(cause)}")

@@ -1,0 +1,95 @@
+"""``comes datasets``: list the data sets that have a name, describe one, convert a file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from comes.cli.option_groups import takes_options
+from comes.cli.options import WRITTEN, Data, Form, Json
+from comes.cli.printing import print_json, print_rows, print_summary
+from comes.cli.reading_options import reading_options
+
+if TYPE_CHECKING:
+    from comes.datasets import Reading
+
+
+class NameOrCommand(TyperGroup):
+    """A group whose first word may be a data set: then ``show`` is meant."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first word names, or show."""
+        if args and args[0] not in self.commands:
+            args = ["show", *args]
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(cls=NameOrCommand, rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def datasets(context: typer.Context, as_json: Json = False) -> None:
+    """List the data sets that have a name, describe and check one, or convert a file.
+
+    Example: comes datasets
+
+    Example: comes datasets YeastBP
+
+    Example: comes datasets photos.csv --labels 'has_*'
+    """
+    context.obj = as_json  # comes datasets --json NAME
+    if context.invoked_subcommand is not None:
+        return
+    from comes.jobs import list_datasets
+
+    rows = list_datasets()
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        can_be_downloaded = row.pop("download")
+        row["at_hand"] = (
+            "at hand" if row["at_hand"] else "download" if can_be_downloaded else "by hand"
+        )
+        row["features"] = row["features"] or "images"
+    print_rows(rows)
+
+
+@app.command()
+@takes_options(reading=reading_options)
+def show(context: typer.Context, data: Data, reading: "Reading", as_json: Json = False) -> None:
+    """Describe a data set, and say what deserves a look.
+
+    Example: comes datasets show photos.csv --labels 'has_*'
+    """
+    from comes.jobs import describe_dataset
+
+    dataset, findings = describe_dataset(data, reading)
+    if as_json or context.obj:
+        print_json({"data": str(dataset), **{found.name: found.number for found in findings}})
+        return
+    print(dataset)
+    for finding in findings:
+        print(f"- {finding.text}")
+    if dataset.candidates is not None and dataset.relevant is not None:
+        print("Every relevant label is a candidate.")
+
+
+@app.command()
+@takes_options(reading=reading_options)
+def convert(
+    data: Data,
+    output: Annotated[Path, typer.Argument(help=WRITTEN)],
+    reading: "Reading",
+    form: Form = "wide",
+    as_json: Json = False,
+) -> None:
+    """Write a data set in another format, named by the ending.
+
+    Example: comes datasets convert answers.json answers.csv --form long
+    """
+    from comes.jobs import convert_dataset
+
+    dataset = convert_dataset(data, output, reading=reading, form=form)
+    print_summary({"data": str(dataset), "file": str(output)}, as_json)

@@ -1,0 +1,68 @@
+"""``comes evaluate``: a model against true labels, or judged by candidates alone."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from comes.cli.option_groups import takes_options
+from comes.cli.options import Data, Json, ModelFolder
+from comes.cli.printing import format_lines, print_json, print_metrics, print_rows
+from comes.cli.reading_options import reading_options
+
+if TYPE_CHECKING:
+    from comes.datasets import Reading
+    from comes.jobs import EstimatedQuality
+
+
+@takes_options(reading=reading_options)
+def evaluate(
+    data: Data,
+    model: ModelFolder,
+    reading: "Reading",
+    convention: Annotated[
+        Literal["pml", "sklearn"], typer.Option(help="pml is the paper's.")
+    ] = "pml",
+    priors: Annotated[
+        Path | None,
+        typer.Option(help="A table of class priors for estimates; by default the model's own."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare a model's scores with true labels, or judge them by candidates where there are none.
+
+    Example: comes evaluate test.csv --relevant 'is_*' --model model/
+    """
+    from comes.jobs import judge_model
+
+    judged = judge_model(model, data, reading=reading, priors=priors, convention=convention)
+    if as_json:
+        print_json(judged.as_dict())
+        return
+    if judged.metrics is not None:
+        print_metrics([(judged.method, judged.metrics)])
+        degenerate = format_lines(judged.degenerate, "; ")
+        print(f"{judged.n_rows} rows; convention: {convention}; {degenerate}")
+    if judged.estimated is not None:
+        _print_estimates(judged.estimated)
+
+
+def _print_estimates(estimated: "EstimatedQuality") -> None:
+    rows = []
+    for metric in estimated.metrics:
+        shown = metric.clipped()
+        row = {
+            "estimated from candidates": metric.name.replace("_", " "),
+            "value": f"{shown.value:.3f}",
+            "95 % interval": f"{shown.low:.3f} to {shown.high:.3f}",
+        }
+        rows.append(row if metric.true is None else row | {"true": f"{metric.true:.3f}"})
+    print_rows(rows)
+    print(
+        "No true label was used for the estimates. They hold for rows that training did not see, "
+        "if irrelevant labels are excluded at a constant rate and the class prior (here: "
+        f"{estimated.prior_source}) is right. Uncertainty of the prior in the intervals: "
+        f"{estimated.prior_error}. The ranking risk is known up to a constant."
+    )
+    if estimated.left_out:
+        print(f"Nothing excludes {', '.join(estimated.left_out)}: left out of the estimates.")

@@ -1,0 +1,78 @@
+"""``comes fit``: train a model, or choose one and train it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from comes.cli.option_groups import takes_options
+from comes.cli.options import Data, Json, split_names
+from comes.cli.printing import print_rounded, print_summary
+from comes.cli.reading_options import reading_options
+from comes.cli.training_options import training_options
+
+if TYPE_CHECKING:
+    from comes.datasets import Reading
+    from comes.estimator import Choice
+
+
+@takes_options(settings=training_options, reading=reading_options)
+def fit(
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the model.")],
+    settings: dict[str, Any],
+    reading: "Reading",
+    priors: Annotated[
+        Path | None,
+        typer.Option(help="A table of class priors, as 'comes priors -o' writes it."),
+    ] = None,
+    freeze: Annotated[
+        bool,
+        typer.Option("--freeze", help="Leave the backbone as it is, as without --epochs."),
+    ] = False,
+    select: Annotated[
+        str | None,
+        typer.Option(
+            help="What to choose by candidates of other rows: method, lr, epochs, separated by "
+            "commas."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train a model on candidate labels, or on complementary labels.
+
+    Example: comes fit photos.csv --labels 'has_*' --method comes-hl -o model/
+
+    Example: comes fit photos.csv --labels 'has_*' --images photos/ --backbone resnet50 -o model/
+    """
+    from comes.jobs import fit_model
+
+    select_by = split_names(select) or ()
+    fitted = fit_model(
+        data,
+        settings,
+        reading=reading,
+        priors=priors,
+        select=select_by,
+        freeze=freeze,
+        output=output,
+    )
+    if not fitted.is_leader:
+        return
+    if fitted.choice is not None and not as_json:
+        _print_choice(fitted.choice)
+    print_summary(fitted.summary(with_choice=as_json), as_json)
+    if fitted.history.interrupted:
+        raise typer.Exit(130)
+
+
+def _print_choice(choice: "Choice") -> None:
+    rows = choice.table.sort_values("behind", kind="stable").to_dict("records")
+    print_rounded([{str(k): v for k, v in row.items()} for row in rows], digits=".4g")
+    best = choice.classifier
+    print(
+        f"Chosen: {best.method}, learning rate {best.learning_rate:g}, {best.epochs} epochs. It "
+        "has the least ranking risk, estimated from candidates of rows that training did not see. "
+        "'behind' says what the others are behind by; where its interval reaches 0, they may well "
+        "be as good."
+    )

@@ -1,0 +1,45 @@
+"""``comes priors``: estimate how often each label is relevant."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from comes.cli.option_groups import takes_options
+from comes.cli.options import Data, Json, Seed
+from comes.cli.printing import print_json, print_table
+from comes.cli.reading_options import reading_options
+
+if TYPE_CHECKING:
+    from comes.datasets import Reading
+
+
+@takes_options(reading=reading_options)
+def priors(
+    data: Data,
+    reading: "Reading",
+    method: Annotated[
+        str, typer.Option(help="best-bin, bbe, dedpul, km2 or candidate-rate.")
+    ] = "best-bin",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file for 'fit'.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="A .png, .pdf or .svg file: estimated against true priors.")
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Estimate how often each label is relevant, from candidates alone.
+
+    Example: comes priors photos.csv --labels 'has_*' -o priors.csv
+    """
+    from comes.jobs import estimate_priors
+
+    table = estimate_priors(data, output, reading=reading, method=method, plot=plot, seed=seed)
+    if as_json:
+        print_json(table.to_dict("records"))
+        return
+    print_table(table)
+    if "error" in table:
+        print(f"mean absolute error: {table['error'].abs().mean():.4f}")

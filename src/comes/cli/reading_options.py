@@ -1,0 +1,81 @@
+"""The options that say what the columns of a file mean, written once for all commands."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from comes.cli.options import parse_pairs, split_names
+from comes.errors import ComesError
+
+if TYPE_CHECKING:
+    from comes.datasets import Reading
+
+
+def reading_options(
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="Candidate columns of a table: one per label (0/1, or no/maybe/nothing), "
+            'separated by commas, wildcards allowed; or one of label names such as "apple;plate".'
+        ),
+    ] = None,
+    relevant: Annotated[
+        str | None, typer.Option(help="The same for the true labels, where the table has them.")
+    ] = None,
+    ignore: Annotated[
+        str | None, typer.Option(help="Columns that are neither label nor feature.")
+    ] = None,
+    item: Annotated[str | None, typer.Option(help="The column that names the items.")] = None,
+    long: Annotated[
+        str | None,
+        typer.Option(help="The three columns of a table of answers, if not item,label,answer."),
+    ] = None,
+    answers: Annotated[
+        str | None, typer.Option(help="What the words of answers mean, such as 0=no,1=maybe.")
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(help="A file of features with the same items, for a file of labels."),
+    ] = None,
+    images: Annotated[str | None, typer.Option(help="The folder or .zip of the images.")] = None,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
+    ] = False,
+    candidates: Annotated[
+        bool, typer.Option("--candidates", help="The labels are candidates, not true labels.")
+    ] = False,
+    complementary: Annotated[
+        bool, typer.Option("--complementary", help="The labels mark what is surely irrelevant.")
+    ] = False,
+    label_names: Annotated[
+        str | None,
+        typer.Option(help="All labels there are, where a column of names may not show them."),
+    ] = None,
+    difficult: Annotated[
+        str | None, typer.Option(help="VOC's difficult objects: irrelevant (default) or relevant.")
+    ] = None,
+    unannotated: Annotated[
+        str | None, typer.Option(help="COCO's images without annotation: drop (default) or keep.")
+    ] = None,
+) -> "Reading":
+    """Return what the columns mean; the parameters are the options."""
+    from comes.datasets import Reading
+
+    if candidates and complementary:
+        raise ComesError("labels are candidates or complementary; got both options. Leave one out.")
+    checked: dict[str, Any] = {"difficult": difficult, "unannotated": unannotated}
+    if candidates or complementary:
+        checked["labels_are"] = "candidates" if candidates else "complementary"
+    return Reading(
+        labels=split_names(labels),
+        relevant=split_names(relevant),
+        ignore=split_names(ignore),
+        item=item,
+        long=split_names(long),
+        words=parse_pairs(answers, "--answers"),
+        features=features,
+        images=images,
+        skip_broken=skip_broken,
+        label_names=split_names(label_names),
+        **checked,
+    )

@@ -1,0 +1,138 @@
+"""Which columns of a table are labels, the truth, ignored, and the names of items."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from comes.datasets.answers import LONG
+from comes.datasets.label_columns import (
+    ANSWER,
+    CANDIDATE,
+    EXCLUDED,
+    NAMES_COLUMNS,
+    PREFIXES,
+    RELEVANT,
+)
+from comes.datasets.reading import Reading
+from comes.datasets.tables import find_columns, no_column
+from comes.errors import ComesError, listed
+
+# Columns that may name items, the likeliest first, where a table is read for its labels alone:
+# items are matched with the rows of a file of features, or are files of images.
+ITEM_COLUMNS = ("item", "image", "file", "filename", "path")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are."""
+
+    labels: list[str]
+    truth: list[str]
+    ignored: list[str]
+    item: str | None
+    complementary: bool  # the labels mark what is surely irrelevant
+    in_states: bool  # the labels are answers, by their name or because their words are declared
+
+    @property
+    def text_columns(self) -> set[str]:
+        """The columns whose cells are read as they are written."""
+        single = [
+            column for group in (self.labels, self.truth) if len(group) == 1 for column in group
+        ]
+        named = [] if self.item is None else [self.item]
+        return {*single, *(self.labels if self.in_states else ()), *named}
+
+    def find_features(self, columns: Sequence[str]) -> list[str]:
+        """Return the columns that are nothing else, and no label of a table of ours."""
+        used = {*self.labels, *self.truth, *self.ignored, self.item, *NAMES_COLUMNS}
+        return [name for name in columns if name not in used and not name.startswith(PREFIXES)]
+
+
+def find_long_columns(columns: Sequence[str], reading: Reading, path: Path) -> list[str] | None:
+    """Return the columns item, label and answer of a table of answers; None of another table."""
+    wanted = reading.long
+    if wanted is None and reading.labels is None and reading.relevant is None:
+        wanted = LONG if set(LONG) <= set(columns) else None
+    if wanted is None:
+        return None
+    found = find_columns(columns, wanted)
+    others = (reading.labels, reading.relevant, reading.ignore, reading.item)
+    if len(found) != 3 or reading.is_complementary or any(other is not None for other in others):
+        raise ComesError(
+            f"{path.name} is read as answers: item, label, answer. Name three columns, and leave "
+            "other columns and labels_are (--complementary) out; 'no' is what excludes."
+        )
+    return found
+
+
+def find_roles(columns: Sequence[str], reading: Reading) -> Roles:
+    """Return what the columns of a table are, by what the user or their own names say."""
+    labels, relevant = reading.labels, reading.relevant
+    if labels is None and relevant is None:
+        _refuse_two_views(columns, reading)
+        labels, relevant = _find_described(columns)
+    ignored = find_columns(columns, reading.ignore or ())
+    found, truth = (
+        [c for c in find_columns(columns, wanted or ()) if c not in ignored]
+        for wanted in (labels, relevant)
+    )
+    excluding = [c for c in found if c.startswith(EXCLUDED) or c == "complementary"]
+    if 0 < len(excluding) < len(found):
+        raise ComesError(f"labels are candidates or complementary; got both: {listed(found)}.")
+    if not found and (reading.is_complementary or reading.words is not None):
+        raise ComesError(
+            "labels_are (--complementary) and words (--answers) are about candidates, and only the "
+            "truth is named. Name the columns of the candidates (--labels)."
+        )
+    if reading.item is None:
+        item = _find_item(columns, {*ignored, *found, *truth}, reading)
+    else:
+        item = find_columns(columns, [reading.item])[0]
+    return Roles(
+        found,
+        truth,
+        ignored,
+        item,
+        complementary=reading.is_complementary or bool(excluding),
+        in_states=reading.words is not None or any(c.startswith(ANSWER) for c in found),
+    )
+
+
+def _find_item(columns: Sequence[str], taken: set[str], reading: Reading) -> str | None:
+    """Return the column that names the items by its own name."""
+    possible = ITEM_COLUMNS if reading.has_labels_alone else ITEM_COLUMNS[:1]
+    return next((name for name in possible if name in columns and name not in taken), None)
+
+
+def _find_described(columns: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the label columns and the truth columns of a table that names them our way."""
+    truth = _find_called(columns, RELEVANT, "relevant")
+    for prefix, name in ((CANDIDATE, "candidates"), (EXCLUDED, "complementary"), (ANSWER, None)):
+        if labels := _find_called(columns, prefix, name):
+            return labels, truth
+    if truth:
+        return [], truth
+    if len(columns) == 1 and re.search(r"[;\t]", columns[0]):
+        raise no_column("labels", columns)
+    raise ComesError(
+        "which columns hold the labels? Name them (--labels, or --relevant for the truth, on the "
+        "command line): 0/1 columns, or one column of label names. The columns are "
+        f"{listed(list(columns))}."
+    )
+
+
+def _find_called(columns: Sequence[str], prefix: str, name: str | None) -> list[str]:
+    """Return the columns with a prefix or, where there are none, the one of that name."""
+    return [c for c in columns if c.startswith(prefix)] or [c for c in columns if c == name]
+
+
+def _refuse_two_views(columns: Sequence[str], reading: Reading) -> None:
+    """Raise if labels are said to be complementary, and the table says that they are not."""
+    ours = ("candidates", "relevant")
+    described = [c for c in columns if c.startswith((CANDIDATE, RELEVANT)) or c in ours]
+    if reading.is_complementary and described:
+        raise ComesError(
+            "the columns say themselves what they are; leave labels_are (--complementary) out, or "
+            "name the columns (--labels)."
+        )

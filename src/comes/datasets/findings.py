@@ -1,0 +1,175 @@
+"""What deserves a look in a data set before training."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import sparse
+
+from comes.datasets.dataset import Dataset
+from comes.datasets.images import Images, find_broken
+from comes.errors import listed
+
+ROWS_AT_ONCE = 1024
+
+
+class Finding(NamedTuple):
+    """Something that deserves a look: its name, how often it occurs, and a sentence."""
+
+    name: str
+    number: int
+    text: str
+
+
+def check_dataset(dataset: Dataset) -> list[Finding]:
+    """Return what deserves a look before training.
+
+    Parameters
+    ----------
+    dataset : Dataset
+
+    Returns
+    -------
+    findings : list of Finding
+        Duplicate rows, and those among them with other labels; constant columns; images that cannot
+        be read; labels that nothing or everything excludes, or that are never or always relevant;
+        rows without a candidate. (That relevant labels are candidates is checked whenever a data
+        set is made.)
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 0.0]])
+    >>> dataset = Dataset(X, ["sky"], relevant=np.array([[True], [True], [False]]))
+    >>> for finding in check_dataset(dataset):
+    ...     print(finding.text)
+    1 rows repeat the features of an earlier row, 1 of them with other labels (first: row 2).
+    1 of 2 features are constant: 1.
+    """
+    return [found for found in (*_check_rows(dataset), *_check_labels(dataset)) if found.number]
+
+
+def _check_rows(dataset: Dataset) -> list[Finding]:
+    """Return what deserves a look in the features or images."""
+    if dataset.X is None:
+        return []
+    if not isinstance(dataset.X, Images):
+        duplicates = _find_duplicates(row_hashes(dataset.X), dataset)
+        return [duplicates, _find_constant_columns(dataset.X)]
+    broken = find_broken(dataset.X)
+    readable = np.setdiff1d(np.arange(len(dataset)), broken)
+    hashes = [hash(dataset.X.read_bytes(row)) for row in readable]
+    return [
+        _describe_broken([dataset.X.names[row] for row in broken]),
+        _find_duplicates(np.array(hashes), dataset.take(readable), readable),
+    ]
+
+
+def _check_labels(dataset: Dataset) -> list[Finding]:
+    """Return what deserves a look in the candidates and in the truth."""
+    names = dataset.label_names
+    findings = []
+    if dataset.candidates is not None:
+        excluded = ~dataset.candidates
+        n_empty = int(excluded.all(axis=1).sum())
+        findings += [
+            _describe_labels(
+                "never_excluded", ~excluded.any(axis=0), names, "are excluded by no row"
+            ),
+            _describe_labels(
+                "always_excluded", excluded.all(axis=0), names, "are excluded by every row"
+            ),
+            Finding(
+                "rows_without_candidate",
+                n_empty,
+                f"{n_empty} rows have no candidate: all labels are excluded.",
+            ),
+        ]
+    if dataset.relevant is not None:
+        relevant = dataset.relevant
+        findings += [
+            _describe_labels(
+                "never_relevant", ~relevant.any(axis=0), names, "are relevant to no row"
+            ),
+            _describe_labels(
+                "always_relevant", relevant.all(axis=0), names, "are relevant to every row"
+            ),
+        ]
+    return findings
+
+
+def row_hashes(X: Any) -> npt.NDArray[np.uint64]:
+    """Return a number per row that equal rows share, be they stored dense or sparse.
+
+    It is the sum of the mixed bits of every entry times an odd random number of its column, modulo
+    2^64: a zero adds nothing, and the order of the entries does not matter.
+    """
+    d = X.shape[1]
+    factor = np.random.default_rng(0).integers(0, 2**63, size=d, dtype=np.uint64) * 2 + 1
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        terms = _mix_bits(X.data) * factor[X.indices]
+        sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
+        return np.asarray(sums[X.indptr[1:]] - sums[X.indptr[:-1]])
+    values = X.to_numpy() if isinstance(X, pd.DataFrame) else np.asarray(X)
+    blocks = np.split(values, range(ROWS_AT_ONCE, len(values), ROWS_AT_ONCE))
+    return np.concatenate([(_mix_bits(b) * factor).sum(axis=1, dtype=np.uint64) for b in blocks])
+
+
+def _mix_bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Return the bits of numbers, mixed: those of small integers are zero but for the highest."""
+    floats = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # -0 becomes 0
+    bits = floats.view(np.uint64)
+    bits = (bits ^ (bits >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return bits ^ (bits >> np.uint64(32))
+
+
+def _find_duplicates(
+    hashes: npt.NDArray[Any], dataset: Dataset, rows: npt.NDArray[Any] | None = None
+) -> Finding:
+    """Count rows whose hash occurred before, and those among them with other labels."""
+    repeated = pd.Series(hashes).duplicated().to_numpy()
+    n = int(repeated.sum())
+    if not n:
+        return Finding("duplicate_rows", 0, "")
+    known = [m for m in (dataset.candidates, dataset.relevant) if m is not None]
+    labels = row_hashes(np.concatenate(known, axis=1).astype(np.uint8))
+    both = pd.DataFrame({"row": hashes, "labels": labels})
+    others = int(n - both.duplicated().to_numpy()[repeated].sum())
+    first = repeated.argmax() if rows is None else rows[repeated.argmax()]
+    what = "image" if isinstance(dataset.X, Images) else "features"
+    return Finding(
+        "duplicate_rows",
+        n,
+        f"{n} rows repeat the {what} of an earlier row, {others} of them with other labels "
+        f"(first: row {int(first)}).",
+    )
+
+
+def _find_constant_columns(X: Any) -> Finding:
+    """Count features with one value in every row."""
+    if sparse.issparse(X):
+        low, high = (np.asarray(m.toarray()).ravel() for m in (X.min(axis=0), X.max(axis=0)))
+        constant = low == high
+    else:
+        values = X.to_numpy() if isinstance(X, pd.DataFrame) else np.asarray(X)
+        constant = (values == values[0]).all(axis=0)
+    columns = X.columns if isinstance(X, pd.DataFrame) else range(X.shape[1])
+    names = [str(column) for column, flat in zip(columns, constant, strict=True) if flat]
+    shown = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+    text = f"{len(names)} of {X.shape[1]} features are constant: {shown}."
+    return Finding("constant_features", len(names), text)
+
+
+def _describe_broken(names: Sequence[str]) -> Finding:
+    """Return the finding that images cannot be read."""
+    return Finding(
+        "broken_images", len(names), f"{len(names)} images cannot be read: {listed(names)}."
+    )
+
+
+def _describe_labels(name: str, chosen: Any, names: Sequence[str], verb: str) -> Finding:
+    """Return the finding that something is said of some labels."""
+    found = [label for label, hit in zip(names, chosen, strict=True) if hit]
+    return Finding(name, len(found), f"{len(found)} labels {verb}: {listed(found)}.")

@@ -1,0 +1,171 @@
+"""The formats of files: one table from the ending of a name to what reads and writes it.
+
+A new format is a module with its reader, and an entry in `FORMATS`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from comes.datasets.annotation_tools import label_studio_dataset, read_prodigy, write_prodigy
+from comes.datasets.archive import read_npz, read_npz_features, write_npz
+from comes.datasets.arff import read_arff
+from comes.datasets.coco import coco_dataset, load_json
+from comes.datasets.dataset import Dataset
+from comes.datasets.pml import read_pml_mat, write_pml_mat
+from comes.datasets.reading import Reading
+from comes.datasets.svmlight import read_svmlight
+from comes.datasets.table_datasets import (
+    read_table_dataset,
+    read_table_features,
+    write_table_dataset,
+)
+from comes.errors import ComesError
+
+# Parts of a data set that a file may lose, as a warning calls them.
+FEATURES, FEATURE_NAMES, ITEMS = "features", "feature names", "items"
+CANDIDATES, RELEVANT, ASKED = "candidates", "relevant", "asked"
+COMPLEMENTARY = "that the labels were complementary"
+COMPLEMENTARY_ANSWERS = "that the answers were complementary labels"
+PARTS = (
+    FEATURES,
+    FEATURE_NAMES,
+    CANDIDATES,
+    RELEVANT,
+    ASKED,
+    ITEMS,
+    COMPLEMENTARY,
+    COMPLEMENTARY_ANSWERS,
+)
+
+
+@dataclass(frozen=True)
+class Writer:
+    """How a data set is written, and which parts of it the file holds."""
+
+    write: Callable[[Dataset, Path], None]
+    holds: tuple[str, ...] = PARTS
+
+
+@dataclass(frozen=True)
+class Format:
+    """How files of an ending are read and written.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the data set of a path and a `Reading`.
+    fields : tuple of str
+        The fields of a `Reading` that the reader sees to. Those of `SHARED_FIELDS` may be given
+        for every file, and are seen to after reading where the reader does not.
+    read_features : callable, optional
+        Returns the features of a path and a `Reading`, and the names of the items; by default
+        those of the data set.
+    writers : mapping of str to Writer
+        By the form of the labels. The default form, "wide", is the only one that a format has if
+        it is not a table.
+    """
+
+    read: Callable[[Path, Reading], Dataset]
+    fields: tuple[str, ...] = ()
+    read_features: Callable[[Path, Reading], tuple[Any, list[str] | None]] | None = None
+    writers: Mapping[str, Writer] = field(default_factory=dict)
+
+
+# Fields that may be given for every file; n_features says something about LIBSVM alone.
+SHARED_FIELDS = (
+    "labels_are",
+    "label_names",
+    "features",
+    "images",
+    "skip_broken",
+    "feature_columns",
+    "n_features",
+)
+
+
+def find_format(path: Path) -> Format:
+    """Return the format that the ending of a name says; raise if there is none."""
+    found = FORMATS.get(path.suffix.lower())
+    if found is None:
+        *endings, last = FORMATS
+        raise ComesError(
+            f"{path.name} should end in {', '.join(endings)} or {last}; got "
+            f"{path.suffix or 'no ending'}."
+        )
+    return found
+
+
+def _read_json(path: Path, reading: Reading) -> Dataset:
+    """Read a COCO file, which is an object, or an export of Label Studio, a list of tasks."""
+    content = load_json(path)
+    if content == []:
+        raise ComesError(f"{path.name} is an empty list; tasks of Label Studio were wanted.")
+    if isinstance(content, list):
+        if reading.unannotated is not None:
+            raise ComesError(
+                f"'unannotated' does not apply to {path.name}, which is not a COCO file. Leave it "
+                "out."
+            )
+        return label_studio_dataset(content, path, reading)
+    if reading.labels is not None or reading.item is not None:
+        raise ComesError(
+            f"{path.name} is a COCO file, which says itself what its labels and items are. Leave "
+            "'labels' and 'item' out."
+        )
+    dataset = coco_dataset(content, path, reading)
+    if reading.unannotated is not None and dataset.candidates is not None:
+        raise ComesError(
+            f"'unannotated' does not apply to {path.name}, whose labels are verified. Leave it out."
+        )
+    return dataset.with_labels_as(reading.labels_are, path.name)
+
+
+TABLE = Format(
+    read_table_dataset,
+    (
+        "labels",
+        "relevant",
+        "ignore",
+        "feature_columns",
+        "item",
+        "long",
+        "words",
+        "labels_are",
+        "label_names",
+        "separator",
+    ),
+    read_table_features,
+    {
+        "wide": Writer(
+            partial(write_table_dataset, form="wide"),
+            tuple(part for part in PARTS if part != COMPLEMENTARY_ANSWERS),
+        ),
+        "names": Writer(
+            partial(write_table_dataset, form="names"),
+            tuple(part for part in PARTS if part != ASKED),
+        ),
+        "long": Writer(partial(write_table_dataset, form="long"), (CANDIDATES, ASKED, ITEMS)),
+    },
+)
+SVMLIGHT = Format(read_svmlight, ("label_names", "n_features"))
+FORMATS: Mapping[str, Format] = {
+    ".csv": TABLE,
+    ".parquet": TABLE,
+    ".npz": Format(read_npz, (), read_npz_features, {"wide": Writer(write_npz)}),
+    ".mat": Format(
+        read_pml_mat, writers={"wide": Writer(write_pml_mat, (FEATURES, CANDIDATES, RELEVANT))}
+    ),
+    ".arff": Format(read_arff, ("labels", "relevant", "ignore", "labels_are", "xml")),
+    ".svm": SVMLIGHT,
+    ".libsvm": SVMLIGHT,
+    ".txt": SVMLIGHT,
+    ".json": Format(_read_json, ("labels", "item", "labels_are", "label_names", "unannotated")),
+    ".jsonl": Format(
+        read_prodigy,
+        ("item", "labels_are", "label_names"),
+        writers={"wide": Writer(write_prodigy, (CANDIDATES, ASKED, ITEMS))},
+    ),
+}

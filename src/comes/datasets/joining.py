@@ -1,0 +1,82 @@
+"""Features and images joined to labels, and data sets joined row by row."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from comes.datasets.dataset import Dataset, check_item_names, take_rows
+from comes.datasets.images import Images, open_images
+from comes.errors import ComesError
+
+
+def join_features(dataset: Dataset, X: Any, items: Sequence[str] | None) -> Dataset:
+    """Return the data set with these features, matched by the names of the items.
+
+    Examples
+    --------
+    >>> answers = Dataset(None, ["sky"], np.array([[True], [False]]), items=["b", "a"])
+    >>> join_features(answers, np.array([[1.0], [2.0]]), ["a", "b"]).X
+    array([[2.],
+           [1.]])
+    """
+    if dataset.items is None or items is None:
+        if dataset.items is None and items is None and X.shape[0] == len(dataset):
+            return replace(dataset, X=X)
+        raise ComesError(
+            f"features are matched by the names of the items: {len(dataset)} rows of labels "
+            f"{'have' if dataset.items is not None else 'lack'} them, {X.shape[0]} rows of "
+            f"features {'have' if items is not None else 'lack'} them. Add a column 'item' (an "
+            "array 'items' in .npz)."
+        )
+    check_item_names(items)
+    place = {name: row for row, name in enumerate(items)}
+    missing = [name for name in dataset.items if name not in place]
+    if missing:
+        raise ComesError(
+            f"{len(missing)} items have labels and no features (first: {missing[0]!r}). Add them "
+            "to the file of features, or leave them out of the labels."
+        )
+    return replace(dataset, X=take_rows(X, [place[name] for name in dataset.items]))
+
+
+def join_rows(first: Dataset, second: Dataset) -> Dataset:
+    """Return a data set with the rows of two, which have the same labels and kind of features.
+
+    Examples
+    --------
+    >>> one = Dataset(np.eye(2), ["sky"], relevant=np.array([[True], [False]]))
+    >>> join_rows(one, one).X.shape
+    (4, 2)
+    """
+    return Dataset(
+        _stack_rows(first.X, second.X),
+        first.label_names,
+        _stack_rows(first.candidates, second.candidates),
+        _stack_rows(first.relevant, second.relevant),
+    )
+
+
+def _stack_rows(first: Any, second: Any) -> Any:
+    """Return the rows of one part after those of another; None unless both have it."""
+    if first is None or second is None:
+        return None
+    if isinstance(first, Images):
+        return Images.joined([first, second])
+    if sparse.issparse(first):
+        return sparse.vstack([first, second], "csr")
+    return np.concatenate([first, second])
+
+
+def join_images(dataset: Dataset, source: str | Path, skip_broken: bool = False) -> Dataset:
+    """Return the data set with the images of a folder or zip that its items name."""
+    if dataset.items is None:
+        raise ComesError(
+            "images are found by the names of the items, and the data has none. Name them in a "
+            "column 'image'."
+        )
+    images, kept = open_images(source, dataset.items, skip_broken)
+    return replace(dataset if len(kept) == len(dataset) else dataset.take(kept), X=images)

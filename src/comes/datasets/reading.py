@@ -1,0 +1,188 @@
+"""`Reading`: what the columns and labels of a file mean, said once and handed down."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from comes.datasets.answers import STATES
+from comes.datasets.dataset import LabelsAre
+from comes.errors import ComesError
+
+Difficult = Literal["irrelevant", "relevant"]
+Unannotated = Literal["drop", "keep"]
+
+LISTS = ("labels", "relevant", "ignore", "feature_columns", "long", "label_names")
+TEXTS = ("item", "separator", "features", "images", "xml")
+CHOICES = {"labels_are": LabelsAre, "difficult": Difficult, "unannotated": Unannotated}
+MOVED = {
+    "candidates": "labels_are='candidates'",
+    "complementary": "labels_are='complementary'",
+    "answers": "words={'0': 'no', '1': 'maybe'}",
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a file holds, where it does not say so itself. None, everywhere, is "not given".
+
+    Parameters
+    ----------
+    labels, relevant : sequence of str, optional
+        Columns of a table or ARFF file with the candidates and with the truth: one per label, by
+        name or with wildcards (``["has_*"]``), 0/1 or "no", "maybe" and nothing; or one column of
+        label names ("apple;plate"). In a Label Studio export, ``labels`` names the ``<Choices>``.
+    ignore : sequence of str, optional
+        Columns that are neither label nor feature, by name or with wildcards; they are left out of
+        ``labels`` and ``relevant`` too.
+    feature_columns : sequence of str, optional
+        Feature columns; by default every other column.
+    item : str, optional
+        The column or field that names the items.
+    long : sequence of three str, optional
+        The columns of a table with a row per answer, if not "item", "label" and "answer".
+    words : mapping of str to str, optional
+        What the words of answers mean: "no", "maybe" or "not asked".
+    labels_are : {"candidates", "complementary"}, optional
+        What labels are that would otherwise be read as the truth, or as candidates: candidates, or
+        complementary labels, which mark what is surely irrelevant.
+    label_names : sequence of str, optional
+        All labels there are, in the order wanted. A column of label names may not show them all;
+        others are matched by name, or by position where no name agrees.
+    separator : str, optional
+        What separates label names in a cell; by default ";".
+    features : str or Path, optional
+        A file of features with the same items, for a file of labels.
+    images : str or Path, optional
+        The folder or .zip file of the images that the items name.
+    skip_broken : bool
+        Leave out images that are missing or cannot be read, with a warning.
+    xml : str or Path, optional
+        The file that names the labels of an ARFF file, if it is not beside it.
+    n_features : int, optional
+        How many features there are in a LIBSVM file that may not show the last ones.
+    difficult : {"irrelevant", "relevant"}, optional
+        What VOC's difficult objects count as; irrelevant by default.
+    unannotated : {"drop", "keep"}, optional
+        What to do with images of a COCO file that have no annotation; dropped by default.
+
+    Notes
+    -----
+    Lists become tuples, and an empty one, which names nothing, becomes None.
+
+    Examples
+    --------
+    >>> reading = Reading(labels=["has_*"], item="photo")
+    >>> reading.labels, reading.given
+    (('has_*',), ('labels', 'item'))
+    >>> Reading(labels_are="complement")
+    Traceback (most recent call last):
+    ...
+    comes.errors.ComesError: labels_are must be 'candidates' or 'complementary'; got 'complement'.
+    """
+
+    labels: Sequence[str] | None = None
+    relevant: Sequence[str] | None = None
+    ignore: Sequence[str] | None = None
+    feature_columns: Sequence[str] | None = None
+    item: str | None = None
+    long: Sequence[str] | None = None
+    words: Mapping[str, str] | None = field(default=None, hash=False)
+    labels_are: LabelsAre | None = None
+    label_names: Sequence[str] | None = None
+    separator: str | None = None
+    features: str | Path | None = None
+    images: str | Path | None = None
+    skip_broken: bool = False
+    xml: str | Path | None = None
+    n_features: int | None = None
+    difficult: Difficult | None = None
+    unannotated: Unannotated | None = None
+
+    def __post_init__(self) -> None:
+        for name in LISTS:
+            object.__setattr__(self, name, _as_tuple(name, getattr(self, name)))
+        object.__setattr__(self, "words", _check_words(self.words))
+        for name in TEXTS:
+            if getattr(self, name) is not None and not str(getattr(self, name)):
+                raise ComesError(f"{name} must not be empty. Leave it out, or give None.")
+        for name, choices in CHOICES.items():
+            _check_choice(name, getattr(self, name), get_args(choices))
+        if self.long is not None and len(self.long) != 3:
+            raise ComesError(
+                f"long must name three columns: item, label and answer; got {list(self.long)}."
+            )
+        if self.features is not None and self.images is not None:
+            raise ComesError("a data set has features or images; got both. Leave one out.")
+        if self.n_features is not None and self.n_features < 1:
+            raise ComesError(f"n_features must be at least 1; got {self.n_features}.")
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The fields that say something."""
+        return tuple(f.name for f in fields(self) if getattr(self, f.name) != f.default)
+
+    @property
+    def is_complementary(self) -> bool:
+        """Whether labels mark what is surely irrelevant."""
+        return self.labels_are == "complementary"
+
+    @property
+    def has_labels_alone(self) -> bool:
+        """Whether the features or images lie elsewhere, so that the file is read for its labels."""
+        return self.features is not None or self.images is not None
+
+
+def as_reading(reading: Reading | None, values: Mapping[str, Any]) -> Reading:
+    """Return the reading, or the one that fields given as keywords make."""
+    if reading is None:
+        check_field_names(values)
+        return Reading(**values)
+    if not isinstance(reading, Reading):
+        raise ComesError(
+            f"how a file is read is a Reading, or its fields as keywords; got {reading!r}."
+        )
+    if values:
+        raise ComesError(
+            f"give a Reading or its fields as keywords; got both ({next(iter(values))!r}). "
+            "dataclasses.replace changes a field of a Reading."
+        )
+    return reading
+
+
+def check_field_names(names: Sequence[str] | Mapping[str, Any]) -> None:
+    """Raise at the first name that is not a field of `Reading`, with the one that was meant."""
+    known = [f.name for f in fields(Reading)]
+    for name in names:
+        if name in MOVED:
+            raise ComesError(f"{name!r} is now spelled {MOVED[name]}.")
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(known)}."
+            raise ComesError(f"{name!r} does not say how a file is read. {hint}")
+
+
+def _as_tuple(name: str, values: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return a list of names as a tuple; None if it names nothing."""
+    if isinstance(values, (str, bytes)):
+        raise ComesError(f"{name} must be a list of names; got {values!r}. Write [{values!r}].")
+    if values is None or len(values) == 0:
+        return None
+    return tuple(str(value) for value in values)
+
+
+def _check_words(words: Mapping[str, str] | None) -> dict[str, str] | None:
+    """Return a copy; raise unless every word means one of the three states."""
+    for word, state in (words or {}).items():
+        if state not in STATES:
+            raise ComesError(
+                f"the answer {word!r} must mean 'no', 'maybe' or 'not asked'; got {state!r}."
+            )
+    return dict(words) if words else None
+
+
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise unless the value is None or one of the choices."""
+    if value is not None and value not in choices:
+        raise ComesError(f"{name} must be {' or '.join(map(repr, choices))}; got {value!r}.")

@@ -1,0 +1,227 @@
+"""From questions to a model, on the embedded digit scenes: annotate, export, fit, test."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from comes.datasets import Dataset, make_scenes, read_dataset, write_npz
+from comes.demo.comparison import EXCLUDE_RATE
+from comes.errors import ComesError
+from comes.estimator import CandidateClassifier
+from comes.generation import case_b
+from comes.labels import BoolMatrix
+from comes.priors import count_class_prior, estimate_class_prior
+from comes.progress import progress_bar
+
+if TYPE_CHECKING:
+    from comes.annotate import Project, RobotReport
+
+SIDE, SHOWN = 16, 320  # pixels along a scene, as it is stored and as it is shown
+WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+class Circle(NamedTuple):
+    """What the way from questions to a model gave.
+
+    Examples
+    --------
+    >>> circle = Circle(10, 10000, 20.0, 7800, 0.01, 0.84, 0.84)
+    >>> circle.answers / circle.seconds
+    500.0
+    """
+
+    robots: int
+    answers: int
+    seconds: float  # that the answering took
+    excluded: int
+    prior_error: float  # of the class priors estimated from the answers, on average
+    average_precision: float
+    directly: float  # the same with candidates that were generated, not asked
+
+
+def make_project(
+    folder: Path,
+    n_scenes: int,
+    seed: int = 0,
+    *,
+    overlap: float = 0.0,
+    database: str | None = None,
+) -> "tuple[Project, Dataset]":
+    """Make a project of pictures of digit scenes in a folder; return it with the truth.
+
+    Parameters
+    ----------
+    folder : Path
+        Gets the pictures, the classes and the project ``digits``.
+    n_scenes, seed : int
+    overlap : float
+        Share of the cards that a second person is asked, too.
+    database : str, optional
+        Address of a PostgreSQL database; by default a file of SQLite.
+
+    Returns
+    -------
+    project : comes.annotate.Project
+    truth : Dataset
+        Features and true labels of the scenes.
+
+    Examples
+    --------
+    >>> project, truth = make_project(Path(tempfile.mkdtemp()), n_scenes=20)
+    >>> project.name, project.count_cards(), len(truth)
+    ('digits', 20, 20)
+    >>> project.engine.dispose()
+    """
+    from PIL import Image
+
+    from comes.annotate import create_project
+
+    scenes = make_scenes("train", n_scenes, seed)
+    names = [f"scene-{number:05}.png" for number in range(n_scenes)]
+    pictures = folder / "pictures"
+    pictures.mkdir()
+    grey = np.rint(255 * (1 - scenes.X)).astype(np.uint8).reshape(-1, SIDE, SIDE)
+    for name, picture in zip(names, grey, strict=True):
+        shown = Image.fromarray(picture).resize((SHOWN, SHOWN), Image.Resampling.BICUBIC)
+        shown.save(pictures / name, compress_level=1)
+    rows = "\n".join(f"{k},a handwritten {word}" for k, word in enumerate(WORDS))
+    (folder / "classes.csv").write_text(f"class,description\n{rows}\n", encoding="utf-8")
+    project = create_project(
+        folder / "digits",
+        pictures,
+        folder / "classes.csv",
+        rate=EXCLUDE_RATE,
+        seed=seed,
+        overlap=overlap,
+        database=database,
+    )
+    return project, Dataset(
+        scenes.X, scenes.label_names, relevant=scenes.known_relevant(), items=names
+    )
+
+
+def serve_scenes(
+    n_scenes: int, port: int, seed: int, announce: Callable[[str], None] = lambda address: None
+) -> None:
+    """Serve the page with digit scenes, for a person to try, until it is interrupted.
+
+    Parameters
+    ----------
+    n_scenes : int
+    port : int
+        0 takes a free one.
+    seed : int
+    announce : callable (address) -> None
+        Called when the page is about to be there.
+
+    Examples
+    --------
+    ::
+
+        serve_scenes(1000, port=8000, seed=0, announce=print)
+    """
+    from comes.annotate import address_of, open_port, serve
+
+    listener = open_port("127.0.0.1", port)
+    with tempfile.TemporaryDirectory() as home:
+        project, _ = make_project(Path(home), n_scenes, seed)
+        announce(address_of("127.0.0.1", listener.getsockname()[1]))
+        serve(project, listener, None)
+
+
+def annotate_by_robots(
+    robots: int,
+    n_scenes: int = 10000,
+    epochs: int = 50,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Circle:
+    """Let robots answer from the truth over HTTP, and train on what they said.
+
+    Beside it stands the same training on candidates that `comes.generation.case_b` makes.
+
+    Parameters
+    ----------
+    robots : int
+        How many answer at the same time.
+    n_scenes, epochs, seed : int
+    progress : bool, optional
+        Show progress bars; by default if standard error is a terminal.
+
+    Returns
+    -------
+    circle : Circle
+
+    Examples
+    --------
+    ::
+
+        circle = annotate_by_robots(robots=10)
+        print(circle.average_precision, circle.directly)
+    """
+    from comes.annotate import export_answers
+
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name)
+        project, truth = make_project(home, n_scenes, seed)
+        started = time.perf_counter()
+        reports = _answer_cards(project, truth, robots, progress)
+        seconds = time.perf_counter() - started
+        export_answers(project, home / "answers.parquet")
+        project.engine.dispose()
+        write_npz(truth, home / "X.npz")
+        data = read_dataset(home / "answers.parquet", features=home / "X.npz")
+    relevant, asked = truth.known_relevant(), data.known_candidates()
+    average_precision, prior = _train_and_test(data.X, asked, epochs, seed, progress)
+    drawn = case_b(relevant, EXCLUDE_RATE, seed)
+    directly, _ = _train_and_test(truth.X, drawn, epochs, seed, progress)
+    return Circle(
+        robots=robots,
+        answers=sum(len(report.acknowledged) for report in reports),
+        seconds=seconds,
+        excluded=int((~asked).sum()),
+        prior_error=float(np.abs(prior - count_class_prior(relevant)).mean()),
+        average_precision=average_precision,
+        directly=directly,
+    )
+
+
+def _answer_cards(
+    project: "Project", truth: Dataset, robots: int, progress: bool | None
+) -> "list[RobotReport]":
+    """Serve the project, and have robots answer every card from the truth."""
+    from comes.annotate import run_robots, serve_in_thread
+
+    relevant, items = truth.known_relevant(), truth.items or []
+    row = {item: number for number, item in enumerate(items)}
+    column = {label: number for number, label in enumerate(truth.label_names)}
+
+    def say(item: str, label: str) -> str:
+        return "maybe" if relevant[row[item], column[label]] else "no"
+
+    bar = progress_bar(project.count_cards(), "answers", show=progress)
+    with serve_in_thread(project) as address, bar as advance:
+        reports = run_robots(address, robots, say, on_answer=advance)
+    troubles = [report.error or str(report.refused) for report in reports]
+    if any(report.error or report.refused for report in reports):
+        raise ComesError(f"a robot could not answer: {max(troubles, key=len)}.")
+    return reports
+
+
+def _train_and_test(
+    X: Any, candidates: BoolMatrix, epochs: int, seed: int, progress: bool | None
+) -> tuple[float, npt.NDArray[np.float64]]:
+    """Return the average precision on new scenes, and the class prior that was estimated."""
+    test = make_scenes("test", 2000, seed)
+    prior = estimate_class_prior(X, candidates, random_state=seed).class_prior
+    classifier = CandidateClassifier(
+        class_prior=prior, epochs=epochs, random_state=seed, progress=progress
+    ).fit(X, candidates)
+    if classifier.history_.interrupted:
+        raise KeyboardInterrupt
+    return classifier.score(test.X, test.known_relevant()), prior

@@ -1,0 +1,67 @@
+"""The numbers of one repeat: metrics of its test rows, and how its training went."""
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from comes.datasets import Dataset
+from comes.estimator import CandidateClassifier, ImageClassifier
+from comes.experiment.repeats import Repeat
+from comes.labels import BoolMatrix
+from comes.metrics import evaluate, hamming_loss
+from comes.results import HammingByCut, RepeatResult, TrueRisk
+from comes.risks import bce_risk, ranking_risk
+from comes.selection import cut_by_row
+
+Classifier = CandidateClassifier | ImageClassifier
+DIGITS = 6  # of a metric in a result
+
+
+def judge_classifier(
+    classifier: Classifier, dataset: Dataset, repeat: Repeat, chosen: dict[str, float] | None
+) -> RepeatResult:
+    """Return the numbers of a repeat; ``chosen`` are the settings that a search found."""
+    relevant = dataset.known_relevant()[repeat.test]
+    X = dataset.X[repeat.test]
+    if isinstance(classifier, ImageClassifier):  # other methods will ask for the same features
+        scores = classifier.decision_function(X, cache=True)
+    else:
+        scores = classifier.decision_function(X)
+    predictions = classifier.cut_scores(scores)
+    return RepeatResult(
+        pml=_round_values(evaluate(scores, relevant, predictions, "pml")),
+        sklearn=_round_values(evaluate(scores, relevant, predictions, "sklearn")),
+        hamming_loss=HammingByCut(
+            zero=round(hamming_loss(scores > 0, relevant), DIGITS),
+            minmax=round(hamming_loss(cut_by_row(scores), relevant), DIGITS),
+        ),
+        true_risk=TrueRisk(**_round_values(true_risks(scores, relevant))),
+        risk=tuple(float(f"{value:.5g}") for value in classifier.history_.risk),
+        seconds=round(classifier.history_.seconds, 2),
+        chosen=chosen,
+    )
+
+
+def true_risks(scores: npt.NDArray[np.floating], relevant: BoolMatrix) -> dict[str, float]:
+    """Return what the risks of the paper estimate: its Equations 2 and 4 on true labels."""
+    g, y = torch.as_tensor(scores, dtype=torch.float64), torch.as_tensor(relevant)
+    # With the truth for candidates and its own prior, (1 - pi_j) / n_j is 1 / n.
+    ranking = ranking_risk(g, y, y.double().mean(dim=0))
+    return {"hamming": float(bce_risk(g, y)), "ranking": float(ranking) - risk_floor(relevant)}
+
+
+def risk_floor(relevant: BoolMatrix) -> float:
+    """Return the least ranking risk that any scores can have: sum_{j<k} p(y_j = 0, y_k = 0)."""
+    n_irrelevant = (~relevant).sum(axis=1)
+    return float((n_irrelevant * (n_irrelevant - 1) / 2).mean())
+
+
+def name_device(classifier: Classifier) -> str:
+    """Return where a classifier was trained: "cpu", or the name of a GPU."""
+    network = classifier.network_ if isinstance(classifier, ImageClassifier) else classifier.module_
+    device = next(network.parameters()).device
+    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else "cpu"
+
+
+def _round_values(metrics: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, DIGITS) for name, value in metrics.items()}

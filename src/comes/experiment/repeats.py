@@ -1,0 +1,99 @@
+"""The repeats of a task: which rows are trained and tested on, with which candidates."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.model_selection import KFold, train_test_split
+
+from comes.datasets import Dataset, join_rows, make_scenes, open_dataset
+from comes.errors import ComesError
+from comes.generation import generate
+from comes.labels import BoolMatrix
+from comes.results import DataSpec, TaskSpec
+
+Rows = npt.NDArray[np.intp]
+
+
+class Repeat(NamedTuple):
+    """Rows to train and to test on, and candidates; those of test rows are never used."""
+
+    train: Rows
+    test: Rows
+    candidates: BoolMatrix  # (n, q)
+
+
+class Loaded(NamedTuple):
+    """A data set, and how many of its rows are to be trained on; None where that is drawn."""
+
+    dataset: Dataset
+    n_train: int | None
+
+
+def load_data(spec: DataSpec) -> Loaded:
+    """Return the data set of a task, whose truth must be known, with that to test on behind it."""
+    dataset = _open_part(spec, spec.name)
+    if spec.test is None:
+        return Loaded(dataset, None)
+    test = _open_part(spec, spec.test).with_labels(dataset.label_names)
+    return Loaded(join_rows(dataset, test), len(dataset))
+
+
+def _open_part(spec: DataSpec, name: str) -> Dataset:
+    """Return the data set to train on, or the one to test on."""
+    if name == "scenes":
+        dataset = make_scenes(n=2000 if spec.rows is None else spec.rows)
+    else:
+        dataset = open_dataset(name, **(spec.read or {}))
+    dataset.known_relevant()
+    if spec.case is None and dataset.candidates is None:
+        raise ComesError(f"{name} has no candidates of its own; give it a case.")
+    if isinstance(dataset.X, pd.DataFrame):  # rows are taken by number
+        return replace(dataset, X=dataset.X.to_numpy(dtype=np.float64))
+    return dataset
+
+
+def draw_repeats(spec: TaskSpec, dataset: Dataset, n_train: int | None = None) -> Iterator[Repeat]:
+    """Give the folds, or the seeds of candidates, of a task."""
+    for k, (train, test) in enumerate(_split_rows(spec, len(dataset), n_train)):
+        label_seed = spec.seed if spec.folds is not None else spec.seed + k
+        candidates = _draw_candidates(spec.data, dataset, train, label_seed)
+        yield Repeat(_draw_rows(train, spec.train_rows, spec.seed + k), test, candidates)
+
+
+def _split_rows(spec: TaskSpec, n: int, n_train: int | None) -> list[tuple[Rows, Rows]]:
+    """Return the rows to train and to test on of every repeat; label seeds share them."""
+    if spec.folds is not None:
+        folds = KFold(spec.folds, shuffle=True, random_state=spec.seed)
+        return list(folds.split(np.zeros(n)))[: spec.first_folds]
+    assert spec.label_seeds is not None
+    if n_train is not None:
+        train, test = np.split(np.arange(n), [n_train])
+    else:
+        train, test = train_test_split(
+            np.arange(n), test_size=spec.test_share, random_state=spec.seed
+        )
+    return [(train, test)] * spec.label_seeds
+
+
+def _draw_candidates(spec: DataSpec, dataset: Dataset, rows: Rows, seed: int) -> BoolMatrix:
+    """Return the data set's own candidates, or draw some for these rows."""
+    if spec.case is None:
+        assert dataset.candidates is not None
+        return dataset.candidates
+    relevant = dataset.known_relevant()
+    X = dataset.X[rows] if spec.case == "instance" else None
+    drawn = np.ones_like(relevant)
+    drawn[rows] = generate(spec.case, relevant[rows], X, rate=spec.rate, seed=seed)
+    return drawn
+
+
+def _draw_rows(rows: Rows, train_rows: float | None, seed: int) -> Rows:
+    """Return the rows to train on: all, or as many as the task wants."""
+    most = len(rows) if train_rows is None else int(train_rows)
+    if most > len(rows):
+        raise ComesError(f"train_rows is {most}, and there are {len(rows)} rows to train on.")
+    return rows if most == len(rows) else np.random.default_rng(seed).permutation(rows)[:most]

@@ -1,0 +1,22 @@
+"""Files on disk: written whole or not at all, downloads, and the folders that hold them."""
+
+from comes.files.downloading import download, unpack_tar
+from comes.files.folders import cache_folder, data_folder, expanded
+from comes.files.replacing import (
+    check_file_target,
+    check_folder_target,
+    replacing_file,
+    replacing_folder,
+)
+
+__all__ = [
+    "cache_folder",
+    "check_file_target",
+    "check_folder_target",
+    "data_folder",
+    "download",
+    "expanded",
+    "replacing_file",
+    "replacing_folder",
+    "unpack_tar",
+]

@@ -1,0 +1,84 @@
+"""What the commands do, as functions: they return values and print nothing.
+
+The command line and notebooks call the same jobs. Data comes as a `comes.datasets.Dataset`, or as
+a path or name with a `comes.datasets.Reading` that says what the columns mean. A job that writes
+checks the target first, so that a mistyped path does not cost a training.
+
+The jobs below are loaded on first use: listing data sets does not import torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from comes.jobs.annotate_jobs import ProjectReport, add_questions, report_project
+    from comes.jobs.data_jobs import (
+        convert_dataset,
+        describe_dataset,
+        generate_candidates,
+        list_datasets,
+    )
+    from comes.jobs.experiment_jobs import (
+        ExperimentRun,
+        WrittenReport,
+        report_results,
+        run_experiment,
+    )
+    from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
+    from comes.jobs.judge_jobs import EstimatedQuality, JudgedMetric, Judgement, judge_model
+    from comes.jobs.predict_jobs import predict_items, show_examples
+    from comes.jobs.prior_jobs import estimate_priors
+
+_MODULES = {
+    "EstimatedQuality": "judge_jobs",
+    "ExperimentRun": "experiment_jobs",
+    "FittedModel": "fit_jobs",
+    "JudgedMetric": "judge_jobs",
+    "Judgement": "judge_jobs",
+    "ProjectReport": "annotate_jobs",
+    "WrittenReport": "experiment_jobs",
+    "add_questions": "annotate_jobs",
+    "choose_model": "fit_jobs",
+    "convert_dataset": "data_jobs",
+    "describe_dataset": "data_jobs",
+    "estimate_priors": "prior_jobs",
+    "fit_model": "fit_jobs",
+    "generate_candidates": "data_jobs",
+    "judge_model": "judge_jobs",
+    "list_datasets": "data_jobs",
+    "predict_items": "predict_jobs",
+    "report_project": "annotate_jobs",
+    "report_results": "experiment_jobs",
+    "run_experiment": "experiment_jobs",
+    "show_examples": "predict_jobs",
+}
+
+__all__ = [
+    "EstimatedQuality",
+    "ExperimentRun",
+    "FittedModel",
+    "JudgedMetric",
+    "Judgement",
+    "ProjectReport",
+    "WrittenReport",
+    "add_questions",
+    "choose_model",
+    "convert_dataset",
+    "describe_dataset",
+    "estimate_priors",
+    "fit_model",
+    "generate_candidates",
+    "judge_model",
+    "list_datasets",
+    "predict_items",
+    "report_project",
+    "report_results",
+    "run_experiment",
+    "show_examples",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'comes.jobs' has no attribute {name!r}")
+    return getattr(import_module(f"comes.jobs.{_MODULES[name]}"), name)

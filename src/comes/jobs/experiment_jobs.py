@@ -1,0 +1,123 @@
+"""Jobs of experiments: run the tasks of a config file, and report results."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from comes.experiment import Outcome, read_experiment, read_task_results, run_tasks, tasks_of
+from comes.report import order_results, write_report
+from comes.results import Result, read_errors, read_results
+
+
+@dataclass(frozen=True)
+class ExperimentRun:
+    """What running an experiment did, and what its folder holds now.
+
+    Attributes
+    ----------
+    folder : Path
+    outcome : Outcome
+        What this run did.
+    results : list of Result
+        Of the experiment, of this run and of earlier ones.
+    missing : int
+        Tasks without a result.
+    page : Path, or None
+        Of the report; None where another shard will write it.
+    """
+
+    folder: Path
+    outcome: Outcome
+    results: list[Result]
+    missing: int
+    page: Path | None
+
+    def summary(self) -> dict[str, int]:
+        """Return how many tasks were done, kept, and are missing."""
+        return {"done": self.outcome.done, "kept": self.outcome.kept, "missing": self.missing}
+
+    def means(self) -> list[dict[str, Any]]:
+        """Return the mean of every metric over the repeats, a row per result."""
+        rows = []
+        for result in self.results:
+            names = result.names
+            row: dict[str, Any] = {"data": names.data, "method": names.method}
+            if names.sweep is not None:
+                row[names.sweep] = result.at
+            rows.append(row | result.means())
+        return rows
+
+
+@dataclass(frozen=True)
+class WrittenReport:
+    """A report that was written.
+
+    Attributes
+    ----------
+    page : Path
+    results : list of Result
+    errors : list of str
+        A line for every task that failed.
+    """
+
+    page: Path
+    results: list[Result]
+    errors: list[str]
+
+
+def run_experiment(
+    config: str | Path,
+    folder: str | Path | None = None,
+    *,
+    workers: int = 2,
+    shard: tuple[int, int] = (1, 1),
+    backend: str = "loky",
+    scheduler: str | None = None,
+) -> ExperimentRun:
+    """Run every task of a config file that has no result yet, and write the report.
+
+    Parameters
+    ----------
+    config : path
+        A .toml file: data, methods, repeats.
+    folder : path, optional
+        Of results; by default ``runs/NAME``.
+    workers, shard, backend, scheduler
+        As in `comes.experiment.run_tasks`.
+
+    Returns
+    -------
+    run : ExperimentRun
+    """
+    experiment = read_experiment(config)
+    tasks = tasks_of(experiment)
+    folder = Path("runs") / experiment.name if folder is None else Path(folder)
+    outcome = run_tasks(
+        tasks, folder, workers=workers, shard=shard, backend=backend, scheduler=scheduler
+    )
+    results = order_results(read_task_results(tasks, folder))
+    missing = len(tasks) - len(results)
+    page = None
+    if results and not (missing and shard != (1, 1)):  # the last shard writes the page
+        errors = read_errors([folder / task.key for task in tasks])
+        page = write_report(results, folder / "report", errors)
+    return ExperimentRun(folder, outcome, results, missing, page)
+
+
+def report_results(folders: Sequence[str | Path], output: str | Path) -> WrittenReport:
+    """Write tables, plots and one page of the results in folders.
+
+    Parameters
+    ----------
+    folders : sequence of paths
+        That `run_experiment` wrote.
+    output : path
+        Folder of the report.
+
+    Returns
+    -------
+    written : WrittenReport
+    """
+    results, errors = read_results(folders), read_errors(folders)
+    return WrittenReport(write_report(results, output, errors), results, errors)

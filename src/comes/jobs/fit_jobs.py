@@ -1,0 +1,272 @@
+"""Jobs that train: fit a model, or choose one on candidates and fit that."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from comes.datasets import Dataset, Images, Reading
+from comes.errors import ComesError, listed
+from comes.estimator import (
+    CandidateClassifier,
+    Choice,
+    ImageClassifier,
+    check_model_target,
+    choose_classifier,
+    per_label,
+    vary_settings,
+)
+from comes.jobs.data_jobs import as_dataset
+from comes.jobs.fitted_models import Classifier
+from comes.priors import estimate_class_prior, read_priors
+from comes.training import History, leave_processes, process_number
+
+AUTO = "auto"  # a method to be chosen
+FINE_TUNING = ("learning_rate", "backbone_learning_rate", "batch_size", "augment")
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A model, how its training went, and where it was saved.
+
+    Attributes
+    ----------
+    classifier : CandidateClassifier or ImageClassifier
+    dataset : Dataset
+        What it was trained on.
+    path : Path, or None
+        The folder that it was saved to: ``OUTPUT.partial`` if training was interrupted.
+    choice : Choice, or None
+        How it was chosen, where something was to be chosen.
+    is_leader : bool
+        False in a process that only helped to train, and that should say nothing.
+
+    Examples
+    --------
+    >>> from comes.datasets import make_scenes
+    >>> from comes.jobs import generate_candidates
+    >>> scenes = generate_candidates(make_scenes(n=300), rate=0.5)
+    >>> fitted = fit_model(scenes, {"method": "bce", "epochs": 2})
+    >>> fitted.summary()["epochs"], fitted.history.interrupted
+    (2, False)
+    """
+
+    classifier: Classifier
+    dataset: Dataset
+    path: Path | None = None
+    choice: Choice | None = None
+    is_leader: bool = True
+
+    @property
+    def history(self) -> History:
+        """What happened in the training."""
+        return self.classifier.history_
+
+    def summary(self, *, with_choice: bool = False) -> dict[str, Any]:
+        """Return what a person wants to know, by name; with the table of a choice if asked."""
+        history = self.history
+        kept = len(history.risk) if history.best_epoch is None else history.best_epoch
+        found: dict[str, Any] = {
+            "data": str(self.dataset),
+            "method": self.classifier.method,
+            "epochs": len(history.risk),
+            "interrupted": history.interrupted,
+            "seconds": round(history.seconds, 2),
+            "risk": history.risk[kept - 1],
+            "model": None if self.path is None else str(self.path),
+        }
+        if history.best_epoch is not None:
+            found["kept_epoch"] = kept
+        if with_choice and self.choice is not None:
+            found["compared"] = self.choice.table.to_dict("records")
+        return found
+
+
+def fit_model(
+    data: Dataset | str | Path,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    reading: Reading | None = None,
+    priors: str | Path | None = None,
+    select: Sequence[str] = (),
+    freeze: bool = False,
+    output: str | Path | None = None,
+) -> FittedModel:
+    """Train a classifier of rows or of images, whichever the data has; save it if asked.
+
+    Ctrl-C keeps the work so far, saved beside the output so that it does not replace a finished
+    model. Fine-tuning keeps its state in ``OUTPUT.checkpoint``, from which the same call goes on.
+
+    Parameters
+    ----------
+    data : Dataset, path or name
+        With candidates.
+    settings : mapping, optional
+        Parameters of `comes.CandidateClassifier`, or of `comes.ImageClassifier` for images. The
+        method may be "auto": the best by candidates.
+    reading : Reading, optional
+        What the columns of a file mean.
+    priors : path, optional
+        A table of class priors, as `estimate_priors` writes it; by default they are estimated.
+    select : sequence of str
+        What to choose by candidates of rows that training did not see: "method", "lr", "epochs".
+    freeze : bool
+        Refuse to fine-tune: leave the network of images as it is.
+    output : path, optional
+        Folder for the model.
+
+    Returns
+    -------
+    fitted : FittedModel
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from comes.datasets import make_scenes
+    >>> from comes.jobs import generate_candidates
+    >>> scenes = generate_candidates(make_scenes(n=300), rate=0.5)
+    >>> folder = Path(tempfile.mkdtemp()) / "model"
+    >>> fitted = fit_model(scenes, {"method": "bce", "epochs": 2}, output=folder)
+    >>> sorted(path.name for path in fitted.path.iterdir())
+    ['model.json', 'model.safetensors']
+    """
+    if output is not None:
+        check_model_target(output)
+        check_model_target(_partial_folder(output))
+    chosen = dict(settings or {})
+    varied = list(dict.fromkeys(select))
+    if chosen.get("method") == AUTO:
+        del chosen["method"]
+        varied = list(dict.fromkeys(["method", *varied]))
+    dataset = as_dataset(data, reading)
+    if priors is not None:
+        chosen["class_prior"] = read_priors(priors)
+    if isinstance(dataset.X, Images):
+        return _fit_images(dataset, chosen, varied, freeze, output)
+    _refuse_settings(chosen, ImageClassifier, CandidateClassifier, freeze)
+    classifier, choice = CandidateClassifier(**chosen), None
+    if varied:
+        classifier, choice = choose_model(dataset, classifier, varied)
+    classifier.fit(dataset.known_features(), dataset.candidates_with_names())
+    return FittedModel(classifier, dataset, _save(classifier, output), choice)
+
+
+def choose_model(
+    data: Dataset | str | Path,
+    classifier: CandidateClassifier,
+    varied: Sequence[str],
+    *,
+    reading: Reading | None = None,
+) -> tuple[CandidateClassifier, Choice]:
+    """Return the variation of a classifier that candidates favour, to be fitted, and why.
+
+    Parameters
+    ----------
+    data : Dataset, path or name
+        With features and candidates.
+    classifier : CandidateClassifier
+        Its ``class_prior`` is the one that all variations are trained and judged with; where it has
+        none, one is estimated. The classifier that is returned has it.
+    varied : sequence of str
+        "method", "lr" and "epochs": which of them to vary.
+    reading : Reading, optional
+        What the columns of a file mean.
+
+    Returns
+    -------
+    classifier : CandidateClassifier
+    choice : comes.estimator.Choice
+
+    Examples
+    --------
+    >>> from comes.datasets import make_scenes
+    >>> from comes.jobs import generate_candidates
+    >>> scenes = generate_candidates(make_scenes(n=200), rate=0.5)
+    >>> start = CandidateClassifier(epochs=10, class_prior=[0.22] * 10, random_state=0)
+    >>> best, choice = choose_model(scenes, start, ["epochs"])
+    >>> best.epochs in (1, 10), len(choice.table)
+    (True, 2)
+    """
+    dataset = as_dataset(data, reading)
+    X, candidates, names = dataset.known_features(), dataset.known_candidates(), dataset.label_names
+    seed: Any = classifier.random_state
+    prior: Any = classifier.class_prior
+    if prior is None:
+        prior = estimate_class_prior(X, candidates, random_state=seed, label_names=names)
+    else:
+        prior = per_label(prior, "class_prior", names)
+    choice = choose_classifier(vary_settings(classifier, varied), X, candidates, prior, seed=seed)
+    return choice.classifier.set_params(class_prior=np.asarray(prior)), choice
+
+
+def _fit_images(
+    dataset: Dataset,
+    settings: dict[str, Any],
+    varied: Sequence[str],
+    freeze: bool,
+    output: str | Path | None,
+) -> FittedModel:
+    """Train a classifier of images, with the other processes if there are any."""
+    if varied:
+        raise ComesError(
+            "choosing (--select, --method auto) is for tables, not for images. Leave it out."
+        )
+    _refuse_settings(settings, CandidateClassifier, ImageClassifier, False)
+    epochs = settings.get("epochs", 0)
+    if freeze and epochs:
+        raise ComesError(
+            f"freeze (--freeze) leaves the network as it is, and {epochs} epochs (--epochs) train "
+            "it. Leave one of the two out."
+        )
+    unused = [name for name in FINE_TUNING if name in settings and not epochs]
+    if unused:
+        raise ComesError(
+            f"{unused[0]} is for fine-tuning: say for how many epochs (--epochs), or leave it out."
+        )
+    checkpoint = None if output is None or not epochs else _checkpoint_file(output)
+    classifier = ImageClassifier(**settings)
+    classifier.fit(dataset.X, dataset.candidates_with_names(), checkpoint=checkpoint)
+    is_leader = process_number() == 0
+    leave_processes()
+    path = _save(classifier, output) if is_leader else None
+    return FittedModel(classifier, dataset, path, is_leader=is_leader)
+
+
+def _refuse_settings(
+    settings: Mapping[str, Any], other: type[Any], own: type[Any], freeze: bool
+) -> None:
+    """Raise if a setting is one of the other kind of classifier."""
+    foreign = set(other().get_params()) - set(own().get_params())
+    names = [name for name in settings if name in foreign] + (["freeze"] if freeze else [])
+    if not names:
+        return
+    if own is CandidateClassifier:
+        raise ComesError(
+            f"{listed(names)} is for images, and the data has no images: name their folder "
+            "(--images), or leave it out."
+        )
+    raise ComesError(f"{listed(names)} is for tables, not for images. Leave it out.")
+
+
+def _save(classifier: Classifier, output: str | Path | None) -> Path | None:
+    """Save a model, beside the output if it is unfinished; return where."""
+    history = classifier.history_
+    if not history.risk:
+        raise KeyboardInterrupt  # before the first epoch: nothing to keep
+    if output is None:
+        return None
+    path = _partial_folder(output) if history.interrupted else Path(output)
+    classifier.save(path)
+    if not history.interrupted:
+        _checkpoint_file(output).unlink(missing_ok=True)
+    return path
+
+
+def _partial_folder(output: str | Path) -> Path:
+    return Path(f"{output}.partial")
+
+
+def _checkpoint_file(output: str | Path) -> Path:
+    return Path(f"{output}.checkpoint")

@@ -1,0 +1,48 @@
+"""What the jobs on fitted models share: a model by its folder, and data in the model's terms."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from comes.datasets import Dataset, Reading, open_dataset
+from comes.errors import ComesError
+from comes.estimator import CandidateClassifier, ImageClassifier, load_model
+from comes.files import expanded
+
+Classifier = CandidateClassifier | ImageClassifier
+
+
+def as_model(model: Classifier | str | Path) -> Classifier:
+    """Return a fitted model as it is, or load it from its folder."""
+    return load_model(model) if isinstance(model, str | Path) else model
+
+
+def open_for_model(
+    classifier: Classifier, data: Dataset | str | Path, reading: Reading | None
+) -> Dataset:
+    """Return labelled data with the model's inputs, and with its labels in its order."""
+    if isinstance(data, Dataset):
+        return data.with_labels(classifier.label_names_)
+    reading = reading or Reading()
+    if reading.label_names is not None:
+        raise ComesError("the model knows its labels; leave label names (--label-names) out.")
+    if isinstance(classifier, CandidateClassifier):
+        reading = replace(
+            reading,
+            feature_columns=classifier.feature_names,
+            n_features=classifier.n_features_in_,
+        )
+    elif expanded(data).is_file() and reading.images is None:
+        raise ComesError(
+            f"this model was trained on images: name the folder of those in {data} (--images)."
+        )
+    return open_dataset(data, replace(reading, label_names=classifier.label_names_))
+
+
+def score_dataset(classifier: Classifier, dataset: Dataset) -> npt.NDArray[np.floating]:
+    """Return the scores of every row, (n_samples, n_labels)."""
+    if isinstance(classifier, ImageClassifier):
+        return classifier.decision_function(dataset.known_images())
+    return classifier.decision_function(dataset.known_features())

@@ -1,0 +1,113 @@
+"""How an experiment differs from the paper's, in sentences."""
+
+from collections.abc import Sequence
+
+from comes.report.published import PART_OF, source_name
+from comes.results import Result
+
+# What the paper says of its training on tables; the rest is not in it.
+STATED = {
+    "epochs": 200,
+    "learning_rate": 5e-3,
+    "weight_decay": 1e-4,
+    "optimizer": "sgd",
+    "cosine": True,
+    "model": "mlp",
+}
+# What it does not say, with the default of `CandidateClassifier`.
+OPEN = {
+    "batch_size": 256,
+    "momentum": 0.9,
+    "hidden": "500 units",
+    "scale": "standardised where dense",
+    "reduction": "auto",
+    "normaliser": "dataset",
+}
+
+
+def what_differs(results: Sequence[Result]) -> list[str]:
+    """Return in sentences how an experiment differs from the paper's, and what was chosen."""
+    if any(result.spec.images for result in results):
+        return [*_describe_parts(results), *_describe_images(results)]
+    return [
+        *_describe_parts(results),
+        *_describe_repeats(results),
+        *_describe_choices(results),
+        "Metrics follow the convention pml of docs/metrics.md, which fits the paper's numbers. The "
+        "Hamming loss cuts scores at zero, or for risks over pairs where the class prior is met; "
+        "min-max cuts each row halfway between its least and its greatest probability.",
+    ]
+
+
+def _describe_parts(results: Sequence[Result]) -> list[str]:
+    """Name the data sets that are part of one of the paper's."""
+    names = dict.fromkeys(source_name(result) for result in results)
+    return [f"{n} is {PART_OF[n][1]} of {PART_OF[n][0]}." for n in names if n in PART_OF]
+
+
+def _describe_repeats(results: Sequence[Result]) -> list[str]:
+    """Say what differs in the training that the paper states, and in its repeats."""
+    lines = []
+    if any(result.spec.label_seeds is not None for result in results):
+        lines.append(
+            "The paper has synthetic labels on images alone, with a ResNet-50, Adam and 30 epochs; "
+            "these are its settings for tables."
+        )
+    for key, stated in STATED.items():
+        used = _list_values(results, key, stated)
+        if used != str(stated):
+            lines.append(f"{key.replace('_', ' ')}: {used}; the paper says {stated}.")
+    for result in results:
+        spec = result.spec
+        if spec.folds not in (None, 10) or spec.first_folds is not None:
+            lines.append(
+                f"Repeats are {len(result.repeats)} of {spec.folds} folds; the paper has 10 of 10."
+            )
+            break
+    return lines
+
+
+def _describe_choices(results: Sequence[Result]) -> list[str]:
+    """Say what was searched for, estimated, and chosen where the paper says nothing."""
+    lines = []
+    searches = [result.spec.search for result in results if result.spec.search is not None]
+    if searches:
+        lines.append(
+            "Learning rate and epochs are chosen for each method and repeat, by its own risk on "
+            f"the candidates of {searches[0].held_out:.0%} of the training rows."
+        )
+    estimated = {r.names.method for r in results if r.spec.class_prior == "estimated"}
+    if estimated:
+        lines.append(
+            "What must be known is estimated from candidates, and the paper takes the true class "
+            f"priors: {', '.join(sorted(estimated))}."
+        )
+    chosen = (f"{key.replace('_', ' ')} {_list_values(results, key, v)}" for key, v in OPEN.items())
+    lines.append(
+        f"The paper does not say, and here is: {'; '.join(chosen)}; scores of the last epoch."
+    )
+    return lines
+
+
+def _describe_images(results: Sequence[Result]) -> list[str]:
+    """Say what differs from the paper's experiments on images."""
+    tests = ", ".join(sorted({str(result.spec.data.test) for result in results}))
+    lines = [
+        "The paper fine-tunes a ResNet-50 with ImageNet weights by Adam, learning rate 1e-4, for "
+        "30 epochs. It does not say the size of images, the batches, or what is tested on.",
+        f"Tested on: {tests}. Objects marked as difficult count as irrelevant.",
+        "Candidates are drawn once per label seed, for the images trained on; every method has "
+        "the same.",
+    ]
+    for result in results:
+        spec = result.spec
+        used = ", ".join(f"{key} {value}" for key, value in sorted(spec.settings.items()))
+        line = f"{result.names.method}: {used}; class prior {spec.class_prior}."
+        if line not in lines:
+            lines.append(line)
+    return lines
+
+
+def _list_values(results: Sequence[Result], key: str, default: object) -> str:
+    """Return the values of a setting, in words."""
+    return ", ".join(sorted({str(result.spec.settings.get(key, default)) for result in results}))

@@ -1,0 +1,94 @@
+"""The parts of a report: one for every experiment, with its tables."""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from comes.metrics import METRICS
+from comes.report.metric_tables import MetricTable, metric_table
+from comes.report.paper_differences import what_differs
+from comes.report.published import Beside, beside_paper
+from comes.results import Result, SweepKey
+
+# What the paper shows of synthetic labels.
+SYNTHETIC_METRIC = "mean_average_precision"
+# What is shown of an experiment that varies something.
+SWEEP_METRICS = ("average_precision", "ranking_loss", "hamming_loss")
+
+
+@dataclass(frozen=True)
+class Part:
+    """What the report says of one experiment."""
+
+    results: Sequence[Result]
+    tables: Sequence[MetricTable]  # none where something is varied
+    other_tables: Sequence[MetricTable]  # in the other convention
+    beside: Sequence[Beside]
+    differs: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        """Name of the experiment."""
+        return self.results[0].names.experiment
+
+    @property
+    def slug(self) -> str:
+        """A name that can be one of a file and of a place in a page, and is no other part's."""
+        text = f"{self.name}-{self.sweep}" if self.sweep else self.name
+        slug = "".join(c if c.isalnum() or c in "-_" else "-" for c in text)
+        return slug if slug == text else f"{slug}-{zlib.crc32(text.encode()):08x}"
+
+    @property
+    def sweep(self) -> SweepKey | None:
+        """What the experiment varies."""
+        return self.results[0].names.sweep
+
+    @property
+    def data(self) -> list[Result]:
+        """One result of every data set, for what is known of its rows."""
+        return list({result.names.data: result for result in self.results}.values())
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What was run, and where."""
+        first = self.results[0]
+        kind = "label seeds" if first.spec.folds is None else "folds"
+        software = sorted({f"torch {result.versions['torch']}" for result in self.results})
+        hours = []
+        for device in sorted({result.device.partition(":")[0] for result in self.results}):
+            own = [r.seconds for r in self.results if r.device.startswith(device)]
+            name = {"cpu": "CPU, one thread each", "cuda": "GPU"}.get(device, device)
+            hours.append(f"{len(own)} on a {name} ({sum(own) / 3600:.2f} hours)")
+        return {
+            "cells": f"{len(self.results)}: {', '.join(hours)}",
+            "repeats": f"{len(first.repeats)} {kind}",
+            "software": f"comes {first.versions['comes']}, {', '.join(software)}",
+        }
+
+
+def make_parts(results: Sequence[Result]) -> list[Part]:
+    """Return a part for every experiment, and for everything that one varies."""
+    by_part: dict[tuple[str, str | None], list[Result]] = {}
+    for result in results:
+        by_part.setdefault((result.names.experiment, result.names.sweep), []).append(result)
+    return [_make_part(own) for own in by_part.values()]
+
+
+def _make_part(results: Sequence[Result]) -> Part:
+    differs = what_differs(results)
+    if results[0].names.sweep is not None:
+        return Part(results, [], [], [], differs)
+    metrics = _order_metrics(results)
+    return Part(
+        results,
+        tables=[metric_table(results, metric) for metric in metrics],
+        other_tables=[metric_table(results, metric, "sklearn") for metric in metrics],
+        beside=beside_paper(results),
+        differs=differs,
+    )
+
+
+def _order_metrics(results: Sequence[Result]) -> list[str]:
+    """Return all metrics; for synthetic labels that of the paper comes first."""
+    is_synthetic = results[0].spec.folds is None
+    return sorted(METRICS, key=lambda name: not (is_synthetic and name == SYNTHETIC_METRIC))

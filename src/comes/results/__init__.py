@@ -1,0 +1,45 @@
+"""Results of experiments: what decides one, what it holds, and the files that they are kept in.
+
+This room knows no metric by name: a result holds the metrics that were computed when it was made,
+and one that it lacks is NaN.
+"""
+
+from comes.results.result import (
+    Convention,
+    Degenerate,
+    HammingByCut,
+    Names,
+    RepeatResult,
+    Result,
+    Size,
+    TrueRisk,
+)
+from comes.results.result_files import (
+    ERROR_FILE,
+    RESULT_FILE,
+    read_errors,
+    read_results,
+    write_result,
+)
+from comes.results.task_spec import Case, DataSpec, SearchSpec, SweepKey, TaskSpec
+
+__all__ = [
+    "ERROR_FILE",
+    "RESULT_FILE",
+    "Case",
+    "Convention",
+    "DataSpec",
+    "Degenerate",
+    "HammingByCut",
+    "Names",
+    "RepeatResult",
+    "Result",
+    "SearchSpec",
+    "Size",
+    "SweepKey",
+    "TaskSpec",
+    "TrueRisk",
+    "read_errors",
+    "read_results",
+    "write_result",
+]

@@ -1,0 +1,81 @@
+"""One update of the weights, and the steps of an epoch."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from comes.training.gradients import Risk, add_gradient
+from comes.training.graphs import GraphedStep
+from comes.training.processes import take_share
+from comes.training.sources import OnDevice, Streamed
+from comes.training.train_options import TrainOptions
+
+# Rows of each batch, in main memory and on the device -> the risk of each, after its step.
+TakeSteps = Callable[[Sequence[Tensor], Sequence[Tensor]], Iterable[Tensor]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Moves the weights against the gradient of the risk of a batch."""
+
+    network: nn.Module
+    candidates: Tensor
+    risk: Risk
+    optimiser: torch.optim.Optimizer
+    options: TrainOptions
+
+    def __call__(self, x: Tensor, rows: Tensor) -> Tensor:
+        """Take the step on a batch of features, and the numbers of its rows; return the risk."""
+        self.optimiser.zero_grad()
+        value = add_gradient(
+            self.network,
+            x,
+            self.candidates.index_select(0, rows),  # faster than [rows]
+            self.risk,
+            scale=self.options.risk_scale,
+            part_size=self.options.part_size,
+            precision=self.options.precision,
+        )
+        self.optimiser.step()
+        return value
+
+
+def plan_steps(step: Step, source: OnDevice | Streamed, *, record: bool) -> TakeSteps:
+    """Return what takes the steps of an epoch; recorded as a CUDA graph if asked and possible."""
+    if isinstance(source, Streamed):
+        return lambda on_host, on_device: map(step, source.bring(on_host), on_device)
+
+    def select_and_step(rows: Tensor) -> Tensor:
+        return step(source.select(rows), rows)
+
+    device = step.candidates.device
+    if record and device.type == "cuda" and step.options.part_size is None:
+        recorded = GraphedStep(select_and_step, step.optimiser, device)
+        return lambda on_host, on_device: map(recorded, on_device)
+    return lambda on_host, on_device: map(select_and_step, on_device)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Takes steps over all rows, each in one batch, in random order."""
+
+    take_steps: TakeSteps
+    n: int
+    n_batches: int
+    shuffle: torch.Generator
+    device: torch.device
+    is_shared: bool
+
+    def __call__(self) -> Tensor:
+        """Train for one epoch; return the mean risk, of shape (1,)."""
+        order = torch.randperm(self.n, generator=self.shuffle)
+        batches = order.tensor_split(self.n_batches)
+        on_host, on_device = batches, order.to(self.device).tensor_split(self.n_batches)
+        if self.is_shared:
+            on_host, on_device = (tuple(map(take_share, rows)) for rows in (on_host, on_device))
+        total = torch.zeros((), device=self.device)
+        for value, rows in zip(self.take_steps(on_host, on_device), batches, strict=True):
+            total += value * (len(rows) / self.n)
+        return total[None]

@@ -1,0 +1,516 @@
+"""Cards are leased, answered and taken back: on SQLite and on PostgreSQL alike."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, func, insert, select
+
+from comes.annotate import Project
+from comes.annotate.leases import Answer, RefusedError, SentAnswer, lease_cards, store_answers
+from comes.annotate.sampling import BLOCK
+from comes.annotate.schema import answers, cards
+from comes.annotate.writer import Writer
+from comes.errors import ComesError
+from projects import LEASE, Card, Desk, Projects, all_cards, refusal, stored
+
+THREADS = 8
+Make = Callable[..., Project]
+
+
+@pytest.fixture
+def make(projects: Projects, database: str | None) -> Make:
+    """Make a project on either database."""
+    return lambda *arguments, **options: projects.make(*arguments, database=database, **options)
+
+
+@pytest.fixture
+def project(make: Make) -> Project:
+    """Six items, two classes, and every question is asked once."""
+    return make()
+
+
+@pytest.fixture
+def ann(project: Project) -> Desk:
+    return Desk(project)
+
+
+@pytest.fixture
+def bob(project: Project) -> Desk:
+    return Desk(project, "Bob", "tab-of-bob")
+
+
+@pytest.fixture
+def writer(project: Project) -> Iterator[Writer]:
+    writer = Writer(project.engine)
+    yield writer
+    writer.close()
+
+
+def numbers(asked: list[Card]) -> list[int]:
+    return [card["card"] for card in asked]
+
+
+def questions(asked: list[Card]) -> list[tuple[str, str]]:
+    return [(card["name"], card["class"]) for card in asked]
+
+
+# Leases
+
+
+def test_a_card_says_what_a_browser_shows(make: Make) -> None:
+    [card] = Desk(make(["letter"], ["angry"])).ask()
+    assert card == {
+        "card": card["card"],
+        "item": 1,
+        "name": "letter",
+        "text": "text of letter",
+        "class": "angry",
+        "description": "",
+    }
+
+
+def test_two_people_never_get_the_same_card(ann: Desk, bob: Desk) -> None:
+    anns, bobs = ann.ask(), bob.ask()
+    assert len(anns) == len(bobs) == 6
+    assert not set(numbers(anns)) & set(numbers(bobs))
+
+
+def test_two_tabs_of_one_person_never_get_the_same_card(ann: Desk) -> None:
+    one, other = ann.ask(), replace(ann, tab="second").ask()
+    assert one and other and not set(numbers(one)) & set(numbers(other))
+    assert replace(ann, tab="third").ask() == []
+
+
+def test_a_reload_gets_the_same_cards(ann: Desk, bob: Desk) -> None:
+    first = ann.ask()
+    bob.ask()
+    ann.answer(first[0]["card"])
+    assert ann.ask(now=LEASE / 2) == first[1:]
+    assert ann.ask(now=LEASE * 1.2) == first[1:]
+    carol = Desk(ann.project, "Carol", "tab-of-carol")
+    assert not set(numbers(carol.ask(now=LEASE * 2))) & set(numbers(first))  # it was heard of
+
+
+def test_another_name_in_the_same_tab_gets_other_cards(ann: Desk) -> None:
+    """Whoever takes over a browser does not answer under the name of the last one."""
+    anns = ann.ask()
+    bobs = replace(ann, annotator="Bob").ask()
+    assert bobs and not set(numbers(anns)) & set(numbers(bobs))
+
+
+def test_cards_come_in_their_order(ann: Desk) -> None:
+    order = [card.id for card in all_cards(ann.project)]
+    asked = numbers(ann.ask())
+    assert asked == order[: len(asked)]
+
+
+def test_expired_leases_come_back(ann: Desk, bob: Desk) -> None:
+    anns = ann.ask(now=0)
+    carol = Desk(ann.project, "Carol", "tab-of-carol")
+    assert not set(numbers(bob.ask(now=LEASE))) & set(numbers(anns))
+    assert carol.ask(now=LEASE) == []
+    assert carol.ask(now=LEASE + 1) == anns
+
+
+def test_an_answer_keeps_the_other_cards_of_the_tab(ann: Desk, bob: Desk) -> None:
+    anns = ann.ask(now=0)
+    ann.answer(anns[0]["card"], now=0.8 * LEASE)
+    bobs = bob.ask(now=1.5 * LEASE)
+    assert bobs and not set(numbers(bobs)) & set(numbers(anns))
+    assert Desk(ann.project, "Carol", "tab-of-carol").ask(now=1.5 * LEASE) == []
+    assert Desk(ann.project, "Carol", "tab-of-carol").ask(now=1.9 * LEASE) == anns[1:]
+
+
+def test_a_late_answer_to_a_card_that_nobody_took_is_stored(ann: Desk) -> None:
+    card = ann.ask(now=0)[0]["card"]
+    ann.answer(card, now=50 * LEASE)
+    assert [row.card_id for row in stored(ann.project)] == [card]
+
+
+@pytest.mark.parametrize("has_answered", [True, False])
+def test_a_late_answer_to_a_card_that_another_took_is_refused(
+    ann: Desk, bob: Desk, has_answered: bool
+) -> None:
+    card = ann.ask(now=0)[0]["card"]
+    assert card in numbers(bob.ask(now=LEASE + 1))
+    if has_answered:
+        bob.answer(card, "maybe", now=LEASE + 1)
+    before = stored(ann.project), all_cards(ann.project)
+    refused = refusal(lambda: ann.answer(card, now=LEASE + 2))
+    assert (refused.status, refused.card) == (409, card)
+    assert (stored(ann.project), all_cards(ann.project)) == before
+
+
+def test_what_was_never_leased_cannot_be_answered(ann: Desk, bob: Desk) -> None:
+    anns = ann.ask()
+    assert refusal(lambda: bob.answer(anns[0]["card"])).status == 409
+    free = ({card.id for card in all_cards(ann.project)} - set(numbers(anns))).pop()
+    assert refusal(lambda: ann.answer(free)).status == 409
+    assert refusal(lambda: replace(ann, tab="other").answer(anns[0]["card"])).status == 409
+    assert refusal(lambda: replace(ann, annotator="Bob").answer(anns[0]["card"])).status == 409
+    assert refusal(lambda: ann.answer(10**9)).status == 404
+    assert stored(ann.project) == []
+
+
+def test_a_block_is_of_one_class_and_not_too_long(make: Make) -> None:
+    project = make(50, ["sky", "sea", "sun"], rate=0.9)
+    sizes = []
+    for k in range(100):
+        asked = Desk(project, f"person {k}", f"tab-{k}").ask()
+        if not asked:
+            break
+        assert len({card["class"] for card in asked}) == 1
+        sizes.append(len(asked))
+    assert sum(sizes) == 3 * 45 and max(sizes) == BLOCK
+    assert len(sizes) <= 3 * 3 + 3  # 45 cards of a class are three blocks, seldom cut
+
+
+def test_the_grid_is_of_one_item_with_all_its_classes(make: Make) -> None:
+    project = make(4, ["sky", "sea", "sun"], by="item")
+    seen = []
+    for k in range(4):
+        asked = Desk(project, "Ann", f"tab-{k}").ask(by_item=True)
+        assert len({card["name"] for card in asked}) == 1
+        assert [card["class"] for card in asked] == ["sky", "sea", "sun"]
+        seen.append(asked[0]["name"])
+    assert sorted(seen) == ["t0", "t1", "t2", "t3"]
+    assert Desk(project, "Ann", "tab-9").ask(by_item=True) == []
+
+
+def test_the_grid_gathers_the_classes_of_an_item_that_were_drawn_apart(make: Make) -> None:
+    asked = Desk(make(60, ["sky", "sea", "sun"])).ask(by_item=True)
+    assert sorted(card["class"] for card in asked) == ["sea", "sky", "sun"]
+    assert len({card["name"] for card in asked}) == 1
+
+
+def test_the_grid_leaves_what_another_person_has(ann: Desk, bob: Desk) -> None:
+    anns = ann.ask()
+    bobs = bob.ask(by_item=True)
+    assert len(bobs) == 1 and bobs[0]["class"] != anns[0]["class"]
+
+
+# The overlap
+
+
+def test_the_overlap_is_asked_of_another_person(make: Make) -> None:
+    project = make(30, overlap=1.0)
+    ann, bob = Desk(project), Desk(project, "Bob", "tab-of-bob")
+    assert ann.answer_all() == 60
+    assert Desk(project, "Ann", "another tab").ask() == []
+    assert bob.answer_all() == 60
+    by_person = Counter((row.card_id, row.annotator) for row in stored(project))
+    assert len(by_person) == 120
+    with project.reading() as connection:
+        people = connection.execute(
+            select(func.count(answers.c.annotator.distinct()))
+            .join(cards, cards.c.id == answers.c.card_id)
+            .group_by(cards.c.item_id, cards.c.class_id)
+        ).scalars()
+        assert set(people) == {2}
+
+
+def test_two_tabs_of_one_person_never_get_the_same_question(make: Make) -> None:
+    project = make(30, overlap=1.0)
+    asked = [q for k in range(20) for q in questions(Desk(project, "Ann", f"tab-{k}").ask())]
+    assert len(asked) == len(set(asked)) == 60
+
+
+def test_what_one_skipped_another_is_asked_but_not_the_same(make: Make) -> None:
+    project = make(["only"], ["sky"], overlap=1.0)
+    ann, bob = Desk(project), Desk(project, "Bob", "tab-of-bob")
+    ann.answer(ann.ask()[0]["card"], "skip")
+    assert ann.ask() == []
+    assert len(bob.ask()) == 1
+
+
+def test_an_expired_lease_does_not_lead_to_the_same_question_twice(make: Make) -> None:
+    """Also if a forgotten tab wakes up after its owner answered in another."""
+    project = make(["only"], ["sky"], overlap=1.0)
+    forgotten, other = Desk(project), Desk(project, tab="other")
+    with project.writing() as connection:  # so that the two get one card each
+        first, second = (card.id for card in all_cards(project))
+        connection.execute(
+            cards.update()
+            .where(cards.c.id == second)
+            .values(tab=forgotten.tab, annotator="Ann", leased_until=1.0)
+        )
+    assert numbers(other.ask(now=2)) == [first]
+    assert forgotten.ask(now=2) == []
+    other.answer(first, now=3)
+    assert forgotten.ask(now=4) == []
+    refused = refusal(lambda: forgotten.answer(second, now=4))
+    assert (refused.status, refused.card) == (409, second)
+    assert numbers(Desk(project, "Bob", "tab-of-bob").ask(now=4)) == [second]
+
+
+# Answers
+
+
+def test_an_answer_is_stored_as_it_was_given(ann: Desk) -> None:
+    asked = ann.ask()
+    words: list[Answer] = ["no", "maybe", "skip"]
+    given = [
+        SentAnswer(card["card"], word, f"k-{word}", 1.5)
+        for card, word in zip(asked, words, strict=False)
+    ]
+    ann.send(*given, now=7.0)
+    rows = stored(ann.project)
+    assert [(row.card_id, row.answer, row.key, row.seconds) for row in rows] == [
+        (one.card, one.answer, one.key, one.seconds) for one in given
+    ]
+    assert {(row.annotator, row.tab, row.answered_at, row.undone_at) for row in rows} == {
+        ("Ann", ann.tab, 7.0, None)
+    }
+
+
+def test_an_answer_that_comes_twice_is_one(ann: Desk) -> None:
+    given = SentAnswer(ann.ask()[0]["card"], "no", "the-key", 1.0)
+    ann.send(given, now=1)
+    before = stored(ann.project), all_cards(ann.project)
+    ann.send(given, now=2)
+    ann.send(replace(given, seconds=9.0), now=3)
+    assert (stored(ann.project), all_cards(ann.project)) == before
+
+
+def test_a_request_sent_again_with_more_stores_what_is_new(ann: Desk) -> None:
+    one, other, *_ = (SentAnswer(card["card"], "no", f"k{card['card']}") for card in ann.ask())
+    ann.send(one)
+    ann.send(one, other)
+    assert [row.key for row in stored(ann.project)] == [one.key, other.key]
+
+
+def test_a_key_belongs_to_one_answer(ann: Desk, bob: Desk) -> None:
+    first, second, *_ = numbers(ann.ask())
+    ann.send(SentAnswer(first, "no", "the-key"))
+    for desk, given in (
+        (ann, SentAnswer(first, "maybe", "the-key")),
+        (ann, SentAnswer(second, "no", "the-key")),
+        (bob, SentAnswer(first, "no", "the-key")),
+    ):
+        assert refusal(partial(desk.send, given)).status == 409
+    assert [row.answer for row in stored(ann.project)] == ["no"]
+
+
+def test_a_card_is_answered_once(ann: Desk) -> None:
+    card = ann.ask()[0]["card"]
+    ann.answer(card)
+    refused = refusal(lambda: ann.answer(card, "maybe"))
+    assert (refused.status, refused.card) == (409, card)
+    assert len(stored(ann.project)) == 1
+
+
+def test_the_database_itself_has_one_answer_per_card_and_per_key(ann: Desk) -> None:
+    first, second, *_ = numbers(ann.ask())
+    ann.send(SentAnswer(first, "no", "the-key"))
+    row = {"annotator": "Ann", "tab": "t", "answer": "no", "answered_at": 0.0}
+    for more in ({"card_id": first, "key": "new"}, {"card_id": second, "key": "the-key"}):
+        with pytest.raises(ComesError, match=r"(?i)unique"), ann.project.writing() as connection:
+            connection.execute(insert(answers).values(**row, **more))
+
+
+def test_a_request_is_stored_whole_or_not_at_all(ann: Desk, bob: Desk) -> None:
+    first, second, *_ = numbers(ann.ask())
+    foreign = bob.ask()[0]["card"]
+    ann.send(SentAnswer(first, "no", "k0"))
+    before = stored(ann.project), all_cards(ann.project)
+    good = SentAnswer(second, "no", "k1")
+    for bad, status in (
+        (SentAnswer(foreign, "no", "k2"), 409),
+        (SentAnswer(first, "no", "k2"), 409),
+        (SentAnswer(first, "maybe", "k0"), 409),
+        (SentAnswer(10**9, "no", "k2"), 404),
+        (SentAnswer(second, "maybe", "k2"), 422),
+    ):
+        assert refusal(partial(ann.send, good, bad)).status == status
+        assert refusal(partial(ann.send, bad, good)).status == status
+        assert (stored(ann.project), all_cards(ann.project)) == before
+    assert refusal(lambda: ann.send(good, replace(good, card=foreign))).status == 422
+
+
+# Undo, skip, progress
+
+
+def test_what_is_taken_back_is_asked_again(ann: Desk) -> None:
+    card = ann.ask()[0]
+    key = ann.answer(card["card"])
+    assert card not in ann.ask()
+    assert ann.undo(key, now=5) == [card]
+    assert card in ann.ask()
+    ann.answer(card["card"], "maybe")
+    rows = stored(ann.project)
+    assert [(row.answer, row.undone_at) for row in rows] == [("no", 5.0), ("maybe", None)]
+
+
+def test_taking_back_twice_is_taking_back(ann: Desk) -> None:
+    card = ann.ask()[0]
+    key = ann.answer(card["card"])
+    assert ann.undo(key, now=1) == [card]
+    before = stored(ann.project), all_cards(ann.project)
+    assert ann.undo(key, now=2) == [card]
+    assert (stored(ann.project), all_cards(ann.project)) == before
+
+
+def test_taking_back_twice_leaves_a_newer_answer(ann: Desk) -> None:
+    card = ann.ask()[0]["card"]
+    key = ann.answer(card)
+    ann.undo(key)
+    ann.answer(card, "maybe")
+    ann.undo(key)
+    assert [row.answer for row in stored(ann.project) if row.undone_at is None] == ["maybe"]
+    assert next(row for row in all_cards(ann.project) if row.id == card).is_done
+
+
+def test_taking_back_in_another_tab_brings_the_card_there(ann: Desk) -> None:
+    """A page that was closed and opened again has a new tab, and still knows its keys."""
+    card = ann.ask()[0]
+    key = ann.answer(card["card"])
+    reopened = replace(ann, tab="reopened")
+    assert reopened.undo(key) == [card]
+    assert reopened.ask() == [card]
+    reopened.answer(card["card"], "maybe")
+    assert refusal(lambda: ann.answer(card["card"])).status == 409
+
+
+def test_what_is_taken_back_is_leased(ann: Desk, bob: Desk) -> None:
+    card = ann.ask(now=0)[0]["card"]
+    key = ann.answer(card, now=0)
+    ann.undo(key, now=10 * LEASE)
+    assert card not in numbers(bob.ask(now=11 * LEASE))
+    everyone = Desk(ann.project, "Carol", "tab-of-carol").ask(now=11 * LEASE + 1)
+    assert card in numbers(everyone)
+
+
+def test_nobody_takes_back_what_another_said(ann: Desk, bob: Desk) -> None:
+    first, second, *_ = numbers(ann.ask())
+    key, foreign = ann.answer(first), ann.answer(second)
+    own = bob.answer(bob.ask()[0]["card"])
+    before = stored(ann.project), all_cards(ann.project)
+    for keys in ((key,), (own, foreign), ("no-such-key",), (own, "no-such-key")):
+        assert refusal(partial(bob.undo, *keys)).status == 404
+    assert (stored(ann.project), all_cards(ann.project)) == before
+
+
+def test_several_are_taken_back_at_once(ann: Desk) -> None:
+    asked = ann.ask()
+    keys = [ann.answer(card["card"]) for card in asked[:3]]
+    ann.undo(keys[0], now=1)
+    assert ann.undo(*keys, keys[0], now=2) == asked[:3]
+    assert [row.undone_at for row in stored(ann.project)] == [1.0, 2.0, 2.0]
+    assert ann.ask() == asked
+
+
+def test_an_answer_sent_again_after_it_was_taken_back_stays_taken_back(ann: Desk) -> None:
+    """The network may deliver an old copy of a request at any time."""
+    card = ann.ask()[0]
+    given = SentAnswer(card["card"], "no", "the-key")
+    ann.send(given)
+    ann.undo("the-key")
+    ann.send(given)
+    assert [row.undone_at is None for row in stored(ann.project)] == [False]
+    assert card in ann.ask()
+
+
+def test_a_skipped_card_is_done_for_all(ann: Desk, bob: Desk) -> None:
+    card = ann.ask()[0]["card"]
+    ann.answer(card, "skip")
+    assert card not in numbers(ann.ask(now=2 * LEASE)) + numbers(bob.ask(now=4 * LEASE))
+
+
+def test_progress_counts_what_stands(ann: Desk, bob: Desk) -> None:
+    assert ann.progress() == {"total": 12, "done": 0, "mine": 0}
+    first, second, third, *_ = numbers(ann.ask())
+    key = ann.answer(first)
+    ann.answer(second, "skip")
+    ann.answer(third, "maybe")
+    bob.answer(bob.ask()[0]["card"])
+    assert ann.progress() == {"total": 12, "done": 4, "mine": 3}
+    ann.undo(key)
+    assert ann.progress() == {"total": 12, "done": 3, "mine": 2}
+    assert bob.progress() == {"total": 12, "done": 3, "mine": 1}
+
+
+# Many at once
+
+
+def at_once(work: Callable[[int], Any]) -> list[Any]:
+    """Run the same in several threads that start together."""
+    ready = threading.Barrier(THREADS)
+
+    def started(number: int) -> Any:
+        ready.wait()
+        return work(number)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(started, range(THREADS)))
+
+
+@pytest.mark.parametrize("people", [1, THREADS])
+def test_no_card_is_leased_twice_from_several_connections(make: Make, people: int) -> None:
+    """Several servers on one database: each has a connection, and nobody waits in a queue."""
+    project = make(60)
+
+    def work(number: int) -> list[int]:
+        tabs = (Desk(project, f"person {number % people}", f"t{number}-{k}") for k in range(3))
+        return [card for tab in tabs for card in numbers(tab.ask())]
+
+    taken = [card for found in at_once(work) for card in found]
+    for k in range(20):  # what was locked for a moment
+        taken += numbers(Desk(project, "last", f"last-{k}").ask())
+    assert sorted(taken) == sorted(card.id for card in all_cards(project))
+
+
+@pytest.mark.parametrize("people", [1, THREADS])
+def test_no_question_is_asked_twice_of_a_person_through_the_writer(make: Make, people: int) -> None:
+    project = make(60, overlap=1.0)
+    writer = Writer(project.engine)
+
+    def work(number: int) -> list[tuple[str, tuple[str, str]]]:
+        found = []
+        for k in range(4):
+            desk = Desk(project, f"person {number % people}", f"t{number}-{k}")
+
+            def lease(connection: Connection, desk: Desk = desk) -> list[Card]:
+                return lease_cards(connection, desk.asker, now=0.0, lease=LEASE)
+
+            asked = writer.submit(lease).result()
+            found += [(desk.annotator, question) for question in questions(asked)]
+        return found
+
+    asked = [pair for found in at_once(work) for pair in found]
+    writer.close()
+    assert len(asked) == len(set(asked)) == (120 if people == 1 else 240)
+
+
+def test_an_answer_sent_by_several_threads_is_stored_once(ann: Desk, writer: Writer) -> None:
+    given = [SentAnswer(card["card"], "no", f"key-{card['card']}") for card in ann.ask()]
+
+    def work(number: int) -> None:
+        for one in given if number % 2 else reversed(given):
+
+            def store(connection: Connection, one: SentAnswer = one) -> None:
+                store_answers(connection, ann.asker, [one], now=0.0, lease=LEASE)
+
+            writer.submit(store).result()
+
+    at_once(work)
+    assert Counter(row.key for row in stored(ann.project)) == Counter(one.key for one in given)
+
+
+def test_an_answer_sent_over_several_connections_is_stored_once(ann: Desk) -> None:
+    given = [SentAnswer(card["card"], "no", f"key-{card['card']}") for card in ann.ask()]
+
+    def work(_: int) -> None:
+        for one in given:
+            try:
+                ann.send(one)
+            except RefusedError as refused:  # on another server at the same moment
+                assert refused.status == 409
+
+    at_once(work)
+    assert Counter(row.key for row in stored(ann.project)) == Counter(one.key for one in given)

@@ -1,0 +1,94 @@
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from comes.datasets import Dataset, check_dataset
+from comes.datasets.findings import row_hashes
+from comes.datasets.joining import join_images
+from image_folders import save_images
+
+SKY_SEA = ["sky", "sea"]
+
+
+def found(dataset: Dataset) -> dict[str, str]:
+    return {finding.name: finding.text for finding in check_dataset(dataset)}
+
+
+def test_nothing_to_find() -> None:
+    relevant = np.array([[True, False], [False, True], [False, False]])
+    candidates = np.array([[True, False], [False, True], [True, True]])
+    assert found(Dataset(np.eye(3), SKY_SEA, candidates, relevant)) == {}
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, pd.DataFrame])
+def test_duplicates_and_constant_columns(container: type) -> None:
+    X = np.array([[1.0, 5.0, 0.0], [0.0, 5.0, 0.0], [1.0, 5.0, -0.0], [1.0, 5.0, 0.0]])
+    relevant = np.array([[True, False], [False, True], [True, False], [True, True]])
+    findings = found(Dataset(container(X), SKY_SEA, relevant=relevant))
+    assert findings == {
+        "duplicate_rows": "2 rows repeat the features of an earlier row, 1 of them with other "
+        "labels (first: row 2).",
+        "constant_features": "2 of 3 features are constant: 1, 2.",
+    }
+
+
+def test_labels_and_rows_without_use() -> None:
+    candidates = np.array([[True, False, True], [True, False, True], [False, False, False]])
+    relevant = np.array([[True, False, False], [True, False, False], [False, False, False]])
+    findings = found(Dataset(np.eye(3), ["a", "b", "c"], candidates, relevant))
+    assert findings["always_excluded"] == "1 labels are excluded by every row: 'b'."
+    assert findings["never_relevant"] == "2 labels are relevant to no row: 'b', 'c'."
+    assert findings["rows_without_candidate"].startswith("1 rows have no candidate")
+    findings = found(Dataset(np.eye(3), ["a", "b", "c"], candidates[:, [0, 1, 0]] | True))
+    assert findings == {"never_excluded": "3 labels are excluded by no row: 'a', 'b', 'c'."}
+    findings = found(Dataset(np.eye(3), ["a"], relevant=np.ones((3, 1), dtype=bool)))
+    assert findings == {"always_relevant": "1 labels are relevant to every row: 'a'."}
+
+
+def test_a_data_set_of_labels_alone_can_be_checked() -> None:
+    assert found(Dataset(None, SKY_SEA, np.array([[True, False], [False, True]]))) == {}
+
+
+def test_images_that_repeat_or_cannot_be_read(tmp_path: Path) -> None:
+    save_images(tmp_path, ["a.png", "b.png", "c.png"])
+    (tmp_path / "c.png").write_text("no image")
+    relevant = np.array([[True], [False], [True]])
+    labels = Dataset(None, ["sky"], relevant=relevant, items=["a.png", "b.png", "c.png"])
+    assert found(join_images(labels, tmp_path)) == {
+        "broken_images": "1 images cannot be read: 'c.png'.",
+        "duplicate_rows": "1 rows repeat the image of an earlier row, 1 of them with other labels "
+        "(first: row 1).",
+    }
+
+
+@pytest.mark.parametrize("values", ["normal", "counts", "binary"])
+def test_hashes_are_equal_exactly_for_equal_rows(values: str) -> None:
+    rng = np.random.default_rng(0)
+    X = {
+        "normal": rng.normal(size=(3000, 5)),
+        "counts": rng.poisson(0.5, size=(3000, 12)),
+        "binary": rng.integers(0, 2, size=(3000, 11)),
+    }[values].astype(float)
+    X[1500:] = X[rng.integers(0, 1500, size=1500)]
+    _, same = np.unique(X, axis=0, return_inverse=True)
+    expected = pd.factorize(same.ravel())[0]
+    for container in (X, X.astype(np.float32), sparse.csr_array(X), pd.DataFrame(X)):
+        exact = container if values != "normal" else X
+        np.testing.assert_array_equal(pd.factorize(row_hashes(exact))[0], expected)
+    np.testing.assert_array_equal(row_hashes(X), row_hashes(sparse.csr_array(X)))
+
+
+def test_other_candidates_are_other_labels_too() -> None:
+    X = np.ones((2, 1)) * np.array([[1.0], [1.0]])
+    candidates = np.array([[True, True], [True, False]])
+    relevant = np.array([[True, False], [True, False]])
+    text = found(Dataset(X, SKY_SEA, candidates, relevant))["duplicate_rows"]
+    assert "1 of them with other labels" in text
+
+
+def test_columns_of_a_sparse_matrix_are_no_rows() -> None:
+    X = np.array([[1.0, 2.0], [2.0, 1.0], [0.0, 0.0]])
+    np.testing.assert_array_equal(row_hashes(sparse.csc_array(X)), row_hashes(X))

@@ -1,0 +1,120 @@
+import pickle
+from dataclasses import FrozenInstanceError, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from comes.datasets import Reading, load_dataset, open_dataset, read_dataset
+from comes.datasets.formats import FORMATS, SHARED_FIELDS
+from comes.errors import ComesError
+
+PHOTOS = "photo,red,has_sky,has_sea\np,0.1,1,0\nq,0.7,1,1\n"
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    (tmp_path / "photos.csv").write_text(PHOTOS)
+    return tmp_path / "photos.csv"
+
+
+def test_a_reading_and_its_fields_as_keywords_say_the_same(photos: Path) -> None:
+    reading = Reading(labels=["has_*"], item="photo")
+    for read in (read_dataset, open_dataset):
+        by_keyword = read(photos, labels=["has_*"], item="photo")
+        assert by_keyword.items == read(photos, reading).items == ["p", "q"]
+        assert by_keyword.label_names == ["has_sky", "has_sea"]
+
+
+def test_not_given_is_none_and_nothing_else() -> None:
+    assert Reading().given == ()
+    assert Reading(labels=None, skip_broken=False, ignore=[], words={}) == Reading()
+    assert Reading(ignore=["a"], n_features=3, skip_broken=True).given == (
+        "ignore",
+        "skip_broken",
+        "n_features",
+    )
+    with pytest.raises(ComesError, match="item must not be empty. Leave it out, or give None"):
+        Reading(item="")
+
+
+def test_a_reading_is_a_value(tmp_path: Path) -> None:
+    names = ["sky", "sea"]
+    reading = Reading(label_names=names, words={"0": "no"}, features=tmp_path)
+    names.append("sun")
+    assert reading.label_names == ("sky", "sea")
+    assert reading == pickle.loads(pickle.dumps(reading)) == replace(reading)
+    assert hash(reading) == hash(replace(reading))
+    with pytest.raises(FrozenInstanceError):
+        reading.item = "photo"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"labels": "has_*"}, r"labels must be a list of names; got 'has_\*'. Write \['has_\*'\]"),
+        ({"long": ["item", "label"]}, "long must name three columns.*got .'item', 'label'."),
+        ({"words": {"0": "nein"}}, "'0' must mean 'no', 'maybe' or 'not asked'; got 'nein'"),
+        (
+            {"labels_are": "truth"},
+            "labels_are must be 'candidates' or 'complementary'; got 'truth'",
+        ),
+        ({"difficult": "foo"}, "difficult must be 'irrelevant' or 'relevant'; got 'foo'"),
+        ({"unannotated": "no"}, "unannotated must be 'drop' or 'keep'; got 'no'"),
+        ({"features": "X.npz", "images": "photos"}, "features or images; got both"),
+        ({"n_features": 0}, "n_features must be at least 1; got 0"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_when_it_is_made(
+    values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ComesError, match=message):
+        Reading(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"labls": ["a"]}, "'labls' does not say how a file is read. Did you mean 'labels'"),
+        ({"colour": 1}, "'colour' does not say how a file is read. There are labels, relevant"),
+        ({"candidates": True}, "'candidates' is now spelled labels_are='candidates'"),
+        ({"complementary": True}, "'complementary' is now spelled labels_are='complementary'"),
+        ({"answers": {"0": "no"}}, "'answers' is now spelled words="),
+    ],
+)
+def test_an_unknown_or_old_keyword_says_what_was_meant(
+    photos: Path, values: dict[str, Any], message: str
+) -> None:
+    for read in (read_dataset, open_dataset, load_dataset):
+        with pytest.raises(ComesError, match=message):
+            read(str(photos), **values)
+
+
+def test_one_of_the_two_ways_is_enough(photos: Path) -> None:
+    with pytest.raises(ComesError, match=r"got both \('item'\).*dataclasses.replace"):
+        read_dataset(photos, Reading(labels=["has_*"]), item="photo")
+    with pytest.raises(ComesError, match=r"a Reading, or its fields as keywords; got \['has_\*'\]"):
+        read_dataset(photos, ["has_*"])  # type: ignore[arg-type]
+
+
+def test_a_cell_of_names_may_be_separated_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "photos.csv"
+    path.write_text("x,maybe,truth\n1,a;b|c,c\n2,c,(none)\n")
+    dataset = read_dataset(path, labels=["maybe"], relevant=["truth"], separator="|")
+    assert dataset.label_names == ["a;b", "c"]
+    dataset = read_dataset(path, labels=["maybe"], ignore=["truth"])
+    assert dataset.label_names == ["a", "b|c", "c"]
+
+
+def test_every_format_speaks_of_fields_that_there_are() -> None:
+    known = {field.name for field in fields(Reading)}
+    assert set(SHARED_FIELDS) <= known
+    for found in FORMATS.values():
+        assert set(found.fields) <= known
+
+
+@pytest.mark.parametrize("ending", [".npz", ".mat", ".svm", ".jsonl"])
+def test_a_field_that_says_nothing_about_a_format_is_refused(tmp_path: Path, ending: str) -> None:
+    (tmp_path / f"data{ending}").write_text("1 1:2\n")
+    with pytest.raises(ComesError, match=f"'xml' does not apply to {ending} files. Leave it out"):
+        read_dataset(tmp_path / f"data{ending}", xml="labels.xml")

@@ -1,0 +1,105 @@
+"""Trainings of a task: what classifiers know, and the settings that a search finds."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from comes.datasets import make_scenes, write_dataset
+from comes.errors import ComesError
+from comes.experiment import fitting, run_task
+from comes.experiment.repeats import draw_repeats, load_data
+from comes.generation import case_b
+from small_experiments import SETTINGS, small_task, small_tasks
+
+
+@pytest.fixture
+def settings_of_classifiers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The settings of all classifiers that a task would fit; the task is interrupted then."""
+    seen: list[dict[str, Any]] = []
+
+    def spy(classifiers: Any, *data: Any, **options: Any) -> Any:
+        seen.extend(c.get_params() for c in classifiers)
+        raise InterruptedError
+
+    monkeypatch.setattr(fitting, "fit_together", spy)
+    return seen
+
+
+def test_true_priors_come_from_training_rows_and_ccmn_knows_the_same(
+    settings_of_classifiers: list[dict[str, Any]],
+) -> None:
+    seen = settings_of_classifiers
+    task = small_task("ccmn", prior_noise=0.0)
+    with pytest.raises(InterruptedError):
+        run_task(task)
+    dataset = load_data(task.spec.data).dataset
+    for k, repeat in enumerate(draw_repeats(task.spec, dataset)):
+        prior = dataset.known_relevant()[repeat.train].mean(axis=0)
+        np.testing.assert_allclose(seen[k]["class_prior"], prior)
+        assert seen[k]["flip_rate"] == "class_prior"
+        assert seen[k]["random_state"] == k
+    own = {"methods": [{"method": "comes-hl", "class_prior": "estimated"}], "class_prior": "true"}
+    for changes in ({"prior_noise": 0.3}, {"class_prior": "estimated"}, own):
+        seen.clear()
+        (task,) = small_tasks(**{"methods": [{"method": "comes-hl"}]} | changes)
+        with pytest.raises(InterruptedError):
+            run_task(task)
+        given = seen[0]["class_prior"]
+        assert (given is None) == ("class_prior" in changes)
+        assert given is None or np.abs(given - prior).max() > 0.05
+        assert seen[0]["flip_rate"] is None
+
+
+def test_what_is_estimated_is_not_told(settings_of_classifiers: list[dict[str, Any]]) -> None:
+    with pytest.raises(InterruptedError):
+        run_task(small_task("ccmn", class_prior="estimated"))
+    assert settings_of_classifiers[0]["flip_rate"] is None
+
+
+def test_the_flood_level_is_in_units_of_the_floor_of_the_risk(
+    settings_of_classifiers: list[dict[str, Any]],
+) -> None:
+    task = small_task("comes-rl", flood=0.5)
+    with pytest.raises(InterruptedError):
+        run_task(task)
+    dataset = load_data(task.spec.data).dataset
+    first = next(iter(draw_repeats(task.spec, dataset)))
+    irrelevant = ~dataset.known_relevant()[first.train]
+    floor = sum((irrelevant[:, j] & irrelevant[:, k]).mean() for j in range(10) for k in range(j))
+    assert settings_of_classifiers[0]["flood_level"] == pytest.approx(0.5 * floor)
+
+
+def test_a_search_chooses_by_the_risk_of_held_out_candidates() -> None:
+    """A learning rate that cannot learn is never chosen."""
+    search = {"learning_rate": [1e-9, 5e-2], "epochs": [5]}
+    result = run_task(small_task("comes-hl", search=search, first_folds=2))
+    assert [r.chosen for r in result.repeats] == [{"learning_rate": 5e-2, "epochs": 5}] * 2
+    assert all(len(repeat.risk) == 5 for repeat in result.repeats)
+
+
+def test_a_trial_that_diverges_is_not_chosen_and_loses_no_other() -> None:
+    search = {"learning_rate": [1e30, 5e-2], "epochs": [5]}
+    settings = SETTINGS | {"momentum": 0.0}
+    task = small_task("comes-hl-unbiased", search=search, first_folds=2, settings=settings)
+    chosen = [repeat.chosen for repeat in run_task(task).repeats]
+    assert chosen == [{"learning_rate": 5e-2, "epochs": 5}] * 2
+
+
+def test_data_and_a_method_of_ones_own(tmp_path: Path) -> None:
+    scenes = make_scenes(n=300)
+    candidates = case_b(scenes.known_relevant(), exclude_rate=0.5)
+    write_dataset(replace(scenes, candidates=candidates), tmp_path / "mine.npz")
+    (tmp_path / "mine.py").write_text(
+        "def risk(scores, candidates):\n    return (scores * ~candidates).square().mean()\n"
+    )
+    data = [{"name": str(tmp_path / "mine.npz")}]
+    methods = [{"method": f"{tmp_path / 'mine.py'}:risk", "label": "my risk"}]
+    (task,) = small_tasks(data=data, methods=methods)
+    assert (task.names.data, task.names.method) == ("mine", "my risk")
+    assert len(run_task(task).repeats) == 3
+    for wrong, message in (("mine.py:nothing", "has no nothing"), ("no.py:risk", "no Python file")):
+        with pytest.raises(ComesError, match=message):
+            fitting.load_method(f"{tmp_path / wrong}")

@@ -1,0 +1,262 @@
+"""Tasks: run once, resumed, sharded, and the same however they are run."""
+
+import importlib.util
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from comes.cli import app
+from comes.errors import ComesError
+from comes.experiment import Task, read_task_results, run_task, run_tasks, running, tasks_of
+from comes.experiment.config import Experiment
+from comes.metrics import METRICS
+from comes.report import write_report
+from comes.results import Size, read_results
+from pictures import write_pictures
+from results import skip_drawing
+from small_experiments import NAME, read_numbers, small_task, small_tasks
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which all small tasks were run at once, as if there were no pydantic."""
+    folder, tasks = tmp_path_factory.mktemp("whole"), small_tasks()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(sys.modules, "pydantic", None)
+        outcome = run_tasks(tasks, folder)
+    assert (outcome.done, outcome.kept, outcome.failed) == (2, 0, {})
+    return folder
+
+
+def test_a_result_says_what_was_run_and_how_it_went(whole: Path) -> None:
+    tasks = small_tasks()
+    (result,) = read_results([whole / tasks[0].key])
+    assert (result.names.data, result.names.method) == (NAME, "comes-hl")
+    assert result.spec == tasks[0].spec
+    assert result.size == Size(n=300, d=256, q=10)
+    assert None not in asdict(result.degenerate).values()
+    assert set(result.versions) == {"comes", "torch", "numpy", "python"}
+    assert result.device == "cpu"
+    assert len(result.repeats) == 3
+    for repeat in result.repeats:
+        assert set(repeat.pml) == set(repeat.sklearn) == set(METRICS)
+        assert len(repeat.risk) == 2
+        assert repeat.chosen is None
+        values = [*repeat.pml.values(), *asdict(repeat.hamming_loss).values()]
+        assert all(math.isfinite(value) and value == round(value, 6) for value in values)
+
+
+def test_results_of_tasks_have_the_names_of_these_tasks(whole: Path, tmp_path: Path) -> None:
+    ours, bce = small_tasks(name="other", methods=[{"method": "comes-hl"}, {"method": "bce"}])
+    ours = replace(ours, names=replace(ours.names, method="ours"))
+    absent = small_task("gdf")
+    (result,) = read_task_results([ours, absent], whole)
+    assert result.names == ours.names
+    assert len(read_task_results([ours, bce], whole)) == 2
+    assert read_task_results([absent], whole) == read_task_results([ours], tmp_path) == []
+
+
+def test_what_was_run_is_not_run_again(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {path: path.stat().st_mtime_ns for path in whole.glob("*/result.json")}
+    monkeypatch.setattr(running, "run_task", lambda task: pytest.fail("was run again"))
+    assert run_tasks(small_tasks(), whole).kept == 2
+    assert before == {path: path.stat().st_mtime_ns for path in whole.glob("*/result.json")}
+
+
+def test_shards_make_the_whole(whole: Path, tmp_path: Path) -> None:
+    assert run_tasks(small_tasks(), tmp_path, shard=(1, 2)).done == 1
+    assert run_tasks(small_tasks(), tmp_path, shard=(2, 2)).done == 1
+    assert read_numbers(tmp_path) == read_numbers(whole)
+
+
+def test_more_workers_give_the_same_numbers(whole: Path, tmp_path: Path) -> None:
+    run_tasks(small_tasks(), tmp_path, workers=2)
+    assert read_numbers(tmp_path) == read_numbers(whole)
+
+
+def test_a_cluster_gives_the_same_numbers(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from distributed import LocalCluster
+
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options) as cluster:
+        monkeypatch.chdir(tmp_path)  # where the workers are not
+        address = cluster.scheduler_address
+        outcome = run_tasks(small_tasks(), "runs", backend="dask", scheduler=address, workers=2)
+    assert (outcome.done, outcome.failed) == (2, {})
+    assert read_numbers(tmp_path / "runs") == read_numbers(whole)
+
+
+def test_a_killed_command_goes_on_and_gives_the_same_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed after the first result; what was finished is not touched again."""
+    skip_drawing(monkeypatch)
+    config = tmp_path / "small.toml"
+    config.write_text(
+        "name = 'small'\nfolds = 3\n[settings]\nepochs = 3\nhidden = 32\n"
+        "[[data]]\nname = 'scenes'\ncase = 'b'\nrate = 0.5\n"
+        + "".join(f"[[methods]]\nmethod = '{m}'\n" for m in ("bce", "ccmn", "ctl", "comes-hl"))
+    )
+    command = ["bench", str(config), "--workers", "1", "-o"]
+    start = [sys.executable, "-c", "from comes.cli import main; main()", *command]
+    killed = subprocess.Popen([*start, str(tmp_path / "killed")], start_new_session=True)
+    while not (done := list((tmp_path / "killed").glob("*/result.json"))):
+        assert killed.poll() is None
+        time.sleep(0.01)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    done = list((tmp_path / "killed").glob("*/result.json"))
+    assert 1 <= len(done) < 4
+    before = {path: path.stat().st_mtime_ns for path in done}
+
+    def bench(folder: str, *options: str) -> None:
+        assert CliRunner().invoke(app, [*command, str(tmp_path / folder), *options]).exit_code == 0
+
+    bench("killed")
+    assert before == {path: path.stat().st_mtime_ns for path in done}
+    for shard in ("1/2", "2/2"):
+        assert not (tmp_path / "shards" / "report").exists()  # before all is there
+        bench("shards", "--shard", shard)
+    bench("whole")
+    pages = [tmp_path / name / "report" for name in ("killed", "shards", "whole")]
+    for name in ("metrics.csv", "tables.tex"):
+        assert len({(page / name).read_bytes() for page in pages}) == 1
+    assert all((page / "index.html").exists() for page in pages)
+
+
+def test_a_stopped_run_goes_on(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def interrupted(task: Task, folder: Path) -> Any:
+        calls.append(task)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return run_task(task, folder)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(running, "run_task", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_tasks(small_tasks(), tmp_path)
+    assert len(read_numbers(tmp_path)) == 1
+    outcome = run_tasks(small_tasks(), tmp_path)
+    assert (outcome.done, outcome.kept) == (1, 1)
+    assert read_numbers(tmp_path) == read_numbers(whole)
+
+
+def test_a_failing_task_is_written_down_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    methods = [{"method": "bce", "settings": {"epochs": 0}}, {"method": "bce", "label": "good"}]
+    tasks = small_tasks(methods=methods)
+    outcome = run_tasks(tasks, tmp_path)
+    assert outcome.done == 1
+    message = "ComesError: epochs must be a whole number of at least 1; got 0."
+    assert outcome.failed == {f"bce on {NAME}": message}
+    assert message in (tmp_path / tasks[0].key / "error.txt").read_text()
+    assert not (tmp_path / tasks[0].key / "result.json").exists()
+    good = run_task(tasks[1])
+    monkeypatch.setattr(running, "run_task", lambda task, folder: good)
+    again = run_tasks(tasks, tmp_path)  # the one that failed is tried again
+    assert (again.done, again.kept) == (1, 1)
+    assert not (tmp_path / tasks[0].key / "error.txt").exists()
+
+
+def test_every_failing_task_of_a_sweep_is_named(tmp_path: Path) -> None:
+    sweep = {"key": "train_rows", "values": [100, 10**6, 10**7]}
+    tasks = small_tasks(methods=[{"method": "bce"}], sweep=sweep)
+    outcome = run_tasks(tasks, tmp_path)
+    assert outcome.done == 1
+    assert list(outcome.failed) == [
+        f"bce on {NAME}, train_rows 1e+06",
+        f"bce on {NAME}, train_rows 1e+07",
+    ]
+    message = "ComesError: train_rows is 1000000, and there are 200 rows to train on."
+    assert message in outcome.failed.values()
+    error = (tmp_path / tasks[1].key / "error.txt").read_text()
+    assert error.startswith(f"bce on {NAME}, train_rows 1e+06\nTraceback")
+
+
+def test_what_cannot_be_run_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ComesError, match="file cannot be a folder of results: File exists"):
+        run_tasks(small_tasks(), tmp_path / "file")
+    for shard in ((3, 2), (0, 2)):
+        with pytest.raises(ComesError, match=rf"a shard is 1/N to N/N; got {shard[0]}/2"):
+            run_tasks(small_tasks(), tmp_path, shard=shard)
+    with pytest.raises(ComesError, match="backend must be loky, dask or ray"):
+        run_tasks(small_tasks(), tmp_path, backend="slurm")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ComesError, match="backend dask needs a package: pip install distributed"):
+        run_tasks(small_tasks(), tmp_path, backend="dask")
+
+
+def test_the_command_runs_shows_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip_drawing(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(
+        "name = 'small'\nfolds = 2\n[settings]\nepochs = 1\nhidden = 4\n"
+        "[[data]]\nname = 'scenes'\ncase = 'b'\nrows = 100\n"
+        "[[methods]]\nmethod = 'bce'\n"
+        "[[methods]]\nmethod = 'ctl'\nsettings = { variant = 'none' }\n"
+    )
+    command = ["bench", "small.toml", "--workers", "1", "--json"]
+    for done, kept in ((1, 0), (0, 1)):
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 1  # one method has no such variant
+        assert "Error: ctl on scenes, case b: ComesError: variant of ctl" in result.stderr
+        shown = json.loads(result.stdout)
+        assert (shown["done"], shown["kept"], shown["folder"]) == (done, kept, "runs/small")
+        assert [row["method"] for row in shown["means"]] == ["bce"]
+        assert 0 < shown["means"][0]["average_precision"] < 1
+    wrong = CliRunner().invoke(app, ["bench", "small.toml", "--shard", "2-8"])
+    assert "must look like 2/8" in str(wrong.exception)
+
+
+def test_an_experiment_on_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_drawing(monkeypatch)
+    monkeypatch.setenv("COMES_CACHE", str(tmp_path / "cache"))
+    table = write_pictures(tmp_path, n=24)
+    data = {
+        "name": str(table),
+        "test": str(table),
+        "case": "b",
+        "rate": 0.7,
+        "read": {"relevant": ["is_*"], "ignore": ["has_*"], "images": str(tmp_path / "photos")},
+    }
+    settings = {"backbone": "timm:resnet10t", "weights": None, "image_size": 32}
+    experiment = {
+        "name": "pictures",
+        "images": True,
+        "label_seeds": 2,
+        "settings": settings,
+        "data": [data],
+        "methods": [{"method": "comes-hl"}, {"method": "ccmn"}],
+    }
+    tasks = tasks_of(Experiment.model_validate(experiment))
+    assert not run_tasks(tasks, tmp_path / "runs").failed
+    assert run_tasks(tasks, tmp_path / "runs").kept == 2
+    results = read_results([tmp_path / "runs"])
+    assert [result.size for result in results] == [Size(n=48, d=0, q=3)] * 2
+    page = write_report(results, tmp_path / "report").read_text()
+    assert "fine-tunes a ResNet-50" in page
+    tuned = {"settings": settings | {"epochs": 1}, "methods": [{"method": "comes-hl"}]}
+    tasks = tasks_of(Experiment.model_validate(experiment | tuned))
+    assert not run_tasks(tasks, tmp_path / "tuned").failed
+    files = {path.name for path in (tmp_path / "tuned").glob("*/*")}
+    assert files == {"result.json"}  # no state is left

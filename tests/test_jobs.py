@@ -1,0 +1,193 @@
+"""What the commands do, called as a notebook would: values are returned, nothing is printed."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from comes import CandidateClassifier
+from comes.datasets import Dataset, Reading, make_scenes, write_npz
+from comes.errors import ComesError
+from comes.generation import case_b
+from comes.jobs import (
+    JudgedMetric,
+    choose_model,
+    convert_dataset,
+    describe_dataset,
+    estimate_priors,
+    fit_model,
+    generate_candidates,
+    judge_model,
+    list_datasets,
+    predict_items,
+    report_results,
+    run_experiment,
+)
+from comes.metrics import evaluate
+from comes.selection import estimate_metrics
+
+SCENES = make_scenes("train", n=150)
+CANDIDATES = case_b(SCENES.known_relevant(), 0.5, seed=0)
+NAMES = [f"digit {j}" for j in range(10)]
+DATA = Dataset(SCENES.X, NAMES, CANDIDATES, SCENES.known_relevant())
+PRIOR = SCENES.known_relevant().mean(axis=0)
+QUICK: dict[str, Any] = {"epochs": 2, "class_prior": PRIOR, "random_state": 0}
+
+
+@pytest.fixture(autouse=True)
+def silence(capsys: pytest.CaptureFixture[str]) -> Any:
+    """No job prints."""
+    yield
+    assert capsys.readouterr().out == ""
+
+
+@pytest.fixture(scope="module")
+def model() -> CandidateClassifier:
+    return CandidateClassifier(**QUICK).fit(DATA.X, pd.DataFrame(CANDIDATES, columns=NAMES))
+
+
+def test_a_model_of_a_file_is_that_of_its_content(
+    model: CandidateClassifier, tmp_path: Path
+) -> None:
+    write_npz(DATA, tmp_path / "scenes.npz")
+    for data in (DATA, tmp_path / "scenes.npz"):
+        fitted = fit_model(data, QUICK)
+        np.testing.assert_array_equal(
+            fitted.classifier.decision_function(DATA.X), model.decision_function(DATA.X)
+        )
+        assert fitted.classifier.label_names_ == NAMES
+        assert fitted.path is None and fitted.choice is None and fitted.is_leader
+
+
+def test_the_summary_says_what_was_trained_and_where_it_is(tmp_path: Path) -> None:
+    fitted = fit_model(DATA, QUICK | {"early_stopping": True}, output=tmp_path / "model")
+    summary = fitted.summary()
+    assert summary["model"] == str(tmp_path / "model") and summary["method"] == "comes-hl"
+    assert summary["risk"] == fitted.history.risk[summary["kept_epoch"] - 1]
+    assert "compared" not in summary
+
+
+def test_a_target_is_checked_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "letter.txt").touch()
+    for job in (
+        lambda: fit_model("none.npz", output=tmp_path / "taken"),
+        lambda: predict_items("none", "none.npz", tmp_path / "taken" / "none" / "p.csv"),
+        lambda: convert_dataset("none.npz", tmp_path / "none" / "p.csv"),
+        lambda: estimate_priors("none.npz", tmp_path / "none" / "p.csv"),
+        lambda: estimate_priors("none.npz", plot=tmp_path / "none" / "p.png"),
+        lambda: generate_candidates("none.npz", tmp_path / "none" / "p.csv"),
+    ):
+        with pytest.raises(ComesError, match=r"would be lost|is not a folder"):
+            job()
+
+
+def test_a_table_of_priors_is_what_training_and_judging_use(tmp_path: Path) -> None:
+    table = estimate_priors(DATA, tmp_path / "priors.csv", method="candidate-rate")
+    np.testing.assert_allclose(table["class_prior"], CANDIDATES.mean(axis=0))
+    path = tmp_path / "priors.csv"
+    fitted = fit_model(DATA, {"epochs": 1, "random_state": 0}, priors=path)
+    prior: Any = fitted.classifier.class_prior_
+    np.testing.assert_allclose(prior, table["class_prior"])
+    judged = judge_model(fitted.classifier, DATA, priors=path)
+    assert judged.estimated is not None and judged.estimated.prior_source == str(path)
+
+
+def test_settings_of_the_other_kind_are_refused() -> None:
+    with pytest.raises(ComesError, match=r"'backbone', 'freeze' is for images"):
+        fit_model(DATA, {"backbone": "resnet50"}, freeze=True)
+
+
+def test_the_chosen_model_is_fitted_with_the_prior_that_it_was_chosen_by() -> None:
+    fitted = fit_model(DATA, QUICK | {"epochs": 10}, select=["epochs"])
+    assert fitted.choice is not None
+    assert fitted.classifier.epochs == fitted.choice.classifier.epochs
+    np.testing.assert_array_equal(fitted.classifier.class_prior_, PRIOR)
+    assert len(fitted.summary(with_choice=True)["compared"]) == 2
+
+
+def test_a_choice_without_a_prior_estimates_one() -> None:
+    start = CandidateClassifier("bce", epochs=10, random_state=0)
+    best, choice = choose_model(DATA, start, ["epochs"])
+    assert np.asarray(best.class_prior).shape == (10,)
+    assert choice.table["epochs"].tolist() == [1, 10]
+
+
+def test_predictions_are_those_of_the_model(model: CandidateClassifier, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    table = predict_items(tmp_path / "model", DATA, tmp_path / "p.parquet")
+    np.testing.assert_allclose(table.filter(like="score:"), model.decision_function(DATA.X))
+    assert len(pd.read_parquet(tmp_path / "p.parquet")) == len(DATA)
+
+
+def test_judging_has_metrics_estimates_and_their_true_values(model: CandidateClassifier) -> None:
+    judged = judge_model(model, DATA)
+    scores, cut = model.decision_function(DATA.X), model.predict(DATA.X)
+    assert judged.metrics == evaluate(scores, DATA.known_relevant(), cut)
+    expected = estimate_metrics(scores, CANDIDATES, PRIOR, predictions=cut)
+    assert judged.estimated is not None
+    by_name = {metric.name: metric for metric in judged.estimated.metrics}
+    for name, estimate in expected.metrics.items():
+        assert by_name[name].value == pytest.approx(estimate.value)
+    assert by_name["hamming_loss"].true == pytest.approx(judged.metrics["hamming_loss"])
+    assert judged.as_dict()["estimated"]["class_prior"] == "of the model"
+
+
+def test_judging_needs_no_truth_and_no_candidates(model: CandidateClassifier) -> None:
+    blind = judge_model(model, Dataset(DATA.X, NAMES, CANDIDATES))
+    assert blind.metrics is None and blind.estimated is not None
+    assert blind.estimated.metrics[0].true is None and set(blind.as_dict()) == {"estimated"}
+    clean = judge_model(model, Dataset(DATA.X, NAMES, relevant=DATA.relevant))
+    assert clean.estimated is None and clean.as_dict()["convention"] == "pml"
+    with pytest.raises(ComesError, match="the data has none"):
+        judge_model(model, Dataset(DATA.X, NAMES, relevant=DATA.relevant), priors="priors.csv")
+
+
+def test_labels_are_matched_by_name(model: CandidateClassifier) -> None:
+    order = np.arange(10)[::-1]
+    turned = Dataset(DATA.X, [NAMES[j] for j in order], relevant=DATA.known_relevant()[:, order])
+    assert judge_model(model, turned).metrics == judge_model(model, DATA).metrics
+    with pytest.raises(ComesError, match="the model knows its labels"):
+        judge_model(model, "scenes.npz", reading=Reading(label_names=NAMES))
+
+
+def test_a_model_without_a_prior_is_judged_by_an_estimated_one() -> None:
+    naive = CandidateClassifier("bce", epochs=1, random_state=0).fit(DATA.X, CANDIDATES)
+    judged = judge_model(naive, Dataset(DATA.X, [str(j) for j in range(10)], CANDIDATES))
+    assert judged.estimated is not None
+    assert judged.estimated.prior_source == "estimated from these rows"
+
+
+def test_estimates_are_clipped_to_the_range_of_the_metric() -> None:
+    clipped = JudgedMetric("macro_auc", 1.1, -0.2, 1.3).clipped()
+    assert (clipped.value, clipped.low, clipped.high) == (1.0, 0.0, 1.0)
+    assert JudgedMetric("ranking_risk", 7.0, -1.0, 9.0).clipped().high == 9.0
+
+
+def test_data_is_listed_described_converted_and_given_candidates(tmp_path: Path) -> None:
+    assert {"YeastBP", "scene:train"} <= {row["name"] for row in list_datasets()}
+    dataset, findings = describe_dataset(DATA)
+    assert dataset is DATA and findings[0].name == "constant_features"
+    convert_dataset(DATA, tmp_path / "scenes.csv")
+    made = generate_candidates(tmp_path / "scenes.csv", tmp_path / "made.npz", rate=0.5, seed=3)
+    np.testing.assert_array_equal(made.candidates, case_b(DATA.known_relevant(), 0.5, seed=3))
+    again, _ = describe_dataset(tmp_path / "made.npz")
+    np.testing.assert_array_equal(again.candidates, made.candidates)
+
+
+def test_an_experiment_is_run_once_and_reported(tmp_path: Path) -> None:
+    config = tmp_path / "tiny.toml"
+    config.write_text(
+        'name = "tiny"\nfolds = 2\n[settings]\nepochs = 1\n'
+        '[[data]]\nname = "scenes"\nrows = 60\ncase = "b"\n[[methods]]\nmethod = "bce"\n'
+    )
+    first = run_experiment(config, tmp_path / "runs", workers=1)
+    assert first.summary() == {"done": 1, "kept": 0, "missing": 0}
+    assert first.page is not None and first.page.exists()
+    again = run_experiment(config, tmp_path / "runs", workers=1)
+    assert again.summary() == {"done": 0, "kept": 1, "missing": 0}
+    written = report_results([tmp_path / "runs"], tmp_path / "report")
+    assert written.page.read_text() == first.page.read_text()
+    assert len(written.results) == 1 and written.errors == []

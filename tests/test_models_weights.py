@@ -1,0 +1,187 @@
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from comes.datasets import open_dataset
+from comes.errors import ComesError
+from comes.models import Backbone, ResNet, choose_strides, load_weights, make_backbone
+from comes.models.resnet import Strides
+from comes.training import PixelRows
+from pictures import pictures, randomised, some_pixels, tiny
+
+CPU = torch.device("cpu")
+STATE = tiny().state_dict()
+
+
+@pytest.mark.parametrize("right", ["v1", "v1.5"])
+@pytest.mark.parametrize("start", ["v1", "v1.5"])
+def test_strides_are_recognised_by_the_statistics_learnt_with_them(
+    right: Strides, start: Strides
+) -> None:
+    network = tiny()
+    backbone = Backbone(network)
+    network.set_strides(right)
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.momentum = None  # the mean of all batches
+    with torch.no_grad():
+        for batch in some_pixels(96).split(32):
+            backbone.train()(batch)
+    network.set_strides(start)
+    mismatches = choose_strides(backbone, torch.from_numpy(pictures(40, seed=1)[0]).movedim(3, 1))
+    wrong: Strides = "v1" if right == "v1.5" else "v1.5"
+    assert network.strides == right
+    assert mismatches[right] < 0.5 * mismatches[wrong]
+
+
+def test_the_real_weights_of_2015_are_the_first_variant(image_data: Path) -> None:
+    weights = image_data.parent / "weights" / "resnet50-v1-imagenet-fp16.safetensors"
+    if not weights.is_file() or not (image_data / "voc2012-160px-val.zip").is_file():
+        pytest.skip(f"{image_data.parent} has no weights of ResNet-50 or no pictures of VOC2012")
+    backbone = make_backbone("resnet50")
+    load_weights(backbone, weights)
+    images = open_dataset("VOC2012-160px:val").X[:16]
+    (pixels,) = PixelRows(images, 224, CPU).batches([torch.arange(16)])
+    mismatches = choose_strides(backbone, pixels)
+    assert isinstance(backbone.network, ResNet)
+    assert backbone.network.strides == "v1"
+    assert mismatches["v1"] < 0.6 * mismatches["v1.5"]
+    assert backbone.classifier is not None
+    assert backbone.classifier.out_features == 1000
+
+
+def as_safetensors(state: dict[str, Tensor], folder: Path) -> Path:
+    save_file(state, folder / "weights.safetensors")
+    return folder / "weights.safetensors"
+
+
+def as_pth(state: Any, folder: Path) -> Path:
+    torch.save(state, folder / "weights.pth")
+    return folder / "weights.pth"
+
+
+def in_a_checkpoint(state: dict[str, Tensor], folder: Path) -> Path:
+    renamed = {f"module.{name}": tensor for name, tensor in state.items()}
+    return as_pth({"epoch": 3, "state_dict": renamed}, folder)
+
+
+def in_a_model(state: dict[str, Tensor], folder: Path) -> Path:
+    return as_pth({"model": state, "optimizer": {"lr": 0.1}}, folder)
+
+
+@pytest.mark.parametrize("write", [as_safetensors, as_pth, in_a_checkpoint, in_a_model])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_weights_are_read_from_every_usual_file(
+    write: Callable[[dict[str, Tensor], Path], Path], dtype: torch.dtype, tmp_path: Path
+) -> None:
+    source = randomised(tiny(), seed=1).state_dict()
+    stored = {k: v.to(dtype) if v.is_floating_point() else v for k, v in source.items()}
+    backbone = Backbone(tiny(), nn.Linear(256, 9))
+    load_weights(backbone, str(write(stored, tmp_path)))
+    loaded = backbone.network.state_dict()
+    for name, tensor in stored.items():
+        assert loaded[name].dtype == source[name].dtype
+        torch.testing.assert_close(loaded[name], tensor.to(source[name].dtype), rtol=0, atol=0)
+    assert backbone.classifier is None  # the file has none, and that of other weights is wrong
+
+
+def test_counts_of_batches_may_be_absent(tmp_path: Path) -> None:
+    state = {k: v for k, v in randomised(tiny(), 1).state_dict().items() if "num_batches" not in k}
+    backbone = Backbone(tiny())
+    load_weights(backbone, as_safetensors(state, tmp_path))
+    torch.testing.assert_close(backbone.network.state_dict()["bn1.weight"], state["bn1.weight"])
+
+
+@pytest.mark.parametrize("top", ["fc", "head", "classifier.1"])
+def test_a_linear_layer_on_top_becomes_the_classifier(top: str, tmp_path: Path) -> None:
+    weight, bias = torch.randn(7, 256).half(), torch.randn(7).half()
+    path = as_pth({**STATE, f"{top}.weight": weight, f"{top}.bias": bias}, tmp_path)
+    backbone = Backbone(tiny())
+    load_weights(backbone, path)
+    assert backbone.classifier is not None
+    torch.testing.assert_close(backbone.classifier.weight.data, weight.float(), rtol=0, atol=0)
+    torch.testing.assert_close(backbone.classifier.bias.data, bias.float(), rtol=0, atol=0)
+    assert backbone.eval()(some_pixels()).shape == (8, 7)
+
+
+def test_more_than_a_linear_layer_on_top_is_left_out(tmp_path: Path) -> None:
+    top = {"head.0.weight": torch.ones(9, 256), "head.0.bias": torch.ones(9)}
+    top |= {"head.1.weight": torch.ones(7, 9), "head.1.bias": torch.ones(7)}
+    backbone = Backbone(tiny())
+    load_weights(backbone, as_pth({**STATE, **top}, tmp_path))
+    assert backbone.classifier is None
+
+
+def missing(state: dict[str, Tensor]) -> None:
+    del state["layer3.0.conv2.weight"]
+
+
+def unwanted(state: dict[str, Tensor]) -> None:
+    state["layer5.0.bias"] = torch.zeros(1)
+
+
+def of_another_shape(state: dict[str, Tensor]) -> None:
+    state["conv1.weight"] = torch.zeros(8, 1, 7, 7)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (missing, r"1 are missing \('layer3.0.conv2.weight'\), 0 are not wanted"),
+        (unwanted, r"1 are not wanted \('layer5.0.bias'\), 0 have another shape"),
+        (of_another_shape, r"0 are missing .*, 1 have another shape \('conv1.weight'\)"),
+    ],
+)
+def test_weights_of_another_network_are_refused_by_name(
+    change: Callable[[dict[str, Tensor]], None], message: str, tmp_path: Path
+) -> None:
+    state = randomised(tiny(), seed=1).state_dict()
+    change(state)
+    backbone = Backbone(tiny())
+    with pytest.raises(ComesError, match=message):
+        load_weights(backbone, as_pth(state, tmp_path))
+    for name, tensor in backbone.network.state_dict().items():  # not even those that fit
+        torch.testing.assert_close(tensor, STATE[name], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("ending", [".pth", ".safetensors"])
+def test_a_file_that_holds_no_weights_is_refused(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"weights{ending}"
+    with pytest.raises(ComesError, match="there is no file of weights at .*weights"):
+        load_weights(Backbone(tiny()), path)
+    for content in ("no weights, but a text\n", ""):
+        path.write_text(content)
+        with pytest.raises(ComesError, match=f"weights{ending} (cannot be read|is neither)"):
+            load_weights(Backbone(tiny()), path)
+
+
+@pytest.mark.parametrize("content", [[1, 2], {"epoch": 3}, torch.zeros(2), {1: torch.zeros(2)}])
+def test_other_objects_are_no_weights(content: Any, tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match="must hold a state dict"):
+        load_weights(Backbone(tiny()), as_pth(content, tmp_path))
+
+
+class Dangerous:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize(
+    "save", [torch.save, lambda what, path: path.write_bytes(pickle.dumps(what))]
+)
+def test_code_in_a_file_is_not_run(save: Callable[[Any, Path], object], tmp_path: Path) -> None:
+    path, trace = tmp_path / "weights.pth", tmp_path / "trace"
+    save({"conv1.weight": Dangerous(trace)}, path)
+    with pytest.raises(ComesError, match="neither safetensors nor a state dict"):
+        load_weights(Backbone(tiny()), path)
+    assert not trace.exists()

@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from comes.errors import ComesError
+from comes.priors import ClassPriorEstimate, prior_table, read_priors
+
+PRIOR = np.array([0.25, 0.75])
+ESTIMATE = ClassPriorEstimate(
+    class_prior=PRIOR,
+    exclude_rate=PRIOR / 2,
+    lower=PRIOR / 4,
+    upper=PRIOR + 0.2,
+    sampling_se=PRIOR / 8,
+    flags=("ok", "few excluded"),
+)
+NAMES = ["sea", "sky"]
+
+
+def test_a_table_has_a_row_per_label_and_the_error_where_the_truth_is_known() -> None:
+    table = prior_table(ESTIMATE, NAMES)
+    assert table["label"].tolist() == NAMES
+    assert table["flag"].tolist() == ["ok", "few excluded"]
+    for name in ("class_prior", "exclude_rate", "lower", "upper", "sampling_se"):
+        np.testing.assert_array_equal(table[name], getattr(ESTIMATE, name))
+    assert "error" not in table
+    judged = prior_table(ESTIMATE, NAMES, np.array([[1, 1], [1, 0]]))
+    assert judged["true_prior"].tolist() == [1.0, 0.5]
+    assert judged["error"].tolist() == [-0.75, 0.25]
+
+
+def test_a_table_of_priors_is_written_and_read(tmp_path: Path) -> None:
+    table = prior_table(ESTIMATE, NAMES)
+    for name, write in (("p.csv", table.to_csv), ("p.parquet", table.to_parquet)):
+        write(tmp_path / name, index=False)
+        read = read_priors(tmp_path / name)
+        assert list(read.index) == NAMES
+        np.testing.assert_allclose(read.to_numpy(), PRIOR)
+
+
+def test_names_that_look_like_numbers_stay_names(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("label,class_prior\n007,0.5\n")
+    assert read_priors(tmp_path / "p.csv").to_dict() == {"007": 0.5}
+
+
+def test_a_file_that_holds_no_priors_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("label,prior\na,1\n")
+    with pytest.raises(ComesError, match="bad.csv has no column 'class_prior'.*It has 'label'"):
+        read_priors(tmp_path / "bad.csv")
+    with pytest.raises(ComesError, match="gone.csv cannot be read"):
+        read_priors(tmp_path / "gone.csv")

@@ -1,0 +1,46 @@
+"""What a report says of how an experiment differs from the paper's."""
+
+from comes.report.paper_differences import what_differs
+from comes.results import Result, SearchSpec
+from results import make_result
+
+
+def describe(*results: Result) -> str:
+    return " ".join(what_differs(results))
+
+
+def test_what_differs_from_the_paper_is_said() -> None:
+    search = SearchSpec(learning_rate=(0.1,), epochs=(3,), held_out=0.2)
+    settings = {"epochs": 20, "reduction": "sum"}
+    text = describe(make_result(settings=settings, class_prior="estimated", search=search))
+    for part in (
+        "epochs: 20; the paper says 200",
+        "3 of 3 folds; the paper has 10",
+        "estimated from candidates, and the paper takes the true class priors: bce.",
+        "20% of the training rows",
+        "reduction sum; normaliser dataset",
+        "batch size 256; momentum 0.9",
+    ):
+        assert part in text
+    own = make_result(settings={"batch_size": 32, "model": "linear"})
+    text = describe(own, make_result("gdf"))
+    assert "batch size 256, 32;" in text
+    assert "model: linear, mlp; the paper says mlp" in text
+    assert "on images alone" in describe(make_result(folds=None, label_seeds=3))
+    plain = describe(make_result("bce", "mirflickr5000", folds=10))
+    assert "5000 of the 10433 rows of mirflickr" in plain
+    for absent in ("epochs", "images", "estimated", "folds"):
+        assert absent not in plain
+
+
+def test_the_first_folds_of_ten_are_said() -> None:
+    assert "3 of 10 folds" in describe(make_result(folds=10, first_folds=3))
+
+
+def test_experiments_on_images_differ_in_other_ways() -> None:
+    text = describe(
+        make_result(folds=None, label_seeds=3, images=True, settings={"weights": "a", "epochs": 2})
+    )
+    assert "fine-tunes a ResNet-50" in text
+    assert "bce: epochs 2, weights a; class prior true." in text
+    assert "the paper says" not in text

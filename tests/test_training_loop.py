@@ -1,0 +1,359 @@
+import ctypes
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from torch import Tensor, nn
+
+from comes.errors import ComesError, ComesWarning
+from comes.models import linear, mlp
+from comes.risks import BceRisk, bce_risk
+from comes.training import (
+    History,
+    SparseRows,
+    TrainOptions,
+    Validation,
+    choose_device,
+    make_optimizer,
+    predict_scores,
+    seeded,
+    to_device,
+    train,
+)
+from comes.training.memory import kept_memory
+
+CPU = torch.device("cpu")
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(103, 6)).astype(np.float32)
+CANDIDATES = torch.as_tensor(X[:, :3] > 0)
+SGD = make_optimizer("sgd", learning_rate=0.1)
+
+
+def trained(seed: int = 0, **options: object) -> tuple[nn.Module, History]:
+    with seeded(0, CPU):
+        model = linear(6, 3)
+    settings: dict[str, object] = {"optimizer": SGD, "epochs": 5, "batch_size": 20, "seed": seed}
+    both = TrainOptions(**(settings | options))  # type: ignore[arg-type]
+    history = train(model, to_device(X, CPU), CANDIDATES, BceRisk(), both)
+    return model, history
+
+
+def weights(model: nn.Module) -> Tensor:
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def test_of_equal_scores_the_last_epoch_is_kept() -> None:
+    model, scores = nn.Linear(1, 1), iter([3.0, 1.0, 2.0, 1.0, math.nan])
+    seen = []
+
+    def score() -> float:
+        assert not model.training
+        seen.append(model.weight.item())
+        return next(scores)
+
+    rows = torch.tensor([[1.0], [2.0]])
+    history = train(
+        model,
+        rows,
+        torch.ones(2, 1, dtype=torch.bool),
+        lambda g, s: g.mean(),
+        TrainOptions(SGD, epochs=5),
+        validation=Validation(score),
+    )
+    assert history.best_epoch == 4
+    assert history.validation[:4] == [3.0, 1.0, 2.0, 1.0]
+    assert model.weight.item() == pytest.approx(seen[3])
+    assert not model.training
+
+
+@pytest.mark.parametrize(("patience", "n_epochs"), [(1, 3), (2, 5), (None, 6)])
+def test_patience_counts_epochs_without_a_better_score(patience: int | None, n_epochs: int) -> None:
+    scores = iter(
+        [3.0, 2.0, 2.0, 1.0, 1.0, 1.0] if patience == 1 else [2.0, 3.0, 1.0, 1.0, 4.0, 5.0]
+    )
+    history = train(
+        linear(6, 3),
+        to_device(X, CPU),
+        CANDIDATES,
+        BceRisk(),
+        TrainOptions(SGD, epochs=6),
+        validation=Validation(lambda: next(scores), patience),
+    )
+    assert len(history.risk) == len(history.validation) == n_epochs
+
+
+def test_without_a_finite_score_there_are_no_best_weights() -> None:
+    with pytest.raises(ComesError, match="no epoch had a finite risk on the held-out rows"):
+        train(
+            linear(6, 3),
+            to_device(X, CPU),
+            CANDIDATES,
+            BceRisk(),
+            TrainOptions(SGD, epochs=2),
+            validation=Validation(lambda: math.nan),
+        )
+
+
+def test_same_seed_same_weights_and_another_seed_others() -> None:
+    first, again, other = (trained(seed)[0] for seed in (1, 1, 2))
+    torch.testing.assert_close(weights(first), weights(again), rtol=0, atol=0)
+    assert not torch.equal(weights(first), weights(other))
+
+
+def test_leaves_the_global_random_state_alone() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    trained()
+    torch.testing.assert_close(torch.rand(3), expected)
+
+
+def test_learns_and_the_history_has_the_mean_risk_of_every_epoch() -> None:
+    model, history = trained(epochs=60)
+    assert len(history.risk) == 60
+    assert history.risk[-1] < 0.5 * history.risk[0]
+    assert history.seconds > 0
+    final = bce_risk(predict_scores(model, to_device(X, CPU)), CANDIDATES).item()
+    assert history.risk[-1] == pytest.approx(final, rel=0.05)
+
+
+def test_every_row_is_used_once_per_epoch_in_batches_of_equal_size() -> None:
+    seen: list[int] = []
+
+    def risk(scores: Tensor, candidates: Tensor) -> Tensor:
+        seen.append(len(candidates))
+        return bce_risk(scores, candidates)
+
+    with seeded(0, CPU):
+        model = linear(6, 3)
+    train(model, to_device(X, CPU), CANDIDATES, risk, TrainOptions(SGD, epochs=1, batch_size=20))
+    assert sum(seen) == len(X)
+    assert set(seen) == {17, 18}
+
+
+@pytest.mark.parametrize("cosine", [True, False])
+def test_plain_sgd_by_hand(cosine: bool) -> None:
+    """One batch, two epochs; with the cosine the second step has half the learning rate."""
+    with seeded(0, CPU):
+        model, twin = linear(6, 3), linear(6, 3)
+    twin.load_state_dict(model.state_dict())
+    sgd = make_optimizer("sgd", learning_rate=0.5, momentum=0.0)
+    train(
+        model,
+        to_device(X, CPU),
+        CANDIDATES,
+        BceRisk(),
+        TrainOptions(sgd, epochs=2, batch_size=999, cosine=cosine),
+    )
+    for rate in (0.5, 0.5 * 0.5 * (1 + math.cos(math.pi / 2)) if cosine else 0.5):
+        twin.zero_grad()
+        bce_risk(twin(torch.as_tensor(X)), CANDIDATES).backward()
+        with torch.no_grad():
+            for p in twin.parameters():
+                assert p.grad is not None
+                p.sub_(rate * p.grad)
+    torch.testing.assert_close(weights(model), weights(twin))
+
+
+def test_risk_scale_scales_the_gradient_and_not_the_history() -> None:
+    slow = make_optimizer("sgd", learning_rate=0.01)
+    fast = make_optimizer("sgd", learning_rate=0.1)
+    scaled, first = trained(optimizer=slow, risk_scale=10.0)
+    plain, second = trained(optimizer=fast)
+    torch.testing.assert_close(weights(scaled), weights(plain))
+    assert first.risk == pytest.approx(second.risk)
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
+def test_optimisers_by_name_learn(name: str) -> None:
+    _, history = trained(optimizer=make_optimizer(name, learning_rate=0.05), epochs=30)
+    assert history.risk[-1] < 0.7 * history.risk[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("sgd", torch.optim.SGD), ("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)],
+)
+def test_optimisers_get_their_settings(name: str, kind: type) -> None:
+    make = make_optimizer(name, learning_rate=0.1, weight_decay=0.02, momentum=0.3)
+    optimizer = make(linear(2, 2).parameters())
+    assert type(optimizer) is kind
+    assert optimizer.defaults["weight_decay"] == 0.02
+    assert optimizer.defaults.get("momentum", 0.3) == 0.3
+
+
+class Spy(nn.Module):
+    """A linear model that notes in which state it is called, and draws as dropout would."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = linear(6, 3)
+        self.modes: set[tuple[bool, bool]] = set()
+        self.draws: list[float] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.modes.add((self.training, torch.is_grad_enabled()))
+        self.draws.append(torch.rand(()).item())
+        output: Tensor = self.layer(x)
+        return output
+
+
+def spied(seed: int) -> Spy:
+    model = Spy().eval()
+    options = TrainOptions(SGD, epochs=1, seed=seed)
+    train(model, to_device(X, CPU), CANDIDATES, BceRisk(), options)
+    return model
+
+
+def test_trains_in_training_mode_and_predicts_in_evaluation_mode() -> None:
+    model = spied(3)
+    assert model.modes == {(True, True)}
+    assert not model.training
+    model.train()
+    model.modes.clear()
+    assert not predict_scores(model, to_device(X, CPU)).requires_grad
+    assert model.modes == {(False, False)}
+
+
+def test_the_seed_decides_what_the_model_draws() -> None:
+    first = spied(3).draws
+    torch.rand(7)
+    assert spied(3).draws == first
+    assert spied(4).draws != first
+
+
+def test_the_history_weighs_batches_by_their_rows() -> None:
+    values: list[tuple[float, int]] = []
+
+    def risk(scores: Tensor, candidates: Tensor) -> Tensor:
+        value = bce_risk(scores, candidates)
+        values.append((value.item(), len(candidates)))
+        return value
+
+    model = linear(6, 3)
+    rows = to_device(X, CPU)
+    history = train(model, rows, CANDIDATES, risk, TrainOptions(SGD, epochs=1, batch_size=60))
+    assert [n for _, n in values] == [52, 51]
+    expected = sum(value * n for value, n in values) / len(X)
+    assert history.risk[0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_rows_of_x_and_candidates_must_agree() -> None:
+    with pytest.raises(ComesError, match="same rows; got 103, 102"):
+        train(linear(6, 3), to_device(X, CPU), CANDIDATES[1:], BceRisk(), TrainOptions(SGD))
+
+
+@pytest.mark.parametrize("name", ["epochs", "batch_size", "part_size"])
+def test_counts_below_one_are_refused(name: str) -> None:
+    wrong: dict[str, Any] = {name: 0}
+    with pytest.raises(ComesError, match=f"{name} must be at least 1; got 0"):
+        TrainOptions(SGD, **wrong)
+
+
+def test_arrays_that_torch_cannot_share_are_copied() -> None:
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    torch.testing.assert_close(to_device(frozen, CPU), to_device(X[::-1][::-1], CPU))
+    assert to_device(X[::-1], CPU)[torch.tensor([0])].tolist() == [X[-1].tolist()]
+
+
+def test_weights_that_blow_up_in_the_last_step_are_noticed() -> None:
+    with pytest.raises(ComesError, match="weights became nan in epoch 1"):
+        trained(optimizer=lambda p: torch.optim.SGD(p, lr=math.inf), epochs=1, batch_size=999)
+
+
+def test_an_unknown_optimiser_is_refused() -> None:
+    with pytest.raises(ComesError, match="one of sgd, adam, adamw.*got 'lbfgs'"):
+        make_optimizer("lbfgs", learning_rate=0.1)
+
+
+def test_sparse_rows_train_to_the_weights_of_dense_ones() -> None:
+    models = []
+    for data in (X, sparse.csr_array(X)):
+        with seeded(0, CPU):
+            model = mlp(6, 3, hidden=8)
+        rows = to_device(data, CPU)
+        assert isinstance(rows, SparseRows) == sparse.issparse(data)
+        train(model, rows, CANDIDATES, BceRisk(), TrainOptions(SGD, epochs=3, batch_size=20))
+        models.append(model)
+    torch.testing.assert_close(weights(models[0]), weights(models[1]))
+
+
+def test_interrupt_keeps_the_weights_so_far() -> None:
+    calls = 0
+
+    def risk(scores: Tensor, candidates: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == 14:  # in the third epoch of six batches
+            raise KeyboardInterrupt
+        return bce_risk(scores, candidates)
+
+    model, options = linear(6, 3), TrainOptions(SGD, epochs=5, batch_size=20)
+    with pytest.warns(ComesWarning, match="Interrupted after 2 of 5 epochs") as caught:
+        history = train(model, to_device(X, CPU), CANDIDATES, risk, options)
+    assert caught[0].filename == __file__  # where `train` was called
+    assert history.interrupted
+    assert len(history.risk) == 2
+    calls = 0
+    with pytest.raises(KeyboardInterrupt):
+        raising = replace(options, return_on_interrupt=False)
+        train(model, to_device(X, CPU), CANDIDATES, risk, raising)
+
+
+def test_a_risk_that_runs_away_stops_with_advice() -> None:
+    def runaway(scores: Tensor, candidates: Tensor) -> Tensor:
+        return -scores.square().sum().exp()
+
+    with pytest.raises(ComesError, match=r"became -?(inf|nan) in epoch \d+. Lower the learning"):
+        train(linear(6, 3), to_device(X, CPU), CANDIDATES, runaway, TrainOptions(SGD, epochs=50))
+
+
+def test_a_progress_bar_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    trained(progress=True, description="my method")
+    captured = capsys.readouterr()
+    assert "my method" in captured.err
+    assert "5/5" in captured.err
+    assert captured.out == ""
+    trained()
+    assert capsys.readouterr().err == ""  # not a terminal
+
+
+def test_auto_is_a_device_that_is_there() -> None:
+    assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert choose_device("cpu").type == "cpu"
+
+
+def test_scores_come_in_the_order_of_the_rows_whatever_the_batch() -> None:
+    model, _ = trained()
+    rows = to_device(X, CPU)
+    torch.testing.assert_close(predict_scores(model, rows, 7), predict_scores(model, rows))
+
+
+def test_memory_is_kept_while_training_and_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, int]] = []
+
+    class Glibc:
+        def mallopt(self, name: int, value: int) -> int:
+            calls.append((f"mallopt {name}", value))
+            return 1
+
+        def malloc_trim(self, pad: int) -> int:
+            calls.append(("malloc_trim", pad))
+            return 1
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Glibc())
+    with pytest.raises(ZeroDivisionError), kept_memory():
+        assert calls == [("mallopt -3", 2**25), ("mallopt -1", 2**30)]
+        _ = 1 / 0
+    assert calls[2:] == [("mallopt -1", 2**26), ("malloc_trim", 0)]
+
+
+def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    with kept_memory():
+        pass

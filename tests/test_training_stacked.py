@@ -1,0 +1,222 @@
+"""Many trainings at once: each as alone, to rounding."""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from comes.errors import ComesError, ComesWarning
+from comes.models import Stack, linear, mlp
+from comes.risks import (
+    BceRisk,
+    CcmnHammingRisk,
+    CcmnRankingRisk,
+    ComrankRisk,
+    CtlRisk,
+    CtlUnbiasedRisk,
+    GdfRisk,
+    HammingRisk,
+    MlclRisk,
+    RankingRisk,
+)
+from comes.training import Trainee, TrainOptions, epochs, make_optimizer, train, train_together
+
+Q, D = 6, 9
+ROWS = [103, 102, 102, 103]  # in batches of 20: some steps have a row more for some models
+SEEDS = [5, 6, 7, 8]
+SGD = make_optimizer("sgd", learning_rate=0.1)
+GENERATOR = torch.Generator().manual_seed(0)
+X = [torch.randn(n, D, generator=GENERATOR) for n in ROWS]
+CANDIDATES = [torch.rand(n, Q, generator=GENERATOR) < 0.6 for n in ROWS]
+
+
+def numbers(*shape: int) -> Tensor:
+    return torch.rand(*shape, generator=GENERATOR)
+
+
+RISKS: dict[str, Callable[[], nn.Module]] = {
+    "bce": BceRisk,
+    "hamming": lambda: HammingRisk(numbers(Q)),
+    "hamming, share": lambda: HammingRisk(numbers(Q), exclude_share=numbers(Q) / 2 + 0.1),
+    "ranking": lambda: RankingRisk(numbers(Q), flood_level=0.1),
+    "ccmn hamming": lambda: CcmnHammingRisk(numbers(Q) * 0.8),
+    "ccmn ranking": lambda: CcmnRankingRisk(numbers(Q) * 0.8),
+    "gdf": GdfRisk,
+    "gdf unbiased": lambda: GdfRisk(unbiased=True),
+    "ctl": CtlRisk,
+    "ctl unbiased": CtlUnbiasedRisk,
+    "mlcl": lambda: MlclRisk(numbers(Q, Q).softmax(dim=0)),
+    "comrank": ComrankRisk,
+}
+
+
+def models(make: Callable[[int, int], nn.Module]) -> list[nn.Module]:
+    torch.manual_seed(3)
+    return [make(D, Q) for _ in ROWS]
+
+
+def trainees(
+    together: list[nn.Module], risks: Sequence[nn.Module], rows: list[Tensor] = X
+) -> list[Trainee]:
+    return [Trainee(*own) for own in zip(together, rows, CANDIDATES, risks, SEEDS, strict=True)]
+
+
+def compare(
+    make_risk: Callable[[], nn.Module],
+    make_model: Callable[[int, int], nn.Module] = lambda d, q: mlp(d, q, 8),
+    optimizer: str = "sgd",
+    vectorised: bool = True,
+) -> None:
+    settings: dict[str, Any] = {"epochs": 4, "batch_size": 20, "risk_scale": 2.0, "progress": False}
+    settings["optimizer"] = make_optimizer(optimizer, learning_rate=1e-2, weight_decay=1e-3)
+    together = models(make_model)
+    alone, risks = copy.deepcopy(together), [make_risk() for _ in ROWS]
+    options = TrainOptions(**settings)
+    histories = train_together(trainees(together, risks), options, vectorised_risk=vectorised)
+    for which, model in enumerate(alone):
+        data = (X[which], CANDIDATES[which], risks[which])
+        history = train(model, *data, replace(options, seed=SEEDS[which]))
+        torch.testing.assert_close(histories[which].risk, history.risk, rtol=1e-5, atol=1e-6)
+        for one, two in zip(together[which].parameters(), model.parameters(), strict=True):
+            torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-6)
+        assert not together[which].training
+
+
+@pytest.mark.parametrize("name", list(RISKS))
+def test_each_model_is_as_trained_alone(name: str) -> None:
+    compare(RISKS[name])
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
+def test_with_other_optimisers(optimizer: str) -> None:
+    compare(RISKS["hamming"], optimizer=optimizer)
+
+
+def test_linear_models_and_risks_one_by_one() -> None:
+    compare(RISKS["hamming"], make_model=linear)
+    compare(RISKS["ranking"], vectorised=False)
+
+
+def test_models_stay_apart() -> None:
+    """What one sees does not reach another."""
+    results = []
+    for shift in (0.0, 5.0):
+        together = models(linear)
+        rows = [X[0], *(x + shift for x in X[1:])]
+        options = TrainOptions(SGD, epochs=1, batch_size=20, progress=False)
+        train_together(trainees(together, [BceRisk() for _ in ROWS], rows), options)
+        results.append([p.detach().clone() for p in together[0].parameters()])
+    for one, two in zip(*results, strict=True):
+        assert torch.equal(one, two)
+
+
+def test_different_numbers_of_batches_are_refused() -> None:
+    pair = [
+        Trainee(linear(D, Q), X[0], CANDIDATES[0], BceRisk()),
+        Trainee(linear(D, Q), X[1][:50], CANDIDATES[1][:50], BceRisk()),
+    ]
+    with pytest.raises(ComesError, match=r"same number of batches; rows \[50, 103\] in batches"):
+        train_together(pair, TrainOptions(SGD, batch_size=20))
+
+
+def test_a_trainee_has_as_many_candidates_as_rows() -> None:
+    with pytest.raises(ComesError, match="same rows; got 103, 102"):
+        Trainee(linear(D, Q), X[0], CANDIDATES[0][1:], BceRisk())
+
+
+@pytest.mark.parametrize("option", [{"part_size": 5}, {"precision": torch.bfloat16}])
+def test_parts_and_half_precision_are_refused(option: dict[str, Any]) -> None:
+    alone = [Trainee(linear(D, Q), X[0], CANDIDATES[0], BceRisk())]
+    with pytest.raises(ComesError, match="take whole batches in full precision"):
+        train_together(alone, TrainOptions(SGD, **option))
+
+
+def test_other_networks_are_refused() -> None:
+    deep = nn.Sequential(linear(D, 8), nn.Tanh(), nn.Linear(8, Q))
+    with pytest.raises(ComesError, match="only networks of .*linear and mlp.*; got Sequential"):
+        Stack([deep])
+
+
+def test_a_risk_that_grows_without_bound_is_an_error() -> None:
+    class Runaway(nn.Module):
+        def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+            return -scores.exp().sum()
+
+    with pytest.raises(ComesError, match="Lower the learning rate"):
+        sgd = make_optimizer("sgd", learning_rate=1.0)
+        runaways = [Runaway() for _ in ROWS]
+        train_together(trainees(models(linear), runaways), TrainOptions(sgd, progress=False))
+
+
+def test_interrupted_models_keep_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupting(risk: float, epoch: int) -> float:
+        if epoch == 2:
+            raise KeyboardInterrupt
+        return risk
+
+    monkeypatch.setattr(epochs, "_check_finite", interrupting)
+    together = models(linear)
+    before = copy.deepcopy(together)
+    risks, options = [BceRisk() for _ in ROWS], TrainOptions(SGD, epochs=9, progress=False)
+    with pytest.warns(ComesWarning, match="Interrupted after 2 of 9"):
+        histories = train_together(trainees(together, risks), options)
+    assert [history.interrupted for history in histories] == [True] * 4
+    for one, two in zip(together[1].parameters(), before[1].parameters(), strict=True):
+        assert not torch.equal(one, two)
+
+
+@pytest.mark.parametrize("make", [linear, mlp], ids=["linear", "mlp"])
+def test_a_stack_scores_as_its_models(make: Callable[[int, int], nn.Module]) -> None:
+    singles = models(make)
+    rows = torch.randn(len(singles), 5, D, generator=GENERATOR)
+    expected = torch.stack([model(x) for model, x in zip(singles, rows, strict=True)])
+    stack = Stack(singles)
+    torch.testing.assert_close(stack(stack.pad(rows)), expected)
+    others = [make(D, Q) for _ in ROWS]
+    stack.copy_to(others)
+    for one, two in zip(singles, others, strict=True):
+        torch.testing.assert_close(one.state_dict(), two.state_dict(), rtol=0, atol=0)
+
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@needs_gpu
+@pytest.mark.parametrize("q", [6, 700])
+def test_graphs_of_many_models_and_of_many_pairs(q: int) -> None:
+    """Some steps have a row more for some models; 700 labels make parts of their pairs."""
+    device = torch.device("cuda")
+    labels = [(torch.rand(n, q, generator=GENERATOR) < 0.6).to(device) for n in ROWS]
+    rows = [x.to(device) for x in X]
+    risks: list[nn.Module] = [RankingRisk(numbers(q)).to(device) for _ in ROWS]
+    sgd = make_optimizer("sgd", learning_rate=1e-4)
+    results = []
+    for graph in (False, True):
+        torch.manual_seed(0)
+        together = [mlp(D, q, 8).to(device) for _ in ROWS]
+        own = zip(together, rows, labels, risks, SEEDS, strict=True)
+        options = TrainOptions(sgd, epochs=6, batch_size=20, graph=graph)
+        train_together([Trainee(*each) for each in own], options, vectorised_risk=q < 10)
+        results.append([p.detach() for model in together for p in model.parameters()])
+    for one, two in zip(*results, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-5)
+
+
+@needs_gpu
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_graph_gives_the_same_weights(optimizer: str) -> None:
+    device = torch.device("cuda")
+    make = make_optimizer(optimizer, learning_rate=1e-2, weight_decay=1e-3)
+    results = []
+    for graph in (False, True):
+        torch.manual_seed(0)
+        model, risk = mlp(D, Q, 8).to(device), HammingRisk(torch.full((Q,), 0.3)).to(device)
+        data = X[0].to(device), CANDIDATES[0].to(device)
+        train(model, *data, risk, TrainOptions(make, epochs=6, batch_size=20, graph=graph))
+        results.append([p.detach() for p in model.parameters()])
+    for one, two in zip(*results, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
