@@ -7,7 +7,7 @@ this one does not import torch, so that the command line and reports can list th
 """
 
 from comes.methods.families import DEFAULT, METHODS, SUPERVISED
-from comes.methods.family_lookup import family_of, find_method, table_rank, title_of_label
+from comes.methods.lookup import family_of, find_method, table_rank, title_of_label
 from comes.methods.method import Knowledge, Method, MethodFamily, RiskOptions
 
 __all__ = [

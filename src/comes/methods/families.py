@@ -1,4 +1,8 @@
-"""The methods: literal data, and a function that makes each risk."""
+"""Every method, each with its variants: the only file that knows methods by name.
+
+A new one is a factory and an entry of ``METHODS``. Factories import their risk when they are
+called, so that listing the methods does not import torch.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,10 +11,8 @@ from typing import Any
 
 from comes.methods.method import Knowledge, Method, MethodFamily, Risk, RiskOptions
 
-DEFAULT = "comes-hl"
-SUPERVISED = "bce"
-
-# The factories. Each imports its risk when it is called, so that this file does not import torch.
+DEFAULT = "comes-hl"  # of the estimators and the command line
+SUPERVISED = "bce"  # takes its labels at their word: for true labels, and as the naive baseline
 
 
 def _make_hamming(knowledge: Knowledge, options: RiskOptions, *, corrected: bool = True) -> Risk:

@@ -1,4 +1,4 @@
-"""What a method is: variants with their risks, and how the house treats them."""
+"""What a method is: its risk, what it must know, where it is used, how tables show it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,6 @@ from comes.errors import ComesError
 
 Use = Literal["rows", "images"]
 Risk = Callable[[Any, Any], Any]  # risk(scores, candidates) -> scalar tensor
-
 REDUCTIONS = ("sum", "mean", "per_label")
 
 
@@ -45,7 +44,7 @@ class RiskOptions:
     corrected: bool = True  # False: the estimate without the correction that training needs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Method:
     """One variant of a method: its risk, and how the estimator treats the risk and its scores.
 
@@ -98,7 +97,7 @@ class Method:
         return 1.0 if wants_sum == self.is_sum else q if wants_sum else 1 / q
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MethodFamily:
     """A method by name: its variants, where it may be used, and how tables show it.
 

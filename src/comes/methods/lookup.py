@@ -1,4 +1,4 @@
-"""Methods by name, and the families of labels in tables."""
+"""Methods by name, and by the labels of tables."""
 
 import copy
 from functools import partial
