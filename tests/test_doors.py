@@ -23,7 +23,6 @@ NOT_DONE = (
     "experiment",
     "files",
     "report",
-    "training",
 )
 DONE = [room for room in ROOMS if room not in NOT_DONE]
 each_room = pytest.mark.parametrize("room", DONE)
