@@ -207,9 +207,9 @@ def test_what_the_readme_says_of_the_experiments_holds() -> None:
 
 def test_the_table_of_methods_is_what_the_code_knows() -> None:
     text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
-    for method, variants in METHODS.items():
-        assert f"| `{method}` | `{next(iter(variants))}` |" in text
-        for variant in variants:
+    for method, family in METHODS.items():
+        assert f"| `{method}` | `{next(iter(family.variants))}` |" in text
+        for variant in family.variants:
             assert f"`{variant}`" in text, (method, variant)
 
 
@@ -217,9 +217,8 @@ def test_the_table_of_methods_is_what_the_code_knows() -> None:
 def test_the_comparison_of_methods_is_the_stored_result(data: str) -> None:
     text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
     result = json.loads((ROOT / "experiments" / "results" / "methods.json").read_text())
-    assert {(row["method"], row["variant"]) for row in result[data]} == {
-        (method, variant) for method, variants in METHODS.items() for variant in variants
-    }
+    for row in result[data]:  # a method that was added since need not be in a stored result
+        assert row["variant"] in METHODS[row["method"]].variants
     for row in result[data]:
         name = row["method"] + (" (rates of the prior)" if "flip_rate" in row else "")
         name += f" (Adam, {row['learning_rate']})" if "optimizer" in row else ""
@@ -357,7 +356,8 @@ def test_the_numbers_of_images_are_the_stored_results() -> None:
         assert f"| {value:.0f} | {seconds[name] / seconds['bce']:.2f} |" in text
     paper = published().set_index(["data", "case", "method"])["mean"]
     for case in ("a", "b"):
-        best = max(float(paper["VOC2012", case, method]) for method in list(METHODS)[:7])
+        in_the_paper = [name for name, family in METHODS.items() if family.place is not None]
+        best = max(float(paper["VOC2012", case, method]) for method in in_the_paper)
         assert f"{best:.3f} ({case})" in text
     for method in ("bce", "comes-hl", "comes-rl"):
         assert f"{float(paper['VOC2012', 'a', method]):.3f} for" in text

@@ -129,7 +129,7 @@ def annotate_by_robots(
         prior = estimate_class_prior(X, candidates, random_state=seed).class_prior
         error = float(np.abs(prior - count_class_prior(relevant)).mean())
         classifier = CandidateClassifier(
-            "comes-hl", class_prior=prior, epochs=epochs, random_state=seed, progress=progress
+            class_prior=prior, epochs=epochs, random_state=seed, progress=progress
         ).fit(X, candidates)
         if classifier.history_.interrupted:
             raise KeyboardInterrupt

@@ -6,6 +6,7 @@ from comes.datasets import make_scenes
 from comes.estimator import CandidateClassifier
 from comes.generation import case_b
 from comes.labels import BoolMatrix
+from comes.methods import METHODS, SUPERVISED
 from comes.metrics import evaluate
 
 EXCLUDE_RATE = 0.1
@@ -45,9 +46,8 @@ def run_demo(
         metrics = evaluate(scores, test.known_relevant(), classifier.cut_scores(scores))
         return DemoRow(title, metrics, classifier.history_.seconds)
 
+    ours = [name for name, family in METHODS.items() if family.is_ours and family.place is not None]
     return [
-        row("true labels", "bce", train.known_relevant()),
-        row("BCE", "bce", candidates),
-        row("COMES-HL", "comes-hl", candidates),
-        row("COMES-RL", "comes-rl", candidates),
+        row("true labels", SUPERVISED, train.known_relevant()),
+        *(row(METHODS[name].title, name, candidates) for name in (SUPERVISED, *ours)),
     ]
