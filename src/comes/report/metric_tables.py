@@ -72,7 +72,7 @@ def list_means(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of a table with what is to be known about it."""
+    """One number of a table: its spread over repeats, and its test against the best."""
 
     mean: float
     std: float  # over repeats; 0 with one
