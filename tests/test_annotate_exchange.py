@@ -298,6 +298,16 @@ def test_questions_that_were_not_drawn_are_added(
     assert Desk(project).ask() == []
 
 
+def test_an_imported_answer_leaves_the_card_of_a_second_person_open(
+    projects: Projects, tmp_path: Path
+) -> None:
+    project = projects.make(6, ["sky"], overlap=1.0)
+    path = prodigy(tmp_path, [(f"t{k}", "sky", "reject") for k in range(6)])
+    assert import_answers(project, path) == {"taken": 6, "already_answered": 0}
+    assert {(card.turn, card.is_done) for card in all_cards(project)} == {(0, True), (1, False)}
+    assert import_answers(project, path) == {"taken": 0, "already_answered": 6}
+
+
 def test_what_has_an_answer_is_left_alone(project: Project, tmp_path: Path) -> None:
     say(project, {("t0", "sky"): "maybe"})
     path = prodigy(tmp_path, [("t0", "sky", "reject"), ("t1", "sky", "reject")])

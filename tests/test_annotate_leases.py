@@ -399,7 +399,9 @@ def test_nobody_takes_back_what_another_said(ann: Desk, bob: Desk) -> None:
 def test_several_are_taken_back_at_once(ann: Desk) -> None:
     asked = ann.ask()
     keys = [ann.answer(card["card"]) for card in asked[:3]]
-    assert ann.undo(*keys, keys[0]) == asked[:3]
+    ann.undo(keys[0], now=1)
+    assert ann.undo(*keys, keys[0], now=2) == asked[:3]
+    assert [row.undone_at for row in stored(ann.project)] == [1.0, 2.0, 2.0]
     assert ann.ask() == asked
 
 

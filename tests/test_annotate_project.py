@@ -93,7 +93,7 @@ def test_names_that_are_numbers_are_written_as_a_person_would(create: Create, ho
     """So that they meet those of features, which are read the same way."""
     pd.DataFrame({"id": [7.0, 8.0], "text": ["x", "y"]}).to_parquet(home / "texts.parquet")
     assert create("texts.parquet").item_names == ["7", "8"]
-    (home / "texts.csv").write_text("item,text\n007,x\n7,NA\n")
+    (home / "texts.csv").write_text("id,item,text\n1,007,x\n2,7,NA\n")  # item comes first
     project = create(folder="other")
     assert project.item_names == ["007", "7"] and shown(project)[1][1] == "NA"
 

@@ -252,10 +252,11 @@ def test_the_bound_of_the_prior_holds_nineteen_times_in_twenty() -> None:
 def test_more_answers_are_wanted_until_there_are_enough(projects: Projects) -> None:
     """A class that is excluded in four of five answers needs about 125 for a hundred."""
     row = one_class(projects, 400, 40, 10)
-    assert not row.has_enough
+    assert not row.has_enough and row.can_be_enough
     assert row.more_cards == pytest.approx((ENOUGH - 40) / 0.8, rel=0.05)
     enough = one_class(projects, 150, ENOUGH + 9, 3, "enough")
     assert enough.has_enough and enough.more_cards == 0
+    assert one_class(projects, ENOUGH, ENOUGH, 0, "all").can_be_enough
 
 
 def test_no_more_answers_are_wanted_than_there_are_items(projects: Projects) -> None:

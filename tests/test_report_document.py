@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 from comes.cli import app
 from comes.errors import ComesError
 from comes.metrics import METRICS, Metric
-from comes.report import order_results, write_report
+from comes.report import write_report
 from comes.report.document import make_texts
 from comes.report.metric_tables import metric_table, to_markdown
+from comes.report.ordering import order_results
 from comes.report.parts import make_parts
 from comes.results import Result, read_results
 from results import (

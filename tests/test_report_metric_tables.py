@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from comes.metrics import METRICS
-from comes.report.metric_tables import metric_table, sweep_to_markdown, to_latex, to_markdown
+from comes.report.metric_tables import (
+    list_means,
+    metric_table,
+    sweep_to_markdown,
+    to_latex,
+    to_markdown,
+)
 from comes.results import DataSpec
 from results import BETTER, make_result
 
@@ -128,3 +134,13 @@ def test_titles_in_latex_keep_the_letters_of_a_short_name() -> None:
     shown = [line.split("textbf{")[1].split(" $")[0] for line in titles]
     names = ["Ranking Loss", "One-Error", "Hamming Loss", "Coverage", "Average Precision", "mAP"]
     assert shown == names
+
+
+def test_means_have_a_row_for_every_result_and_the_same_columns() -> None:
+    old = make_result("gdf", values=[0.1, 0.3], metrics=["coverage"])
+    rows = list_means([make_result("comes-hl", metrics=["one_error", "coverage"]), old])
+    assert [list(row) for row in rows] == [["data", "method", "one_error", "coverage"]] * 2
+    assert (rows[0]["method"], rows[0]["coverage"]) == ("gdf", pytest.approx(0.2))
+    assert math.isnan(rows[0]["one_error"])
+    (row,) = list_means([make_result(sweep="flood", flood=0.5, metrics=[])])
+    assert row == {"data": "photos", "method": "bce", "flood": 0.5}

@@ -51,6 +51,7 @@ def test_of_equal_scores_the_last_epoch_is_kept() -> None:
     seen = []
 
     def score() -> float:
+        assert not model.training
         seen.append(model.weight.item())
         return next(scores)
 

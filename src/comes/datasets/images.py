@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from comes.errors import ComesError, ComesWarning, listed
 from comes.files import expanded
+from comes.progress import progress_bar
 
 PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 
@@ -239,20 +240,15 @@ def image_names(source: Path) -> list[str]:
 
 def find_broken(images: Images) -> list[int]:
     """Open every image and return the rows of those that cannot be read."""
-    from rich.console import Console
-    from rich.progress import track
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        console = Console(stderr=True)
-        states = track(
-            pool.map(partial(_is_broken, images), range(len(images))),
-            "opening images",
-            total=len(images),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        return [row for row, broken in enumerate(states) if broken]
+    broken = []
+    bar = progress_bar(len(images), "opening images")
+    with ThreadPoolExecutor(os.cpu_count()) as pool, bar as advance:
+        states = pool.map(partial(_is_broken, images), range(len(images)))
+        for row, is_broken in enumerate(states):
+            if is_broken:
+                broken.append(row)
+            advance()
+    return broken
 
 
 def _is_broken(images: Images, row: int) -> bool:

@@ -10,7 +10,8 @@ from comes.experiment.running import Outcome, run_tasks
 from comes.experiment.tasks import Task, read_task_results, run_task
 
 if TYPE_CHECKING:
-    from comes.experiment.config import Experiment, read_experiment, tasks_of
+    from comes.experiment.config import Experiment, read_experiment
+    from comes.experiment.planning import tasks_of
 
 __all__ = [
     "Experiment",
@@ -25,10 +26,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Experiment", "read_experiment", "tasks_of"):
+    if name in ("Experiment", "read_experiment"):
         from comes.experiment import config
 
         return getattr(config, name)
+    if name == "tasks_of":
+        from comes.experiment.planning import tasks_of
+
+        return tasks_of
     raise AttributeError(f"module 'comes.experiment' has no attribute {name!r}")
 
 

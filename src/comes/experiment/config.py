@@ -16,11 +16,9 @@
 """
 
 import difflib
-import hashlib
-import itertools
 import tomllib
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -36,9 +34,8 @@ from pydantic import (
 from comes.datasets import Reading
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, ImageClassifier
-from comes.experiment.tasks import Task
 from comes.methods import METHODS
-from comes.results import Case, DataSpec, Names, SearchSpec, SweepKey, TaskSpec
+from comes.results import Case, SweepKey
 
 
 class Strict(BaseModel):
@@ -60,7 +57,7 @@ class DataChoice(Strict):
 
     @field_validator("read")
     @classmethod
-    def _known_options(cls, read: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _check_read_options(cls, read: dict[str, Any] | None) -> dict[str, Any] | None:
         _check_names(read or {}, {field.name for field in fields(Reading)}, "read")
         return read
 
@@ -84,7 +81,7 @@ class MethodChoice(Strict):
 
     @field_validator("method")
     @classmethod
-    def _known_method(cls, method: str) -> str:
+    def _check_method(cls, method: str) -> str:
         if ":" not in method:
             _check_names([method], set(METHODS), "method")
         return method
@@ -98,8 +95,8 @@ class MethodChoice(Strict):
 class Search(Strict):
     """A small budget for each method, spent on held-out candidates only."""
 
-    learning_rate: list[float] = Field(min_length=1)
-    epochs: list[int] = Field(min_length=1)
+    learning_rate: tuple[float, ...] = Field(min_length=1)
+    epochs: tuple[int, ...] = Field(min_length=1)
     held_out: float = Field(0.2, gt=0, lt=1)
 
 
@@ -138,7 +135,7 @@ class Experiment(Strict):
     sweep: Sweep | None = None
 
     @model_validator(mode="after")
-    def _known_settings(self) -> Self:
+    def _check_settings(self) -> Self:
         known = set((ImageClassifier if self.images else CandidateClassifier)().get_params())
         for where, settings in (
             ("settings", self.settings),
@@ -150,7 +147,7 @@ class Experiment(Strict):
         return self
 
     @model_validator(mode="after")
-    def _sweep_within_bounds(self) -> Self:
+    def _check_sweep(self) -> Self:
         if self.sweep is not None:
             for value in self.sweep.values:
                 values = self.model_dump(exclude={"sweep"}) | {self.sweep.key: value}
@@ -158,7 +155,7 @@ class Experiment(Strict):
         return self
 
     @model_validator(mode="after")
-    def _repeated_one_way(self) -> Self:
+    def _check_repeats(self) -> Self:
         if (self.folds is None) == (self.label_seeds is None):
             raise ValueError("give either folds or label_seeds")
         if self.label_seeds is None and any(data.test is not None for data in self.data):
@@ -200,80 +197,6 @@ def read_experiment(path: str | Path) -> Experiment:
         return Experiment.model_validate(values)
     except ValidationError as error:
         raise ComesError(f"{path}: {_describe_mistake(error)}") from None
-
-
-def tasks_of(experiment: Experiment) -> list[Task]:
-    """Return the tasks of an experiment; no two have the same name or do the same.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        As `read_experiment` returns it.
-
-    Returns
-    -------
-    tasks : list of Task
-
-    Examples
-    --------
-    >>> methods = [{"method": "bce"}, {"method": "comes-hl", "label": "ours"}]
-    >>> values = {"name": "tiny", "folds": 3, "data": [{"name": "scenes"}], "methods": methods}
-    >>> [task.name for task in tasks_of(Experiment.model_validate(values))]
-    ['bce on scenes', 'ours on scenes']
-    """
-    values = [None] if experiment.sweep is None else experiment.sweep.values
-    tasks = [
-        _make_task(experiment, data, method, value)
-        for data, method, value in itertools.product(experiment.data, experiment.methods, values)
-    ]
-    names: dict[str, Task] = {}
-    for task in tasks:
-        if task.name in names or task.key in {other.key for other in names.values()}:
-            raise ComesError(
-                f"{experiment.name} has {task.name} twice; give one another label, or leave it out."
-            )
-        names[task.name] = task
-    return tasks
-
-
-def _make_task(
-    experiment: Experiment, data: DataChoice, method: MethodChoice, value: float | None
-) -> Task:
-    """Return the task of a method on a data set, at a value of the sweep if there is one."""
-    search, sweep = experiment.search, experiment.sweep
-    spec = TaskSpec(
-        folds=experiment.folds,
-        first_folds=experiment.first_folds,
-        label_seeds=experiment.label_seeds,
-        test_share=experiment.test_share,
-        seed=experiment.seed,
-        class_prior=method.class_prior or experiment.class_prior,
-        prior_noise=experiment.prior_noise,
-        images=experiment.images,
-        search=None
-        if search is None
-        else SearchSpec(
-            learning_rate=tuple(search.learning_rate),
-            epochs=tuple(search.epochs),
-            held_out=search.held_out,
-        ),
-        data=DataSpec(**data.model_dump(exclude={"label"})),
-        method=method.method,
-        settings=experiment.settings | method.settings,
-        content=_hash_files(data.name, method.method.rpartition(":")[0]),
-        flood=experiment.flood,
-        train_rows=experiment.train_rows,
-    )
-    varied: dict[str, Any] = {} if sweep is None else {sweep.key: value}
-    names = Names(experiment.name, data.title, method.name, None if sweep is None else sweep.key)
-    return Task(names, replace(spec, **varied))
-
-
-def _hash_files(*names: str) -> str | None:
-    """Return a hash of the user's own files, so that a task is run again when they change."""
-    files = [path for path in map(Path, names) if path.is_file()]
-    hashes = [hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in files]
-    return "".join(hashes) or None
 
 
 def _check_names(names: Iterable[str], known: set[str], what: str) -> None:

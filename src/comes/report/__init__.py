@@ -2,12 +2,12 @@
 
 from comes.report.document import write_report
 from comes.report.examples import write_examples
-from comes.report.ordering import order_results
+from comes.report.metric_tables import list_means
 from comes.report.prior_plot import check_plot_name, plot_priors
 
 __all__ = [
     "check_plot_name",
-    "order_results",
+    "list_means",
     "plot_priors",
     "write_examples",
     "write_report",

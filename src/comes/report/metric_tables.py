@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,52 @@ from comes.report.significance import (
 from comes.results import Convention, Result
 
 DIGITS = 6  # of a stored metric: what differs by less is equal
+
+
+def list_means(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """Return the means over repeats, a row for each result, in the order of the paper's tables.
+
+    Parameters
+    ----------
+    results : list of Result
+
+    Returns
+    -------
+    rows : list of dict
+        Data set, method, the value of a sweep, and every metric that any of the results has; NaN
+        where a result lacks it.
+
+    Examples
+    --------
+    >>> from comes.results import (
+    ...     DataSpec, Degenerate, HammingByCut, Names, RepeatResult, Size, TaskSpec
+    ... )
+    >>> cuts, metrics = HammingByCut(zero=0.2, minmax=0.3), {"coverage": 0.4}
+    >>> repeat = RepeatResult(pml=metrics, sklearn=metrics, hamming_loss=cuts, risk=(1.0,))
+    >>> def make(method):
+    ...     return Result(
+    ...         names=Names("smoke", "scenes", method),
+    ...         spec=TaskSpec(data=DataSpec(name="scenes"), method=method, label_seeds=1),
+    ...         size=Size(n=2000, d=256, q=10),
+    ...         degenerate=Degenerate(rows_without_relevant=0, rows_all_relevant=0),
+    ...         repeats=(repeat,),
+    ...         seconds=1.5,
+    ...         versions={},
+    ...         device="cpu",
+    ...     )
+    >>> for row in list_means([make("comes-hl"), make("bce")]):
+    ...     print(row)
+    {'data': 'scenes', 'method': 'bce', 'coverage': 0.4}
+    {'data': 'scenes', 'method': 'comes-hl', 'coverage': 0.4}
+    """
+    rows = []
+    metrics = list(dict.fromkeys(metric for result in results for metric in result.means()))
+    for result in order_results(results):
+        names = result.names
+        at = {} if names.sweep is None else {names.sweep: result.at}
+        means = {metric: float(result.values(metric).mean()) for metric in metrics}
+        rows.append({"data": names.data, "method": names.method} | at | means)
+    return rows
 
 
 @dataclass(frozen=True)

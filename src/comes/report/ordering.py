@@ -17,36 +17,7 @@ DATA_ORDER = (
 
 
 def order_results(results: Iterable[Result]) -> list[Result]:
-    """Return results by experiment, data set, method and value of a sweep, in the paper's order.
-
-    Parameters
-    ----------
-    results : list of Result
-
-    Returns
-    -------
-    results : list of Result
-
-    Examples
-    --------
-    >>> from comes.results import (
-    ...     DataSpec, Degenerate, HammingByCut, Names, RepeatResult, Size, TaskSpec
-    ... )
-    >>> cuts = HammingByCut(zero=0.2, minmax=0.3)
-    >>> def make(method):
-    ...     return Result(
-    ...         names=Names("smoke", "scenes", method),
-    ...         spec=TaskSpec(data=DataSpec(name="scenes"), method=method, label_seeds=1),
-    ...         size=Size(n=2000, d=256, q=10),
-    ...         degenerate=Degenerate(rows_without_relevant=0, rows_all_relevant=0),
-    ...         repeats=(RepeatResult(pml={}, sklearn={}, hamming_loss=cuts, risk=(1.0,)),),
-    ...         seconds=1.5,
-    ...         versions={},
-    ...         device="cpu",
-    ...     )
-    >>> [r.names.method for r in order_results([make("comes-hl"), make("ctl"), make("bce")])]
-    ['bce', 'ctl', 'comes-hl']
-    """
+    """Return results by experiment, data set, method and value of a sweep, in the paper's order."""
     return sorted(
         results,
         key=lambda result: (

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,10 +51,9 @@ def write_result(result: Result, folder: str | Path) -> Path:
     ('result.json', True)
     """
     values = as_json(result)
-    names = asdict(result.names) | {"sweep": result.names.sweep or ""}  # "" for none in the file
+    names = values.pop("names") | {"sweep": result.names.sweep or ""}  # files say "" for none
     path = Path(folder) / RESULT_FILE
     with replacing_file(path) as temporary:
-        del values["names"]
         text = json.dumps({"key": result.spec.key} | names | values)
         temporary.write_text(f"{text}\n", encoding="utf-8")
     return path
