@@ -45,7 +45,7 @@ def names_of(module: ModuleType) -> set[str]:
             names.update(target.id for target in node.targets if isinstance(target, ast.Name))
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             names.add(node.target.id)
-        elif is_package and isinstance(node, ast.ImportFrom) and node.module.startswith("comes."):
+        elif is_package and isinstance(node, ast.ImportFrom) and "comes." in str(node.module):
             names.update(alias.asname or alias.name for alias in node.names)
     return {name for name in names if not name.startswith("_")}
 

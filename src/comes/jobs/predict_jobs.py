@@ -104,6 +104,7 @@ def show_examples(
     >>> import tempfile
     >>> import numpy as np
     >>> from PIL import Image
+    >>> from comes.datasets import Images
     >>> from comes.models import ResNet
     >>> home, names = Path(tempfile.mkdtemp()), ["one.png", "two.png"]
     >>> for name in names:
