@@ -1,16 +1,18 @@
 """Thresholds and early stopping of the classifier: learned from candidates of unseen rows."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
 
 from comes import CandidateClassifier
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import cross_fit, cutting, fit_together
+from comes.estimator import cross_fit, cutting, first_stage, fit_together
 from comes.generation import case_b
 from comes.metrics import hamming_loss
 from comes.risks import bce_risk, hamming_risk
@@ -62,13 +64,29 @@ def test_thresholds_that_need_no_learning() -> None:
         np.testing.assert_array_equal(rows.predict(X), cut_by_row(rows.decision_function(X)))
 
 
-def test_a_prior_is_estimated_where_only_the_threshold_needs_it() -> None:
-    plain = classifier("bce", class_prior=None).fit(X, CANDIDATES)
+def test_a_prior_is_estimated_where_only_the_threshold_needs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = PRIOR + 0.01
+    monkeypatch.setattr(
+        first_stage, "estimate_class_prior", lambda *_, **__: SimpleNamespace(class_prior=found)
+    )
+    plain = classifier("bce", class_prior=None, epochs=1).fit(X, CANDIDATES)
     assert plain.class_prior_ is None
-    cut = classifier("bce", class_prior=None, threshold="prior").fit(X, CANDIDATES)
-    assert cut.class_prior_ == pytest.approx(PRIOR, abs=0.1)
-    ccmn = classifier("ccmn", threshold="f1").fit(X, CANDIDATES)
+    cut = classifier("bce", class_prior=None, threshold="prior", epochs=1).fit(X, CANDIDATES)
+    np.testing.assert_array_equal(cut.class_prior_, found)
+    ccmn = classifier("ccmn", threshold="f1", flip_rate=0.6, epochs=1).fit(X, CANDIDATES)
     np.testing.assert_array_equal(ccmn.class_prior_, PRIOR)
+
+
+def test_rates_by_name_are_those_of_their_labels_in_cross_fitting_too() -> None:
+    """Whose rows come without the names of the labels."""
+    rates = pd.Series([0.2, 0.6, 0.9], index=["sky", "sea", "sun"])
+    framed = pd.DataFrame(CANDIDATES, columns=pd.Index(rates.index))
+    settings: dict[str, Any] = {"threshold": "risk", "epochs": 5}
+    by_place = classifier("ccmn", flip_rate=rates.to_numpy(), **settings).fit(X, framed)
+    by_name = classifier("ccmn", flip_rate=rates[::-1], **settings).fit(X, framed)
+    np.testing.assert_array_equal(by_name.threshold_, by_place.threshold_)
 
 
 def test_early_stopping_keeps_the_weights_with_the_least_risk_on_held_out_rows() -> None:
@@ -97,7 +115,8 @@ def test_held_out_rows_are_judged_without_corrections(method: str) -> None:
         flooded = classifier(method, flood_level=100.0, **settings).fit(X, CANDIDATES)
         assert min(flooded.history_.validation) < 100
     else:
-        fitted = classifier(method, **settings).fit(X, CANDIDATES)
+        rates: dict[str, Any] = {"flip_rate": 0.6} if method == "ccmn" else {}
+        fitted = classifier(method, **rates, **settings).fit(X, CANDIDATES)
         assert len(set(fitted.history_.validation)) == 8
 
 

@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 from comes.errors import ComesError
-from comes.estimator import CandidateClassifier
-from test_estimator import CANDIDATES, RELEVANT, Own, X, classifier
+from comes.estimator import CandidateClassifier, ImageClassifier, load_model
+from comes.models import ResNet
+from test_estimator_classifier import CANDIDATES, RELEVANT, Own, X, classifier
 
 
 @pytest.mark.parametrize("method", ["comes-hl", "comes-rl", "bce"])
@@ -142,3 +143,26 @@ def test_another_format_says_who_wrote_it(tmp_path: Path) -> None:
     description.write_text(json.dumps(content))
     with pytest.raises(ComesError, match=r"format 99.*written by comes 7\.0"):
         CandidateClassifier.load(tmp_path / "model")
+
+
+BEFORE = Path(__file__).parent / "data" / "models_before_house"
+
+
+def test_models_of_the_first_layout_of_rooms_still_load() -> None:
+    """Written by comes 0.1.0 before its rooms were rebuilt, with the scores they gave then."""
+    expected = json.loads((BEFORE / "scores.json").read_text(encoding="utf-8"))
+    names = ["height", "width", "depth"]
+    rows = pd.DataFrame(expected["rows"]["X"], columns=pd.Index(names))
+    model = load_model(BEFORE / "rows")
+    assert isinstance(model, CandidateClassifier)
+    assert (model.feature_names, model.label_names_) == (names, ["sky", "sea"])
+    assert model.class_prior_ is not None and model.class_prior_.tolist() == [0.4, 0.5]
+    assert model.flip_rate_ is None and model.transition_ is None
+    np.testing.assert_allclose(model.decision_function(rows), expected["rows"]["scores"], atol=1e-5)
+    np.testing.assert_array_equal(model.predict(rows), expected["rows"]["predictions"])
+    shape = (3, 16, 16, 3)
+    images = np.random.default_rng(7).integers(0, 255, size=shape, dtype=np.uint8)
+    own = ImageClassifier.load(BEFORE / "images", backbone=ResNet((1, 1, 1, 1), width=1))
+    scores = own.decision_function(images)
+    np.testing.assert_allclose(scores, expected["images"]["scores"], atol=1e-4)
+    np.testing.assert_array_equal(own.predict(images), expected["images"]["predictions"])

@@ -33,7 +33,7 @@ def classifiers(method: str = "comes-hl", **options: Any) -> list[CandidateClass
     return [CandidateClassifier(method, random_state=k, **settings) for k in range(4)]
 
 
-def task(classifier: CandidateClassifier, data: Any) -> Fitting:
+def fitting(classifier: CandidateClassifier, data: Any) -> Fitting:
     rows = np.arange(data.shape[0])
     return Fitting(classifier, data, np.zeros((len(rows), 7)), rows)
 
@@ -61,10 +61,8 @@ def test_every_method(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
         return train_together(*arguments, **options)
 
     monkeypatch.setattr(together, "train_together", spy)
-    needs_prior = method in ("comes-hl", "comes-rl", "comes-hl-unbiased", "comrank")
-    known: dict[str, Any] = {"class_prior": PRIOR} if needs_prior else {}
-    known |= {"flip_rate": 0.5} if method == "ccmn" else {}
-    given = classifiers(method, **known)
+    known: dict[str, Any] = {"flip_rate": 0.5} if METHODS[method].default.needs_flip_rate else {}
+    given = classifiers(method, class_prior=PRIOR, **known)
     assert_as_alone(fit_together(given, X, CANDIDATES, FOLDS), given, X, CANDIDATES)
     assert calls == [4]
 
@@ -98,7 +96,7 @@ def test_data_frames_keep_their_names() -> None:
 def test_sparse_rows_go_to_workers(n_jobs: int) -> None:
     data = sparse.csr_array(np.where(np.abs(X) > 1, X, 0))
     given = classifiers(class_prior=PRIOR, device="cpu")
-    assert not task(given[0], data).can_be_batched
+    assert not fitting(given[0], data).can_be_batched
     found = fit_together(given, data, CANDIDATES, FOLDS, n_jobs=n_jobs)
     assert_as_alone(found, given, data, CANDIDATES)
 
@@ -110,7 +108,7 @@ def test_different_settings_are_fitted_apart() -> None:
         classifiers(class_prior=PRIOR, hidden=9)[2],
         classifiers(class_prior=PRIOR, model=lambda d, q: mlp(d, q, 4))[3],
     ]
-    assert [task(c, X).can_be_batched for c in given] == [True, True, True, False]
+    assert [fitting(c, X).can_be_batched for c in given] == [True, True, True, False]
     found = fit_together(given, X, CANDIDATES, FOLDS, n_jobs=1)
     assert_as_alone(found, given, X, CANDIDATES)
     networks: list[Any] = [model.module_ for model in found]
@@ -122,16 +120,16 @@ def test_different_settings_are_fitted_apart() -> None:
 
 def test_large_steps_are_not_batched() -> None:
     (classifier,) = classifiers(class_prior=PRIOR, hidden=500, batch_size=256, device="cpu")[:1]
-    assert task(classifier, np.zeros((1000, 100))).can_be_batched
-    assert not task(classifier, np.zeros((1000, 2000))).can_be_batched
+    assert fitting(classifier, np.zeros((1000, 100))).can_be_batched
+    assert not fitting(classifier, np.zeros((1000, 2000))).can_be_batched
 
 
 def test_groups_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(together, "NUMBERS_TOGETHER", {"cpu": 2 * 153 * 5})
-    tasks = [
+    fittings = [
         Fitting(c, X, CANDIDATES, r) for c, r in zip(classifiers(device="cpu"), FOLDS, strict=True)
     ]
-    assert [len(batch) for batch in together._make_batches(tasks)] == [2, 2]
+    assert [len(batch) for batch in together._make_batches(fittings)] == [2, 2]
 
 
 def test_the_given_classifiers_stay_as_they_are() -> None:
@@ -151,7 +149,7 @@ def test_workers_are_used_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def spy(fittings: list[Fitting], n_jobs: int | None, goes_on: bool) -> Any:
         seen.append((len(fittings), n_jobs))
-        return [fitting.run() for fitting in fittings]
+        return [one.run() for one in fittings]
 
     monkeypatch.setattr(together, "_fit_in_workers", spy)
     given = [classifiers(class_prior=PRIOR, hidden=4 + k, device="cpu")[k] for k in range(4)]

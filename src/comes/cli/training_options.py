@@ -5,13 +5,11 @@ from typing import Annotated, Any
 import typer
 
 from comes.cli.options import Seed, drop_missing, parse_numbers
-from comes.methods import METHODS
+from comes.methods import DEFAULT, METHODS
 
 
 def training_options(
-    method: Annotated[
-        str, typer.Option(help=f"One of {', '.join(METHODS)}, or auto.")
-    ] = "comes-hl",
+    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}, or auto.")] = DEFAULT,
     variant: Annotated[str | None, typer.Option(help="Of a method that has variants.")] = None,
     flip_rate: Annotated[
         str | None,

@@ -9,7 +9,7 @@ from comes.labels import BoolMatrix
 from comes.methods import METHODS, SUPERVISED
 from comes.metrics import evaluate
 
-EXCLUDE_RATE = 0.1  # of the scenes without a digit, how many say so
+EXCLUDE_RATE = 0.1
 OURS = (name for name, family in METHODS.items() if family.is_ours and family.place is not None)
 COMPARED = (SUPERVISED, *OURS)
 

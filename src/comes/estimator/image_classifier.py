@@ -37,7 +37,6 @@ from comes.methods import DEFAULT
 from comes.metrics import mean_average_precision
 from comes.models import Backbone, place_network
 from comes.training import (
-    Checkpoint,
     History,
     PixelRows,
     choose_device,
@@ -237,16 +236,11 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     ) -> None:
         seed = share_seed(self.random_state)
         backbone = self._make_backbone(images, device)
-        is_hashed = checkpoint is not None and self.epochs > 0
-        start = weights_hash(backbone) if is_hashed else None
+        start = weights_hash(backbone) if self.epochs and checkpoint is not None else ""
         training = self._probe(backbone, images, candidates, seed, device)
         self.is_frozen_ = self.epochs == 0 or self.history_.interrupted
-        if self.is_frozen_:
-            return
-        precision, state = self._precision(device), None
-        if checkpoint is not None and start is not None:
-            state = make_checkpoint(self, checkpoint, images, training, start, precision)
-        self._fine_tune(images, training, device, precision, state)
+        if not self.is_frozen_:
+            self._fine_tune(images, training, device, checkpoint, start)
 
     def _make_backbone(self, images: Any, device: torch.device) -> Backbone:
         """Return the network below the head, with its classifier if the head reads that."""
@@ -296,10 +290,13 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         images: Any,
         probed: Training,
         device: torch.device,
-        precision: torch.dtype | None,
-        state: Checkpoint | None,
+        checkpoint: str | Path | None,
+        start: str,
     ) -> None:
-        """Train network and head together."""
+        """Train network and head together; ``start`` is the hash of the weights it came with."""
+        precision, state = self._precision(device), None
+        if checkpoint is not None:
+            state = make_checkpoint(self, checkpoint, images, probed, start, precision)
         training = prepare_fine_tuning(self, images, probed, device, precision, state)
         self.history_ = training.run()
         self.score_offset_ = find_offset(self, training)

@@ -1,10 +1,6 @@
 """`ImageClassifier`: pictures in, labels out; from the probe to fine-tuning, saved and resumed."""
 
 import os
-import subprocess
-import sys
-import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +14,17 @@ from torch.multiprocessing.spawn import spawn
 from comes import ImageClassifier
 from comes.datasets import read_dataset
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import features_of, fine_tuning, image_classifier, load_model, pretrained
+from comes.estimator import (
+    features,
+    features_of,
+    fine_tuning,
+    image_classifier,
+    load_model,
+    pretrained,
+)
 from comes.estimator.features import as_pictures
 from comes.generation import case_b
+from comes.methods import METHODS
 from comes.models import Backbone, ResNet, make_backbone
 from comes.priors import count_class_prior
 from comes.training import PixelRows
@@ -67,9 +71,9 @@ def test_a_probe_learns_and_leaves_the_network_as_it_came() -> None:
     assert all(torch.equal(came[k], v) for k, v in clf.network_.backbone.state_dict().items())
 
 
-@pytest.mark.parametrize("method", ["comes-rl", "bce", "ccmn", "gdf", "ctl", "mlcl"])
+@pytest.mark.parametrize("method", [n for n, f in METHODS.items() if "images" in f.uses])
 def test_every_method_trains(method: str) -> None:
-    known: dict[str, Any] = {"flip_rate": "class_prior"} if method == "ccmn" else {}
+    known = dict(METHODS[method].settings_with_prior)
     clf = classifier(method=method, probe_epochs=2, epochs=1, **known).fit(PIXELS, CANDIDATES)
     assert np.isfinite(clf.decision_function(PIXELS)).all()
 
@@ -237,6 +241,17 @@ def test_features_are_computed_once() -> None:
     assert sum(calls) == 2 * len(PIXELS)
 
 
+def test_nothing_is_hashed_where_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> str:
+        raise AssertionError("was hashed")
+
+    monkeypatch.setattr(features, "weights_hash", refuse)
+    monkeypatch.setattr(image_classifier, "weights_hash", refuse)
+    monkeypatch.setattr(features.Pictures, "fingerprint", refuse)
+    clf = classifier(probe_epochs=1, epochs=1).fit(PIXELS, CANDIDATES)
+    clf.decision_function(PIXELS[:2])
+
+
 def test_changed_pictures_are_not_taken_from_the_cache(tmp_path: Path) -> None:
     table = write_pictures(tmp_path, n=4)
     dataset = read_dataset(table, labels=["has_*"], relevant=["is_*"], images=tmp_path / "photos")
@@ -246,29 +261,24 @@ def test_changed_pictures_are_not_taken_from_the_cache(tmp_path: Path) -> None:
     assert dataset.known_images().fingerprint() != before
 
 
-SCRIPT = """
-    import sys
-    sys.path.insert(0, {tests!r})
-    from test_estimator_images import *
-
-    clf = classifier(epochs=6, backbone=tiny())
-    clf.fit(PIXELS, CANDIDATES, checkpoint={checkpoint!r})
-"""
-
-
-def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+def test_a_broken_off_training_goes_on_to_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     checkpoint = tmp_path / "state"
-    code = textwrap.dedent(
-        SCRIPT.format(tests=str(Path(__file__).parent), checkpoint=str(checkpoint))
-    )
-    process = subprocess.Popen([sys.executable, "-c", code], env=dict(os.environ))
-    while process.poll() is None and not checkpoint.exists():
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    assert checkpoint.exists(), "it was done before it could be killed"
-    resumed = classifier(epochs=6).fit(PIXELS, CANDIDATES, checkpoint=checkpoint)
-    whole = classifier(epochs=6).fit(PIXELS, CANDIDATES)
+
+    class Breaking(PixelRows):
+        def batches(self, rows: Any, training: bool = False) -> Any:
+            if checkpoint.exists():
+                raise ConnectionError("the power is out")
+            return super().batches(rows, training)
+
+    settings: dict[str, Any] = {"epochs": 4, "probe_epochs": 5}
+    with monkeypatch.context() as patched, pytest.raises(ConnectionError):
+        patched.setattr(fine_tuning, "PixelRows", Breaking)
+        classifier(**settings).fit(PIXELS, CANDIDATES, checkpoint=checkpoint)
+    assert checkpoint.exists()
+    resumed = classifier(**settings).fit(PIXELS, CANDIDATES, checkpoint=checkpoint)
+    whole = classifier(**settings).fit(PIXELS, CANDIDATES)
     assert same_weights(resumed, whole)
     assert resumed.history_.risk == whole.history_.risk
 

@@ -1,0 +1,25 @@
+"""The one truth about every method: its risk, what it must know, where it is used, its title.
+
+`METHODS` holds a `MethodFamily` by name, and each family its variants. `DEFAULT` is the method of
+the estimators and of the command line, `SUPERVISED` the one that takes its labels at their word:
+for true labels, and as the naive baseline. No other room knows a method by name, and importing
+this one does not import torch, so that the command line and reports can list the methods.
+"""
+
+from comes.methods.families import DEFAULT, METHODS, SUPERVISED
+from comes.methods.lookup import family_of, find_method, table_rank, title_of_label
+from comes.methods.method import Knowledge, Method, MethodFamily, RiskOptions
+
+__all__ = [
+    "DEFAULT",
+    "METHODS",
+    "SUPERVISED",
+    "Knowledge",
+    "Method",
+    "MethodFamily",
+    "RiskOptions",
+    "family_of",
+    "find_method",
+    "table_rank",
+    "title_of_label",
+]

@@ -1,0 +1,127 @@
+"""What a method is: its risk, what it must know, where it is used, how tables show it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from comes.errors import ComesError
+
+Use = Literal["rows", "images"]
+Risk = Callable[[Any, Any], Any]  # risk(scores, candidates) -> scalar tensor
+REDUCTIONS = ("sum", "mean", "per_label")
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What a method may know beyond scores and candidates; None is not given or not needed.
+
+    The same thing from the parameters of an estimator, through what is estimated before training,
+    to the risk and the stored model.
+
+    Examples
+    --------
+    >>> Knowledge(class_prior=[0.2, 0.4]).flip_rate is None
+    True
+    """
+
+    class_prior: Any = None  # pi, (q,)
+    flip_rate: Any = None  # rho, (q,); "class_prior" asks for the rates that the prior implies
+    transition: Any = None  # T, (q, q)
+
+
+@dataclass(frozen=True, eq=False)
+class RiskOptions:
+    """How a risk is computed, apart from what it knows.
+
+    Examples
+    --------
+    >>> RiskOptions(flood_level=0.5).corrected
+    True
+    """
+
+    exclude_share: Any = None  # n_j / n of the data set, (q,); None for the batch's own
+    flood_level: float = 0.0  # beta
+    corrected: bool = True  # False: the estimate without the correction that training needs
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """One variant of a method: its risk, and how the estimator treats the risk and its scores.
+
+    Examples
+    --------
+    >>> from comes.methods import find_method
+    >>> find_method("comes-rl").has_zero
+    False
+    """
+
+    make_risk: Callable[[Knowledge, RiskOptions], Risk]
+    needs_class_prior: bool = False
+    needs_flip_rate: bool = False
+    needs_transition: bool = False
+    is_over_pairs: bool = False  # of labels: the risk is their sum
+    is_sum: bool = False  # over labels; else their mean
+    reduction: str = "sum"  # the default; docs/training.md has the evidence
+    keeps_one_excluded: bool = False  # trains on one excluded label per row
+    is_users_own: bool = False  # a function or module in the place of a name
+
+    @property
+    def has_zero(self) -> bool:
+        """Whether scores have a natural zero; those of a risk over pairs have none."""
+        return not self.is_over_pairs
+
+    def risk_scale(self, reduction: str, q: int) -> float:
+        """Return the factor that turns the risk of q labels into the reduction asked for.
+
+        Examples
+        --------
+        >>> from comes.methods import find_method
+        >>> find_method("comes-hl").risk_scale("sum", q=5)
+        5
+        """
+        if reduction not in (*REDUCTIONS, "auto"):
+            raise ComesError(f"reduction must be auto, sum, mean or per_label; got {reduction!r}.")
+        if self.is_users_own:
+            if reduction != "auto":
+                raise ComesError(
+                    f"a risk of your own is minimised as it is; reduction must be auto; got "
+                    f"{reduction!r}."
+                )
+            return 1.0
+        if reduction == "auto":
+            reduction = self.reduction
+        if self.is_over_pairs:
+            n_pairs = max(1.0, q * (q - 1) / 2)
+            return 1 / {"sum": 1.0, "mean": n_pairs, "per_label": float(q)}[reduction]
+        wants_sum = reduction == "sum"
+        return 1.0 if wants_sum == self.is_sum else q if wants_sum else 1 / q
+
+
+@dataclass(frozen=True, eq=False)
+class MethodFamily:
+    """A method by name: its variants, where it may be used, and how tables show it.
+
+    Examples
+    --------
+    >>> from comes.methods import METHODS
+    >>> METHODS["ccmn"].title, list(METHODS["ccmn"].variants)
+    ('CCMN', ['hamming', 'ranking'])
+    """
+
+    name: str
+    title: str  # as papers write it
+    variants: Mapping[str, Method]  # the first is the default
+    place: int | None = None  # in the paper's tables; None for methods that are not in them
+    is_ours: bool = False  # COMES: a group of its own in tables
+    uses: tuple[Use, ...] = ("rows", "images")
+    may_be_selected: bool = False  # by --select method
+    has_sparse_head: bool = False  # the sparse head of images can train it
+    needs_large_batches: bool = False  # small ones make fine-tuning forget
+    # Settings with which a method that is given the class prior knows no less and no more than
+    # COMES does.
+    settings_with_prior: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def default(self) -> Method:
+        """The variant that is meant where none is named."""
+        return next(iter(self.variants.values()))

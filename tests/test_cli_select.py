@@ -1,0 +1,74 @@
+"""``comes fit --select`` and ``comes evaluate`` without a true label."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from comes.cli import app
+from comes.datasets import make_scenes, write_dataset
+from comes.generation import case_b
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("selection")
+    for split, n in (("train", 400), ("test", 300)):
+        scenes = make_scenes(split, n)  # type: ignore[arg-type]
+        both = replace(scenes, candidates=case_b(scenes.known_relevant(), exclude_rate=0.5))
+        write_dataset(both, folder / f"{split}.npz")
+        write_dataset(replace(both, relevant=None), folder / f"{split}-blind.npz")
+    return folder
+
+
+def run(*arguments: object) -> Any:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result
+
+
+def write_priors(path: Path, prior: float) -> Path:
+    """Write a table of one prior for all labels, in another order."""
+    names = make_scenes("test", 10).label_names
+    path.write_text("label,class_prior\n" + "".join(f"{n},{prior}\n" for n in reversed(names)))
+    return path
+
+
+@pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # of priors, from few rows
+def test_a_method_is_chosen_fitted_and_judged_without_a_true_label(files: Path) -> None:
+    fit = ("fit", files / "train-blind.npz", "--epochs", 3, "-o", files / "model")
+    shown = run(*fit, "--method", "auto", "--threshold", "risk")
+    assert "Chosen: " in shown.stdout
+    assert "may well be as good" in shown.stdout
+    priors = write_priors(files / "all.csv", 0.3)
+    options = ("--select", "method,epochs", "--early-stopping", "--priors", priors, "--json")
+    summary = json.loads(run(*fit, *options).stdout)
+    assert len(summary["compared"]) == 10
+    best = min(summary["compared"], key=lambda row: row["ranking_risk"])
+    assert (best["behind"], best["method"]) == (0, summary["method"])
+    evaluate = ("evaluate", "--model", files / "model")
+    blind = run(*evaluate, files / "test-blind.npz")
+    assert "No true label was used" in blind.stdout
+    assert "average precision" not in blind.stdout.lower().replace("\n", " ")
+    both = json.loads(run(*evaluate, files / "test.npz", "--json").stdout)
+    alone = json.loads(run(*evaluate, files / "test-blind.npz", "--json").stdout)
+    assert set(alone) == {"estimated"}
+    loss = both["estimated"]["metrics"]["hamming_loss"]
+    assert loss["true"] == pytest.approx(both["hamming_loss"])
+    assert loss["low"] < loss["value"] < loss["high"]
+    assert alone["estimated"]["metrics"]["hamming_loss"]["value"] == loss["value"]
+
+
+@pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
+def test_priors_for_estimates_come_from_a_table_or_the_rows(files: Path) -> None:
+    run("fit", files / "train.npz", "--method", "bce", "--epochs", 2, "-o", files / "bce")
+    command = ("evaluate", files / "test-blind.npz", "--model", files / "bce", "--json")
+    own = json.loads(run(*command).stdout)["estimated"]
+    assert own["class_prior"] == "estimated from these rows"
+    table = write_priors(files / "priors.csv", 0.2)
+    given = json.loads(run(*command, "--priors", table).stdout)["estimated"]
+    assert given["class_prior"] == str(table)
+    assert given["metrics"]["macro_f1"] != own["metrics"]["macro_f1"]

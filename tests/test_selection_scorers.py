@@ -1,0 +1,56 @@
+"""Scorers for scikit-learn that see candidates alone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from comes import CandidateClassifier
+from comes.errors import ComesError
+from comes.generation import case_b
+from comes.selection import candidate_scorer, estimate_metrics
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 4))
+RELEVANT = X[:, :3] + 0.3 * RNG.normal(size=(400, 3)) > 0
+CANDIDATES = case_b(RELEVANT, exclude_rate=0.5)
+PRIOR = RELEVANT.mean(axis=0)
+
+
+def classifier(method: str = "comes-hl", **settings: Any) -> CandidateClassifier:
+    defaults: dict[str, Any] = {"epochs": 10, "hidden": 8, "class_prior": PRIOR}
+    return CandidateClassifier(method, random_state=0, progress=False, **defaults | settings)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "metric", "sign"),
+    [("hamming", "hamming_loss", -1), ("ranking", "ranking_risk", -1), ("auc", "macro_auc", 1)],
+)
+def test_a_scorer_is_the_estimate(criterion: Any, metric: str, sign: int) -> None:
+    fitted = classifier("comes-rl").fit(X, CANDIDATES)
+    scores = fitted.decision_function(X)
+    found = estimate_metrics(scores, CANDIDATES, PRIOR, predictions=fitted.predict(X))
+    assert candidate_scorer(criterion)(fitted, X, CANDIDATES) == pytest.approx(
+        sign * found[metric].value
+    )
+    other = candidate_scorer(criterion, class_prior=PRIOR / 2)(fitted, X, CANDIDATES)
+    assert other != pytest.approx(sign * found[metric].value)
+
+
+def test_a_grid_search_in_a_pipeline_needs_no_true_label() -> None:
+    pipeline = make_pipeline(StandardScaler(), classifier(epochs=40))
+    grid = {"candidateclassifier__learning_rate": [1e-9, 1e-2]}
+    search = GridSearchCV(pipeline, grid, scoring=candidate_scorer("auc"), cv=3)
+    search.fit(X, CANDIDATES)
+    assert search.best_params_ == {"candidateclassifier__learning_rate": 1e-2}
+    assert 0.7 < search.best_score_ <= 1.2
+
+
+def test_a_scorer_that_knows_no_prior_says_so() -> None:
+    with pytest.raises(ComesError, match="has no class_prior_: give candidate_scorer"):
+        candidate_scorer()(classifier("bce").fit(X, CANDIDATES), X, CANDIDATES)
+    with pytest.raises(ComesError, match="criterion must be one of hamming, ranking, auc"):
+        candidate_scorer("accuracy")  # type: ignore[arg-type]
