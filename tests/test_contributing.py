@@ -10,11 +10,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from comes import CandidateClassifier, estimate_class_prior, jobs, methods, metrics, risks
+from comes import CandidateClassifier, estimate_class_prior, jobs, metrics, risks
 from comes.datasets import Reading, formats, make_scenes, read_dataset
 from comes.errors import ComesError
 from comes.generation import case_b
 from comes.labels import BoolMatrix
+from comes.methods import families
 from comes.priors import class_prior
 
 TEXT = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -45,8 +46,8 @@ def test_a_risk(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("margin_risk", "MarginRisk"):
         monkeypatch.setattr(risks, name, names[name], raising=False)
     code, _, entry = block("def _make_margin").rpartition("\n\n\n")
-    family = eval(entry, run(code, vars(methods)))
-    monkeypatch.setattr(methods, "METHODS", {**methods.METHODS, family.name: family})
+    family = eval(entry, run(code, vars(families)))
+    monkeypatch.setitem(families.METHODS, family.name, family)
 
     X, relevant = draw_scenes(60)
     clf = CandidateClassifier("margin", epochs=1, random_state=0)
