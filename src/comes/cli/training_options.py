@@ -7,6 +7,12 @@ import typer
 from comes.cli.options import Seed, drop_missing, parse_numbers
 from comes.methods import DEFAULT, METHODS
 
+FLIPPED = ", ".join(
+    name
+    for name, family in METHODS.items()
+    if any(method.needs_flip_rate for method in family.variants.values())
+)
+
 
 def training_options(
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}, or auto.")] = DEFAULT,
@@ -16,7 +22,8 @@ def training_options(
     flip_rate: Annotated[
         str | None,
         typer.Option(
-            help="For ccmn: one number, one per label separated by commas, or class_prior. Default: estimated."
+            help=f"For {FLIPPED}: one number, one per label separated by commas, or class_prior. "
+            "Default: estimated."
         ),
     ] = None,
     model: Annotated[
