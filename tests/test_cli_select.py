@@ -44,7 +44,7 @@ def test_a_method_is_chosen_fitted_and_judged_without_a_true_label(files: Path) 
     assert "Chosen: " in shown.stdout
     assert "may well be as good" in shown.stdout
     priors = write_priors(files / "all.csv", 0.3)
-    options = ("--select", "method,epochs", "--early-stopping", "--priors", priors, "--json")
+    options = ("--select", "method,epochs", "--priors", priors, "--json")
     summary = json.loads(run(*fit, *options).stdout)
     assert len(summary["compared"]) == 10
     best = min(summary["compared"], key=lambda row: row["ranking_risk"])

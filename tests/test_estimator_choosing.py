@@ -124,13 +124,22 @@ def test_a_training_that_diverges_loses() -> None:
         choose_classifier(models[:1], X, CANDIDATES, PRIOR)
 
 
+def test_a_risk_that_is_no_number_loses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of a training whose weights became infinite in its last step."""
+    risks = iter([math.nan, 1.0])
+    monkeypatch.setattr(CandidateClassifier, "risk", lambda *_: next(risks))
+    (choice,) = choose_each(contests([1e-9, 1e-2])[:1], X, criterion="own_risk", n_jobs=1)
+    assert choice.best == 1
+    assert choice.table["own_risk"].tolist() == [math.inf, 1.0]
+
+
 def test_rows_that_no_split_holds_out_judge_nothing() -> None:
-    models = [classifier(epochs=2), classifier(epochs=1)]
+    models = [classifier(epochs=epochs, early_stopping=True) for epochs in (2, 1)]
     changed = CANDIDATES.copy()
     unused = np.setdiff1d(np.arange(400), np.concatenate(SPLITS[0]))
     changed[unused] = ~changed[unused]
     first, second = (
-        choose_each([Contest(models, S, SPLITS[:1], PRIOR)], X)[0].table
+        choose_each([Contest(models, S, SPLITS[:1], PRIOR)], X, n_jobs=1)[0].table
         for S in (CANDIDATES, changed)
     )
     assert first.equals(second)
