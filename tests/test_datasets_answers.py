@@ -283,3 +283,10 @@ def test_answers_to_questions_of_a_model_are_left_out(tmp_path: Path) -> None:
     assert dataset.items == ["p", "q"]
     assert dataset.candidates is not None and dataset.candidates.tolist() == [[True], [False]]
     assert dataset.asked is not None and dataset.asked.tolist() == [[False], [True]]
+
+
+def test_a_word_that_looks_like_a_gap_is_a_word(tmp_path: Path) -> None:
+    path = written(tmp_path, "x,sky,sea\n1,NA,1\n2,1,NA\n")
+    dataset = read_dataset(path, labels=["sky", "sea"], words={"NA": "no", "1": "maybe"})
+    assert dataset.candidates is not None
+    assert dataset.candidates.tolist() == [[False, True], [True, False]]
