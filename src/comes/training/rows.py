@@ -1,6 +1,5 @@
 """Features of rows on a device."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,9 +87,6 @@ def to_device(X: Any, device: torch.device) -> Tensor | SparseRows:
     if not sparse.issparse(X):
         return torch.as_tensor(np.require(X, np.float32, ["C", "W"]), device=device)
     X = sparse.csr_array(X, dtype=np.float32)
-    with warnings.catch_warnings():  # The first CSR tensor warns, once, that they are in beta.
-        warnings.simplefilter("ignore", UserWarning)
-        torch.sparse_csr_tensor([0, 0], [], [], size=(1, 1), check_invariants=False)
     if becomes_dense(X, device):
         return as_csr_tensor(X).to(device).to_dense()
     return SparseRows(X, device)
