@@ -301,11 +301,11 @@ def test_questions_that_were_not_drawn_are_added(
 def test_an_imported_answer_leaves_the_card_of_a_second_person_open(
     projects: Projects, tmp_path: Path
 ) -> None:
-    project = projects.make(6, ["sky"], overlap=1.0)
-    path = prodigy(tmp_path, [(f"t{k}", "sky", "reject") for k in range(6)])
-    assert import_answers(project, path) == {"taken": 6, "already_answered": 0}
+    project = projects.make(60, ["sky"], overlap=1.0)
+    path = prodigy(tmp_path, [(f"t{k}", "sky", "reject") for k in range(60)])
+    assert import_answers(project, path) == {"taken": 60, "already_answered": 0}
     assert {(card.turn, card.is_done) for card in all_cards(project)} == {(0, True), (1, False)}
-    assert import_answers(project, path) == {"taken": 0, "already_answered": 6}
+    assert import_answers(project, path) == {"taken": 0, "already_answered": 60}
 
 
 def test_what_has_an_answer_is_left_alone(project: Project, tmp_path: Path) -> None:

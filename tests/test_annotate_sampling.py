@@ -51,7 +51,7 @@ def test_counts_are_exact_and_nothing_is_asked_twice(
 @pytest.mark.parametrize("by", ["class", "item"])
 def test_every_item_has_the_same_chance(by: Any) -> None:
     """Each is asked about a class in 3 of 10 draws, five standard errors to either side."""
-    n, rate, draws = 20, 0.3, 1500
+    n, rate, draws = 20, 0.3, 600
     counts = np.zeros((n, 2))
     for seed in range(draws):
         cards = sample_cards(n, 2, rate, seed=seed, by=by)
@@ -62,7 +62,7 @@ def test_every_item_has_the_same_chance(by: Any) -> None:
 
 def test_classes_are_drawn_independently() -> None:
     """Both questions of an item come together as often as chance wants."""
-    n, rate, draws = 20, 0.5, 1000
+    n, rate, draws = 20, 0.5, 600
     together = 0
     for seed in range(draws):
         cards = sample_cards(n, 2, rate, seed=seed)
@@ -72,10 +72,10 @@ def test_classes_are_drawn_independently() -> None:
 
 def test_the_overlap_is_drawn_evenly_too() -> None:
     counts = np.zeros((10, 2))
-    for seed in range(1500):
+    for seed in range(600):
         cards = sample_cards(10, 2, 1.0, seed=seed, overlap=0.3)
         np.add.at(counts, (cards.item[cards.turn == 1], cards.class_[cards.turn == 1]), 1)
-    assert np.abs(counts / 1500 - 0.3).max() < 5 * np.sqrt(0.3 * 0.7 / 1500)
+    assert np.abs(counts / 600 - 0.3).max() < 5 * np.sqrt(0.3 * 0.7 / 600)
 
 
 def test_by_item_asks_about_every_class_of_an_item_in_a_row() -> None:
@@ -134,9 +134,9 @@ def test_a_rate_that_asks_nothing() -> None:
 def test_more_is_drawn_evenly_among_what_is_left() -> None:
     asked = np.arange(20) < 8
     counts = np.zeros(20)
-    for seed in range(1500):
+    for seed in range(600):
         more = sample_more(asked, 0.15, seed)
         assert len(set(more)) == 3
         counts[more] += 1
     assert counts[:8].sum() == 0
-    assert np.abs(counts[8:] / 1500 - 0.25).max() < 5 * np.sqrt(0.25 * 0.75 / 1500)
+    assert np.abs(counts[8:] / 600 - 0.25).max() < 5 * np.sqrt(0.25 * 0.75 / 600)

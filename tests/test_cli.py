@@ -111,7 +111,7 @@ def test_demo_as_table_and_json(run: Run) -> None:
         (("fit", "scenes.csv", "-o", "m", "--labels", "may"), "there is no column 'may'"),
         (("fit", "scenes.npz", "-o", "m", "--method", "magic"), "method must be one of comes-hl"),
         (("fit", "scenes.npz", "-o", "no/m"), "no is not a folder"),
-        (("fit", "scenes.npz", "-o", "."), "cannot be replaced"),
+        (("fit", "scenes.npz", "-o", "."), "the current folder cannot be replaced"),
         (("predict", "scenes.npz", "-m", "m", "-o", "p.csv"), "m is not a saved model"),
         (("evaluate", "scenes.npz", "-m", "scenes.npz"), "not a saved model"),
     ],

@@ -220,10 +220,10 @@ def test_errors_are_one_line(run: Run, command: str, message: str) -> None:
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
 def test_robots_go_the_whole_way(run: Run) -> None:
     """From cards over HTTP to a model, beside one of candidates that were generated."""
-    short = ("--scenes", "400", "--epochs", "2")
+    short = ("--scenes", "60", "--epochs", "1")
     output = run("annotate", "demo", "--robot", "3", *short, "--json").stdout
     circle = json.loads(output)
-    assert (circle["robots"], circle["answers"]) == (3, 400)
-    assert 0 < circle["excluded"] < 400
+    assert (circle["robots"], circle["answers"]) == (3, 60)
+    assert 0 < circle["excluded"] < 60
     assert circle["seconds"] > 0
     assert 0 < circle["average_precision"] <= 1 and 0 < circle["directly"] <= 1

@@ -10,10 +10,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from comes import CandidateClassifier, estimate_class_prior, jobs, methods, metrics, risks
+from comes import CandidateClassifier, estimate_class_prior, jobs, metrics, risks
 from comes.datasets import Reading, formats, make_scenes, read_dataset
 from comes.errors import ComesError
 from comes.generation import case_b
+from comes.labels import BoolMatrix
+from comes.methods import families
 from comes.priors import class_prior
 
 TEXT = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -33,18 +35,24 @@ def run(code: str, names: dict[str, Any] | None = None) -> dict[str, Any]:
     return names
 
 
+def draw_scenes(n: int) -> tuple[Any, BoolMatrix]:
+    """Return features and true labels of digit scenes."""
+    scenes = make_scenes("train", n=n)
+    return scenes.X, scenes.known_relevant()
+
+
 def test_a_risk(monkeypatch: pytest.MonkeyPatch) -> None:
     names = run(block("class MarginRisk"))
     for name in ("margin_risk", "MarginRisk"):
         monkeypatch.setattr(risks, name, names[name], raising=False)
     code, _, entry = block("def _make_margin").rpartition("\n\n\n")
-    family = eval(entry, run(code, vars(methods)))
-    monkeypatch.setattr(methods, "METHODS", {**methods.METHODS, family.name: family})
+    family = eval(entry, run(code, vars(families)))
+    monkeypatch.setitem(families.METHODS, family.name, family)
 
-    scenes = make_scenes("train", n=60)
+    X, relevant = draw_scenes(60)
     clf = CandidateClassifier("margin", epochs=1, random_state=0)
-    clf.fit(scenes.X, case_b(scenes.relevant, exclude_rate=0.5))
-    assert clf.decision_function(scenes.X).shape == scenes.relevant.shape
+    clf.fit(X, case_b(relevant, exclude_rate=0.5))
+    assert clf.decision_function(X).shape == relevant.shape
 
     tests = run(block("test_equals_the_formula_written_as_loops"))
     named = [test for name, test in tests.items() if name.startswith("test_")]
@@ -104,9 +112,9 @@ def test_an_estimator_of_class_priors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(class_prior.ON_SCORES, "lowest-ratio", estimator)
     known = (*class_prior.PRIOR_METHODS, "lowest-ratio")
     monkeypatch.setattr(class_prior, "PRIOR_METHODS", known)
-    scenes = make_scenes("train", n=200)
-    candidates = case_b(scenes.relevant, exclude_rate=0.5)
-    estimate = estimate_class_prior(scenes.X, candidates, "lowest-ratio")
+    X, relevant = draw_scenes(200)
+    candidates = case_b(relevant, exclude_rate=0.5)
+    estimate = estimate_class_prior(X, candidates, "lowest-ratio")
     assert estimate.class_prior.shape == (10,)
 
 

@@ -192,7 +192,7 @@ def test_labels_called_like_states_are_labels_if_there_are_others(tmp_path: Path
 
 def test_answers_label_by_label_take_no_other_view(tmp_path: Path) -> None:
     tasks = [task("p", done(choice("sky", "no")))]
-    with pytest.raises(ComesError, match="leave labels_are .--complementary. out"):
+    with pytest.raises(ComesError, match="'no' is what excludes; leave labels_are .--comple.* out"):
         label_studio(tmp_path, tasks, labels_are="complementary")
     line = {"text": "p", "label": "sky", "answer": "reject"}
     with pytest.raises(ComesError, match="'no' is what excludes"):
@@ -242,3 +242,16 @@ def test_lines_that_say_nothing(tmp_path: Path) -> None:
     (tmp_path / "deep.jsonl").write_text("[" * 100_000)
     with pytest.raises(ComesError, match="line 1 of deep.jsonl cannot be read as json"):
         read_dataset(tmp_path / "deep.jsonl")
+
+
+def test_a_label_that_is_named_and_never_chosen_is_excluded(tmp_path: Path) -> None:
+    dataset = label_studio(tmp_path, TASKS[:1], label_names=["sea", "sky", "sun"])
+    assert dataset.candidates.tolist() == [[True, True, False]]
+    assert not dataset.from_complementary
+
+
+def test_ticks_are_candidates_unless_they_are_said_to_be_complementary(tmp_path: Path) -> None:
+    options = [{"id": "sky"}, {"id": "sea"}]
+    line = {"text": "p", "options": options, "accept": ["sky"], "answer": "accept"}
+    assert not prodigy(tmp_path, line).from_complementary
+    assert prodigy(tmp_path, line, labels_are="complementary").from_complementary

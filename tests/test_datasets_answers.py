@@ -273,3 +273,20 @@ def test_features_of_another_file_by_column(tmp_path: Path) -> None:
     assert list(dataset.X.columns) == ["b"] and dataset.X["b"].tolist() == [4, 5, 6]
     with pytest.raises(ComesError, match="broken images can be skipped where there are images"):
         read_dataset(written(tmp_path, LONG), features=tmp_path / "X.csv", skip_broken=True)
+
+
+def test_answers_to_questions_of_a_model_are_left_out(tmp_path: Path) -> None:
+    """The risks need questions drawn at random."""
+    path = written(tmp_path, "item,label,answer,source\np,sky,no,model\nq,sky,no,random\n")
+    with pytest.warns(ComesWarning, match="1 answers to questions that a model chose are left out"):
+        dataset = read_dataset(path)
+    assert dataset.items == ["p", "q"]
+    assert dataset.candidates is not None and dataset.candidates.tolist() == [[True], [False]]
+    assert dataset.asked is not None and dataset.asked.tolist() == [[False], [True]]
+
+
+def test_a_word_that_looks_like_a_gap_is_a_word(tmp_path: Path) -> None:
+    path = written(tmp_path, "x,sky,sea\n1,NA,1\n2,1,NA\n")
+    dataset = read_dataset(path, labels=["sky", "sea"], words={"NA": "no", "1": "maybe"})
+    assert dataset.candidates is not None
+    assert dataset.candidates.tolist() == [[False, True], [True, False]]

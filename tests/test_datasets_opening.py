@@ -729,3 +729,26 @@ def test_answers_and_the_other_view_do_not_both_fit_a_table(tmp_path: Path) -> N
     dataset = Dataset(X, ["a", "c"], CANDIDATES, asked=~CANDIDATES, from_complementary=True)
     with pytest.warns(ComesWarning, match="cannot hold that the answers were complementary labels"):
         write_dataset(dataset, tmp_path / "a.csv")
+
+
+def test_rows_that_are_taken_are_a_data_set_too() -> None:
+    dataset = Dataset(X, ["a", "c"], CANDIDATES, items=["p", "q", "r"])
+    with pytest.raises(ComesError, match="at least one row"):
+        dataset.take([False, False, False])
+    with pytest.raises(ComesError, match="'p' occurs again at row 1"):
+        dataset.take([0, 0])
+
+
+def test_features_are_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[Any] = []
+    for place in ("comes.datasets.dataset", "comes.datasets.opening"):
+        monkeypatch.setattr(f"{place}.check_features", checked.append)
+    savemat(tmp_path / "a.mat", {"data": X, "target": RELEVANT * 1})
+    read_dataset(tmp_path / "a.mat", labels_are="candidates", label_names=["c", "a"]).take([1])
+    assert len(checked) == 1
+    read_features(tmp_path / "a.mat")
+    assert len(checked) == 2
+    path = written(WIDE, tmp_path / "w.csv")
+    read_dataset(path, labels=["has_*"], feature_columns=["age"])
+    read_features(path, ["age"])
+    assert len(checked) == 4

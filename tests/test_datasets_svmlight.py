@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from comes.datasets import read_dataset
+from comes.datasets import read_dataset, read_features
 from comes.errors import ComesError
 
 
@@ -83,3 +83,7 @@ def test_features_are_counted_from_1_unless_the_file_says_how_many(tmp_path: Pat
     assert read_dataset(written(tmp_path, "1 2:1\n")).X.toarray().tolist() == [[0, 1]]
     with pytest.raises(ComesError, match="counted from 1 .from 0 after a first line"):
         read_dataset(written(tmp_path, "1 0:1 2:1\n"))
+
+
+def test_features_alone_have_as_many_columns_as_are_said(tmp_path: Path) -> None:
+    assert read_features(written(tmp_path, "1 1:1\n"), n_features=5)[0].shape == (1, 5)

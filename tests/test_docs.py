@@ -183,9 +183,9 @@ def test_every_command_of_a_group_is_documented() -> None:
 
 
 def test_every_option_of_reading_is_documented() -> None:
-    text = "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
+    text = read("docs/cli.md").partition("\n## Reading data\n")[2].partition("\n## ")[0]
     for name in inspect.signature(reading_options).parameters:
-        assert f"--{name.replace('_', '-')}" in text, name
+        assert re.search(rf"--{name.replace('_', '-')}\b", text), name
 
 
 def test_every_room_is_in_the_picture_of_the_house() -> None:

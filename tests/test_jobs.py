@@ -1,5 +1,6 @@
 """What the commands do, called as a notebook would: values are returned, nothing is printed."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from comes import CandidateClassifier
 from comes.datasets import Dataset, Reading, make_scenes, write_npz
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 from comes.generation import case_b
 from comes.jobs import (
     JudgedMetric,
@@ -110,7 +111,9 @@ def test_the_chosen_model_is_fitted_with_the_prior_that_it_was_chosen_by() -> No
 
 def test_a_choice_without_a_prior_estimates_one() -> None:
     start = CandidateClassifier("bce", epochs=10, random_state=0)
-    best, choice = choose_model(DATA, start, ["epochs"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComesWarning)  # so few rows say little about priors
+        best, choice = choose_model(DATA, start, ["epochs"])
     assert np.asarray(best.class_prior).shape == (10,)
     assert choice.table["epochs"].tolist() == [1, 10]
 
@@ -155,7 +158,10 @@ def test_labels_are_matched_by_name(model: CandidateClassifier) -> None:
 
 def test_a_model_without_a_prior_is_judged_by_an_estimated_one() -> None:
     naive = CandidateClassifier("bce", epochs=1, random_state=0).fit(DATA.X, CANDIDATES)
-    judged = judge_model(naive, Dataset(DATA.X, [str(j) for j in range(10)], CANDIDATES))
+    blind = Dataset(DATA.X, [str(j) for j in range(10)], CANDIDATES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComesWarning)
+        judged = judge_model(naive, blind)
     assert judged.estimated is not None
     assert judged.estimated.prior_source == "estimated from these rows"
 

@@ -1,5 +1,8 @@
+import math
+
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from comes.priors.best_bin import best_bin_rate, prior_bounds, sampling_error, shrink
 
@@ -50,3 +53,45 @@ def test_the_sampling_error_is_that_of_repeated_samples() -> None:
         priors.append(1 - excluded.mean() / rate[0])
         spreads.append(sampling_error(excluded, scores, seed)[0])
     assert 0.4 < np.mean(spreads) / np.std(priors) < 2.5
+
+
+def test_shrinking_is_a_random_effects_model_written_as_loops() -> None:
+    """DerSimonian and Laird (1986), on logits with binomial variances."""
+    rates, sizes = [0.4, 0.55, 0.7], [60, 80, 100]
+    logits = [math.log(p / (1 - p)) for p in rates]
+    variances = [1 / (n * p * (1 - p)) for p, n in zip(rates, sizes, strict=True)]
+
+    def mean_at(between: float) -> float:
+        weights = [1 / (v + between) for v in variances]
+        return sum(w * y for w, y in zip(weights, logits, strict=True)) / sum(weights)
+
+    weights = [1 / v for v in variances]
+    q = sum(w * (y - mean_at(0)) ** 2 for w, y in zip(weights, logits, strict=True))
+    scale = sum(weights) - sum(w**2 for w in weights) / sum(weights)
+    between = (q - 2) / scale  # three labels: two degrees of freedom
+    assert between > 0
+    expected = []
+    for y, v in zip(logits, variances, strict=True):
+        shrunk = mean_at(between) + between / (between + v) * (y - mean_at(between))
+        expected.append(1 / (1 + math.exp(-shrunk)))
+    np.testing.assert_allclose(shrink(np.array(rates), np.array(sizes, dtype=float)), expected)
+
+
+def test_the_lower_bound_allows_for_having_tried_many_bins() -> None:
+    """Clopper-Pearson limits, where every one of the bins may be wrong; written as loops."""
+    n, rng = 60, np.random.default_rng(2)
+    scores = rng.normal(size=(n, 1))
+    excluded = rng.random((n, 1)) < np.where(scores > 0, 0.98, 0.02)
+    ranked = excluded[np.argsort(-scores[:, 0]), 0]
+    sizes = [20, 25, 32, 40, 49, 60]  # growing by a quarter
+    error = 0.05 / len(sizes)
+    counts = [int(ranked[:size].sum()) for size in sizes]
+    sure = max(
+        beta.ppf(error, count, size - count + 1) for count, size in zip(counts, sizes, strict=True)
+    )
+    total = counts[-1]
+    share = beta.ppf(0.95, total + 1, n - total)
+    lower, upper = prior_bounds(excluded, scores)
+    assert lower[0] == pytest.approx(max(0, 1 - share / sure))
+    assert upper[0] == pytest.approx(1 - beta.ppf(0.05, total, n - total + 1))
+    assert 0 < lower[0] < upper[0]

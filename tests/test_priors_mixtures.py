@@ -35,16 +35,17 @@ def test_km2_cannot_go_beyond_seven_eighths() -> None:
     assert km2(component, mixture) <= 7 / 8 + 0.01
 
 
-def test_bbe_is_the_lowest_penalised_ratio_written_as_loops() -> None:
+@pytest.mark.parametrize("gamma", [0.01, 5.0])
+def test_bbe_is_the_lowest_penalised_ratio_written_as_loops(gamma: float) -> None:
     component, mixture = samples(0.4, n=200, gap=2.0)
     noise = sum(np.sqrt(np.log(4 / 0.1) / (2 * len(x))) for x in (component, mixture))
     best, ratio_at_best = np.inf, 1.0
     for c in component:
         inside, everything = np.mean(component >= c), np.mean(mixture >= c)
-        value = everything / inside + 1.01 / inside * noise
+        value = everything / inside + (1 + gamma) / inside * noise
         if value < best:
             best, ratio_at_best = float(value), float(everything / inside)
-    assert bbe(component, mixture) == pytest.approx(min(1, ratio_at_best))
+    assert bbe(component, mixture, gamma=gamma) == pytest.approx(min(1, ratio_at_best))
 
 
 def test_equal_samples_are_the_component() -> None:

@@ -1,6 +1,7 @@
 """The real files of COMES_DATA: what they hold, and trainings short enough for a test."""
 
 import tracemalloc
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,11 @@ from comes.estimator import CandidateClassifier
 from comes.metrics import average_precision, count_degenerate
 from comes.priors import count_class_prior, estimate_class_prior
 
+read_once, load_once = cache(read_dataset), cache(load_dataset)
+
 
 def first_fold_score(path: Path, method: str, epochs: int) -> float:
-    dataset = read_dataset(path)
+    dataset = read_once(path)
     relevant, candidates = dataset.known_relevant(), dataset.candidates_with_names()
     train, test = next(KFold(10, shuffle=True, random_state=0).split(relevant))
     classifier = CandidateClassifier(
@@ -35,7 +38,7 @@ def test_comes_hl_beats_bce_where_candidates_are_noisy(pml_data: Path) -> None:
 
 
 def test_yeast_counts_stay_sparse_and_are_as_described(pml_data: Path) -> None:
-    dataset = read_dataset(pml_data / "YeastBP.mat")
+    dataset = load_once("YeastBP")
     assert sparse.issparse(dataset.X)
     assert dataset.X.shape == (6139, 6139)
     assert count_degenerate(dataset.known_relevant())["rows_without_relevant"] == 1882
@@ -62,7 +65,7 @@ def test_yeast_takes_little_memory(pml_data: Path) -> None:
     ],
 )
 def test_pml_sets_by_name(pml_data: Path, name: str, candidates: float, relevant: float) -> None:
-    dataset = load_dataset(name)
+    dataset = load_once(name)
     assert dataset.candidates is not None
     assert dataset.candidates.sum(axis=1).mean() == pytest.approx(candidates, abs=0.005)
     assert dataset.known_relevant().sum(axis=1).mean() == pytest.approx(relevant, abs=0.005)
@@ -105,7 +108,7 @@ def test_voc_images_are_read_from_their_archive(image_data: Path) -> None:
 
 @pytest.mark.parametrize("ending", [".npz", ".mat", ".parquet"])
 def test_real_files_survive_a_conversion(pml_data: Path, tmp_path: Path, ending: str) -> None:
-    dataset = load_dataset("mirflickr5000")
+    dataset = load_once("mirflickr5000")
     write_dataset(dataset, tmp_path / f"copy{ending}")
     copy = read_dataset(tmp_path / f"copy{ending}")
     np.testing.assert_array_equal(copy.X, dataset.X)
@@ -117,7 +120,7 @@ def test_scoring_by_frequency_alone_looks_good_in_the_convention_of_scikit_learn
     pml_data: Path,
 ) -> None:
     """The numbers of docs/metrics.md."""
-    relevant = read_dataset(pml_data / "YeastCC.mat").known_relevant()
+    relevant = read_once(pml_data / "YeastCC.mat").known_relevant()
     scores = np.tile(relevant.mean(axis=0), (len(relevant), 1))
     assert round(average_precision(scores, relevant), 3) == 0.181
     assert round(average_precision(scores, relevant, "sklearn"), 3) == 0.676
@@ -125,7 +128,7 @@ def test_scoring_by_frequency_alone_looks_good_in_the_convention_of_scikit_learn
 
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # a label without an anchor
 def test_priors_are_found_where_candidates_are_nearly_the_truth(pml_data: Path) -> None:
-    dataset = read_dataset(pml_data / "YeastCC.mat")
+    dataset = read_once(pml_data / "YeastCC.mat")
     estimate = estimate_class_prior(dataset.X, dataset.candidates_with_names())
     assert abs(estimate.class_prior - count_class_prior(dataset.known_relevant())).mean() < 0.004
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from comes.cli import app
 from comes.errors import ComesError
 from comes.metrics import METRICS, Metric
 from comes.report import write_report
-from comes.report.document import make_texts
+from comes.report.document import draw_figures, make_texts
 from comes.report.metric_tables import metric_table, to_markdown
 from comes.report.ordering import order_results
-from comes.report.parts import make_parts
+from comes.report.parts import SWEEP_METRICS, make_parts
+from comes.report.plots import Look
 from comes.results import Result, read_results
 from results import (
     BETTER,
@@ -64,7 +66,10 @@ def test_a_report_holds_every_table_and_every_number(report: Path) -> None:
     assert (report / "tables.tex").read_text().count("\\begin{tabular}") == len(METRICS)
     numbers = pd.read_csv(report / "metrics.csv")
     assert len(numbers) == (8 * 3 + 2 * 2) * (2 * len(METRICS) + 2)
-    assert set(numbers["convention"]) == {"pml", "sklearn", "zero", "minmax"}
+    by_way = numbers[(numbers["metric"] == "hamming_loss") & (numbers["experiment"] == "noise")]
+    means = by_way.groupby("convention")["value"].mean().round(6).to_dict()
+    assert means == {"pml": 0.6, "sklearn": 0.7, "zero": 0.6, "minmax": 0.8}
+    assert set(numbers["convention"]) == set(means)
 
 
 def make_all_texts(results: list[Result]) -> dict[str, str]:
@@ -163,6 +168,19 @@ def test_results_of_several_ages_stand_in_one_report(
     missing = numbers[numbers["value"].isna()]
     assert set(missing["metric"]) == {"ranking_loss"}
     assert len(missing) == 2 * (3 + 1)
+
+
+def test_results_of_early_versions_have_no_true_risk_to_draw() -> None:
+    results = [
+        make_result(sweep="train_rows", train_rows=at, values=[0.5 + 10 / at] * 2)
+        for at in (100, 400)
+    ]
+    (part,) = make_parts(results)
+    assert "estimation-error" in draw_figures(part, Look(["bce"]))
+    early = replace(results[0].repeats[0], true_risk=None)
+    results[0] = replace(results[0], repeats=(early, *results[0].repeats[1:]))
+    (part,) = make_parts(results)
+    assert list(draw_figures(part, Look(["bce"]))) == list(SWEEP_METRICS)
 
 
 def test_synthetic_labels_show_the_papers_metric_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,9 @@ from results import BETTER, make_result
     [
         {"seed": 1},
         {"folds": 4},
+        {"first_folds": 2},
+        {"label_seeds": 4},
+        {"test_share": 0.5},
         {"train_rows": 10},
         {"data_spec": DataSpec(name="photos", rate=0.2)},
     ],

@@ -125,6 +125,12 @@ def test_wild_scores(name: str) -> None:
     assert_as_plain(WILD[name], torch.sigmoid)
 
 
+@pytest.mark.parametrize("width", [0.5, 1.0, 2.0, 4.0, 8.0])
+def test_scores_may_lie_at_the_very_ends_of_an_interval(width: float) -> None:
+    """Rounding there must not leave the domain of the arc cosine."""
+    assert_as_plain(torch.linspace(-width / 2, width / 2, 200).repeat(3, 1), torch.sigmoid)
+
+
 @pytest.mark.parametrize("name", ["one outlier", "outliers both ways", "two clusters"])
 def test_gaps_in_which_nothing_changes_do_not_cost_terms(name: str) -> None:
     assert centre(WILD[name], torch.sigmoid) is not None
@@ -225,7 +231,7 @@ def test_many_labels_take_the_linear_way(monkeypatch: pytest.MonkeyPatch) -> Non
             assert calls_of_linear_way(monkeypatch, run) == calls
 
 
-def test_a_function_of_ones_own_is_summed_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_your_own_function_is_summed_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     @dataclass
     class Squared:  # not hashable
         factor: float

@@ -10,7 +10,8 @@ from comes.errors import ComesError
 from comes.generation import case_b
 from comes.metrics import hamming_loss
 from comes.priors import ClassPriorEstimate
-from comes.selection import compare_metrics, estimate_metrics
+from comes.selection import compare_metrics, estimate_metrics, estimates, resampling
+from comes.selection.resampling import replicate
 
 RNG = np.random.default_rng(0)
 PRIOR = np.array([0.2, 0.4, 0.6])
@@ -189,8 +190,6 @@ def test_one_row_one_label_huge_scores_and_own_predictions() -> None:
 
 
 def test_many_rows_are_resampled_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from comes.selection import resampling
-
     scores, _, candidates = draw(80)
     whole = estimate_metrics(scores, candidates, PRIOR, n_resamples=7)
     monkeypatch.setattr(resampling, "WEIGHTS_AT_ONCE", 160)
@@ -214,3 +213,14 @@ def test_what_does_not_fit_is_refused(changes: Any, message: str) -> None:
     given = {"scores": scores, "candidates": candidates, "class_prior": PRIOR} | changes
     with pytest.raises(ComesError, match=message):
         estimate_metrics(**given)
+
+
+def test_a_resample_that_misses_the_exclusions_of_a_label_is_left_out() -> None:
+    scores, _, candidates = draw(40)
+    candidates[:, 0] = np.arange(40) > 0  # a single row excludes the first label
+    rows, prior = estimates._check_rows(scores, candidates, PRIOR, None)
+    found = replicate(rows, prior, None, 100, seed=0)
+    missed = np.isnan(found["error"]).any(axis=1)
+    assert missed.any() and not missed.all()
+    for name in ("hamming_loss", "ranking_risk"):
+        np.testing.assert_array_equal(np.isnan(found[name]), missed)

@@ -219,6 +219,28 @@ def test_trains_in_training_mode_and_predicts_in_evaluation_mode() -> None:
     assert model.modes == {(False, False)}
 
 
+class Noting(nn.Module):
+    """A linear model that notes how many rows it gets, and in which precision it scores them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+        self.seen: set[tuple[int, torch.dtype]] = set()
+
+    def forward(self, x: Tensor) -> Tensor:
+        output: Tensor = self.layer(x)
+        self.seen.add((len(x), output.dtype))
+        return output
+
+
+def test_part_size_and_precision_reach_the_model() -> None:
+    model = Noting()
+    options = TrainOptions(SGD, epochs=1, batch_size=52, part_size=10, precision=torch.bfloat16)
+    train(model, to_device(X, CPU), CANDIDATES, BceRisk(), options)
+    assert {dtype for _, dtype in model.seen} == {torch.bfloat16}
+    assert max(n for n, _ in model.seen) <= 10
+
+
 def test_the_seed_decides_what_the_model_draws() -> None:
     first = spied(3).draws
     torch.rand(7)

@@ -187,6 +187,22 @@ def test_training_and_scoring_see_the_rows_of_a_tensor() -> None:
     assert scores[0].std() > 0
 
 
+@pytest.mark.parametrize("keep", ["memory", "nowhere", "device"])
+def test_training_sees_augmented_pictures(keep: str) -> None:
+    seen: list[Tensor] = []
+
+    class Seeing(ToFloat):
+        def forward(self, x: Tensor) -> Tensor:
+            seen.append(x)
+            return super().forward(x)
+
+    rows = PixelRows(PICTURES, SIZE, CPU, "crop", keep)
+    network = nn.Sequential(nn.Flatten(), Seeing(), zero_linear(3 * SIZE**2, 3))
+    candidates = torch.ones(50, 3, dtype=torch.bool)
+    train(network, rows, candidates, HammingRisk(PRIOR), TrainOptions(SGD, epochs=1))
+    assert seen[0].is_floating_point()  # a cut is interpolated; the pictures are uint8
+
+
 class ToFloat(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.float() / 255

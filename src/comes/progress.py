@@ -4,6 +4,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+__all__ = ["progress_bar"]
+
 
 @contextmanager
 def progress_bar(

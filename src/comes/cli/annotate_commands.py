@@ -20,7 +20,9 @@ app = typer.Typer(
 )
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
-Host = Annotated[str, typer.Option(help="Address to serve on; any but loopback wants a token.")]
+Host = Annotated[
+    str, typer.Option(help="Address to serve on; any address but loopback needs a token.")
+]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")]
 
 
@@ -102,7 +104,7 @@ def serve(
         float, typer.Option(min=1, help="Seconds after which cards of a closed browser come back.")
     ] = 300,
     token: Annotated[
-        bool, typer.Option("--token", help="Want the token on loopback, too: behind a proxy.")
+        bool, typer.Option("--token", help="Ask for the token on loopback too, as behind a proxy.")
     ] = False,
     new_token: Annotated[
         bool, typer.Option("--new-token", help="Make a new token; the old one ends.")

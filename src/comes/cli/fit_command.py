@@ -28,13 +28,15 @@ def fit(
     ] = None,
     freeze: Annotated[
         bool,
-        typer.Option("--freeze", help="Leave the backbone as it is, as without --epochs."),
+        typer.Option(
+            "--freeze", help="Do not fine-tune the backbone; the default without --epochs."
+        ),
     ] = False,
     select: Annotated[
         str | None,
         typer.Option(
-            help="What to choose by candidates of other rows: method, lr, epochs, separated by "
-            "commas."
+            help="Settings to choose on candidates of held-out rows: method, lr, epochs, "
+            "separated by commas."
         ),
     ] = None,
     as_json: Json = False,

@@ -32,9 +32,14 @@ def print_table(table: "pd.DataFrame") -> None:
 
 def print_rounded(rows: Sequence[Mapping[str, Any]], digits: str = ".3f") -> None:
     """Print a table of rows with the same keys, its numbers with so many digits."""
-    print_rows(
-        [{k: f"{v:{digits}}" if isinstance(v, float) else v for k, v in r.items()} for r in rows]
-    )
+    print_rows([{k: _format_number(v, digits) for k, v in row.items()} for row in rows])
+
+
+def _format_number(value: Any, digits: str) -> Any:
+    """Return a float with so many digits, a dash if it is missing, and other values as they are."""
+    if not isinstance(value, float):
+        return value
+    return "–" if math.isnan(value) else f"{value:{digits}}"
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:

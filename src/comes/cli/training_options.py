@@ -7,56 +7,70 @@ import typer
 from comes.cli.options import Seed, drop_missing, parse_numbers
 from comes.methods import DEFAULT, METHODS
 
+FLIPPED = ", ".join(
+    name
+    for name, family in METHODS.items()
+    if any(method.needs_flip_rate for method in family.variants.values())
+)
+
 
 def training_options(
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}, or auto.")] = DEFAULT,
-    variant: Annotated[str | None, typer.Option(help="Of a method that has variants.")] = None,
+    variant: Annotated[
+        str | None, typer.Option(help="Variant of the method, where it has several.")
+    ] = None,
     flip_rate: Annotated[
         str | None,
         typer.Option(
-            help="For ccmn: a number, or one per label separated by commas, or class_prior; by "
-            "default estimated."
+            help=f"For {FLIPPED}: one number, one per label separated by commas, or class_prior. "
+            "Default: estimated."
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="mlp (default) or linear, for features.")
+        str | None, typer.Option(help="Network for tables: mlp (default) or linear.")
     ] = None,
     backbone: Annotated[
         str | None,
-        typer.Option(help="Of images: resnet50, timm:NAME or torchvision:NAME. Default: resnet50."),
+        typer.Option(help="Network for images: resnet50 (default), timm:NAME or torchvision:NAME."),
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(help="Of the backbone: imagenet (default) or a file, safetensors or .pth."),
+        typer.Option(
+            help="Weights of the backbone: imagenet (default), or a .safetensors or .pth file."
+        ),
     ] = None,
     image_features: Annotated[
-        str | None, typer.Option(help="What the head reads of an image: auto, classes or pooled.")
+        str | None,
+        typer.Option(help="Image features that the head reads: auto, classes or pooled."),
     ] = None,
     image_size: Annotated[
         int | None, typer.Option(help="Height and width of images. Default: 224.", min=8)
     ] = None,
     augment: Annotated[
-        str | None, typer.Option(help="Of images: flip (default), crop or none.")
+        str | None, typer.Option(help="Augmentation of images: flip (default), crop or none.")
     ] = None,
     backbone_learning_rate: Annotated[
-        float | None, typer.Option(help="Of the backbone; by default 1e-5.", min=0)
+        float | None, typer.Option(help="Learning rate of the backbone. Default: 1e-5.", min=0)
     ] = None,
     part_size: Annotated[
         int | None,
-        typer.Option(help="Images at a time, where a batch does not fit into memory.", min=1),
+        typer.Option(
+            help="Images to process at a time, if a batch does not fit into memory.", min=1
+        ),
     ] = None,
     probe_epochs: Annotated[
         int | None,
-        typer.Option(help="Of the head on the frozen backbone; 0 starts with --epochs.", min=0),
+        typer.Option(help="Epochs of the head on the frozen backbone; 0 skips them.", min=0),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="By default 200; of the backbone of images 0.", min=0)
+        int | None,
+        typer.Option(help="Default: 200; for images 0, which leaves the backbone frozen.", min=0),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="By default 256; 64 images.", min=1)
+        int | None, typer.Option(help="Default: 256; for images 64.", min=1)
     ] = None,
     learning_rate: Annotated[
-        float | None, typer.Option(help="By default 5e-3; of images 1e-4.", min=0)
+        float | None, typer.Option(help="Default: 5e-3; for images 1e-4.", min=0)
     ] = None,
     reduction: Annotated[str, typer.Option(help="auto, sum, mean or per_label.")] = "auto",
     threshold: Annotated[

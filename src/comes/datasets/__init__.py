@@ -1,4 +1,10 @@
-"""Data sets: by name, from files of many formats, and embedded scenes of digits."""
+"""Data sets: by name, from files of many formats, and embedded scenes of digits.
+
+`KNOWN` holds the data sets that have a name. A table of answers has the columns `LONG`; an answer
+is `NO`, `MAYBE` or `NOT_ASKED`, and a column `SOURCE` says `MODEL` if a model chose the question. A
+table names its items in one of `ITEM_COLUMNS`. `TableForm` is the form of the labels in a table
+that is written.
+"""
 
 from comes.datasets.answers import (
     LONG,

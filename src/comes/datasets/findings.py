@@ -16,7 +16,13 @@ ROWS_AT_ONCE = 1024
 
 
 class Finding(NamedTuple):
-    """Something that deserves a look: its name, how often it occurs, and a sentence."""
+    """Something that deserves a look: its name, how often it occurs, and a sentence.
+
+    Examples
+    --------
+    >>> Finding("duplicate_rows", 2, "2 rows repeat the features of an earlier row.").number
+    2
+    """
 
     name: str
     number: int

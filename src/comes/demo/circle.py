@@ -121,14 +121,19 @@ def serve_scenes(
 
     Examples
     --------
-    ::
-
-        serve_scenes(1000, port=8000, seed=0, announce=print)
+    >>> def announce(address):
+    ...     print(address.startswith("http://127.0.0.1:"))
+    ...     raise KeyboardInterrupt  # as a person would
+    >>> try:
+    ...     serve_scenes(20, port=0, seed=0, announce=announce)
+    ... except KeyboardInterrupt:
+    ...     print("the answers are forgotten")
+    True
+    the answers are forgotten
     """
     from comes.annotate import address_of, open_port, serve
 
-    listener = open_port("127.0.0.1", port)
-    with tempfile.TemporaryDirectory() as home:
+    with open_port("127.0.0.1", port) as listener, tempfile.TemporaryDirectory() as home:
         project, _ = make_project(Path(home), n_scenes, seed)
         announce(address_of("127.0.0.1", listener.getsockname()[1]))
         serve(project, listener, None)
@@ -159,10 +164,11 @@ def annotate_by_robots(
 
     Examples
     --------
-    ::
-
-        circle = annotate_by_robots(robots=10)
-        print(circle.average_precision, circle.directly)
+    >>> import warnings
+    >>> warnings.simplefilter("ignore")  # so few answers say little about class priors
+    >>> circle = annotate_by_robots(robots=2, n_scenes=60, epochs=1, progress=False)
+    >>> circle.answers, 0 < circle.average_precision < 1
+    (60, True)
     """
     from comes.annotate import export_answers
 

@@ -69,7 +69,12 @@ class PredictsFromScores:
         prior: the risk itself says nothing of the level of the scores. For BCE it is the
         probability that the label is a candidate.
         """
-        return np.asarray(expit(self.decision_function(X) - self.score_offset_))
+        return self.squash_scores(self.decision_function(X))
+
+    def squash_scores(self, scores: npt.ArrayLike) -> FloatArray:
+        """Return the probabilities that belong to scores of `decision_function`."""
+        check_is_fitted(self)
+        return np.asarray(expit(np.asarray(scores) - self.score_offset_))
 
     def _read_truth(self, y: Any, sample_weight: None) -> BoolMatrix:
         """Return the true labels that ``score`` was given, in the order of the label names."""

@@ -34,7 +34,7 @@ class Loaded(NamedTuple):
 
 
 def load_data(spec: DataSpec) -> Loaded:
-    """Return the data set of a task, whose truth must be known, with that to test on behind it."""
+    """Return the data set of a task, followed by the rows of its test set if it names one."""
     dataset = _open_part(spec, spec.name)
     if spec.test is None:
         return Loaded(dataset, None)
@@ -57,7 +57,7 @@ def _open_part(spec: DataSpec, name: str) -> Dataset:
 
 
 def draw_repeats(spec: TaskSpec, dataset: Dataset, n_train: int | None = None) -> Iterator[Repeat]:
-    """Give the folds, or the seeds of candidates, of a task."""
+    """Yield the folds, or the label seeds, of a task."""
     for k, (train, test) in enumerate(_split_rows(spec, len(dataset), n_train)):
         label_seed = spec.seed if spec.folds is not None else spec.seed + k
         candidates = _draw_candidates(spec.data, dataset, train, label_seed)

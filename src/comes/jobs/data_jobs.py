@@ -94,7 +94,7 @@ def convert_dataset(
     >>> import tempfile
     >>> from comes.datasets import make_scenes
     >>> print(convert_dataset(make_scenes(n=50), Path(tempfile.mkdtemp()) / "scenes.npz"))
-    50 rows, 256 features, 10 labels, 2.24 relevant per row, 0 rows without a relevant label
+    50 rows, 256 features, 10 labels, 2.20 relevant per row, 0 rows without a relevant label
     """
     check_output(output, form)
     dataset = as_dataset(data, reading)

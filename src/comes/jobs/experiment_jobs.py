@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from comes.experiment import Outcome, read_experiment, read_task_results, run_tasks, tasks_of
-from comes.report import order_results, write_report
+from comes.report import list_means, write_report
 from comes.results import Result, read_errors, read_results
 
 
@@ -25,6 +25,12 @@ class ExperimentRun:
         Tasks without a result.
     page : Path, or None
         Of the report; None where another shard will write it.
+
+    Examples
+    --------
+    >>> run = ExperimentRun(Path("runs"), Outcome(2, 1, {}), [], missing=0, page=None)
+    >>> run.summary()
+    {'done': 2, 'kept': 1, 'missing': 0}
     """
 
     folder: Path
@@ -39,14 +45,7 @@ class ExperimentRun:
 
     def means(self) -> list[dict[str, Any]]:
         """Return the mean of every metric over the repeats, a row per result."""
-        rows = []
-        for result in self.results:
-            names = result.names
-            row: dict[str, Any] = {"data": names.data, "method": names.method}
-            if names.sweep is not None:
-                row[names.sweep] = result.at
-            rows.append(row | result.means())
-        return rows
+        return list_means(self.results)
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,11 @@ class WrittenReport:
     results : list of Result
     errors : list of str
         A line for every task that failed.
+
+    Examples
+    --------
+    >>> WrittenReport(Path("report/index.html"), [], ["bce on scenes: out of memory"]).errors
+    ['bce on scenes: out of memory']
     """
 
     page: Path
@@ -89,6 +93,21 @@ def run_experiment(
     Returns
     -------
     run : ExperimentRun
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> home = Path(tempfile.mkdtemp())
+    >>> _ = (home / "tiny.toml").write_text('''
+    ... name = "tiny"
+    ... folds = 2
+    ... settings = { epochs = 1 }
+    ... data = [{ name = "scenes", rows = 60, case = "b" }]
+    ... methods = [{ method = "bce" }]
+    ... ''')
+    >>> run = run_experiment(home / "tiny.toml", home / "runs", workers=1)
+    >>> run.summary(), [row["method"] for row in run.means()]
+    ({'done': 1, 'kept': 0, 'missing': 0}, ['bce'])
     """
     experiment = read_experiment(config)
     tasks = tasks_of(experiment)
@@ -96,7 +115,7 @@ def run_experiment(
     outcome = run_tasks(
         tasks, folder, workers=workers, shard=shard, backend=backend, scheduler=scheduler
     )
-    results = order_results(read_task_results(tasks, folder))
+    results = read_task_results(tasks, folder)
     missing = len(tasks) - len(results)
     page = None
     if results and not (missing and shard != (1, 1)):  # the last shard writes the page
@@ -118,6 +137,15 @@ def report_results(folders: Sequence[str | Path], output: str | Path) -> Written
     Returns
     -------
     written : WrittenReport
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> home = Path(tempfile.mkdtemp())
+    >>> report_results([home], home / "report")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    comes.errors.ComesError: ... holds no result.json: give a folder that `comes bench` wrote.
     """
     results, errors = read_results(folders), read_errors(folders)
     return WrittenReport(write_report(results, output, errors), results, errors)

@@ -101,11 +101,21 @@ def show_examples(
 
     Examples
     --------
-    ::
-
-        page, n_images = show_examples("model", "photos.csv", "page", reading=Reading(
-            labels=["has_*"], images="photos"
-        ))
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from PIL import Image
+    >>> from comes.datasets import Images
+    >>> from comes.models import ResNet
+    >>> home, names = Path(tempfile.mkdtemp()), ["one.png", "two.png"]
+    >>> for name in names:
+    ...     Image.new("RGB", (32, 32)).save(home / name)
+    >>> data = Dataset(Images(home, names), ["sky"], np.array([[True], [False]]))
+    >>> model = ImageClassifier(
+    ...     backbone=ResNet((1, 1, 1, 1), width=4), weights=None, image_size=32, class_prior=[0.5]
+    ... )
+    >>> page, n_images = show_examples(model.fit(data.X, data.candidates), data, home / "page")
+    >>> page.name, n_images
+    ('index.html', 2)
     """
     classifier = as_model(model)
     if not isinstance(classifier, ImageClassifier):
@@ -115,7 +125,7 @@ def show_examples(
     page = write_examples(
         dataset.known_images(),
         classifier.label_names_,
-        classifier.score_probabilities(scores),
+        classifier.squash_scores(scores),
         classifier.cut_scores(scores),
         folder,
         candidates=dataset.candidates,

@@ -1,8 +1,9 @@
 """The one truth about every method: its risk, what it must know, where it is used, its title.
 
-``METHODS`` holds a `MethodFamily` by name, and each family its variants. ``DEFAULT`` is the method
-of the estimators, ``SUPERVISED`` the one for true labels. Importing this room does not import
-torch, so the command line and reports can list the methods.
+`METHODS` holds a `MethodFamily` by name, and each family its variants. `DEFAULT` is the method of
+the estimators and of the command line, `SUPERVISED` the one that takes its labels at their word:
+for true labels, and as the naive baseline. No other room knows a method by name, and importing
+this one does not import torch, so that the command line and reports can list the methods.
 """
 
 from comes.methods.families import DEFAULT, METHODS, SUPERVISED

@@ -216,7 +216,7 @@ def _choose_flags(
 
 def _warn_of_flags(flags: Sequence[str], label_names: Sequence[str] | None) -> None:
     """Warn of every flag that is not "ok", with the names of its labels."""
-    names = label_names or [str(j) for j in range(len(flags))]
+    names = [str(j) for j in range(len(flags))] if label_names is None else label_names
     for flag, meaning in FLAGS.items():
         found = [name for name, other in zip(names, flags, strict=True) if other == flag]
         if found:

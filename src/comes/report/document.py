@@ -97,7 +97,7 @@ def make_texts(
 
 
 def draw_figures(part: Part, look: Look) -> dict[str, Figure]:
-    """Return the plots of a part, by a name that can be one of a file."""
+    """Return the plots of a part by name; names are fit for files."""
     if part.sweep:
         figures = {m: plot_sweep(part.results, m, look) for m in SWEEP_METRICS}
         repeats = [repeat for result in part.results for repeat in result.repeats]
@@ -114,7 +114,7 @@ def draw_figures(part: Part, look: Look) -> dict[str, Figure]:
 
 
 def _list_numbers(results: Sequence[Result]) -> Iterator[dict[str, Any]]:
-    """Give every number of every repeat in a row of its own; a metric that is missing is NaN."""
+    """Yield a row for every number of every repeat; a missing metric is NaN."""
     for result in results:
         names = result.names
         where: dict[str, Any] = asdict(names) | {"at": result.at}

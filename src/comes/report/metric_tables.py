@@ -64,7 +64,7 @@ def list_means(results: Sequence[Result]) -> list[dict[str, Any]]:
     metrics = list(dict.fromkeys(metric for result in results for metric in result.means()))
     for result in order_results(results):
         names = result.names
-        at = {} if names.sweep is None else {names.sweep: result.at}
+        at: dict[str, Any] = {} if names.sweep is None else {names.sweep: result.at}
         means = {metric: float(result.values(metric).mean()) for metric in metrics}
         rows.append({"data": names.data, "method": names.method} | at | means)
     return rows
@@ -72,7 +72,7 @@ def list_means(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of a table with what is to be known about it."""
+    """One number of a table: its spread over repeats, and its test against the best."""
 
     mean: float
     std: float  # over repeats; 0 with one

@@ -33,7 +33,7 @@ class Part:
 
     @property
     def slug(self) -> str:
-        """A name that can be one of a file and of a place in a page, and is no other part's."""
+        """A name for files and anchors; unique within the report."""
         text = f"{self.name}-{self.sweep}" if self.sweep else self.name
         slug = "".join(c if c.isalnum() or c in "-_" else "-" for c in text)
         return slug if slug == text else f"{slug}-{zlib.crc32(text.encode()):08x}"
@@ -45,7 +45,7 @@ class Part:
 
     @property
     def data(self) -> list[Result]:
-        """One result of every data set, for what is known of its rows."""
+        """One result of every data set, for the counts of its rows."""
         return list({result.names.data: result for result in self.results}.values())
 
     @property

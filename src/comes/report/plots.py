@@ -101,7 +101,7 @@ def plot_dots(table: MetricTable, results: Sequence[Result], look: Look) -> Figu
 
 @rc_context(STYLE)
 def plot_ranks(ranks: Ranks, look: Look) -> Figure:
-    """Draw mean ranks on a line; a bar joins methods that the critical difference cannot tell."""
+    """Draw mean ranks on a line; a bar joins methods within the critical difference."""
     k = len(ranks.methods)
     figure = Figure(figsize=(7.5, 1.1 + 0.24 * k + 0.12 * len(ranks.alike())))
     axes = figure.subplots()
@@ -154,7 +154,7 @@ def plot_curves(results: Sequence[Result], look: Look) -> Figure:
 
 @rc_context(STYLE)
 def plot_sweep(results: Sequence[Result], metric: str, look: Look) -> Figure:
-    """Draw a metric against what the experiment varies, with a standard deviation each way."""
+    """Draw a metric against what the experiment varies, with a band of one standard deviation."""
     names = list(dict.fromkeys(result.names.data for result in results))
     figure, panels = _make_panels(len(names), height=2.4)
     for axes, name in zip(panels, names, strict=True):
@@ -202,7 +202,7 @@ def plot_estimation_error(results: Sequence[Result], look: Look) -> Figure:
 
 
 def _has_hamming_risk(result: Result) -> bool:
-    """Return whether a method fixes the level of its scores; that of a user's own does."""
+    """Return whether a method fixes the level of its scores; the user's own are said to."""
     method = result.spec.method
     return (
         method not in METHODS or find_method(method, result.spec.settings.get("variant")).has_zero
@@ -258,6 +258,6 @@ def _draw_legend(figure: Figure, panels: Sequence[Any]) -> None:
 
 
 def _escape_name(name: str) -> str:
-    """Return a name that matplotlib takes for no mathematics, and does not hide."""
+    """Return a name that matplotlib shows as it is: no mathematics, no hidden legend entry."""
     name = name.replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name

@@ -42,7 +42,7 @@ def published() -> pd.DataFrame:
 
 
 def beside_paper(results: Sequence[Result]) -> list[Beside]:
-    """Return all that the paper also has, for methods that go by their own name."""
+    """Return ours and the paper's numbers, where the paper has the same method and data set."""
     rows = []
     for result in results:
         if result.names.method != result.spec.method or result.names.sweep is not None:
@@ -77,7 +77,7 @@ def _group_published() -> dict[tuple[str, str, str], list[tuple[str, float, floa
 
 
 def _gather_values(result: Result, metric: str) -> Iterator[tuple[str, npt.NDArray[np.float64]]]:
-    """Give the values of a metric with its title; the Hamming loss by two cuts of the scores."""
+    """Yield title and values of a metric; the Hamming loss by two cuts of the scores."""
     yield METRICS[metric].title, result.values(metric)
     if metric == "hamming_loss":  # of which the paper does not say how it cuts scores
         yield "Hamming loss, min-max", np.array([r.hamming_loss.minmax for r in result.repeats])

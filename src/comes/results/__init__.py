@@ -2,6 +2,9 @@
 
 This room knows no metric by name: a result holds the metrics that were computed when it was made,
 and one that it lacks is NaN.
+
+A task keeps its result in `RESULT_FILE`, or its error in `ERROR_FILE`. `Case` names a process that
+makes candidates, `Convention` one of metrics, and `SweepKey` what an experiment may vary.
 """
 
 from comes.results.result import (

@@ -200,7 +200,8 @@ def compare_metrics(
     """
     spread = class_prior.sampling_se if isinstance(class_prior, ClassPriorEstimate) else None
     known, unsure = [], []
-    for own, predicted in zip((scores, others), predictions or (None, None), strict=True):
+    both = (None, None) if predictions is None else predictions
+    for own, predicted in zip((scores, others), both, strict=True):
         rows, prior = _check_rows(own, candidates, class_prior, predicted)
         known.append(replicate(rows, prior, None, n_resamples, seed))
         # The same seed draws the same rows and priors for both.

@@ -5,6 +5,7 @@ know. Types: a `Risk` maps scores and candidates to a scalar tensor, `Rows` are 
 model can be trained on, a `MakeOptimizer` maps parameters to a torch optimiser.
 """
 
+from comes.training.batch_sources import Rows
 from comes.training.checkpoints import Checkpoint
 from comes.training.gradients import Risk, add_gradient
 from comes.training.history import History
@@ -22,7 +23,6 @@ from comes.training.processes import (
 from comes.training.proximal import ProximalGradient
 from comes.training.random_states import seeded
 from comes.training.rows import SparseRows, becomes_dense, choose_device, to_device
-from comes.training.sources import Rows
 from comes.training.stacked import Trainee, train_together
 from comes.training.train_options import TrainOptions, Validation
 

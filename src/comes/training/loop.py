@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from comes.errors import ComesError
+from comes.training.batch_sources import Rows, find_source
 from comes.training.best_weights import BestWeights
 from comes.training.checkpoints import Checkpoint
 from comes.training.epochs import check_weights, run_epochs
@@ -20,7 +21,6 @@ from comes.training.pixels import PixelRows
 from comes.training.processes import of_all_processes, process_number, wrap_model
 from comes.training.random_states import seeded, set_random_state
 from comes.training.resuming import TrainingState
-from comes.training.sources import Rows, find_source
 from comes.training.steps import Epoch, Step, plan_steps
 from comes.training.train_options import TrainOptions, Validation
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from comes.training.batch_sources import OnDevice, Streamed
 from comes.training.gradients import Risk, add_gradient
 from comes.training.graphs import GraphedStep
 from comes.training.processes import take_share
-from comes.training.sources import OnDevice, Streamed
 from comes.training.train_options import TrainOptions
 
 # Rows of each batch, in main memory and on the device -> the risk of each, after its step.
