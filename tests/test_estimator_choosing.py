@@ -101,7 +101,7 @@ def test_the_least_risk_of_its_own_wins_each_contest(monkeypatch: pytest.MonkeyP
 def test_own_risks_are_averaged_over_splits() -> None:
     models = [classifier(learning_rate=rate) for rate in (1e-9, 1e-2)]
     together_, *apart = (
-        choose_each([Contest(models, CANDIDATES, splits)], X, criterion="own_risk")[0]
+        choose_each([Contest(models, CANDIDATES, splits)], X, criterion="own_risk", n_jobs=1)[0]
         for splits in (SPLITS, *([split] for split in SPLITS))
     )
     mean = np.mean([choice.table["own_risk"] for choice in apart], axis=0)
@@ -143,6 +143,14 @@ def test_rows_that_no_split_holds_out_judge_nothing() -> None:
         for S in (CANDIDATES, changed)
     )
     assert first.equals(second)
+
+
+def test_all_of_a_contest_know_the_same_and_learn_no_threshold() -> None:
+    given = classifier(threshold="risk", class_prior=None)
+    (entrant,) = Contest([given], CANDIDATES, SPLITS, PRIOR / 2).entrants()
+    assert entrant.threshold == "auto"  # which would cost three trainings more, for nothing
+    np.testing.assert_array_equal(entrant.class_prior, PRIOR / 2)
+    assert (given.threshold, given.class_prior) == ("risk", None)
 
 
 def test_what_cannot_be_a_criterion_is_named() -> None:

@@ -156,10 +156,12 @@ def choose_each(
     >>> from comes.generation import case_b
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> candidates = case_b(X > 0, exclude_rate=0.5)
-    >>> models = [CandidateClassifier("bce", epochs=e, hidden=8) for e in (1, 30)]
+    >>> rates = (1e-9, 1e-2)
+    >>> models = [CandidateClassifier("bce", epochs=20, learning_rate=rate) for rate in rates]
     >>> contest = Contest(models, candidates, [(np.arange(150), np.arange(150, 200))])
-    >>> [choice.best for choice in choose_each([contest], X, criterion="own_risk")]
-    [1]
+    >>> (choice,) = choose_each([contest], X, criterion="own_risk", n_jobs=1)
+    >>> choice.classifier.learning_rate
+    0.01
     """
     if criterion != "own_risk" and criterion not in CRITERIA:
         raise ComesError(
