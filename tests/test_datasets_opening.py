@@ -718,6 +718,9 @@ def test_lists_of_numbers_are_names(tmp_path: Path) -> None:
     table = pd.DataFrame({"x": [1, 2], "maybe": [[3, 7], [7]]})
     dataset = read_dataset(written(table, tmp_path / "lists.parquet"), labels=["maybe"])
     assert dataset.label_names == ["3", "7"]
+    table["maybe"] = [[3], []]  # unlike an empty cell of text, an empty list says that none applies
+    dataset = read_dataset(written(table, tmp_path / "lists.parquet"), labels=["maybe"])
+    assert dataset.candidates is not None and dataset.candidates.tolist() == [[True], [False]]
 
 
 def test_a_data_set_without_any_labels_is_refused() -> None:
