@@ -359,6 +359,10 @@ def test_a_failed_fit_leaves_an_earlier_one_as_it_was() -> None:
     with pytest.raises(ComesError, match="became"):
         fitted.fit(X, CANDIDATES)
     np.testing.assert_array_equal(fitted.decision_function(X), scores)
+    never = classifier(learning_rate=1e30)
+    with pytest.raises(ComesError, match="became"):
+        never.fit(X, CANDIDATES)
+    assert not [name for name in vars(never) if name.endswith("_")]
 
 
 def test_a_row_far_outside_what_was_fitted_is_refused() -> None:

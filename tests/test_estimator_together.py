@@ -168,6 +168,12 @@ def test_an_interrupted_fit_gives_nothing(monkeypatch: pytest.MonkeyPatch) -> No
             fit_together(classifiers(class_prior=PRIOR, **options), X, CANDIDATES, FOLDS, n_jobs=1)
 
 
+def test_a_training_that_diverges_is_an_error_of_all() -> None:
+    given = classifiers(class_prior=PRIOR, learning_rate=1e30)
+    with pytest.raises(ComesError, match="became"):
+        fit_together(given, X, CANDIDATES, FOLDS)
+
+
 def test_what_fit_takes_is_taken() -> None:
     """Lists, other sparse formats, ranges and masks of rows."""
     given = classifiers(class_prior=PRIOR)
