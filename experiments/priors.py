@@ -104,7 +104,7 @@ def real() -> list[dict[str, Any]]:
         dataset = load_dataset(name)
         truth = count_class_prior(dataset.known_relevant())
         started = time.perf_counter()
-        estimate = estimate_class_prior(dataset.X, dataset.candidates_with_names())
+        estimate = estimate_class_prior(dataset.X, dataset.known_candidates())
         seconds = time.perf_counter() - started
         inside = (estimate.lower <= truth) & (truth <= estimate.upper)
         row = {

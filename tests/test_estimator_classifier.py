@@ -32,6 +32,7 @@ from comes.priors import (
     estimate_flip_rate,
     estimate_transition,
     flip_rate_from_prior,
+    small_models,
 )
 from comes.risks import BceRisk
 from comes.training import train
@@ -65,11 +66,15 @@ FAILING_CHECKS = {
 }
 
 
-def test_scikit_learns_checks_but_for_those_that_cannot_apply() -> None:
+def test_scikit_learns_checks_but_for_those_that_cannot_apply(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(small_models, "MIN_STEPS", 1)  # of the first stage, before each fit
+    monkeypatch.setattr(small_models, "MIN_EPOCHS", 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComesWarning)  # single labels that no row excludes
         results = check_estimator(
-            CandidateClassifier("bce", epochs=2, batch_size=32, hidden=8),  # has no first stage
+            CandidateClassifier(epochs=2, batch_size=32, hidden=8),
             expected_failed_checks=FAILING_CHECKS,
             on_skip=None,
         )

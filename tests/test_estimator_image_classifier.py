@@ -306,7 +306,7 @@ def test_a_broken_picture_is_named(tmp_path: Path) -> None:
     (tmp_path / "photos" / "007.png").write_bytes(b"no picture")
     dataset = read_dataset(table, labels=["has_*"], relevant=["is_*"], images=tmp_path / "photos")
     with pytest.raises(ComesError, match=r"'007.png' cannot be read"):
-        classifier().fit(dataset.X, dataset.candidates_with_names())
+        classifier().fit(dataset.X, dataset.known_candidates())
 
 
 @pytest.mark.parametrize(

@@ -118,10 +118,10 @@ def scored_once(monkeypatch: pytest.MonkeyPatch) -> None:
 SCORED: dict[Any, npt.NDArray[np.float32]] = {}
 
 
-def score_once(X: Any, candidates: Any, seed: int) -> npt.NDArray[np.float32]:
+def score_once(X: Any, candidates: Any, seed: int, *, is_scaled: bool) -> npt.NDArray[np.float32]:
     key = X.tobytes(), candidates.tobytes(), candidates.shape
     if key not in SCORED:
-        SCORED[key] = small_models.score_out_of_fold(X, candidates, seed)
+        SCORED[key] = small_models.score_out_of_fold(X, candidates, seed, is_scaled=is_scaled)
     return SCORED[key]
 
 

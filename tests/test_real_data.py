@@ -19,12 +19,12 @@ read_once, load_once = cache(read_dataset), cache(load_dataset)
 
 def first_fold_score(path: Path, method: str, epochs: int) -> float:
     dataset = read_once(path)
-    relevant, candidates = dataset.known_relevant(), dataset.candidates_with_names()
+    relevant, candidates = dataset.known_relevant(), dataset.known_candidates()
     train, test = next(KFold(10, shuffle=True, random_state=0).split(relevant))
     classifier = CandidateClassifier(
         method, class_prior=count_class_prior(relevant[train]), epochs=epochs, random_state=0
     )
-    classifier.fit(dataset.X[train], relevant[train], candidates=candidates.iloc[train])
+    classifier.fit(dataset.X[train], relevant[train], candidates=candidates[train])
     return classifier.score(dataset.X[test], relevant[test])
 
 
@@ -129,7 +129,7 @@ def test_scoring_by_frequency_alone_looks_good_in_the_convention_of_scikit_learn
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # a label without an anchor
 def test_priors_are_found_where_candidates_are_nearly_the_truth(pml_data: Path) -> None:
     dataset = read_once(pml_data / "YeastCC.mat")
-    estimate = estimate_class_prior(dataset.X, dataset.candidates_with_names())
+    estimate = estimate_class_prior(dataset.X, dataset.known_candidates())
     assert abs(estimate.class_prior - count_class_prior(dataset.known_relevant())).mean() < 0.004
 
 

@@ -137,7 +137,9 @@ def test_parts_and_half_precision_are_refused(option: dict[str, Any]) -> None:
 
 def test_other_networks_are_refused() -> None:
     deep = nn.Sequential(linear(D, 8), nn.Tanh(), nn.Linear(8, Q))
-    with pytest.raises(ComesError, match="only networks of .*linear and mlp.*; got Sequential"):
+    with pytest.raises(
+        ComesError, match="only networks made by .*linear and mlp.*; got Sequential"
+    ):
         Stack([deep])
 
 

@@ -190,10 +190,6 @@ class Dataset:
             )
         return self.candidates
 
-    def candidates_with_names(self) -> pd.DataFrame:
-        """Return the candidates with the label names as columns; raise if there are none."""
-        return pd.DataFrame(self.known_candidates(), columns=pd.Index(self.label_names))
-
     def known_relevant(self) -> BoolMatrix:
         """Return the true labels; raise if they are not known."""
         if self.relevant is None:

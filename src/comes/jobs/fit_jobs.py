@@ -149,7 +149,8 @@ def fit_model(
     classifier, choice = CandidateClassifier(**chosen), None
     if varied:
         classifier, choice = choose_model(dataset, classifier, varied)
-    classifier.fit(dataset.known_features(), dataset.candidates_with_names())
+    X, names = dataset.known_features(), dataset.label_names
+    classifier.fit(X, dataset.known_candidates(), label_names=names)
     return FittedModel(classifier, dataset, _save(classifier, output), choice)
 
 
@@ -227,7 +228,8 @@ def _fit_images(
         )
     checkpoint = None if output is None or not epochs else _checkpoint_file(output)
     classifier = ImageClassifier(**settings)
-    classifier.fit(dataset.X, dataset.candidates_with_names(), checkpoint=checkpoint)
+    candidates, names = dataset.known_candidates(), dataset.label_names
+    classifier.fit(dataset.X, candidates, label_names=names, checkpoint=checkpoint)
     is_leader = process_number() == 0
     leave_processes()
     path = _save(classifier, output) if is_leader else None

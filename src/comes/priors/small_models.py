@@ -27,7 +27,7 @@ from comes.training import (
 
 N_FOLDS = 3
 HIDDEN = 128
-BATCH_SIZE, MIN_STEPS = 256, 300
+BATCH_SIZE, MIN_STEPS, MIN_EPOCHS = 256, 300, 20
 
 
 def check_rows(X: Any, candidates: BoolMatrix) -> Any:
@@ -87,7 +87,7 @@ def fit_small_model(
         risk,
         TrainOptions(
             make_optimizer("adam", learning_rate=0.01 if hidden is None else 0.001),
-            epochs=max(20, math.ceil(MIN_STEPS / math.ceil(len(candidates) / BATCH_SIZE))),
+            epochs=max(MIN_EPOCHS, math.ceil(MIN_STEPS / math.ceil(len(candidates) / BATCH_SIZE))),
             batch_size=BATCH_SIZE,
             risk_scale=risk_scale,
             seed=seed,
