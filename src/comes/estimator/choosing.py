@@ -208,13 +208,13 @@ def _choose_by_own_risk(contest: Contest, looks: dict[int, list[float]]) -> Choi
     risks = [float(np.mean(looks[k])) for k in range(len(contest.classifiers))]
     best = int(np.argmin(risks))
     rows = [
-        {**_describe(classifier), "own_risk": risk, "behind": _gap(risk, risks[best])}
+        {**_describe(classifier), "own_risk": risk, "behind": _measure_gap(risk, risks[best])}
         for classifier, risk in zip(contest.classifiers, risks, strict=True)
     ]
     return Choice(best, contest.classifiers[best], pd.DataFrame(rows))
 
 
-def _gap(risk: float, least: float) -> float:
+def _measure_gap(risk: float, least: float) -> float:
     return 0.0 if risk == least else risk - least
 
 

@@ -16,10 +16,10 @@ from comes.estimator import storage
 from comes.estimator.cutting import find_offset, find_thresholds
 from comes.estimator.inputs import (
     NamedCandidates,
+    as_feature_matrix,
     check_same_rows,
     check_training_features,
     match_columns,
-    read_features,
     warn_of_idle_labels,
 )
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
@@ -268,7 +268,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     def decision_function(self, X: Any) -> FloatArray:
         """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels)."""
         check_is_fitted(self)
-        X = read_features(self, X, reset=False)
+        X = as_feature_matrix(self, X, reset=False)
         device = choose_device(self.device)
         self.module_.to(device)
         scores = predict_scores(self.module_, to_device(self.scaling_(X), device))

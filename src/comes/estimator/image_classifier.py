@@ -237,7 +237,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         seed = share_seed(self.random_state)
         backbone = self._make_backbone(images, device)
         start = weights_hash(backbone) if self.epochs and checkpoint is not None else ""
-        training = self._probe(backbone, images, candidates, seed, device)
+        training = self._train_probe(backbone, images, candidates, seed, device)
         self.is_frozen_ = self.epochs == 0 or self.history_.interrupted
         if not self.is_frozen_:
             self._fine_tune(images, training, device, checkpoint, start)
@@ -250,7 +250,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
             backbone.classifier = None
         return backbone
 
-    def _probe(
+    def _train_probe(
         self,
         backbone: Backbone,
         images: Any,
@@ -260,7 +260,9 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     ) -> Training:
         """Train a head on the frozen network and put it on top; return how it was trained."""
         if needs_features(self):
-            X = self._features(backbone, images, device, cache=isinstance(self.backbone, str))
+            X = self._compute_features(
+                backbone, images, device, cache=isinstance(self.backbone, str)
+            )
         else:
             X = np.zeros((len(images), backbone.count_features(self.image_size)), np.float32)
         has_classes = backbone.classifier is not None
@@ -275,12 +277,12 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         self.network_ = build_network(self, backbone, probe, device)
         return training
 
-    def _features(
+    def _compute_features(
         self, backbone: Backbone, images: Any, device: torch.device, *, cache: bool
     ) -> FloatArray:
         """Return the features of the pictures."""
         at_once = self.part_size or AT_ONCE
-        precision = self._precision(device)
+        precision = self._choose_precision(device)
         return features_of(
             backbone, images, self.image_size, device, precision, cache=cache, at_once=at_once
         )
@@ -294,7 +296,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         start: str,
     ) -> None:
         """Train network and head together; ``start`` is the hash of the weights it came with."""
-        precision, state = self._precision(device), None
+        precision, state = self._choose_precision(device), None
         if checkpoint is not None:
             state = make_checkpoint(self, checkpoint, images, probed, start, precision)
         training = prepare_fine_tuning(self, images, probed, device, precision, state)
@@ -314,11 +316,11 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         with explaining_memory(self), torch.no_grad():
             if self.is_frozen_:
                 cache = cache and isinstance(self.backbone, str)
-                X = self._features(network.backbone, images, device, cache=cache)
+                X = self._compute_features(network.backbone, images, device, cache=cache)
                 scores = network.score_features(torch.from_numpy(X).to(device))
             else:
                 pixels = PixelRows(images, self.image_size, device, keep="nowhere")
-                precision, at_once = self._precision(device), self.part_size or AT_ONCE
+                precision, at_once = self._choose_precision(device), self.part_size or AT_ONCE
                 scores = predict_scores(network, pixels, at_once, precision)
         return np.asarray(scores.cpu().numpy())
 
@@ -338,7 +340,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         """Read a fitted model from a folder; ``backbone`` is needed if it was one of your own."""
         return image_storage.load(cls, path, backbone)
 
-    def _precision(self, device: torch.device) -> torch.dtype | None:
+    def _choose_precision(self, device: torch.device) -> torch.dtype | None:
         by_itself = self.precision == "auto" and device.type == "cuda"
         return torch.bfloat16 if self.precision == "bfloat16" or by_itself else None
 

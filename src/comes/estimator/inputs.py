@@ -135,12 +135,12 @@ def per_label(values: Any, name: str, label_names: list[str]) -> npt.NDArray[np.
 
 def check_training_features(classifier: Any, X: Any) -> Any:
     """Return X as a float matrix, dense or CSR, all entries finite; its names are learned."""
-    X = read_features(classifier, X, reset=True)
+    X = as_feature_matrix(classifier, X, reset=True)
     check_entries(X)
     return X
 
 
-def read_features(classifier: Any, X: Any, *, reset: bool) -> Any:
+def as_feature_matrix(classifier: Any, X: Any, *, reset: bool) -> Any:
     """Return X as a float matrix, dense or CSR, whose entries are not checked yet."""
     try:
         return validate_data(

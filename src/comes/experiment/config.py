@@ -34,8 +34,9 @@ from pydantic import (
 from comes.datasets import Reading
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, ImageClassifier
+from comes.generation import Case
 from comes.methods import METHODS
-from comes.results import Case, SweepKey
+from comes.results import SweepKey
 
 
 class Strict(BaseModel):

@@ -21,7 +21,7 @@ def _make_hamming(knowledge: Knowledge, options: RiskOptions, *, corrected: bool
     from comes.risks import HammingRisk
 
     return HammingRisk(
-        _needed(knowledge.class_prior),
+        _require_tensor(knowledge.class_prior),
         exclude_share=_as_tensor(options.exclude_share),
         correction=torch.abs if corrected and options.corrected else torch.positive,
     )
@@ -31,7 +31,7 @@ def _make_ranking(knowledge: Knowledge, options: RiskOptions) -> Risk:
     from comes.risks import RankingRisk
 
     return RankingRisk(
-        _needed(knowledge.class_prior),
+        _require_tensor(knowledge.class_prior),
         exclude_share=_as_tensor(options.exclude_share),
         flood_level=options.flood_level if options.corrected else 0.0,
     )
@@ -49,13 +49,13 @@ def _make_ccmn_hamming(knowledge: Knowledge, options: RiskOptions) -> Risk:
     from comes.risks import CcmnHammingRisk
 
     correction = torch.relu if options.corrected else torch.positive
-    return CcmnHammingRisk(_needed(knowledge.flip_rate), correction=correction)
+    return CcmnHammingRisk(_require_tensor(knowledge.flip_rate), correction=correction)
 
 
 def _make_ccmn_ranking(knowledge: Knowledge, options: RiskOptions) -> Risk:
     from comes.risks import CcmnRankingRisk
 
-    return CcmnRankingRisk(_needed(knowledge.flip_rate))
+    return CcmnRankingRisk(_require_tensor(knowledge.flip_rate))
 
 
 def _make_gdf(knowledge: Knowledge, options: RiskOptions, *, unbiased: bool = False) -> Risk:
@@ -81,7 +81,7 @@ def _make_ctl_unbiased(
 def _make_mlcl(knowledge: Knowledge, options: RiskOptions, *, as_released: bool = False) -> Risk:
     from comes.risks import MlclRisk
 
-    return MlclRisk(_needed(knowledge.transition), as_released=as_released)
+    return MlclRisk(_require_tensor(knowledge.transition), as_released=as_released)
 
 
 def _make_comrank(knowledge: Knowledge, options: RiskOptions, *, exponential: bool = False) -> Risk:
@@ -99,7 +99,7 @@ def _as_tensor(values: Any) -> Any:
     return None if values is None else torch.as_tensor(values, dtype=torch.float32)
 
 
-def _needed(values: Any) -> Any:
+def _require_tensor(values: Any) -> Any:
     """Return what a risk cannot do without, as a tensor."""
     assert values is not None, "the method does not say that it needs this"
     return _as_tensor(values)

@@ -156,10 +156,10 @@ class _Embeddings:
 
     def slope(self, factor: float) -> float:
         """Return the slope, at lambda = factor, of the distance to the set of distributions."""
-        above, below = (self._distance(factor + h * TOLERANCE / 4) for h in (1, -1))
+        above, below = (self._measure_distance(factor + h * TOLERANCE / 4) for h in (1, -1))
         return (above - below) / (TOLERANCE / 2)
 
-    def _distance(self, factor: float) -> float:
+    def _measure_distance(self, factor: float) -> float:
         target = factor * self.of_all + (1 - factor) * self.of_inside
         return _measure_distance(self.kernel, target, self.step_size)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from comes.methods import family_of, table_rank, title_of_label
-from comes.metrics import METRICS
+from comes.metrics import METRICS, Convention
 from comes.report.ordering import order_results
 from comes.report.significance import (
     LEVEL,
@@ -19,7 +19,7 @@ from comes.report.significance import (
     rank_methods,
     standard_deviation,
 )
-from comes.results import Convention, Result
+from comes.results import Result
 
 DIGITS = 6  # of a stored metric: what differs by less is equal
 

@@ -3,12 +3,11 @@
 This room knows no metric by name: a result holds the metrics that were computed when it was made,
 and one that it lacks is NaN.
 
-A task keeps its result in `RESULT_FILE`, or its error in `ERROR_FILE`. `Case` names a process that
-makes candidates, `Convention` one of metrics, and `SweepKey` what an experiment may vary.
+A task keeps its result in `RESULT_FILE`, or its error in `ERROR_FILE`. `SweepKey` names what an
+experiment may vary.
 """
 
 from comes.results.result import (
-    Convention,
     Degenerate,
     HammingByCut,
     Names,
@@ -24,13 +23,11 @@ from comes.results.result_files import (
     read_results,
     write_result,
 )
-from comes.results.task_spec import Case, DataSpec, SearchSpec, SweepKey, TaskSpec
+from comes.results.task_spec import DataSpec, SearchSpec, SweepKey, TaskSpec
 
 __all__ = [
     "ERROR_FILE",
     "RESULT_FILE",
-    "Case",
-    "Convention",
     "DataSpec",
     "Degenerate",
     "HammingByCut",

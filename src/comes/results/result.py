@@ -3,15 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from comes.metrics import Convention
 from comes.results.task_spec import SweepKey, TaskSpec
-
-# The rules for rows without relevant labels; every repeat has its metrics by both.
-Convention = Literal["pml", "sklearn"]
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from comes.generation import Case
+
 # The fields of a spec that an experiment can run at several values.
 SweepKey = Literal["prior_noise", "flood", "train_rows"]
 # How candidates are drawn, as `comes.generation.generate` names it.
-Case = Literal["a", "b", "one", "size", "instance"]
 
 
 @dataclass(frozen=True, kw_only=True)

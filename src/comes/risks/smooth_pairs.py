@@ -124,10 +124,10 @@ class Expansion(NamedTuple):
 def count_terms(level: int, dtype: torch.dtype) -> int:
     """Return the number of terms, which is even, for the width of a level."""
     precision = PRECISION[dtype]
-    return 2 * math.ceil((precision.per_width * _width(level) + precision.least) / 2)
+    return 2 * math.ceil((precision.per_width * _measure_width(level) + precision.least) / 2)
 
 
-def _width(level: int) -> float:
+def _measure_width(level: int) -> float:
     """Return the width of a level."""
     return float(2 ** (level / WIDTHS_PER_DOUBLING))
 
@@ -140,7 +140,7 @@ def _find_level(width: float) -> int:
 @lru_cache(maxsize=128)
 def expand(function: Function, level: int, dtype: torch.dtype, device: torch.device) -> Expansion:
     """Return the expansion of a function for the width of a level."""
-    width, n_terms = _width(level), count_terms(level, dtype)
+    width, n_terms = _measure_width(level), count_terms(level, dtype)
     half_angle = math.pi / 2 * width / (width + 5)  # by trial, nearly the best for any width
     theta = (torch.arange(n_terms, dtype=torch.float64) + 0.5) * math.pi / n_terms
     x = torch.cos(theta)
