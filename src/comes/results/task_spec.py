@@ -14,7 +14,6 @@ from comes.generation import Case
 
 # The fields of a spec that an experiment can run at several values.
 SweepKey = Literal["prior_noise", "flood", "train_rows"]
-# How candidates are drawn, as `comes.generation.generate` names it.
 
 
 @dataclass(frozen=True, kw_only=True)
