@@ -58,8 +58,8 @@ class Format:
     read : callable
         Returns the data set of a path and a `Reading`.
     fields : tuple of str
-        The fields of a `Reading` that the reader sees to. Those of `SHARED_FIELDS` may be given
-        for every file, and are seen to after reading where the reader does not.
+        The fields of a `Reading` that the reader applies. Those of `SHARED_FIELDS` may be given
+        for every file; if the reader does not apply them, they are applied after reading.
     read_features : callable, optional
         Returns the features of a path and a `Reading`, and the names of the items; by default
         those of the data set.
@@ -74,7 +74,7 @@ class Format:
     writers: Mapping[str, Writer] = field(default_factory=dict)
 
 
-# Fields that may be given for every file; n_features says something about LIBSVM alone.
+# Fields that may be given for every file; only LIBSVM uses n_features.
 SHARED_FIELDS = (
     "labels_are",
     "label_names",
