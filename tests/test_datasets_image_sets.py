@@ -196,7 +196,7 @@ def test_coco_in_other_views_and_forms(tmp_path: Path) -> None:
     dataset = read_dataset(path, labels_are="complementary")
     np.testing.assert_array_equal(dataset.candidates, ~read_dataset(path).known_relevant())
     for options in ({"labels": ["a"]}, {"item": "b"}):
-        with pytest.raises(ComesError, match="is a COCO file, which says itself"):
+        with pytest.raises(ComesError, match="is a COCO file, which names its labels"):
             read_dataset(path, **options)
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(COCO).encode())
     assert len(read_dataset(path)) == 2

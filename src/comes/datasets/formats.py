@@ -112,8 +112,8 @@ def _read_json(path: Path, reading: Reading) -> Dataset:
         return label_studio_dataset(content, path, reading)
     if reading.labels is not None or reading.item is not None:
         raise ComesError(
-            f"{path.name} is a COCO file, which says itself what its labels and items are. Leave "
-            "'labels' and 'item' out."
+            f"{path.name} is a COCO file, which names its labels and items. Leave out 'labels' and "
+            "'item'."
         )
     dataset = coco_dataset(content, path, reading)
     if reading.unannotated is not None and dataset.candidates is not None:

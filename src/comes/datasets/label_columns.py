@@ -10,7 +10,7 @@ One column is taken for names unless all its cells are 0 or 1, or answers. An em
 refused in candidates and in the truth, where it could mean that nothing applies or that nobody was
 asked: ``(none)`` says the first. Among complementary labels an empty cell excludes nothing.
 
-A table that we write says itself what its columns are: ``item``; ``candidate:NAME``,
+In a table that we write, names say what columns are: ``item``; ``candidate:NAME``,
 ``excluded:NAME`` or ``answer:NAME``, and ``relevant:NAME``; or ``candidates``, ``complementary``,
 ``relevant`` with names. Every other column is a feature.
 """
