@@ -135,7 +135,17 @@ class Reading:
 
 
 def as_reading(reading: Reading | None, values: Mapping[str, Any]) -> Reading:
-    """Return the reading, or make one from fields given as keywords."""
+    """Return the reading, or make one from fields given as keywords.
+
+    Examples
+    --------
+    >>> as_reading(None, {"labels": ["has_*"]}).labels
+    ('has_*',)
+    >>> as_reading(None, {"complementary": True})
+    Traceback (most recent call last):
+    ...
+    comes.errors.ComesError: 'complementary' is now spelled labels_are='complementary'.
+    """
     if reading is None:
         check_field_names(values)
         return Reading(**values)
