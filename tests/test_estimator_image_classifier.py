@@ -335,7 +335,7 @@ def test_a_wrong_setting_is_named(settings: dict[str, Any], message: str) -> Non
 def test_pictures_of_a_wrong_kind_are_named() -> None:
     with pytest.raises(ComesError, match="picture 0 is float64 of shape"):
         classifier().fit(PIXELS.astype(float), CANDIDATES)
-    with pytest.raises(ComesError, match="no pictures"):
+    with pytest.raises(ComesError, match="at least one picture is needed; got none"):
         classifier().fit([], CANDIDATES)
     with pytest.raises(ComesError, match="same number of rows"):
         classifier().fit(PIXELS[:5], CANDIDATES)

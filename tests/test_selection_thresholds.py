@@ -39,10 +39,9 @@ def test_no_other_cut_is_better(by: Any, column: str, sign: int) -> None:
 
 
 def test_f1_counts_no_more_relevant_rows_than_the_prior_says() -> None:
-    """Three of four rows are candidates, so that by their number three could be relevant."""
-    assert (
-        choose_thresholds([[4.0], [3.0], [2.0], [1.0]], [[1], [1], [1], [0]], [0.25], "f1") == 3.5
-    )
+    """Three of four rows are candidates, but only one can be relevant."""
+    scores, candidates = [[4.0], [3.0], [2.0], [1.0]], [[1], [1], [1], [0]]
+    assert choose_thresholds(scores, candidates, [0.25], "f1").tolist() == [3.5]
 
 
 def test_the_prior_is_met() -> None:

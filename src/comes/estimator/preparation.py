@@ -50,7 +50,7 @@ class Training:
     candidates: Tensor
     risk: Risk
     options: TrainOptions
-    is_ours: bool  # network, risk and optimiser are ours, and read no number from the device
+    is_ours: bool  # network, risk and optimiser are from comes: none reads from the device
     raw: tuple[Any, npt.NDArray[np.bool_]]  # features and candidates of all rows
     held_out: HeldOut | None = None
     checkpoint: Checkpoint | None = None

@@ -125,7 +125,7 @@ class PixelRows:
 
 
 def augment_pixels(pixels: Tensor, augment: Augmentation) -> Tensor:
-    """Return pictures mirrored and cut at random, as asked, by random numbers of torch."""
+    """Return pictures mirrored and cut at random, with torch's random numbers."""
     if augment == "none":
         return pixels
     n, device = len(pixels), pixels.device
