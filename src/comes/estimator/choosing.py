@@ -102,7 +102,7 @@ def choose_classifier(
         The least estimated ranking risk or Hamming loss, the greatest estimated macro AUC, or,
         among classifiers of one method, the least risk of their own.
     folds : int
-        Of the cross-fitting: so many trainings for each classifier.
+        Of the cross-fitting: the number of trainings for each classifier.
     seed : int
     n_jobs : int, optional
         As in `fit_together`.

@@ -96,7 +96,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     validation_share : float
         Share of the rows that early stopping holds out.
     patience : int, optional
-        With early stopping, give up after so many epochs without a better one; by default never.
+        With early stopping, give up after this many epochs without a better one; by default never.
     device : str
         ``auto`` is the GPU if torch sees one, else the CPU.
     random_state : int, RandomState or None

@@ -85,7 +85,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     augment : {"flip", "crop", "none"}
         In fine-tuning: mirror half of the pictures, or also cut out a random part.
     freezes_statistics : bool
-        Keep batch normalisation as it is in fine-tuning. Else parts and processes normalise by
+        Freeze batch normalisation in fine-tuning. Otherwise parts and processes normalise by
         their own pictures, and are no longer exact.
     early_stopping, validation_share, patience
         As in `CandidateClassifier`, for the probe and for fine-tuning, on the same held-out rows.

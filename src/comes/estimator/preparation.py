@@ -35,7 +35,7 @@ class HeldOut:
 
     @torch.no_grad()
     def compute_risk(self, module: nn.Module, precision: torch.dtype | None) -> float:
-        """Return the risk of a network as it is, on these rows."""
+        """Return the risk of a network on these rows."""
         scores = predict_scores(module, self.X, precision=precision)
         return float(self.risk(scores, self.candidates))
 

@@ -21,7 +21,7 @@ from comes.estimator.preparation import Training
 from comes.estimator.settings import check_row_settings
 from comes.training import Trainee, becomes_dense, choose_device, train_together
 
-# Up to so many products per step a CPU spends more time on starting operations than on doing
+# Up to this many products per step a CPU spends more time on starting operations than on doing
 # them, and batching pays: benchmarks/many_trainings.py.
 SMALL_STEP = 2**27
 # Numbers of X that the trainings of a batch may hold together (1 and 8 GiB).

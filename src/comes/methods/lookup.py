@@ -10,7 +10,7 @@ from comes.methods.method import Knowledge, Method, MethodFamily, Risk, RiskOpti
 
 
 def find_method(method: str | Risk, variant: str | None = None, use: Use = "rows") -> Method:
-    """Return the method of that name and variant, or one of the user's own risk.
+    """Return the method of that name and variant, or a method made of the user's own risk.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ class MethodFamily:
     title: str  # as papers write it
     variants: Mapping[str, Method]  # the first is the default
     place: int | None = None  # in the paper's tables; None for methods that are not in them
-    is_ours: bool = False  # COMES: a group of its own in tables
+    is_ours: bool = False  # COMES: a separate group in tables
     uses: tuple[Use, ...] = ("rows", "images")
     may_be_selected: bool = False  # by --select method
     has_sparse_head: bool = False  # the sparse head of images can train it

@@ -76,7 +76,7 @@ class Validation:
     Parameters
     ----------
     score : callable () -> float
-        Scores the model as it is; lower is better. Of equal scores the last is the best.
+        Scores the current weights; lower is better. Of equal scores the last is the best.
     patience : int, optional
         Stop after this many epochs without a better score.
 
