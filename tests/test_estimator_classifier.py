@@ -179,6 +179,7 @@ def test_copies_keep_scores_and_what_was_known(copied: Callable[[Any], Any]) -> 
     np.testing.assert_array_equal(copy.class_prior_, PRIOR)
     np.testing.assert_array_equal(copy.flip_rate_, np.full(3, 0.5))
     assert copy.transition_ is None
+    assert fitted.__getstate__()["module_"] is not fitted.module_  # which stays on its device
     assert not hasattr(clone(fitted), "class_prior_")
 
 
