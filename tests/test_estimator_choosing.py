@@ -61,7 +61,7 @@ def test_variations() -> None:
     assert [c.epochs for c in vary_settings(classifier(epochs=1), ["epochs"])] == [1]
     whole = [c.learning_rate for c in vary_settings(classifier(learning_rate=1), ["lr"])]
     assert whole == pytest.approx([0.2, 1, 5])
-    with pytest.raises(ComesError, match="variant and flip_rate are of one method"):
+    with pytest.raises(ComesError, match="variant and flip_rate belong to one method"):
         vary_settings(classifier("ccmn", flip_rate=0.3), ["method"])
     with pytest.raises(ComesError, match="what varies must be method, lr or epochs; got 'hidden'"):
         vary_settings(classifier(), ["hidden"])

@@ -1,6 +1,8 @@
 import functools
 import pickle
 import warnings
+from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -168,10 +170,17 @@ def test_grid_search_pipeline_and_clone() -> None:
     assert not hasattr(copy, "module_")
 
 
-def test_pickle_keeps_the_scores() -> None:
-    fitted = classifier(epochs=2).fit(X, CANDIDATES)
-    restored = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(restored.decision_function(X), fitted.decision_function(X))
+@pytest.mark.parametrize("copied", [lambda fitted: pickle.loads(pickle.dumps(fitted)), deepcopy])
+def test_copies_keep_scores_and_what_was_known(copied: Callable[[Any], Any]) -> None:
+    fitted = classifier("ccmn", flip_rate=0.5, threshold="f1", epochs=2).fit(X, CANDIDATES)
+    copy = copied(fitted)
+    np.testing.assert_array_equal(copy.decision_function(X), fitted.decision_function(X))
+    np.testing.assert_array_equal(copy.predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(copy.class_prior_, PRIOR)
+    np.testing.assert_array_equal(copy.flip_rate_, np.full(3, 0.5))
+    assert copy.transition_ is None
+    assert fitted.__getstate__()["module_"] is not fitted.module_  # which stays on its device
+    assert not hasattr(clone(fitted), "class_prior_")
 
 
 def test_data_frames_name_features_and_labels() -> None:
@@ -470,7 +479,7 @@ def test_names_may_come_beside_an_array_of_candidates() -> None:
     for given, wrong, message in (
         (CANDIDATES, names[:2], "must name each of 3 labels; got 2 names"),
         (CANDIDATES, ["a", "b", "a"], "'a' more than once"),
-        (framed, names, "a DataFrame has names of its own"),
+        (framed, names, "got a DataFrame, which names its columns"),
     ):
         with pytest.raises(ComesError, match=message):
             classifier().fit(X, given, label_names=wrong)

@@ -27,8 +27,8 @@ from comes.generation import case_b
 from comes.methods import METHODS
 from comes.models import Backbone, ResNet, make_backbone
 from comes.priors import count_class_prior
-from comes.training import PixelRows
-from pictures import LABELS, SIZE, pictures, tiny, write_pictures
+from comes.training import PixelRows, epochs
+from pictures import LABELS, SIZE, pictures, randomised, tiny, write_pictures
 from serving import Server
 
 PIXELS, RELEVANT = pictures()
@@ -290,6 +290,34 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
         classifier(epochs=1).fit(PIXELS, CANDIDATES, checkpoint=checkpoint)
 
 
+def test_a_checkpoint_of_other_weights_is_refused(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"epochs": 1, "probe_epochs": 0}
+    classifier(**settings).fit(PIXELS, CANDIDATES, checkpoint=tmp_path / "state")
+    other = classifier(backbone=randomised(tiny(), seed=1), **settings)
+    with pytest.raises(ComesError, match="belongs to another training"):
+        other.fit(PIXELS, CANDIDATES, checkpoint=tmp_path / "state")
+
+
+def test_an_interrupted_probe_is_not_fine_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(risk: float, epoch: int) -> float:
+        if epoch == 1:
+            raise KeyboardInterrupt
+        return risk
+
+    monkeypatch.setattr(epochs, "_check_finite", interrupt)
+    with pytest.warns(ComesWarning, match="Interrupted after 1 of 5 epochs"):
+        clf = classifier(probe_epochs=5, epochs=1).fit(PIXELS, CANDIDATES)
+    assert clf.is_frozen_
+    assert clf.history_.interrupted
+
+
+@pytest.mark.parametrize("probe_epochs", [0, 1])
+def test_without_a_probe_the_head_reads_features_unchanged(probe_epochs: int) -> None:
+    clf = classifier(probe_epochs=probe_epochs, epochs=1).fit(PIXELS, CANDIDATES)
+    assert clf.network_.power == (probe_epochs > 0)
+    assert (clf.network_.scale is None) == (probe_epochs == 0)
+
+
 def test_too_little_memory_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_memory(*_: Any, **__: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
@@ -335,7 +363,7 @@ def test_a_wrong_setting_is_named(settings: dict[str, Any], message: str) -> Non
 def test_pictures_of_a_wrong_kind_are_named() -> None:
     with pytest.raises(ComesError, match="picture 0 is float64 of shape"):
         classifier().fit(PIXELS.astype(float), CANDIDATES)
-    with pytest.raises(ComesError, match="no pictures"):
+    with pytest.raises(ComesError, match="at least one picture is needed; got none"):
         classifier().fit([], CANDIDATES)
     with pytest.raises(ComesError, match="same number of rows"):
         classifier().fit(PIXELS[:5], CANDIDATES)

@@ -119,6 +119,13 @@ def test_more_than_a_linear_layer_on_top_is_left_out(tmp_path: Path) -> None:
     assert backbone.classifier is None
 
 
+def test_a_convolution_on_top_is_left_out(tmp_path: Path) -> None:
+    top = {"classifier.1.weight": torch.ones(7, 256, 1, 1), "classifier.1.bias": torch.ones(7)}
+    backbone = Backbone(tiny())
+    load_weights(backbone, as_pth({**STATE, **top}, tmp_path))
+    assert backbone.classifier is None
+
+
 def missing(state: dict[str, Tensor]) -> None:
     del state["layer3.0.conv2.weight"]
 

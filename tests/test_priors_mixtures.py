@@ -30,6 +30,14 @@ def test_km2_finds_it_too(kappa: float) -> None:
     assert np.mean(found) == pytest.approx(kappa, abs=0.12)
 
 
+def test_km2_has_another_threshold_where_points_are_few() -> None:
+    """The slope never passes 1 / sqrt(m) of three points; with twenty the rule KM1 is too low."""
+    drawn = [samples(0.8, n=30, seed=seed) for seed in range(6)]
+    assert max(km2(component[:3], mixture) for component, mixture in drawn) < 0.7
+    drawn = [samples(0.5, n=40, seed=seed, gap=1.0) for seed in range(6)]
+    assert np.mean([km2(component, mixture) for component, mixture in drawn]) > 0.4
+
+
 def test_km2_cannot_go_beyond_seven_eighths() -> None:
     component, mixture = samples(0.98, n=300)
     assert km2(component, mixture) <= 7 / 8 + 0.01

@@ -38,6 +38,12 @@ def test_no_other_cut_is_better(by: Any, column: str, sign: int) -> None:
             assert best <= loss(shifted, label) + 1e-9
 
 
+def test_f1_counts_no_more_relevant_rows_than_the_prior_says() -> None:
+    """Three of four rows are candidates, but only one can be relevant."""
+    scores, candidates = [[4.0], [3.0], [2.0], [1.0]], [[1], [1], [1], [0]]
+    assert choose_thresholds(scores, candidates, [0.25], "f1").tolist() == [3.5]
+
+
 def test_the_prior_is_met() -> None:
     scores, _, candidates = draw(2000)
     thresholds = choose_thresholds(

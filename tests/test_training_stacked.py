@@ -119,7 +119,7 @@ def test_different_numbers_of_batches_are_refused() -> None:
         Trainee(linear(D, Q), X[0], CANDIDATES[0], BceRisk()),
         Trainee(linear(D, Q), X[1][:50], CANDIDATES[1][:50], BceRisk()),
     ]
-    with pytest.raises(ComesError, match=r"same number of batches; rows \[50, 103\] in batches"):
+    with pytest.raises(ComesError, match=r"same number of batches; got \[50, 103\] rows"):
         train_together(pair, TrainOptions(SGD, batch_size=20))
 
 

@@ -18,16 +18,16 @@ def progress_bar(
     total : int
         Number of steps.
     description : str
-        Stands before the bar.
+        Shown before the bar.
     unit : str
-        Stands before the count, as in "epoch 3/200".
+        Shown before the count, as in "epoch 3/200".
     show : bool, optional
         By default the bar is shown if standard error is a terminal.
 
     Yields
     ------
     advance : callable (note="") -> None
-        Moves the bar by one step. The note stands behind the count until the next step.
+        Moves the bar by one step. The note is shown after the count until the next step.
 
     Examples
     --------

@@ -44,8 +44,8 @@ class Contest:
     classifiers: Sequence[CandidateClassifier]
     candidates: npt.NDArray[np.bool_]  # (n, q)
     splits: Sequence[Split]  # rows to train on, rows held out
-    # (q,), the same in training and in judging; None, for "own_risk" alone, leaves classifiers
-    # what they know.
+    # (q,), the same in training and in judging. None, only for "own_risk", leaves every classifier
+    # its own.
     class_prior: Prior | None = None
 
     @property
@@ -75,7 +75,7 @@ class Choice:
 
     best: int
     classifier: CandidateClassifier  # not fitted
-    table: pd.DataFrame  # a row per classifier: its settings, estimates, and what it is behind by
+    table: pd.DataFrame  # a row per classifier: settings, estimates, and how far it is behind
 
 
 def choose_classifier(
@@ -102,7 +102,7 @@ def choose_classifier(
         The least estimated ranking risk or Hamming loss, the greatest estimated macro AUC, or,
         among classifiers of one method, the least risk of their own.
     folds : int
-        Of the cross-fitting: so many trainings for each classifier.
+        Of the cross-fitting: the number of trainings for each classifier.
     seed : int
     n_jobs : int, optional
         As in `fit_together`.
@@ -110,8 +110,8 @@ def choose_classifier(
     Returns
     -------
     choice : Choice
-        In its table ``behind`` is what the criterion says a classifier is behind the best by, with
-        an interval for other rows; one that contains 0 says that it may well be as good.
+        In its table ``behind`` is how far a classifier is behind the best by the criterion, with an
+        interval; an interval that contains 0 means that it may well be as good.
 
     Examples
     --------
@@ -134,9 +134,9 @@ def choose_each(
     criterion: Criterion | Literal["own_risk"] = "ranking",
     n_jobs: int | None = None,
 ) -> list[Choice]:
-    """Choose a classifier in every contest on rows of one X: one for each fold, say.
+    """Choose a classifier in every contest on rows of one X, for example in each fold.
 
-    All are trained by `fit_together`, so that equal settings of several contests are batched. A
+    All are trained as by `fit_together`, so equal settings of several contests are batched. A
     training that fails loses; if all of a contest fail, its first classifier is chosen by
     "own_risk", and its error raised by other criteria.
 
@@ -186,7 +186,7 @@ def choose_each(
 def _look_at_own_risk(
     outcome: CandidateClassifier | ComesError, X: Any, contest: Contest, held: Rows
 ) -> float:
-    """Return the risk on the candidates of held-out rows; one that diverged has infinity."""
+    """Return the risk on the candidates of held-out rows; infinity if training diverged."""
     if isinstance(outcome, ComesError):
         return math.inf
     risk = outcome.risk(_safe_indexing(X, held), contest.candidates[held])
@@ -215,6 +215,7 @@ def _choose_by_own_risk(contest: Contest, looks: dict[int, list[float]]) -> Choi
 
 
 def _measure_gap(risk: float, least: float) -> float:
+    """Return how far a risk is above the least; 0 if both are infinite."""
     return 0.0 if risk == least else risk - least
 
 
@@ -233,7 +234,7 @@ class _Judged:
 
 
 def _choose_by_estimates(contest: Contest, looks: dict[int, list[Any]], criterion: str) -> Choice:
-    """Return the classifier that an estimated metric favours, and what others are behind by."""
+    """Return the classifier that an estimated metric favours, and how far others are behind."""
     if contest.class_prior is None:
         raise ComesError(f"criterion {criterion!r} needs a class_prior; got None.")
     S, prior = contest.candidates[contest.rows], np.asarray(contest.class_prior, dtype=float)
@@ -256,7 +257,7 @@ def _choose_by_estimates(contest: Contest, looks: dict[int, list[Any]], criterio
 def _judge(
     contest: Contest, S: npt.NDArray[np.bool_], prior: npt.NDArray[np.float64], looks: list[Any]
 ) -> _Judged | None:
-    """Gather what the splits gave, and cut it by the prior; None if a training failed."""
+    """Gather the scores of all splits, and cut them by the prior; None if a training failed."""
     if any(isinstance(look, ComesError) for look in looks):
         return None
     raw, level = np.empty(contest.candidates.shape), np.empty(contest.candidates.shape)
@@ -292,7 +293,7 @@ def _compare(
     class_prior: Prior,
     criterion: str,
 ) -> dict[str, float]:
-    """Return what a classifier is behind the best by, with an interval."""
+    """Return how far a classifier is behind the best, with an interval."""
     if judged is None:
         return dict.fromkeys(("behind", "behind_low", "behind_high"), math.inf)
     name, sign = CRITERIA[criterion]

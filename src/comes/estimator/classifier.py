@@ -1,6 +1,5 @@
 """`CandidateClassifier`: scikit-learn's contract around models, risks and training."""
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -52,7 +51,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         candidate for relevant. Also "ccmn", "gdf", "ctl", "mlcl", "comes-hl-unbiased" and
         "comrank": docs/methods.md. Or a risk of your own, a function or a module.
     variant : str, optional
-        Of methods with variants, such as "ranking" of "ccmn"; docs/methods.md names them.
+        For methods with variants, such as "ranking" of "ccmn"; docs/methods.md names them.
     class_prior : array of shape (n_labels,), optional
         How often each label is relevant. By default estimated by `comes.estimate_class_prior`.
     flip_rate : float, array of shape (n_labels,), or "class_prior", optional
@@ -81,7 +80,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     optimizer : {"sgd", "adam", "adamw"} or function of parameters -> torch optimiser
         A function of your own sets its own learning rate and weight decay.
     learning_rate, momentum, weight_decay : float
-        The momentum is that of ``sgd``.
+        The momentum is for ``sgd`` only.
     cosine : bool
         Let the learning rate fall to zero along a half cosine.
     threshold : {"auto", "zero", "prior", "risk", "f1", "minmax"}
@@ -95,9 +94,9 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         Hold rows out and keep the weights of the epoch with the least risk on their candidates,
         without the corrections that training needs.
     validation_share : float
-        Of the rows, with early stopping.
+        Share of the rows that early stopping holds out.
     patience : int, optional
-        With early stopping, give up after so many epochs without a better one; by default never.
+        With early stopping, give up after this many epochs without a better one; by default never.
     device : str
         ``auto`` is the GPU if torch sees one, else the CPU.
     random_state : int, RandomState or None
@@ -240,7 +239,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
             return self._finish(training, training.run())
 
     def _prepare(self, X: Any, candidates: NamedCandidates) -> Training:
-        """Run what comes before the training on checked features, down to the initial weights."""
+        """Run everything before the training on checked features, up to the initial weights."""
         method = find_method(self.method, self.variant)
         check_row_settings(self)
         device = choose_device(self.device)
@@ -259,7 +258,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         return prepare_training(self, method, X, scaled, S, device, options)
 
     def _finish(self, training: Training, history: History) -> Self:
-        """Keep what the training gave."""
+        """Keep the results of the training."""
         self.history_ = history
         self.score_offset_ = find_offset(self, training)
         self.threshold_ = find_thresholds(self, training)
@@ -277,7 +276,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     def score(self, X: Any, y: Any, sample_weight: None = None) -> float:
         """Return the average precision against true labels, in the ``pml`` convention.
 
-        Columns of a DataFrame y are matched by name. There are no weights of samples.
+        Columns of a DataFrame y are matched by name. Sample weights are not supported.
         """
         relevant = self._read_truth(y, sample_weight)
         return average_precision(self.decision_function(X), relevant)
@@ -300,7 +299,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         """Write the fitted model to a folder, as safetensors and json, replacing one there.
 
         A model, optimiser or risk of your own is not written, only the weights: pass the model to
-        `load`. What is loaded predicts, but does not fit again with a risk of your own.
+        `load`. A loaded model predicts, but cannot be fitted again with a risk of your own.
         """
         check_is_fitted(self)
         storage.save(self, path)
@@ -320,9 +319,3 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        if "module_" in state:  # so that a model from a GPU can be unpickled without one
-            state["module_"] = copy.deepcopy(state["module_"]).cpu()
-        return state

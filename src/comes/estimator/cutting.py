@@ -56,7 +56,7 @@ def find_thresholds(
 def _learn_on_held_out_rows(
     classifier: "CandidateClassifier | ImageClassifier", training: Training
 ) -> FloatArray:
-    """Return the thresholds that suit the rows which early stopping held out."""
+    """Return thresholds learned on the rows that early stopping held out."""
     assert training.held_out is not None and classifier.class_prior_ is not None
     precision = training.options.precision
     scores = predict_scores(training.module, training.held_out.X, precision=precision)
@@ -66,7 +66,7 @@ def _learn_on_held_out_rows(
 
 
 def _learn_by_cross_fitting(classifier: Any, training: Training) -> FloatArray:
-    """Return the thresholds that suit scores of all rows by trainings on other rows."""
+    """Return thresholds learned on scores of all rows, each by a training without that row."""
     from comes.estimator.cross_fitting import cross_fit
 
     X, S = training.raw

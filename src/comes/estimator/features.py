@@ -50,7 +50,7 @@ class Pictures:
 
 
 def as_pictures(images: Any) -> Any:
-    """Return images of a data set as they are, and arrays as such."""
+    """Return images of a data set unchanged, and arrays as `Pictures`."""
     if isinstance(images, (Images, Pictures)):
         return images
     arrays = [np.asarray(image) for image in images]
@@ -61,7 +61,7 @@ def as_pictures(images: Any) -> Any:
                 f"comes.datasets.Images; picture {row} is {array.dtype} of shape {array.shape}."
             )
     if not arrays:
-        raise ComesError("there are no pictures; at least one was wanted.")
+        raise ComesError("at least one picture is needed; got none. Pass some images.")
     return Pictures(arrays)
 
 
@@ -117,7 +117,7 @@ def features_of(
 
 
 def _cached_file(backbone: Backbone, images: Any, size: int, precision: torch.dtype | None) -> Path:
-    """Return where features are kept: a file named by all that decides them."""
+    """Return the file that features are kept in, named by a hash of everything they depend on."""
     weights, pictures = weights_hash(backbone), images.fingerprint()
     spec = [weights, backbone.temperature, pictures, size, str(precision)]
     name = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:32]
@@ -147,7 +147,7 @@ def _compute_features(
 
 
 def _read_features(path: Path) -> Features | None:
-    """Return stored features, or None if there are none, or damaged ones."""
+    """Return stored features, or None if the file is missing or damaged."""
     try:
         found: Features = np.load(path)
     except (OSError, ValueError, EOFError):
@@ -156,7 +156,7 @@ def _read_features(path: Path) -> Features | None:
 
 
 def weights_hash(module: nn.Module) -> str:
-    """Return a hash of all weights, and of what places the strides of a ResNet."""
+    """Return a hash of all weights, and of the layers, which tell the strides of a ResNet."""
     found = hashlib.sha256(repr(module).encode())
     for name, tensor in module.state_dict().items():
         found.update(name.encode())
@@ -166,7 +166,7 @@ def weights_hash(module: nn.Module) -> str:
 
 @contextmanager
 def explaining_memory(classifier: "ImageClassifier") -> Iterator[None]:
-    """Say what to do where memory is not enough."""
+    """Turn an error for lack of memory into one that says what to do."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError):

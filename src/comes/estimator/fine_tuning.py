@@ -73,7 +73,7 @@ def prepare_fine_tuning(
 def _warn_of_small_batches(
     classifier: "ImageClassifier", candidates: npt.NDArray[np.bool_]
 ) -> None:
-    """Warn where a probed network would be tuned on too few exclusions of a label at a time."""
+    """Warn if batches have too few exclusions of a label to fine-tune a probed network."""
     family = family_of(classifier.method)
     if family is None or not family.needs_large_batches or classifier.probe_epochs == 0:
         return
@@ -112,7 +112,7 @@ def make_checkpoint(
 
 
 def _set_two_rates(classifier: "ImageClassifier") -> MakeOptimizer:
-    """Return what makes an optimiser with one learning rate for the head, one for the network."""
+    """Return a callable that makes an optimiser with a learning rate each for head and network."""
     network: ImageNetwork = classifier.network_
     make = make_optimizer(
         "adamw" if classifier.weight_decay else "adam",

@@ -24,16 +24,16 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FirstStage:
-    """Rows with candidates, from which is estimated what the user does not give."""
+    """Rows with candidates, to estimate from them what the user does not give."""
 
     X: Any
-    is_scaled: bool  # X is what the estimators of priors would make of the user's X
+    is_scaled: bool  # X is scaled just as the estimators of priors would scale it
     candidates: NamedCandidates
     given: Knowledge
     seed: int
 
     def run(self, method: Method, *, needs_prior: bool = False) -> Knowledge:
-        """Return what the method needs, and the prior where cutting its scores needs it."""
+        """Return what the method needs, and the prior if cutting its scores needs it."""
         found = Knowledge()
         if method.needs_flip_rate:
             found = self._find_flip_rate(method)
@@ -91,7 +91,7 @@ class FirstStage:
         return estimate(self.X, S, random_state=self.seed, is_scaled=self.is_scaled, **options)
 
 
-def _list_methods(is_meant: Callable[[Method], bool]) -> str:
-    """Return the names of the methods with a variant that is meant."""
-    names = (n for n, f in METHODS.items() if any(is_meant(m) for m in f.variants.values()))
+def _list_methods(condition: Callable[[Method], bool]) -> str:
+    """Return the names of the methods with a variant that meets the condition."""
+    names = (n for n, f in METHODS.items() if any(map(condition, f.variants.values())))
     return " or ".join(repr(name) for name in names)

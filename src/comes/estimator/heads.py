@@ -81,18 +81,18 @@ def sparse_head(
     """Return a linear classifier, to be fitted, whose weights need evidence to leave zero.
 
     COMES-HL is minimised together with a penalty on the weights, which are at least 0, by steps on
-    all rows at once. The penalty of a weight is what its gradient reaches by chance: so many times
+    all rows at once. The penalty of a weight is what its gradient reaches by chance: a multiple of
     `comes.priors.gradient_error`. For features that are rarely far from zero and speak for a label
-    rather than against it, as the probabilities of many other classes.
+    rather than against it, such as probabilities of many other classes.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
-        What it is going to be fitted on.
+        The features that the head will be fitted on.
     candidates : bool array of shape (n_samples, n_labels)
     class_prior : array of shape (n_labels,)
     standard_errors : float
-        By how many a weight must be above chance.
+        How many standard errors the gradient of a weight must be above chance.
     **settings
         Other parameters of `CandidateClassifier`.
 

@@ -5,7 +5,6 @@ and head together (fine-tuning). With few answers per label the probe gives most
 learned: a network that may change all its weights memorises the candidates.
 """
 
-import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -59,23 +58,23 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         "resnet50" (also 101, 152), "timm:NAME", "torchvision:NAME", or a module that maps
         normalised images to features.
     weights : str or path, optional
-        "imagenet": what there is on the net. Or a file, safetensors or a state dict of torch. None
-        for those that a module of yours has, or random ones.
+        "imagenet" downloads them. Or a file, safetensors or a state dict of torch. None keeps the
+        weights of your own module, or takes random ones.
     image_size : int
         Pictures are stretched to this height and width.
     features : {"auto", "classes", "pooled"}
         What the head reads. ``classes``: probabilities of the classes that the network was trained
-        on, by a sparse head, for "comes-hl". ``pooled``: its last layer, power-normalised and
-        standardised, by a linear head. ``auto`` is ``classes`` where that is possible.
+        on, with a sparse head, for "comes-hl". ``pooled``: its last layer, power-normalised and
+        standardised, with a linear head. ``auto`` is ``classes`` where that is possible.
     standard_errors : float
-        For ``classes``: a weight leaves zero only if the candidates speak for it by so many.
+        For ``classes``: how far above chance the evidence for a weight must be to leave zero.
     temperature : float
-        For ``classes``: what scores are divided by before they become probabilities.
+        For ``classes``: divides the scores of classes before they become probabilities.
     probe_epochs : int, optional
         Of the head on the frozen network: by default 30 for ``classes`` and 60 for ``pooled``. With
         0 fine-tuning starts from a head of zeros that reads the pooled features as they are.
     epochs : int
-        Of network and head together; 0 leaves the network as it is.
+        Of network and head together; 0 leaves the network unchanged.
     batch_size : int
     learning_rate, backbone_learning_rate : float
         Of Adam in fine-tuning, for the head and for the network.
@@ -86,19 +85,19 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     augment : {"flip", "crop", "none"}
         In fine-tuning: mirror half of the pictures, or also cut out a random part.
     freezes_statistics : bool
-        Keep batch normalisation as it is in fine-tuning. Else parts and processes normalise by
+        Freeze batch normalisation in fine-tuning. Otherwise parts and processes normalise by
         their own pictures, and are no longer exact.
     early_stopping, validation_share, patience
         As in `CandidateClassifier`, for the probe and for fine-tuning, on the same held-out rows.
         What is estimated before training (class prior, scaling, penalties) sees all rows.
     part_size : int, optional
-        Put so many pictures through the network at a time, where a batch does not fit into memory.
+        Put this many pictures through the network at a time, if a batch does not fit into memory.
         With frozen statistics the result is the same.
     precision : {"auto", "bfloat16", "float32"}
         Of the network; ``auto`` is bfloat16 on a GPU.
     device, random_state, progress
-        As in `CandidateClassifier`. Under torchrun each process takes a GPU of its own, and its
-        share of every batch of fine-tuning.
+        As in `CandidateClassifier`. Under torchrun each process takes its own GPU, and its share of
+        every batch of fine-tuning.
 
     Attributes
     ----------
@@ -340,9 +339,3 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     def _choose_precision(self, device: torch.device) -> torch.dtype | None:
         by_itself = self.precision == "auto" and device.type == "cuda"
         return torch.bfloat16 if self.precision == "bfloat16" or by_itself else None
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        if "network_" in state:  # so that a model from a GPU can be unpickled without one
-            state["network_"] = copy.deepcopy(state["network_"]).cpu()
-        return state

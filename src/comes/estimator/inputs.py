@@ -1,4 +1,4 @@
-"""The data that an estimator is given: features, candidates with their names, numbers per label."""
+"""The data given to an estimator: features, candidates with their names, numbers per label."""
 
 import warnings
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ class NamedCandidates:
 
 
 def _check_y_may_be_candidates(y: Any, require_candidates: bool) -> None:
-    """Raise unless y, which came alone, may be taken for candidates."""
+    """Raise an error unless y, given alone, may be used as candidates."""
     if y is None:
         raise ComesError(
             "CandidateClassifier requires y to be passed, but the target y is None. "
@@ -71,14 +71,14 @@ def _check_y_may_be_candidates(y: Any, require_candidates: bool) -> None:
 
 
 def _name_labels(values: Any, q: int, label_names: Sequence[str] | None) -> list[str]:
-    """Return the names given, those of the columns, or numbers."""
+    """Return the given names, else those of the columns, else numbers."""
     columns = getattr(values, "columns", None)
     if label_names is None:
         label_names = range(q) if columns is None else columns  # type: ignore[assignment]
     elif columns is not None:
         raise ComesError(
-            "label_names are for an array of candidates; a DataFrame has names of its own. Leave "
-            "label_names out, or rename the columns."
+            "label_names are for an array of candidates; got a DataFrame, which names its columns. "
+            "Leave label_names out, or rename the columns."
         )
     names = [str(name) for name in label_names]  # type: ignore[union-attr]
     if len(names) != q:
@@ -134,14 +134,14 @@ def per_label(values: Any, name: str, label_names: list[str]) -> npt.NDArray[np.
 
 
 def check_training_features(classifier: Any, X: Any) -> Any:
-    """Return X as a float matrix, dense or CSR, all entries finite; its names are learned."""
+    """Return X as a finite float matrix, dense or CSR; keep the names of its features."""
     X = as_feature_matrix(classifier, X, reset=True)
     check_entries(X)
     return X
 
 
 def as_feature_matrix(classifier: Any, X: Any, *, reset: bool) -> Any:
-    """Return X as a float matrix, dense or CSR, whose entries are not checked yet."""
+    """Return X as a float matrix, dense or CSR, without checking its entries."""
     try:
         return validate_data(
             classifier,
@@ -173,7 +173,7 @@ def check_entries(X: Any) -> None:
 
 
 def has_finite_entries(X: Any, largest: float = np.inf) -> bool:
-    """Return whether no entry is NaN, infinite or larger, in one look at X."""
+    """Return whether all entries are finite and none is larger, in one pass over X."""
     values = X.data if sparse.issparse(X) else X
     if values.size == 0:
         return True
@@ -183,11 +183,12 @@ def has_finite_entries(X: Any, largest: float = np.inf) -> bool:
 
 
 def _ask_for_finite(error: ValueError) -> str:
+    """Return the first line of scikit-learn's message, and what to do."""
     return f"{str(error).splitlines()[0]} X must be finite and real: fill or drop those entries."
 
 
 def check_same_rows(X: Any, candidates: BoolMatrix) -> None:
-    """Raise unless features and candidates have as many rows."""
+    """Raise an error unless features and candidates have the same number of rows."""
     if len(candidates) != X.shape[0]:
         raise ComesError(
             f"X and candidates must have the same number of rows; got {X.shape[0]} and "

@@ -1,5 +1,6 @@
-"""What both classifiers share: knowledge, labels and probabilities from scores, tags."""
+"""What both classifiers share: knowledge, labels and probabilities from scores, tags, pickling."""
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -66,7 +67,7 @@ class PredictsFromScores:
 
         The sigmoid of the score above `score_offset_`. For COMES-HL this is what the risk
         estimates. For risks over pairs only the mean over training rows is fitted, to the class
-        prior: the risk itself says nothing of the level of the scores. For BCE it is the
+        prior: the risk itself says nothing about the level of the scores. For BCE it is the
         probability that the label is a candidate.
         """
         return self.squash_scores(self.decision_function(X))
@@ -91,6 +92,13 @@ class PredictsFromScores:
         tags.classifier_tags.multi_label = True
         tags.classifier_tags.multi_class = False
         return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        for name in ("module_", "network_"):
+            if name in state:  # so that a model from a GPU can be unpickled without one
+                state[name] = copy.deepcopy(state[name]).cpu()
+        return state
 
 
 @contextmanager

@@ -35,7 +35,7 @@ class HeldOut:
 
     @torch.no_grad()
     def compute_risk(self, module: nn.Module, precision: torch.dtype | None) -> float:
-        """Return the risk of a network as it is, on these rows."""
+        """Return the risk of a network on these rows."""
         scores = predict_scores(module, self.X, precision=precision)
         return float(self.risk(scores, self.candidates))
 
@@ -50,7 +50,7 @@ class Training:
     candidates: Tensor
     risk: Risk
     options: TrainOptions
-    is_ours: bool  # network, risk and optimiser are ours, and read no number from the device
+    is_ours: bool  # network, risk and optimiser are from comes: none reads from the device
     raw: tuple[Any, npt.NDArray[np.bool_]]  # features and candidates of all rows
     held_out: HeldOut | None = None
     checkpoint: Checkpoint | None = None

@@ -1,4 +1,4 @@
-"""All that comes before the training of a `CandidateClassifier`, from its settings."""
+"""Everything before the training of a `CandidateClassifier`, from its settings."""
 
 import copy
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ def make_options(
 
 
 def _choose_optimizer(classifier: "CandidateClassifier") -> MakeOptimizer:
-    """Return what makes the optimiser that the settings name."""
+    """Return a callable that makes the optimiser named in the settings."""
     if callable(classifier.optimizer):
         return classifier.optimizer
     return make_optimizer(
@@ -94,7 +94,7 @@ def find_knowledge(
     candidates: NamedCandidates,
     seed: int,
 ) -> Knowledge:
-    """Return what the method must know, given or estimated on features scaled once if possible."""
+    """Return what the method must know: given, or estimated on the scaled features if possible."""
     is_scaled = is_scaled_for_priors(X, classifier.scale)
     given = Knowledge(classifier.class_prior, classifier.flip_rate)
     stage = FirstStage(scaled if is_scaled else X, is_scaled, candidates, given, seed)
@@ -110,7 +110,7 @@ def prepare_training(
     device: torch.device,
     options: TrainOptions,
 ) -> Training:
-    """Return the training of the classifier's network, with rows held out if they are to be."""
+    """Return the training of the classifier's network; early stopping holds rows out of it."""
     S, held_out = candidates, None
     if classifier.early_stopping:
         trained, held = split_rows(len(S), classifier.validation_share, options.seed)

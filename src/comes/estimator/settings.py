@@ -16,7 +16,7 @@ PRECISIONS = ("auto", "bfloat16", "float32")
 
 
 def check_row_settings(classifier: Any) -> None:
-    """Raise unless the numbers and names among the settings of a `CandidateClassifier` are right.
+    """Raise an error unless numbers and names in a `CandidateClassifier`'s settings are valid.
 
     Its method, model and optimiser are checked where they are made.
     """
@@ -26,7 +26,7 @@ def check_row_settings(classifier: Any) -> None:
 
 
 def check_image_settings(classifier: Any) -> None:
-    """Raise unless all settings of an `ImageClassifier` are right, before anything takes long."""
+    """Raise an error unless all settings of an `ImageClassifier` are valid; this is quick."""
     counts = {"epochs": 0, "batch_size": 1, "image_size": 8, "probe_epochs": 0, "part_size": 1}
     for name, least in counts.items():
         may_be_none = name in ("probe_epochs", "part_size")
@@ -54,7 +54,7 @@ def check_image_settings(classifier: Any) -> None:
 
 
 def _check_shared_settings(classifier: Any) -> None:
-    """Raise unless the settings that both estimators have are right."""
+    """Raise an error unless the settings that both estimators have are valid."""
     if not 0 <= classifier.flood_level < np.inf:
         raise ComesError(f"flood_level must be 0 or more; got {classifier.flood_level!r}.")
     if classifier.normaliser not in ("batch", "dataset"):
@@ -69,25 +69,25 @@ def _check_shared_settings(classifier: Any) -> None:
 
 
 def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    """Raise unless a setting is one of the names allowed."""
+    """Raise an error unless a setting is one of the allowed names."""
     if value not in allowed:
         raise ComesError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
 
 
 def _check_count(name: str, count: Any, least: int, wanted: str | None = None) -> None:
-    """Raise unless a setting is a whole number that is large enough."""
+    """Raise an error unless a setting is a whole number that is large enough."""
     if not isinstance(count, (int, np.integer)) or count < least:
         wanted = wanted or f"at least {least}"
         raise ComesError(f"{name} must be a whole number of {wanted}; got {count!r}.")
 
 
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
-    """Return a seed that the parameter ``random_state`` decides."""
+    """Return a seed drawn from the parameter ``random_state``."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def share_seed(random_state: int | np.random.RandomState | None) -> int:
-    """Return a seed that all processes have: the one given, or one that the first draws."""
+    """Return a seed shared by all processes: the one given, or one drawn by the first."""
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
     return int(of_each_process(draw_seed(random_state))[0])

@@ -28,7 +28,7 @@ OWN = "your own"  # stands for a parameter that is code
 
 
 def check_model_target(path: str | Path) -> None:
-    """Raise unless a model could be saved there: to be called before a long training.
+    """Raise an error unless a model can be saved there; call it before a long training.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
 def write_model(
     path: str | Path, description: dict[str, Any], tensors: dict[str, torch.Tensor]
 ) -> None:
-    """Write what a folder says of a model, and its weights, whole or not at all."""
+    """Write the description of a model and its weights to a folder, whole or not at all."""
     from safetensors.torch import save_file
 
     whole = {"format": FORMAT, "comes_version": comes.__version__, **description}
@@ -83,7 +83,7 @@ def write_model(
 
 
 def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """Return what a folder says of a model, and its weights; raise if it is none of ours."""
+    """Return the description of a model and its weights; raise an error if a folder has none."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -158,17 +158,17 @@ def _restore(
 
 
 def stored_knowledge(tensors: dict[str, torch.Tensor]) -> Knowledge:
-    """Return what the method of a stored model knew."""
+    """Return the knowledge of the method of a stored model."""
     return Knowledge(**{part.name: stored_array(tensors, part.name) for part in fields(Knowledge)})
 
 
 def stored_array(tensors: dict[str, torch.Tensor], name: str) -> Any:
-    """Return a stored array, None if there is none of that name."""
+    """Return a stored array, None if none has that name."""
     return tensors[name].numpy() if name in tensors else None
 
 
 def plain(value: Any) -> Any:
-    """Return a parameter as json holds it."""
+    """Return a parameter in a form that json can hold."""
     if isinstance(value, np.random.RandomState):
         return None
     if isinstance(value, nn.Module) or callable(value):

@@ -21,7 +21,7 @@ from comes.estimator.preparation import Training
 from comes.estimator.settings import check_row_settings
 from comes.training import Trainee, becomes_dense, choose_device, train_together
 
-# Up to so many products per step a CPU spends more time on starting operations than on doing
+# Up to this many products per step a CPU spends more time on starting operations than on doing
 # them, and batching pays: benchmarks/many_trainings.py.
 SMALL_STEP = 2**27
 # Numbers of X that the trainings of a batch may hold together (1 and 8 GiB).
@@ -31,7 +31,7 @@ MAY_DIFFER = ("random_state", "class_prior", "flip_rate")  # within a batch
 
 @dataclass(eq=False, frozen=True)
 class Fitting:
-    """A classifier of which a clone is to be fitted, and on which rows of what."""
+    """A classifier whose clone is to be fitted, and the rows that it is fitted on."""
 
     classifier: CandidateClassifier
     X: Any
@@ -62,7 +62,7 @@ class Fitting:
         return small and becomes_dense(self.X, choose_device(c.device))
 
     def prepare(self) -> tuple[CandidateClassifier, Training]:
-        """Return a clone, and its training when all that comes before it is done."""
+        """Return a clone, and its training, ready to run."""
         classifier = clone(self.classifier)
         X = check_training_features(classifier, _safe_indexing(self.X, self.rows))
         given = NamedCandidates.read(
@@ -78,7 +78,7 @@ class Fitting:
         return classifier._finish(training, training.run(return_on_interrupt=False))
 
     def try_to_run(self) -> CandidateClassifier | ComesError:
-        """Return a clone, fitted alone, or why it could not be."""
+        """Return a clone, fitted alone, or the error that it raised."""
         try:
             return self.run()
         except ComesError as error:
@@ -147,7 +147,7 @@ def fit_together(
 def fit_each(
     fittings: Sequence[Fitting], n_jobs: int | None
 ) -> Iterator[tuple[Fitting, CandidateClassifier]]:
-    """Give every fitted clone as soon as it is there, so that few are in memory at a time."""
+    """Yield every fitted clone as soon as it is ready, so that few are in memory at a time."""
     for fitting, outcome in _run_each(fittings, n_jobs, goes_on=False):
         assert isinstance(outcome, CandidateClassifier)
         yield fitting, outcome
@@ -156,14 +156,14 @@ def fit_each(
 def try_each(
     fittings: Sequence[Fitting], n_jobs: int | None
 ) -> Iterator[tuple[Fitting, CandidateClassifier | ComesError]]:
-    """Give every fitted clone, or the error of a training that failed, as one that diverges."""
+    """Yield every fitted clone, or the error of a training that failed, e.g. by diverging."""
     return _run_each(fittings, n_jobs, goes_on=True)
 
 
 def _run_each(
     fittings: Sequence[Fitting], n_jobs: int | None, *, goes_on: bool
 ) -> Iterator[tuple[Fitting, CandidateClassifier | ComesError]]:
-    """Give what became of every fitting: of batches first, then of workers, then on a GPU."""
+    """Yield the outcome of every fitting: first batches, then workers, then singly on a GPU."""
     for fitting in fittings:
         check_row_settings(fitting.classifier)
     batched: set[Fitting] = set()
@@ -179,7 +179,7 @@ def _run_each(
 
 
 def as_matrix(values: Any, name: str) -> Any:
-    """Return values of which rows can be taken; refuse what is not a matrix."""
+    """Return values whose rows can be selected; refuse anything but a matrix."""
     if sparse.issparse(values):
         return values.tocsr()
     values = values if hasattr(values, "shape") else np.asarray(values)
@@ -189,7 +189,7 @@ def as_matrix(values: Any, name: str) -> Any:
 
 
 def _make_batches(fittings: Sequence[Fitting]) -> Iterator[list[Fitting]]:
-    """Give fittings that can be trained as one: the same settings, shapes and number of batches."""
+    """Yield fittings that can be trained as one: same settings, shapes and number of batches."""
     alike: dict[Any, list[Fitting]] = defaultdict(list)
     for fitting in fittings:
         if fitting.can_be_batched:
@@ -219,6 +219,7 @@ def _fit_batch(
 
 
 def _train_batch(fittings: list[Fitting]) -> list[CandidateClassifier]:
+    """Return clones that were trained as one batched computation."""
     classifiers, trainings = zip(*(fitting.prepare() for fitting in fittings), strict=True)
     first = trainings[0]
     trainees = [
@@ -239,19 +240,20 @@ def _train_batch(fittings: list[Fitting]) -> list[CandidateClassifier]:
 
 
 def _fit_alone(fitting: Fitting, goes_on: bool) -> CandidateClassifier | ComesError:
+    """Return a fitted clone; if that fails, raise the error, or return it to go on."""
     return fitting.try_to_run() if goes_on else fitting.run()
 
 
 def _fit_in_workers(
     fittings: list[Fitting], n_jobs: int | None, goes_on: bool
 ) -> Iterator[CandidateClassifier | ComesError]:
-    """Give clones in their order, each fitted by one of several processes."""
+    """Yield clones in the order of the fittings, each fitted by one of several processes."""
     workers = min(effective_n_jobs(-1 if n_jobs is None else n_jobs), len(fittings))
     if workers <= 1:
         for fitting in fittings:
             yield _fit_alone(fitting, goes_on)
         return
-    # Of one thread each: two processes of two threads on two cores wait for each other.
+    # One thread per process: two processes of two threads on two cores wait for each other.
     with parallel_config(backend="loky", inner_max_num_threads=1):
         run = Parallel(n_jobs=workers, return_as="generator")
     yield from run(delayed(_fit_alone)(fitting, goes_on) for fitting in fittings)

@@ -57,7 +57,7 @@ def _values_to_try(classifier: CandidateClassifier, short: str) -> list[Any]:
     name = SHORT.get(short, short)
     if name == "method":
         if classifier.variant is not None or classifier.flip_rate is not None:
-            raise ComesError("variant and flip_rate are of one method; leave them out.")
+            raise ComesError("variant and flip_rate belong to one method; leave them out.")
         return sorted((m for m, f in METHODS.items() if f.may_be_selected), key=table_rank)
     if name in FACTORS:
         return [getattr(classifier, name) * factor for factor in FACTORS[name]]

@@ -1,4 +1,4 @@
-"""The one truth about every method: its risk, what it must know, where it is used, its title.
+"""All methods: the risk of each, what it must know, where it may be used, its title.
 
 `METHODS` holds a `MethodFamily` by name, and each family its variants. `DEFAULT` is the method of
 the estimators and of the command line, `SUPERVISED` the one that takes its labels at their word:

@@ -1,6 +1,6 @@
-"""Every method, each with its variants: the only file that knows methods by name.
+"""Every method with its variants: the only file that knows methods by name.
 
-A new one is a factory and an entry of ``METHODS``. Factories import their risk when they are
+A new method is a factory and a family in ``_FAMILIES``. Factories import their risk when they are
 called, so that listing the methods does not import torch.
 """
 
@@ -100,7 +100,7 @@ def _as_tensor(values: Any) -> Any:
 
 
 def _require_tensor(values: Any) -> Any:
-    """Return what a risk cannot do without, as a tensor."""
+    """Return numbers that a risk needs, as a tensor."""
     assert values is not None, "the method does not say that it needs this"
     return _as_tensor(values)
 
@@ -145,7 +145,7 @@ _FAMILIES = (
         may_be_selected=True,
         settings_with_prior={"flip_rate": "class_prior"},
     ),
-    MethodFamily(  # was in no experiment of ours the best, so it is not selected
+    MethodFamily(  # never the best in our experiments, so it is not selected
         "gdf",
         "GDF",
         {
@@ -169,7 +169,7 @@ _FAMILIES = (
         place=3,
         may_be_selected=True,
     ),
-    MethodFamily(  # nor was this one
+    MethodFamily(  # likewise never the best
         "mlcl",
         "MLCL",
         {

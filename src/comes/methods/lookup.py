@@ -10,7 +10,7 @@ from comes.methods.method import Knowledge, Method, MethodFamily, Risk, RiskOpti
 
 
 def find_method(method: str | Risk, variant: str | None = None, use: Use = "rows") -> Method:
-    """Return the method of that name and variant, or one of the user's own risk.
+    """Return the method of that name and variant, or a method made of the user's own risk.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ def find_method(method: str | Risk, variant: str | None = None, use: Use = "rows
     variant : str, optional
         By default the first.
     use : {"rows", "images"}
-        What it is to be trained on.
+        What the method is to be trained on.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def family_of(label: Any) -> MethodFamily | None:
 
 
 def table_rank(label: str) -> tuple[int, str]:
-    """Return what sorts labels as the paper's tables do: other methods first, COMES last.
+    """Return a key that sorts labels as the paper's tables do: other methods first, COMES last.
 
     Examples
     --------

@@ -13,10 +13,10 @@ REDUCTIONS = ("sum", "mean", "per_label")
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What a method may know beyond scores and candidates; None is not given or not needed.
+    """What a method may know beyond scores and candidates; None means not given or not needed.
 
-    The same thing from the parameters of an estimator, through what is estimated before training,
-    to the risk and the stored model.
+    It carries the parameters of an estimator into the first stage, and what is found there into the
+    risk and the stored model.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class RiskOptions:
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """One variant of a method: its risk, and how the estimator treats the risk and its scores.
+    """One variant of a method: its risk, and how an estimator treats the risk and its scores.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Method:
     is_sum: bool = False  # over labels; else their mean
     reduction: str = "sum"  # the default; docs/training.md has the evidence
     keeps_one_excluded: bool = False  # trains on one excluded label per row
-    is_users_own: bool = False  # a function or module in the place of a name
+    is_users_own: bool = False  # a function or module instead of a name
 
     @property
     def has_zero(self) -> bool:
@@ -112,16 +112,15 @@ class MethodFamily:
     title: str  # as papers write it
     variants: Mapping[str, Method]  # the first is the default
     place: int | None = None  # in the paper's tables; None for methods that are not in them
-    is_ours: bool = False  # COMES: a group of its own in tables
+    is_ours: bool = False  # COMES: a separate group in tables
     uses: tuple[Use, ...] = ("rows", "images")
     may_be_selected: bool = False  # by --select method
     has_sparse_head: bool = False  # the sparse head of images can train it
-    needs_large_batches: bool = False  # small ones make fine-tuning forget
-    # Settings with which a method that is given the class prior knows no less and no more than
-    # COMES does.
+    needs_large_batches: bool = False  # with small ones a fine-tuned network forgets
+    # Settings with which a method that is given the class prior knows exactly what COMES knows.
     settings_with_prior: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def default(self) -> Method:
-        """The variant that is meant where none is named."""
+        """The variant that is used if none is named."""
         return next(iter(self.variants.values()))

@@ -160,6 +160,7 @@ class _Embeddings:
         return (above - below) / (TOLERANCE / 2)
 
     def _measure_distance(self, factor: float) -> float:
+        """Return the distance at lambda = factor."""
         target = factor * self.of_all + (1 - factor) * self.of_inside
         return _measure_distance(self.kernel, target, self.step_size)
 

@@ -1,4 +1,4 @@
-"""Epochs with their learning rates, a progress bar, and an end at Ctrl-C or at an infinite risk."""
+"""Epochs with their learning rates and a progress bar; Ctrl-C or an infinite risk ends them."""
 
 import math
 import time
@@ -74,7 +74,7 @@ def _check_finite(risk: float, epoch: int) -> float:
 
 
 def _set_rates(optimiser: torch.optim.Optimizer, rates: Sequence[float], factor: float) -> None:
-    """Set the learning rates to so much of the first ones, on the device where they lie there."""
+    """Set the learning rates to a fraction of the first ones; a rate on a device stays there."""
     for group, rate in zip(optimiser.param_groups, rates, strict=True):
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(rate * factor)

@@ -38,7 +38,7 @@ def add_gradient(
     scale : float
         Multiplies the gradient, not the risk that is returned.
     part_size : int, optional
-        Put at most so many rows through the model at a time.
+        Put at most this many rows through the model at a time.
     precision : torch dtype, optional
         Run the model under autocast.
 

@@ -62,7 +62,7 @@ class GraphedStep:
         return risk
 
     def _step_on_side_stream(self, rows: Tensor) -> Tensor:
-        """Take a step as it will be recorded: on a stream of its own."""
+        """Take a step on another stream, as recording does."""
         current = torch.cuda.current_stream()
         self.stream.wait_stream(current)
         with torch.cuda.stream(self.stream):

@@ -125,7 +125,7 @@ class PixelRows:
 
 
 def augment_pixels(pixels: Tensor, augment: Augmentation) -> Tensor:
-    """Return pictures mirrored and cut at random, as asked, by random numbers of torch."""
+    """Return pictures mirrored and cut at random, with torch's random numbers."""
     if augment == "none":
         return pixels
     n, device = len(pixels), pixels.device
@@ -154,7 +154,7 @@ def fastest_convolutions() -> Iterator[None]:
 
 
 def _find_place(n_bytes: int, device: torch.device) -> str:
-    """Return where so many bytes fit: "device", "memory" or "nowhere"."""
+    """Return where this many bytes fit: "device", "memory" or "nowhere"."""
     n_bytes *= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # every process keeps as many
     if device.type == "cpu":
         return "memory" if n_bytes < SHARE_OF_MEMORY * _count_free_memory() else "nowhere"

@@ -65,7 +65,7 @@ def leave_processes() -> None:
 
     Examples
     --------
-    >>> leave_processes()  # does nothing in a process alone
+    >>> leave_processes()  # does nothing in a single process
     """
     if _is_distributed():
         dist.destroy_process_group()

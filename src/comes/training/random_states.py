@@ -1,4 +1,4 @@
-"""Torch's random numbers: seeded for a while, read and set."""
+"""The random state of torch: seeded inside a block, read and set."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ def read_random_state(device: torch.device) -> list[Tensor]:
 
 
 def set_random_state(state: list[Tensor], device: torch.device) -> None:
-    """Go back to what `read_random_state` returned."""
+    """Restore states that `read_random_state` returned."""
     torch.set_rng_state(state[0])
     if device.type == "cuda":
         torch.cuda.set_rng_state(state[1], device)

@@ -1,4 +1,4 @@
-"""Going on from a checkpoint: all that an epoch changes, read from it and written to it."""
+"""Resuming from a checkpoint: everything that an epoch changes, loaded and saved."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from comes.training.random_states import read_random_state
 
 @dataclass(frozen=True)
 class Done:
-    """What was done before the training was resumed; nothing in a new training."""
+    """The part of a training that a checkpoint holds; empty for a new training."""
 
     risk: tuple[float, ...] = ()  # of each epoch
     random: list[Tensor] | None = None  # random state of this process
@@ -22,7 +22,7 @@ class Done:
 
 @dataclass(frozen=True)
 class TrainingState:
-    """All that an epoch changes, and the checkpoint that keeps it."""
+    """Everything that an epoch changes, and the checkpoint that keeps it."""
 
     checkpoint: Checkpoint | None
     model: nn.Module
@@ -33,7 +33,7 @@ class TrainingState:
     is_shared: bool
 
     def resume(self) -> Done:
-        """Load what the checkpoint holds, if there is one."""
+        """Load the state of the checkpoint, if it has one."""
         if self.checkpoint is None:
             return Done()
         state = self.checkpoint.read(count_processes() if self.is_shared else 1)

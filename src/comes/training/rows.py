@@ -11,8 +11,8 @@ from torch import Tensor
 from comes.errors import ComesError, first_line
 from comes.models import as_csr_tensor
 
-# On a GPU a product with zeros costs less than selecting rows of a sparse matrix, so up to so many
-# numbers (2 GiB) sparse features are dense there.
+# On a GPU a product with zeros costs less than selecting rows of a sparse matrix, so sparse
+# features of up to this many numbers (2 GiB) are made dense there.
 DENSE_ON_GPU = 2**29
 
 

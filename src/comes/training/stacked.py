@@ -26,7 +26,7 @@ from comes.training.train_options import TrainOptions
 
 @dataclass(frozen=True, eq=False)
 class Trainee:
-    """A model of `train_together`, with what is its own.
+    """A model for `train_together`, with its own data, risk and seed.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def train_together(
         Models of one size, and risks of one class that differ in their buffers alone. All must
         make the same number of batches.
     options : TrainOptions
-        Its optimiser must treat every number for itself, as those of `make_optimizer` do. The seeds
-        are those of the trainees; parts and half precision are not possible.
+        Its optimiser must update every weight independently, as those of `make_optimizer` do. Its
+        seed is not used: every trainee has one. Parts and half precision are not possible.
     vectorised_risk : bool
         Compute all risks at once. False computes them one after the other, which risks over pairs
         of many labels need.
@@ -136,9 +136,9 @@ def _count_batches(trainees: Sequence[Trainee], options: TrainOptions) -> int:
     counts = {math.ceil(len(trainee.X) / options.batch_size) for trainee in trainees}
     if len(counts) != 1:
         raise ComesError(
-            "trainings together need the same number of batches; rows "
-            f"{sorted({len(trainee.X) for trainee in trainees})} in batches of "
-            f"{options.batch_size} do not make that. Train them apart."
+            "trainings together need the same number of batches; got "
+            f"{sorted({len(trainee.X) for trainee in trainees})} rows in batches of "
+            f"{options.batch_size}. Train them apart."
         )
     return counts.pop()
 
@@ -165,7 +165,7 @@ class _StackedStep:
         return self._descend(self._compute_risks(self.stack(x), candidates))
 
     def take_uneven(self, batches: Sequence[Tensor]) -> Tensor:
-        """Take a step in which some have a row more than others, which get one that is unused."""
+        """Take a step on batches of which some have one row more; the others are padded."""
         scores = self.stack(self.rows[pad_sequence(list(batches), batch_first=True)])
         of_each = zip(self.risks, scores, batches, strict=True)
         return self._descend(

@@ -28,7 +28,7 @@ class TrainOptions:
     progress : bool, optional
         Show a progress bar; by default if standard error is a terminal.
     description : str
-        Stands before the progress bar.
+        Shown before the progress bar.
     return_on_interrupt : bool
         On Ctrl-C keep the weights so far and return, with a warning, instead of raising.
     graph : bool
@@ -36,7 +36,7 @@ class TrainOptions:
         optimiser must then not read numbers from the device; of ours, only the risks over pairs
         of many labels do.
     part_size : int, optional
-        Compute the gradient of a batch in parts of at most so many rows, where a batch does not
+        Compute the gradient of a batch in parts of at most this many rows, for batches that do not
         fit into memory. The result is the same, at the cost of another forward pass.
     precision : torch dtype, optional
         Run the model under autocast, for example in bfloat16; risks stay in float32.
@@ -71,14 +71,14 @@ class TrainOptions:
 
 @dataclass(frozen=True)
 class Validation:
-    """What judges the weights after every epoch; those with the best score are kept.
+    """Judges the weights after every epoch; the weights with the best score are kept.
 
     Parameters
     ----------
     score : callable () -> float
-        Scores the model as it is; lower is better. Of equal scores the last is the best.
+        Scores the current weights; lower is better. Of equal scores the last is the best.
     patience : int, optional
-        Stop after so many epochs without a better score.
+        Stop after this many epochs without a better score.
 
     Examples
     --------

@@ -1,0 +1,54 @@
+"""Which steps are recorded as CUDA graphs: decided here without a GPU."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from comes.training import TrainOptions, make_optimizer, steps
+from comes.training.batch_sources import OnDevice, Streamed
+
+SGD = make_optimizer("sgd", learning_rate=0.1)
+ON_DEVICE, STREAMED = OnDevice(lambda rows: rows), Streamed(lambda batches: batches)
+
+
+@pytest.mark.parametrize(
+    ("source", "device", "part_size", "record", "is_recorded"),
+    [
+        (ON_DEVICE, "cuda", None, True, True),
+        (ON_DEVICE, "cuda", None, False, False),
+        (ON_DEVICE, "cuda", 8, True, False),  # parts read random states from the device
+        (ON_DEVICE, "cpu", None, True, False),
+        (STREAMED, "cuda", None, True, False),
+    ],
+)
+def test_steps_on_a_gpu_are_recorded_if_they_select_their_rows(
+    source: Any,
+    device: str,
+    part_size: int | None,
+    record: bool,
+    is_recorded: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorded: list[Any] = []
+
+    def record_step(step: Any, optimiser: Any, device: torch.device) -> Any:
+        recorded.append((optimiser, device))
+        return step
+
+    class Step(SimpleNamespace):
+        def __call__(self, x: Tensor, rows: Tensor) -> Tensor:
+            return 10 * x + rows
+
+    monkeypatch.setattr(steps, "GraphedStep", record_step)
+    step: Any = Step(
+        candidates=SimpleNamespace(device=torch.device(device)),
+        options=TrainOptions(SGD, part_size=part_size),
+        optimiser="optimiser",
+    )
+    take_steps = steps.plan_steps(step, source, record=record)
+    batches = torch.arange(6).split(2)
+    assert torch.cat(list(take_steps(batches, batches))).tolist() == [11 * k for k in range(6)]
+    assert recorded == ([("optimiser", torch.device(device))] if is_recorded else [])
