@@ -11,6 +11,7 @@ import pytest
 import comes.annotate
 from comes.annotate import create_project, open_project
 from comes.datasets import Dataset, write_npz
+from comes.jobs import annotate_jobs
 from command_line import Result, Run, command_runner
 from projects import Desk, Projects
 
@@ -47,6 +48,7 @@ def run(
             return projects.keep(opens(*arguments, **options))
 
         monkeypatch.setattr(comes.annotate, opens.__name__, kept)
+    monkeypatch.setattr(annotate_jobs, "open_project", comes.annotate.open_project)
     return command_runner(monkeypatch, capsys)
 
 
@@ -196,6 +198,7 @@ def test_report_with_features_estimates_priors(run: Run, folder: Path, projects:
         ("serve old --port 1 --host 192.0.2.1", "port 1 of 192.0.2.1 cannot be opened"),
         ("add old", "say what to add: --classes with --rate, or --cards, or --skipped"),
         ("add old --classes sport --cards x.csv", "say what to add"),
+        ("add old --classes , --rate 0.5", "say what to add"),
         ("add old --classes moon", "the project has no class 'moon'; it has 'sport', 'weather'"),
         ("add old --classes sport --rate 1", "asks about 60 more items, but only 54 are left"),
         ("add old --cards none.csv", "none.csv cannot be read as csv"),

@@ -145,7 +145,7 @@ def test_two_processes_find_the_model_of_one(home: Path, tmp_path: Path) -> None
     [
         (["--freeze", "--epochs", "3"], "Leave one of the two out"),
         (["--select", "lr"], "is for tables"),
-        (["--model", "linear"], "'model' is for tables"),
+        (["--model", "linear"], r"for tables were given \('model'\)"),
         (["--learning-rate", "1"], "learning_rate is for fine-tuning"),
         (["--augment", "crop"], "augment is for fine-tuning"),
         (["--method", "auto"], "is for tables"),

@@ -1,5 +1,7 @@
 """What the commands do, called as a notebook would: values are returned, nothing is printed."""
 
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import comes.jobs
 from comes import CandidateClassifier
 from comes.datasets import Dataset, Reading, make_scenes, write_npz
 from comes.errors import ComesError, ComesWarning
@@ -23,8 +26,10 @@ from comes.jobs import (
     judge_model,
     list_datasets,
     predict_items,
+    report_project,
     report_results,
     run_experiment,
+    show_examples,
 )
 from comes.metrics import evaluate
 from comes.selection import estimate_metrics
@@ -47,6 +52,14 @@ def silence(capsys: pytest.CaptureFixture[str]) -> Any:
 @pytest.fixture(scope="module")
 def model() -> CandidateClassifier:
     return CandidateClassifier(**QUICK).fit(DATA.X, pd.DataFrame(CANDIDATES, columns=NAMES))
+
+
+def test_jobs_are_listed_and_those_that_need_no_torch_do_not_import_it() -> None:
+    assert set(comes.jobs.__all__) <= set(dir(comes.jobs))
+    light = "add_questions, generate_candidates, list_datasets, report_project, report_results"
+    program = f"import sys; from comes.jobs import {light}; print('torch' in sys.modules)"
+    command = [sys.executable, "-c", program]
+    assert subprocess.run(command, capture_output=True, text=True).stdout.strip() == "False"
 
 
 def test_a_model_of_a_file_is_that_of_its_content(
@@ -80,6 +93,8 @@ def test_a_target_is_checked_before_anything_is_read(tmp_path: Path) -> None:
         lambda: estimate_priors("none.npz", tmp_path / "none" / "p.csv"),
         lambda: estimate_priors("none.npz", plot=tmp_path / "none" / "p.png"),
         lambda: generate_candidates("none.npz", tmp_path / "none" / "p.csv"),
+        lambda: report_project("none", tmp_path / "none" / "p.html"),
+        lambda: show_examples("none", "none.npz", tmp_path / "taken"),
     ):
         with pytest.raises(ComesError, match=r"would be lost|is not a folder"):
             job()
@@ -97,7 +112,7 @@ def test_a_table_of_priors_is_what_training_and_judging_use(tmp_path: Path) -> N
 
 
 def test_settings_of_the_other_kind_are_refused() -> None:
-    with pytest.raises(ComesError, match=r"'backbone', 'freeze' is for images"):
+    with pytest.raises(ComesError, match=r"for images were given \('backbone', 'freeze'\)"):
         fit_model(DATA, {"backbone": "resnet50"}, freeze=True)
 
 

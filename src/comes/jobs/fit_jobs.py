@@ -134,7 +134,7 @@ def fit_model(
     """
     if output is not None:
         check_model_target(output)
-        check_model_target(_partial_folder(output))
+        check_model_target(_name_partial(output))
     chosen = dict(settings or {})
     varied = list(dict.fromkeys(select))
     if chosen.get("method") == AUTO:
@@ -151,7 +151,7 @@ def fit_model(
         classifier, choice = choose_model(dataset, classifier, varied)
     X, names = dataset.known_features(), dataset.label_names
     classifier.fit(X, dataset.known_candidates(), label_names=names)
-    return FittedModel(classifier, dataset, _save(classifier, output), choice)
+    return FittedModel(classifier, dataset, _save_model(classifier, output), choice)
 
 
 def choose_model(
@@ -226,13 +226,13 @@ def _fit_images(
         raise ComesError(
             f"{unused[0]} is for fine-tuning: say for how many epochs (--epochs), or leave it out."
         )
-    checkpoint = None if output is None or not epochs else _checkpoint_file(output)
+    checkpoint = None if output is None or not epochs else _name_checkpoint(output)
     classifier = ImageClassifier(**settings)
     candidates, names = dataset.known_candidates(), dataset.label_names
     classifier.fit(dataset.X, candidates, label_names=names, checkpoint=checkpoint)
     is_leader = process_number() == 0
     leave_processes()
-    path = _save(classifier, output) if is_leader else None
+    path = _save_model(classifier, output) if is_leader else None
     return FittedModel(classifier, dataset, path, is_leader=is_leader)
 
 
@@ -246,29 +246,32 @@ def _refuse_settings(
         return
     if own is CandidateClassifier:
         raise ComesError(
-            f"{listed(names)} is for images, and the data has no images: name their folder "
-            "(--images), or leave it out."
+            f"settings for images were given ({listed(names)}), and the data has no images: name "
+            "their folder (--images), or leave the settings out."
         )
-    raise ComesError(f"{listed(names)} is for tables, not for images. Leave it out.")
+    raise ComesError(
+        f"settings for tables were given ({listed(names)}), and the data has images. Leave the "
+        "settings out."
+    )
 
 
-def _save(classifier: Classifier, output: str | Path | None) -> Path | None:
+def _save_model(classifier: Classifier, output: str | Path | None) -> Path | None:
     """Save a model, beside the output if it is unfinished; return where."""
     history = classifier.history_
     if not history.risk:
         raise KeyboardInterrupt  # before the first epoch: nothing to keep
     if output is None:
         return None
-    path = _partial_folder(output) if history.interrupted else Path(output)
+    path = _name_partial(output) if history.interrupted else Path(output)
     classifier.save(path)
     if not history.interrupted:
-        _checkpoint_file(output).unlink(missing_ok=True)
+        _name_checkpoint(output).unlink(missing_ok=True)
     return path
 
 
-def _partial_folder(output: str | Path) -> Path:
+def _name_partial(output: str | Path) -> Path:
     return Path(f"{output}.partial")
 
 
-def _checkpoint_file(output: str | Path) -> Path:
+def _name_checkpoint(output: str | Path) -> Path:
     return Path(f"{output}.checkpoint")

@@ -162,13 +162,13 @@ def judge_model(
     if priors is not None and dataset.candidates is None:
         raise ComesError("priors (--priors) are for estimates from candidates; the data has none.")
     scores = score_dataset(classifier, dataset)
+    cut = classifier.cut_scores(scores)
     metrics, degenerate, estimated = None, {}, None
     if dataset.relevant is not None:
-        cut = classifier.cut_scores(scores)
         metrics = evaluate(scores, dataset.relevant, cut, convention)
         degenerate = count_degenerate(dataset.relevant)
     if dataset.candidates is not None:
-        estimated = _estimate_quality(classifier, dataset, scores, priors)
+        estimated = _estimate_quality(classifier, dataset, scores, cut, priors)
     method = str(classifier.method)
     return Judgement(len(dataset), method, convention, metrics, degenerate, estimated)
 
@@ -177,12 +177,12 @@ def _estimate_quality(
     classifier: Classifier,
     dataset: Dataset,
     scores: npt.NDArray[np.floating],
+    cut: npt.NDArray[np.int64],
     priors: str | Path | None,
 ) -> EstimatedQuality:
     """Return what candidates say about the scores, beside the truth where it is known."""
     assert dataset.candidates is not None
     prior, source = _find_prior(classifier, dataset, priors)
-    cut = classifier.cut_scores(scores)
     found = estimate_metrics(scores, dataset.candidates, prior, predictions=cut)
     true: dict[str, float] = {}
     if dataset.relevant is not None:
@@ -217,7 +217,10 @@ def _find_prior(
 
 
 def _compute_true_values(
-    found: MetricEstimates, scores: npt.NDArray[np.floating], cut: Any, relevant: BoolMatrix
+    found: MetricEstimates,
+    scores: npt.NDArray[np.floating],
+    cut: npt.NDArray[np.int64],
+    relevant: BoolMatrix,
 ) -> dict[str, float]:
     """Return what the estimates estimate, over the same labels.
 

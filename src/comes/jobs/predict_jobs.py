@@ -16,7 +16,7 @@ from comes.datasets import (
 )
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier
-from comes.files import check_file_target
+from comes.files import check_file_target, check_folder_target
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.report import write_examples
 
@@ -117,6 +117,7 @@ def show_examples(
     >>> page.name, n_images
     ('index.html', 2)
     """
+    check_folder_target(folder, ("index.html",))
     classifier = as_model(model)
     if not isinstance(classifier, ImageClassifier):
         raise ComesError("examples are shown for images, and this model was trained on a table.")
