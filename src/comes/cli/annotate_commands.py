@@ -286,6 +286,7 @@ def demo(
     """
     _check_extra()
     from comes.demo import annotate_by_robots, serve_scenes
+    from comes.methods import DEFAULT, METHODS
 
     if not robot:
         ending = "(Ctrl-C ends it, and forgets the answers)"
@@ -304,7 +305,7 @@ def demo(
     )
     print_rows(
         [
-            {"COMES-HL trained on": title, "average precision ↑": f"{value:.3f}"}
+            {f"{METHODS[DEFAULT].title} trained on": title, "average precision ↑": f"{value:.3f}"}
             for title, value in (
                 ("answers of the robots", circle.average_precision),
                 ("candidates generated directly", circle.directly),

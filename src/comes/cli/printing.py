@@ -50,7 +50,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
 
     table = Table(box=SIMPLE)
     for name in rows[0]:
-        is_number = re.fullmatch(r"[\d.]+|nan", str(rows[0][name]))
+        is_number = re.fullmatch(r"[\d.]+|nan|–", str(rows[0][name]))
         table.add_column(name.replace("_", " "), justify="right" if is_number else "left")
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
