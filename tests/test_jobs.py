@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from comes.jobs import (
     judge_model,
     list_datasets,
     predict_items,
+    prior_jobs,
     report_project,
     report_results,
     run_experiment,
@@ -196,6 +198,21 @@ def test_data_is_listed_described_converted_and_given_candidates(tmp_path: Path)
     np.testing.assert_array_equal(made.candidates, case_b(DATA.known_relevant(), 0.5, seed=3))
     again, _ = describe_dataset(tmp_path / "made.npz")
     np.testing.assert_array_equal(again.candidates, made.candidates)
+
+
+def test_generated_candidates_replace_what_was_answered_before() -> None:
+    answered = replace(DATA, asked=~CANDIDATES, from_complementary=True)
+    made = generate_candidates(answered, rate=0.5, seed=3)
+    assert made.asked is None and not made.from_complementary
+
+
+def test_the_seed_is_that_of_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def estimate(X: Any, candidates: Any, method: str, seed: int, names: Any) -> Any:
+        raise ComesError(f"{method} with seed {seed}")
+
+    monkeypatch.setattr(prior_jobs, "estimate_class_prior", estimate)
+    with pytest.raises(ComesError, match="bbe with seed 3"):
+        estimate_priors(DATA, method="bbe", seed=3)
 
 
 def test_an_experiment_is_run_once_and_reported(tmp_path: Path) -> None:
