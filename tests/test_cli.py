@@ -287,6 +287,11 @@ def test_fit_on_answers_with_features_of_another_file(run: Run, folder: Path) ->
     assert "--features" in run("fit", "answers.csv", "-o", "none", code=1).stderr
 
 
+def test_labels_are_one_view(run: Run) -> None:
+    both = ("--labels", "maybe_*", "--candidates", "--complementary")
+    assert "got both options" in run("datasets", "scenes.csv", *both, code=1).stderr
+
+
 def test_answers_in_words_of_ones_own(run: Run, folder: Path) -> None:
     (folder / "votes.csv").write_text("item,label,answer\np,sky,0\np,sea,1\n")
     assert "--answers" in run("datasets", "votes.csv", code=1).stderr

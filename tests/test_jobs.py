@@ -22,6 +22,7 @@ from comes.jobs import (
     convert_dataset,
     describe_dataset,
     estimate_priors,
+    fit_jobs,
     fit_model,
     generate_candidates,
     judge_model,
@@ -79,17 +80,20 @@ def test_a_model_of_a_file_is_that_of_its_content(
 
 def test_the_summary_says_what_was_trained_and_where_it_is(tmp_path: Path) -> None:
     fitted = fit_model(DATA, QUICK | {"early_stopping": True}, output=tmp_path / "model")
+    fitted.classifier.history_ = replace(fitted.history, risk=[3.0, 2.0], best_epoch=1)
     summary = fitted.summary()
     assert summary["model"] == str(tmp_path / "model") and summary["method"] == "comes-hl"
-    assert summary["risk"] == fitted.history.risk[summary["kept_epoch"] - 1]
+    assert (summary["kept_epoch"], summary["risk"], summary["epochs"]) == (1, 3.0, 2)
     assert "compared" not in summary
 
 
 def test_a_target_is_checked_before_anything_is_read(tmp_path: Path) -> None:
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "letter.txt").touch()
+    for name in ("taken", "model.partial"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "letter.txt").touch()
     for job in (
         lambda: fit_model("none.npz", output=tmp_path / "taken"),
+        lambda: fit_model("none.npz", output=tmp_path / "model"),
         lambda: predict_items("none", "none.npz", tmp_path / "taken" / "none" / "p.csv"),
         lambda: convert_dataset("none.npz", tmp_path / "none" / "p.csv"),
         lambda: estimate_priors("none.npz", tmp_path / "none" / "p.csv"),
@@ -124,6 +128,16 @@ def test_the_chosen_model_is_fitted_with_the_prior_that_it_was_chosen_by() -> No
     assert fitted.classifier.epochs == fitted.choice.classifier.epochs
     np.testing.assert_array_equal(fitted.classifier.class_prior_, PRIOR)
     assert len(fitted.summary(with_choice=True)["compared"]) == 2
+
+
+def test_auto_is_a_method_to_choose_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def choose(data: Dataset, classifier: CandidateClassifier, varied: list[str]) -> Any:
+        raise ComesError(f"{classifier.method}: {varied}")
+
+    monkeypatch.setattr(fit_jobs, "choose_model", choose)
+    for select in ([], ["method"]):
+        with pytest.raises(ComesError, match=r"comes-hl: \['method'\]"):
+            fit_model(DATA, {"method": "auto"}, select=select)
 
 
 def test_a_choice_without_a_prior_estimates_one() -> None:
