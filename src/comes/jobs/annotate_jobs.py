@@ -33,7 +33,7 @@ class ProjectReport:
     ----------
     summary : comes.annotate.Summary
     priors : DataFrame, or None
-        Class priors, estimated where the items have features.
+        Estimated class priors, if features of the items were given.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def report_project(
     features: str | Path | None = None,
     seed: int = 0,
 ) -> ProjectReport:
-    """Say per class what was answered, how people agree, and what to ask next.
+    """Report per class what was answered, how people agree, and what to ask next.
 
     Parameters
     ----------

@@ -19,11 +19,11 @@ class ExperimentRun:
     outcome : Outcome
         What this run did.
     results : list of Result
-        Of the experiment, of this run and of earlier ones.
+        All results of the experiment, from this run and earlier ones.
     missing : int
         Tasks without a result.
     page : Path, or None
-        Of the report; None where another shard will write it.
+        Page of the report; None if another shard will write it.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class ExperimentRun:
     page: Path | None
 
     def summary(self) -> dict[str, int]:
-        """Return how many tasks were done, kept, and are missing."""
+        """Return how many tasks were run, kept from before, and are missing."""
         return {"done": self.outcome.done, "kept": self.outcome.kept, "missing": self.missing}
 
     def means(self) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def run_experiment(
     config : path
         A .toml file: data, methods, repeats.
     folder : path, optional
-        Of results; by default ``runs/NAME``.
+        Folder of results; by default ``runs/NAME``.
     workers, shard, backend, scheduler
         As in `comes.experiment.run_tasks`.
 

@@ -39,9 +39,9 @@ class FittedModel:
     path : Path, or None
         The folder that it was saved to: ``OUTPUT.partial`` if training was interrupted.
     choice : Choice, or None
-        How it was chosen, where something was to be chosen.
+        How it was chosen, if there was a choice.
     is_leader : bool
-        False in a process that only helped to train, and that should say nothing.
+        False in a process that only helps with training; it should print nothing.
 
     Examples
     --------
@@ -61,11 +61,11 @@ class FittedModel:
 
     @property
     def history(self) -> History:
-        """What happened in the training."""
+        """How the training went."""
         return self.classifier.history_
 
     def summary(self, *, with_choice: bool = False) -> dict[str, Any]:
-        """Return what a person wants to know, by name; with the table of a choice if asked."""
+        """Return the main facts by name; if asked, with the table of the choice."""
         history = self.history
         kept = len(history.risk) if history.best_epoch is None else history.best_epoch
         found: dict[str, Any] = {
@@ -94,7 +94,7 @@ def fit_model(
     freeze: bool = False,
     output: str | Path | None = None,
 ) -> FittedModel:
-    """Train a classifier of rows or of images, whichever the data has; save it if asked.
+    """Train a classifier of rows or images, depending on the data; save it if asked.
 
     Ctrl-C keeps the work so far, saved beside the output so that it does not replace a finished
     model. Fine-tuning keeps its state in ``OUTPUT.checkpoint``, from which the same call goes on.
@@ -102,7 +102,7 @@ def fit_model(
     Parameters
     ----------
     data : Dataset, path or name
-        With candidates.
+        Must have candidates.
     settings : mapping, optional
         Parameters of `comes.CandidateClassifier`, or of `comes.ImageClassifier` for images. The
         method may be "auto": the best by candidates.
@@ -166,7 +166,7 @@ def choose_model(
     Parameters
     ----------
     data : Dataset, path or name
-        With features and candidates.
+        Must have features and candidates.
     classifier : CandidateClassifier
         Its ``class_prior`` is the one that all variations are trained and judged with; where it has
         none, one is estimated. The classifier that is returned has it.
@@ -256,7 +256,7 @@ def _refuse_settings(
 
 
 def _save_model(classifier: Classifier, output: str | Path | None) -> Path | None:
-    """Save a model, beside the output if it is unfinished; return where."""
+    """Save a model, beside the output if it is unfinished, and return the folder."""
     history = classifier.history_
     if not history.risk:
         raise KeyboardInterrupt  # before the first epoch: nothing to keep

@@ -54,7 +54,7 @@ class EstimatedQuality:
     ----------
     metrics : list of JudgedMetric
     prior_source, prior_error : str
-        Where the class prior comes from, and where its uncertainty does.
+        Where the class prior and its uncertainty come from.
     left_out : list of str
         Labels that no row excludes: the estimates say nothing about them.
 
@@ -89,13 +89,13 @@ class Judgement:
     n_rows : int
     method : str
     convention : str
-        Of the metrics.
+        Convention of the metrics.
     metrics : dict of str to float, or None
-        Against true labels, where they are known.
+        Metrics against true labels, if they are known.
     degenerate : dict of str to int
         Rows that the conventions treat differently.
     estimated : EstimatedQuality, or None
-        From candidates, where there are any.
+        Estimates from candidates, if the data has any.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def judge_model(
     priors: str | Path | None = None,
     convention: Convention = "pml",
 ) -> Judgement:
-    """Compare a model with true labels, and judge it by candidates, whichever the data has.
+    """Judge a model by true labels, by candidates, or by both, as the data has them.
 
     Parameters
     ----------
@@ -222,9 +222,9 @@ def _compute_true_values(
     cut: npt.NDArray[np.int64],
     relevant: BoolMatrix,
 ) -> dict[str, float]:
-    """Return what the estimates estimate, over the same labels.
+    """Return the true values of the estimated metrics, over the same labels.
 
-    Where the candidates are the true labels and the prior is their share, estimates are exact.
+    With the true labels as candidates and their shares as prior, the estimates are exact.
     """
     truth = relevant | np.isin(np.arange(scores.shape[1]), found.left_out)
     share = truth.mean(axis=0)

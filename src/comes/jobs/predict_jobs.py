@@ -84,20 +84,20 @@ def show_examples(
     ----------
     model : fitted ImageClassifier, or the folder of one
     data : Dataset, path or name
-        With images.
+        Must have images.
     folder : path
-        Of the page.
+        Folder for the page.
     reading : Reading, optional
         What the columns of a file mean.
     n_examples : int
-        Images on the page.
+        How many images to show at most.
     seed : int
 
     Returns
     -------
     page : Path
     n_images : int
-        In the data.
+        Number of images in the data.
 
     Examples
     --------

@@ -31,12 +31,12 @@ class WrittenReport:
 
 
 def report_results(folders: Sequence[str | Path], output: str | Path) -> WrittenReport:
-    """Write tables, plots and one page of the results in folders.
+    """Write the tables, the plots and the page of the results in folders.
 
     Parameters
     ----------
     folders : sequence of paths
-        That `run_experiment` wrote.
+        Folders that `run_experiment` wrote.
     output : path
         Folder of the report.
 
