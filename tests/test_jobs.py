@@ -5,6 +5,7 @@ import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,28 @@ def test_the_chosen_model_is_fitted_with_the_prior_that_it_was_chosen_by() -> No
     assert fitted.classifier.epochs == fitted.choice.classifier.epochs
     np.testing.assert_array_equal(fitted.classifier.class_prior_, PRIOR)
     assert len(fitted.summary(with_choice=True)["compared"]) == 2
+
+
+def test_all_variations_have_one_seed_and_one_prior(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def estimate(X: Any, candidates: Any, *, random_state: int, label_names: Any) -> Any:
+        seen.append(random_state)
+        return PRIOR
+
+    def choose(variations: Any, X: Any, candidates: Any, prior: Any, *, seed: int) -> Any:
+        seen.append(seed)
+        np.testing.assert_array_equal(prior, PRIOR)
+        return SimpleNamespace(classifier=CandidateClassifier())
+
+    monkeypatch.setattr(fit_jobs, "estimate_class_prior", estimate)
+    monkeypatch.setattr(fit_jobs, "choose_classifier", choose)
+    by_name = pd.Series(PRIOR, NAMES)[::-1]
+    for prior in (None, by_name):
+        start = CandidateClassifier(class_prior=prior, random_state=7)
+        best, _ = choose_model(DATA, start, ["lr"])
+        np.testing.assert_array_equal(best.class_prior, PRIOR)
+    assert seen == [7, 7, 7]
 
 
 def test_auto_is_a_method_to_choose_once(monkeypatch: pytest.MonkeyPatch) -> None:
