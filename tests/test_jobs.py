@@ -26,6 +26,7 @@ from comes.jobs import (
     fit_jobs,
     fit_model,
     generate_candidates,
+    judge_jobs,
     judge_model,
     list_datasets,
     predict_items,
@@ -36,6 +37,7 @@ from comes.jobs import (
     show_examples,
 )
 from comes.metrics import evaluate
+from comes.priors import estimate_class_prior
 from comes.selection import estimate_metrics
 
 SCENES = make_scenes("train", n=150)
@@ -210,14 +212,35 @@ def test_labels_are_matched_by_name(model: CandidateClassifier) -> None:
         judge_model(model, "scenes.npz", reading=Reading(label_names=NAMES))
 
 
-def test_a_model_without_a_prior_is_judged_by_an_estimated_one() -> None:
+def test_a_label_that_nothing_excludes_is_left_out_of_estimates_and_true_values(
+    model: CandidateClassifier,
+) -> None:
+    candidates = CANDIDATES.copy()
+    candidates[:, 3] = True
+    judged = judge_model(model, replace(DATA, candidates=candidates)).estimated
+    assert judged is not None and judged.left_out == ["digit 3"]
+    by_name = {metric.name: metric for metric in judged.metrics}
+    wrong = np.delete(model.predict(DATA.X) != DATA.known_relevant(), 3, axis=1)
+    assert by_name["hamming_loss"].true == pytest.approx(wrong.mean())
+
+
+def test_a_model_without_a_prior_is_judged_by_an_estimated_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     naive = CandidateClassifier("bce", epochs=1, random_state=0).fit(DATA.X, CANDIDATES)
     blind = Dataset(DATA.X, [str(j) for j in range(10)], CANDIDATES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComesWarning)
-        judged = judge_model(naive, blind)
-    assert judged.estimated is not None
-    assert judged.estimated.prior_source == "estimated from these rows"
+        prior = estimate_class_prior(DATA.X, CANDIDATES)
+        monkeypatch.setattr(judge_jobs, "estimate_class_prior", lambda X, candidates: prior)
+        judged = judge_model(naive, blind).estimated
+    assert judged is not None and judged.prior_source == "estimated from these rows"
+    scores, cut = naive.decision_function(DATA.X), naive.predict(DATA.X)
+    expected = estimate_metrics(scores, CANDIDATES, prior, predictions=cut).metrics
+    assert expected["hamming_loss"].low_with_prior < expected["hamming_loss"].low
+    for metric in judged.metrics:  # intervals know that the prior is an estimate
+        interval = expected[metric.name].low_with_prior, expected[metric.name].high_with_prior
+        assert (metric.low, metric.high) == interval
 
 
 def test_estimates_are_clipped_to_the_range_of_the_metric() -> None:
