@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from annotation_site import (
+    HERE,
     KEY,
     TAB,
     TOKEN,
@@ -507,6 +508,16 @@ def test_what_is_not_a_request_changes_nothing(
     assert dump(site.project) == before
     logging.getLogger("uvicorn.error").removeHandler(caplog.handler)
     assert [record for record in caplog.records if record.exc_info] == []  # no trace of a crash
+
+
+def test_the_guard_relies_on_no_parser(project: Project) -> None:
+    """Most servers refuse these before the guard sees them."""
+    with TestClient(make_app(project), base_url=HERE) as client:
+        for length in ("-1", "0x10", "9" * 5000, "1.5", "+2"):
+            headers = {"Content-Length": length, "Content-Type": "application/json"}
+            reply = client.post("/api/join", content=b"{}", headers=headers)
+            assert reply.status_code == 413, length
+        assert client.get("/join", headers={"Host": ""}).status_code == 421
 
 
 def test_the_tables_hold_only_the_hostile_part(each_site: Site) -> None:

@@ -267,6 +267,16 @@ def test_no_more_answers_are_wanted_than_there_are_items(projects: Projects) -> 
     assert one_class(projects, 30, 20, 10, "all").more_cards == 0
 
 
+def test_an_item_that_a_model_chose_can_still_be_drawn(projects: Projects) -> None:
+    project = projects.make(30, ["sky"], rate=1 / 3)
+    drawn = {card.item_id for card in all_cards(project)}
+    free = [f"t{k}" for k in range(30) if k + 1 not in drawn]
+    add_chosen_cards(project, pd.DataFrame({"item": free, "label": "sky"}))
+    Desk(project).answer_all()
+    (sky,) = summarise(project).classes
+    assert (sky.n_asked, sky.n_chosen, sky.more_cards) == (10, 20, 20)
+
+
 def test_what_lacks_most_is_asked_first(projects: Projects) -> None:
     project = projects.make(250, ["many", "few", "some", "none"])
     for name, count in (("many", ENOUGH), ("few", 5), ("some", ENOUGH - 1)):

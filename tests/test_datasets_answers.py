@@ -115,7 +115,7 @@ def test_an_unclear_answer_is_refused_with_its_place(
 
 
 def test_a_table_of_answers_takes_no_other_view(tmp_path: Path) -> None:
-    with pytest.raises(ComesError, match="answers.csv is read as answers.*'no' is what excludes"):
+    with pytest.raises(ComesError, match="is read as a table of answers.*'no' excludes"):
         read_dataset(written(tmp_path, LONG), labels_are="complementary")
     with pytest.raises(ComesError, match="long must name three columns"):
         read_dataset(written(tmp_path, LONG), long=["item", "label"])
@@ -214,7 +214,7 @@ def test_one_column_of_answers_is_one_label(tmp_path: Path) -> None:
 
 def test_answers_take_no_other_view_in_columns_either(tmp_path: Path) -> None:
     path = written(tmp_path, "a,b,x\nyes,no,1\nno,,2\n")
-    with pytest.raises(ComesError, match="are answers, of which 'no' is what excludes"):
+    with pytest.raises(ComesError, match="are answers, and 'no' excludes"):
         read_dataset(path, labels=["a", "b"], labels_are="complementary")
 
 

@@ -158,6 +158,8 @@ def test_without_xml_or_count_the_labels_are_asked_for(tmp_path: Path) -> None:
         read_dataset(path)
     with pytest.raises(ComesError, match="other.xml does not exist"):
         read_dataset(path, xml=tmp_path / "other.xml")
+    with pytest.raises(ComesError, match="Write the path out"):
+        read_dataset(path, xml="~nobody-of-this-name/other.xml")
     assert read_dataset(path, xml=written(tmp_path, XML, "other.xml")).label_names[0] == "sky"
     with pytest.raises(ComesError, match="counts 9 labels"):
         read_dataset(written(tmp_path, DENSE.replace("photos", "'p: -C 9'")))

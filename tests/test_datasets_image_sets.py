@@ -107,7 +107,10 @@ def test_categories_verified_absent_are_complementary_labels(tmp_path: Path) -> 
         ({"images": None}, "cannot be read as COCO json"),
         ({"categories": [{"id": 1}]}, "'name' is missing"),
         ({"annotations": [{"image_id": 9, "category_id": 3}]}, "the id 3, which no image or categ"),
-        ({"images": COCO["images"] + COCO["images"][:1]}, "an image id or a category id twice"),
+        (
+            {"images": COCO["images"] + COCO["images"][:1]},
+            "repeats the id of an image or a category",
+        ),
         ({"images": [], "annotations": []}, "0 images and 2 categories"),
     ],
 )
@@ -193,7 +196,7 @@ def test_coco_in_other_views_and_forms(tmp_path: Path) -> None:
     dataset = read_dataset(path, labels_are="complementary")
     np.testing.assert_array_equal(dataset.candidates, ~read_dataset(path).known_relevant())
     for options in ({"labels": ["a"]}, {"item": "b"}):
-        with pytest.raises(ComesError, match="is a COCO file, which says itself"):
+        with pytest.raises(ComesError, match="is a COCO file, which names its labels"):
             read_dataset(path, **options)
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(COCO).encode())
     assert len(read_dataset(path)) == 2
@@ -225,7 +228,7 @@ def test_what_is_annotated_is_never_excluded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"categories": COCO["categories"][:1] * 2}, "a category id twice"),
+        ({"categories": COCO["categories"][:1] * 2}, "repeats the id of an image or a category"),
         ({"categories": [], "annotations": []}, "3 images and 0 categories"),
         ({"annotations": [{"image_id": [9], "category_id": 1}]}, "an annotation in"),
     ],

@@ -188,7 +188,7 @@ def test_one_door_for_names_and_files(home: Path, monkeypatch: pytest.MonkeyPatc
     write_pml(home / "data" / "mirflickr.mat", 10433)
     monkeypatch.chdir(home / "data")
     assert len(open_dataset("mirflickr.mat")) == len(open_dataset("mirflickr")) == 10433
-    with pytest.raises(ComesError, match="says itself that its labels are candidates"):
+    with pytest.raises(ComesError, match="says that its labels are candidates"):
         open_dataset("mirflickr", labels_are="complementary")
     with pytest.raises(ComesError, match="YeastBB does not exist. Did you mean the data set Yeast"):
         open_dataset("YeastBB")

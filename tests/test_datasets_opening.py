@@ -351,7 +351,7 @@ def test_missing_empty_and_foreign_files(tmp_path: Path) -> None:
         read_dataset(tmp_path / "photos.xlsx")
     with pytest.raises(ComesError, match="'labels' does not apply to .npz files"):
         read_dataset(tmp_path / "mirflickr.npz", labels=["a"])
-    with pytest.raises(ComesError, match="says itself that its labels are candidates"):
+    with pytest.raises(ComesError, match="says that its labels are candidates"):
         read_dataset(tmp_path / "mirflickr.npz", labels_are="complementary")
     with pytest.raises(ComesError, match="is a folder"):
         read_dataset(tmp_path)
@@ -467,7 +467,7 @@ def test_names_of_columns_mean_what_they_say(tmp_path: Path) -> None:
     assert dataset.candidates is not None and dataset.candidates.tolist() == [[False, True]]
     dataset = read_csv_text(tmp_path, "id,l,x\n1,0,5\n", labels=["l"], item="i*")
     assert dataset.items == ["1"]
-    with pytest.raises(ComesError, match="say themselves what they are"):
+    with pytest.raises(ComesError, match="say that they are not complementary"):
         read_csv_text(tmp_path, "candidate:a,x\n1,5\n", labels_are="complementary")
     assert read_features(written(WIDE, tmp_path / "w.csv"), ["age"])[1] == ["p", "q", "r"]
 
@@ -696,14 +696,14 @@ def test_our_complementary_columns_are_so_however_they_are_named(tmp_path: Path)
     with pytest.raises(ComesError, match="candidates or complementary; got both"):
         read_csv_text(tmp_path, "excluded:a,b,x\n1,0,5\n", labels=["excluded:a", "b"])
     write_dataset(Dataset(X, ["a", "c"], CANDIDATES), tmp_path / "names.csv", "names")
-    with pytest.raises(ComesError, match="say themselves what they are"):
+    with pytest.raises(ComesError, match="say that they are not complementary"):
         read_dataset(tmp_path / "names.csv", labels_are="complementary")
 
 
 def test_options_about_candidates_need_candidates(tmp_path: Path) -> None:
     path = written(WIDE, tmp_path / "w.csv")
     for options in ({"labels_are": "complementary"}, {"words": {"0": "no", "1": "maybe"}}):
-        with pytest.raises(ComesError, match="are about candidates, and only the truth is named"):
+        with pytest.raises(ComesError, match="apply to candidates, but only the truth is named"):
             read_dataset(path, relevant=["is_*"], ignore=["has_*"], **options)
 
 

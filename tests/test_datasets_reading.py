@@ -75,8 +75,8 @@ def test_what_cannot_be_meant_is_refused_when_it_is_made(
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"labls": ["a"]}, "'labls' does not say how a file is read. Did you mean 'labels'"),
-        ({"colour": 1}, "'colour' does not say how a file is read. There are labels, relevant"),
+        ({"labls": ["a"]}, "'labls' is not a field of a Reading. Did you mean 'labels'"),
+        ({"colour": 1}, "'colour' is not a field of a Reading. There are labels, relevant"),
         ({"candidates": True}, "'candidates' is now spelled labels_are='candidates'"),
         ({"complementary": True}, "'complementary' is now spelled labels_are='complementary'"),
         ({"answers": {"0": "no"}}, "'answers' is now spelled words="),
@@ -93,7 +93,7 @@ def test_an_unknown_or_old_keyword_says_what_was_meant(
 def test_one_of_the_two_ways_is_enough(photos: Path) -> None:
     with pytest.raises(ComesError, match=r"got both \('item'\).*dataclasses.replace"):
         read_dataset(photos, Reading(labels=["has_*"]), item="photo")
-    with pytest.raises(ComesError, match=r"a Reading, or its fields as keywords; got \['has_\*'\]"):
+    with pytest.raises(ComesError, match=r"must be a Reading, or left out; got \['has_\*'\]"):
         read_dataset(photos, ["has_*"])  # type: ignore[arg-type]
 
 
@@ -106,7 +106,7 @@ def test_a_cell_of_names_may_be_separated_otherwise(tmp_path: Path) -> None:
     assert dataset.label_names == ["a", "b|c", "c"]
 
 
-def test_every_format_speaks_of_fields_that_there_are() -> None:
+def test_formats_declare_fields_that_exist() -> None:
     known = {field.name for field in fields(Reading)}
     assert set(SHARED_FIELDS) <= known
     for found in FORMATS.values():
@@ -114,7 +114,7 @@ def test_every_format_speaks_of_fields_that_there_are() -> None:
 
 
 @pytest.mark.parametrize("ending", [".npz", ".mat", ".svm", ".jsonl"])
-def test_a_field_that_says_nothing_about_a_format_is_refused(tmp_path: Path, ending: str) -> None:
+def test_a_field_that_does_not_apply_to_a_format_is_refused(tmp_path: Path, ending: str) -> None:
     (tmp_path / f"data{ending}").write_text("1 1:2\n")
     with pytest.raises(ComesError, match=f"'xml' does not apply to {ending} files. Leave it out"):
         read_dataset(tmp_path / f"data{ending}", xml="labels.xml")

@@ -39,8 +39,13 @@ def test_a_mistake_in_a_file_says_where_it_is(text: str, message: str, tmp_path:
 
 
 def test_a_mistake_in_how_a_file_is_read_is_found_before_it_is_read() -> None:
-    with pytest.raises(ValueError, match="read has no 'labls'. Did you mean 'labels'"):
-        small_experiment(data=[{"name": "mine.csv", "read": {"labls": ["maybe"]}}])
+    for read, message in (
+        ({"labls": ["maybe"]}, "'labls' is not a field of a Reading. Did you mean 'labels'"),
+        ({"complementary": True}, "now spelled labels_are='complementary'"),
+        ({"labels_are": "wrong"}, "labels_are must be 'candidates' or 'complementary'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            small_experiment(data=[{"name": "mine.csv", "read": read}])
 
 
 def test_a_test_set_of_its_own_needs_label_seeds() -> None:

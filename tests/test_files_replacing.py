@@ -95,3 +95,11 @@ def test_a_folder_for_a_file_and_a_file_for_a_folder(tmp_path: Path) -> None:
         check_folder_target(tmp_path / "file", [])
     with pytest.raises(ComesError, match="is a folder; the name of a file"):
         check_file_target(tmp_path)
+
+
+def test_the_current_folder_is_never_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ComesError, match="the current folder cannot be replaced"):
+        check_folder_target(".", [])

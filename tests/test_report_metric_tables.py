@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from comes.metrics import METRICS
 from comes.report.metric_tables import (
     list_means,
     metric_table,
@@ -133,10 +132,15 @@ def test_data_sets_come_in_the_order_of_the_paper() -> None:
 
 
 def test_titles_in_latex_keep_the_letters_of_a_short_name() -> None:
-    titles = [to_latex(metric_table([make_result()], metric)).splitlines()[2] for metric in METRICS]
-    shown = [line.split("textbf{")[1].split(" $")[0] for line in titles]
-    names = ["Ranking Loss", "One-Error", "Hamming Loss", "Coverage", "Average Precision", "mAP"]
-    assert shown == names
+    titles = {
+        "ranking_loss": "Ranking Loss",
+        "one_error": "One-Error",
+        "hamming_loss": "Hamming Loss",
+        "mean_average_precision": "mAP",
+    }
+    for metric, title in titles.items():
+        line = to_latex(metric_table([make_result()], metric)).splitlines()[2]
+        assert line.split("textbf{")[1].split(" $")[0] == title
 
 
 def test_means_have_a_row_for_every_result_and_the_same_columns() -> None:

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from browser import open_page
+from comes.metrics import METRICS
 from comes.report.metric_tables import metric_table
 from comes.report.plots import (
     COLOURS,
@@ -146,9 +147,10 @@ def test_the_page_opens_and_needs_nothing_else(page: Any, tmp_path: Path) -> Non
     assert page.complaints == []
     assert [url for url in page.requests if not url.startswith("file:")] == []
     assert len(page.requests) == 1
-    assert page.locator("table").count() == 1 + 3 * 6 + 2 * 2  # data, metrics and p, two sweeps
+    n_tables = 1 + 3 * len(METRICS) + 2 * 2  # data; metrics and their p; two sweeps
+    assert page.locator("table").count() == n_tables
     assert page.locator("table:not(:has(caption))").count() == 0
-    assert page.locator("svg").count() == 6 + 6 + 1 + 3 + 4
+    assert page.locator("svg").count() == 2 * len(METRICS) + 1 + 3 + 4
     for details in page.locator("details").all():
         details.evaluate("element => { element.open = true }")
     assert page.locator("svg").last.is_visible()

@@ -130,12 +130,13 @@ def summarise(project: Project) -> Summary:
     item_names, class_names = project.item_names, project.class_names
     questions = _count_by_question(said[said["source"] != MODEL])
     exclusion_rate = _divide(int(questions["no_only"].sum()), len(questions))
+    said_of, questions_of = _split_by_class(said), _split_by_class(questions)
     rows = [
         _summarise_class(
             name,
             counts.get(number, _CardCounts(0, 0, 0)),
-            said[said["class_id"] == number],
-            questions[questions["class_id"] == number],
+            said_of.get(number, said.iloc[:0]),
+            questions_of.get(number, questions.iloc[:0]),
             len(item_names),
             exclusion_rate,
         )
@@ -200,6 +201,11 @@ def _count_by_question(said: pd.DataFrame) -> pd.DataFrame:
         torn=(n_no == 1) & (n_maybe == 1),
         both_maybe=(n_no == 0) & (n_maybe == 2),
     )
+
+
+def _split_by_class(table: pd.DataFrame) -> dict[Any, pd.DataFrame]:
+    """Return the rows of each class that has any."""
+    return dict(iter(table.groupby("class_id")))
 
 
 def _summarise_class(

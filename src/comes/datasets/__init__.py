@@ -33,7 +33,7 @@ from comes.datasets.opening import (
     read_features,
     read_images,
 )
-from comes.datasets.reading import Reading
+from comes.datasets.reading import Reading, as_reading
 from comes.datasets.scenes import make_scenes
 from comes.datasets.table_datasets import TableForm
 from comes.datasets.tables import check_table_name, read_table, write_table
@@ -54,6 +54,7 @@ __all__ = [
     "Reading",
     "TableForm",
     "answers_of",
+    "as_reading",
     "as_text",
     "check_dataset",
     "check_table_name",

@@ -50,7 +50,7 @@ def label_studio_dataset(tasks: Sequence[Any], path: Path, reading: Reading) -> 
         ``labels`` names the ``<Choices>`` to read, where there are several with labels in them.
         ``item`` is the field of a task's data that names the item; by default the likeliest one
         there is, else the task's id. Choices are the candidates, and a label that was not chosen
-        is excluded; complementary ones are surely irrelevant, and say nothing of the others.
+        is excluded. Complementary choices are surely irrelevant, and the others are not asked.
 
     Notes
     -----
@@ -216,13 +216,13 @@ def _refuse_complementary(reading: Reading, path: Path) -> None:
     """Raise if answers are said to be complementary labels."""
     if reading.is_complementary:
         raise ComesError(
-            f"{path.name} has an answer for each label, of which 'no' is what excludes; leave "
-            "labels_are (--complementary) out."
+            f"{path.name} has an answer for each label, and 'no' excludes a label; leave out "
+            "labels_are (--complementary)."
         )
 
 
 def _read_ticks(ticks: Sequence[Ticks], reading: Reading) -> Iterator[Answer]:
-    """Yield what a choice among the labels shown says of each."""
+    """Yield what ticks say about each label that was shown."""
     for item, ticked, shown in ticks:
         for label in dict.fromkeys([*shown, *ticked]):
             if reading.is_complementary:

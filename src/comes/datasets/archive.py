@@ -26,7 +26,7 @@ CSR_PARTS = ("X_data", "X_indices", "X_indptr", "X_shape")
 
 
 def read_npz(path: Path, _: Reading) -> Dataset:
-    """Read a data set from an npz file, which says itself what it holds."""
+    """Read a data set from an npz file; the names of its arrays say what they are."""
     arrays = _load_arrays(path)
     if "candidates" in arrays and "complementary" in arrays:
         raise ComesError(f"{path.name} has candidates and complementary labels; keep one of them.")

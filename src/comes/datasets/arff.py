@@ -23,6 +23,7 @@ from comes.datasets.label_columns import TRUTHS
 from comes.datasets.reading import Reading
 from comes.datasets.tables import find_columns
 from comes.errors import ComesError, listed
+from comes.files import expanded
 from comes.labels import BoolMatrix, check_names
 
 
@@ -176,7 +177,7 @@ def _find_declared_labels(
     path: Path, table: _Table, xml: str | Path | None, may_be_none: bool
 ) -> list[str]:
     """Return the labels that the XML file names, or that the relation counts."""
-    beside = Path(xml).expanduser() if xml is not None else _find_xml_beside(path)
+    beside = expanded(xml) if xml is not None else _find_xml_beside(path)
     if beside is not None:
         if not beside.is_file():
             raise ComesError(f"{beside} does not exist; the XML file of the labels was wanted.")

@@ -43,7 +43,7 @@ def coco_dataset(content: Any, path: Path, reading: Reading) -> Dataset:
     path : Path
         For messages.
     reading : Reading
-        ``unannotated`` says something about COCO.
+        ``unannotated`` applies to COCO.
     """
     coco = _parse_coco(content, path)
     annotated = _mark_pairs(coco.annotated, coco, path)
@@ -80,7 +80,7 @@ def _parse_coco(content: Any, path: Path) -> _Coco:
         ) from None
     if len(row) < len(images) or len(column) < len(categories):
         raise ComesError(
-            f"{path.name} has an image id or a category id twice; each should be once."
+            f"{path.name} repeats the id of an image or a category; every id must be unique."
         )
     if not images or not categories:
         raise ComesError(

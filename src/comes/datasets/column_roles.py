@@ -36,7 +36,7 @@ class Roles:
 
     @property
     def text_columns(self) -> set[str]:
-        """The columns whose cells are read as they are written."""
+        """The columns whose cells are kept as text."""
         single = [
             column for group in (self.labels, self.truth) if len(group) == 1 for column in group
         ]
@@ -44,13 +44,13 @@ class Roles:
         return {*single, *(self.labels if self.in_states else ()), *named}
 
     def find_features(self, columns: Sequence[str]) -> list[str]:
-        """Return the columns that are nothing else, and no label of a table of ours."""
+        """Return the columns that have no other role, in this table or in one that we write."""
         used = {*self.labels, *self.truth, *self.ignored, self.item, *NAMES_COLUMNS}
         return [name for name in columns if name not in used and not name.startswith(PREFIXES)]
 
 
 def find_long_columns(columns: Sequence[str], reading: Reading, path: Path) -> list[str] | None:
-    """Return the columns item, label and answer of a table of answers; None of another table."""
+    """Return the columns item, label and answer; None if it is not a table of answers."""
     wanted = reading.long
     if wanted is None and reading.labels is None and reading.relevant is None:
         wanted = LONG if set(LONG) <= set(columns) else None
@@ -60,14 +60,15 @@ def find_long_columns(columns: Sequence[str], reading: Reading, path: Path) -> l
     others = (reading.labels, reading.relevant, reading.ignore, reading.item)
     if len(found) != 3 or reading.is_complementary or any(other is not None for other in others):
         raise ComesError(
-            f"{path.name} is read as answers: item, label, answer. Name three columns, and leave "
-            "other columns and labels_are (--complementary) out; 'no' is what excludes."
+            f"{path.name} is read as a table of answers, with the columns item, label and answer. "
+            "Name these three, and leave out other columns and labels_are (--complementary): the "
+            "answer 'no' excludes a label."
         )
     return found
 
 
 def find_roles(columns: Sequence[str], reading: Reading) -> Roles:
-    """Return what the columns of a table are, by what the user or their own names say."""
+    """Return what the columns of a table are, from the reading or from their names."""
     labels, relevant = reading.labels, reading.relevant
     if labels is None and relevant is None:
         _refuse_two_views(columns, reading)
@@ -79,10 +80,13 @@ def find_roles(columns: Sequence[str], reading: Reading) -> Roles:
     )
     excluding = [c for c in found if c.startswith(EXCLUDED) or c == "complementary"]
     if 0 < len(excluding) < len(found):
-        raise ComesError(f"labels are candidates or complementary; got both: {listed(found)}.")
+        raise ComesError(
+            f"labels are candidates or complementary; got both: {listed(found)}. Name columns of "
+            "one kind."
+        )
     if not found and (reading.is_complementary or reading.words is not None):
         raise ComesError(
-            "labels_are (--complementary) and words (--answers) are about candidates, and only the "
+            "labels_are (--complementary) and words (--answers) apply to candidates, but only the "
             "truth is named. Name the columns of the candidates (--labels)."
         )
     if reading.item is None:
@@ -100,13 +104,13 @@ def find_roles(columns: Sequence[str], reading: Reading) -> Roles:
 
 
 def _find_item(columns: Sequence[str], taken: set[str], reading: Reading) -> str | None:
-    """Return the column that names the items by its own name."""
+    """Return the column whose name says that it names the items, or None."""
     possible = ITEM_COLUMNS if reading.has_labels_alone else ITEM_COLUMNS[:1]
     return next((name for name in possible if name in columns and name not in taken), None)
 
 
 def _find_described(columns: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the label columns and the truth columns of a table that names them our way."""
+    """Return the columns of labels and of the truth in a table with our column names."""
     truth = _find_called(columns, RELEVANT, "relevant")
     for prefix, name in ((CANDIDATE, "candidates"), (EXCLUDED, "complementary"), (ANSWER, None)):
         if labels := _find_called(columns, prefix, name):
@@ -128,11 +132,11 @@ def _find_called(columns: Sequence[str], prefix: str, name: str | None) -> list[
 
 
 def _refuse_two_views(columns: Sequence[str], reading: Reading) -> None:
-    """Raise if labels are said to be complementary, and the table says that they are not."""
+    """Raise if labels should be complementary, but the names of their columns say otherwise."""
     ours = ("candidates", "relevant")
     described = [c for c in columns if c.startswith((CANDIDATE, RELEVANT)) or c in ours]
     if reading.is_complementary and described:
         raise ComesError(
-            "the columns say themselves what they are; leave labels_are (--complementary) out, or "
-            "name the columns (--labels)."
+            f"the names of the columns say that they are not complementary: {listed(described)}. "
+            "Leave out labels_are (--complementary), or name other columns (--labels)."
         )

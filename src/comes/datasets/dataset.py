@@ -36,7 +36,7 @@ class Dataset:
     items : list of str, optional
         The names of the rows, each once.
     from_complementary : bool
-        Whether the file had complementary labels, of which the candidates are the other view.
+        Whether the candidates were read from complementary labels.
 
     Examples
     --------
@@ -63,15 +63,13 @@ class Dataset:
         check_item_names(self.items)
         self._check_shapes()
         if self.candidates is None and self.relevant is None:
-            raise ComesError(
-                "a data set needs candidates, complementary or true labels; got none of them."
-            )
+            raise ComesError("a data set needs candidates, complementary or true labels; got none.")
         if self.candidates is not None and self.relevant is not None:
             check_relevant_inside(self.relevant, self.candidates, self.label_names)
         self._check_asked()
 
     def _check_shapes(self) -> None:
-        """Raise unless every part has as many rows and labels as there are."""
+        """Raise unless all parts have the same rows and labels."""
         shape = (len(self), len(self.label_names))
         if 0 in shape:
             raise ComesError(
@@ -131,8 +129,8 @@ class Dataset:
     def with_labels_as(self, labels_are: LabelsAre | None, source: str) -> "Dataset":
         """Return the data set with its truth taken for candidates or complementary labels.
 
-        Candidates stay what they are; a source that says itself that its labels are the other view
-        is an error, which names the source.
+        Candidates stay what they are. It is an error if the source says that its labels are of the
+        other kind; the error names the source.
         """
         if labels_are is None:
             return self
@@ -141,7 +139,7 @@ class Dataset:
             if complementary == self.from_complementary:
                 return self
             raise ComesError(
-                f"{source} says itself that its labels are "
+                f"{source} says that its labels are "
                 f"{'complementary' if self.from_complementary else 'candidates'}. Complementary "
                 "labels are an array 'complementary' in an .npz file, or columns of a .csv or "
                 ".parquet file."
@@ -194,7 +192,7 @@ class Dataset:
         """Return the true labels; raise if they are not known."""
         if self.relevant is None:
             raise ComesError(
-                "true labels are needed, and the data has none of them. Name their columns "
+                "true labels are needed, and the data has none. Name their columns "
                 "(--relevant on the command line), or add an array 'relevant' to the npz file."
             )
         return self.relevant

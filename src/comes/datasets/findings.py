@@ -176,6 +176,6 @@ def _describe_broken(names: Sequence[str]) -> Finding:
 
 
 def _describe_labels(name: str, chosen: Any, names: Sequence[str], verb: str) -> Finding:
-    """Return the finding that something is said of some labels."""
+    """Return a finding about the labels that a mask chooses."""
     found = [label for label, hit in zip(names, chosen, strict=True) if hit]
     return Finding(name, len(found), f"{len(found)} labels {verb}: {listed(found)}.")

@@ -58,8 +58,8 @@ class Format:
     read : callable
         Returns the data set of a path and a `Reading`.
     fields : tuple of str
-        The fields of a `Reading` that the reader sees to. Those of `SHARED_FIELDS` may be given
-        for every file, and are seen to after reading where the reader does not.
+        The fields of a `Reading` that the reader applies. Those of `SHARED_FIELDS` may be given
+        for every file; if the reader does not apply them, they are applied after reading.
     read_features : callable, optional
         Returns the features of a path and a `Reading`, and the names of the items; by default
         those of the data set.
@@ -74,7 +74,7 @@ class Format:
     writers: Mapping[str, Writer] = field(default_factory=dict)
 
 
-# Fields that may be given for every file; n_features says something about LIBSVM alone.
+# Fields that may be given for every file; only LIBSVM uses n_features.
 SHARED_FIELDS = (
     "labels_are",
     "label_names",
@@ -112,8 +112,8 @@ def _read_json(path: Path, reading: Reading) -> Dataset:
         return label_studio_dataset(content, path, reading)
     if reading.labels is not None or reading.item is not None:
         raise ComesError(
-            f"{path.name} is a COCO file, which says itself what its labels and items are. Leave "
-            "'labels' and 'item' out."
+            f"{path.name} is a COCO file, which names its labels and items. Leave out 'labels' and "
+            "'item'."
         )
     dataset = coco_dataset(content, path, reading)
     if reading.unannotated is not None and dataset.candidates is not None:

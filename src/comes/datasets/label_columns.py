@@ -10,7 +10,7 @@ One column is taken for names unless all its cells are 0 or 1, or answers. An em
 refused in candidates and in the truth, where it could mean that nothing applies or that nobody was
 asked: ``(none)`` says the first. Among complementary labels an empty cell excludes nothing.
 
-A table that we write says itself what its columns are: ``item``; ``candidate:NAME``,
+In a table that we write, names say what columns are: ``item``; ``candidate:NAME``,
 ``excluded:NAME`` or ``answer:NAME``, and ``relevant:NAME``; or ``candidates``, ``complementary``,
 ``relevant`` with names. Every other column is a feature.
 """
@@ -37,7 +37,7 @@ NAMES_COLUMNS = ("candidates", "complementary", "relevant")
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a column of that name is not a feature: a label of ours, or nameless."""
+    """Return whether a name is not for features: one of our label columns, or empty."""
     return name in NAMES_COLUMNS or name.startswith(PREFIXES) or bool(NAMELESS.fullmatch(name))
 
 
@@ -87,7 +87,7 @@ def _refuse_empty_cells(cells: pd.DataFrame, is_truth: bool) -> None:
 
 
 def are_names(cells: pd.DataFrame, words: Mapping[str, int] = INDICATORS) -> bool:
-    """Return whether labels are one column of names: not all cells are 0 or 1, or it says so."""
+    """Return whether labels are one column of names: by its own name, or not all cells 0 or 1."""
     if cells.shape[1] != 1:
         return False
     as_numbers = cells.iloc[:, 0].map(lambda cell: _read_indicator(cell, words))
@@ -193,7 +193,7 @@ def _order_labels(
 
 
 def _strip_prefix(columns: Sequence[str]) -> list[str]:
-    """Return the names of columns without the prefix that all of them have in a table of ours."""
+    """Return the names of columns without our prefix, if all of them have the same."""
     for prefix in PREFIXES:
         if all(name.startswith(prefix) for name in columns):
             return [name.removeprefix(prefix) for name in columns]

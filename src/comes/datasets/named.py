@@ -33,7 +33,7 @@ def read_named(named: NamedDataset, split: str, reading: Reading) -> Dataset:
 
 
 def _locate_source(source: Source, named: NamedDataset) -> Path:
-    """Return where a file lies, after a download if there is no other way."""
+    """Return where a file lies, downloading it if necessary."""
     found = source.find()
     if found is not None:
         return found
@@ -56,7 +56,7 @@ def _locate_source(source: Source, named: NamedDataset) -> Path:
 def _check_size(
     dataset: Dataset, named: NamedDataset, split: str, path: Path, is_whole: bool
 ) -> None:
-    """Raise if the file is another version of the data set; rows count where none is left out."""
+    """Raise if the file is another version of the data set; rows count only if all are kept."""
     found = (
         len(dataset) if is_whole else named.rows[split],
         dataset.X.shape[1] if named.n_features is not None else None,

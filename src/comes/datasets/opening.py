@@ -1,4 +1,4 @@
-"""Data opened in one way: a file, read by the ending of its name, or a data set that has a name."""
+"""Open data: a file, whose ending says the format, or a data set that has a name."""
 
 import difflib
 import os
@@ -23,7 +23,7 @@ from comes.datasets.tables import read_table, select_features
 from comes.errors import ComesError
 from comes.files import cache_folder, expanded
 
-# What is done after a data set that has a name was read.
+# Fields that are applied after a data set with a name was read.
 NAMED_FIELDS = ("labels_are", "label_names", "features", "feature_columns", "item", "n_features")
 
 
@@ -36,9 +36,9 @@ def open_dataset(which: str | Path, reading: Reading | None = None, **fields: An
         "photos.csv", "YeastBP", "scene:train", "openml:emotions", "openml:41465". A file of that
         name comes first, a folder does not.
     reading : Reading, optional
-        What the file holds, where it does not say so itself.
+        What the columns and labels mean, where the file does not say so.
     **fields
-        The fields of a `Reading`, in its place.
+        The fields of a `Reading`, instead of one.
 
     Returns
     -------
@@ -71,10 +71,10 @@ def read_dataset(path: str | Path, reading: Reading | None = None, **fields: Any
     ----------
     path : str or Path
     reading : Reading, optional
-        What the file holds, where it does not say so itself. A field that says nothing about the
-        format is an error.
+        What the columns and labels mean, where the file does not say so. A field that does not
+        apply to the format is an error.
     **fields
-        The fields of a `Reading`, in its place.
+        The fields of a `Reading`, instead of one.
 
     Returns
     -------
@@ -111,12 +111,12 @@ def load_dataset(
     name : str
         One of `KNOWN`, whatever the case of its letters.
     split : str
-        An official split, where there is one. By default the whole, where there is one.
+        An official split. By default the whole data set, if it is published as one.
     reading : Reading, optional
         ``skip_broken`` for images, ``difficult`` for VOC, ``unannotated`` for COCO2014, and what
         applies to every data set, such as ``labels_are``.
     **fields
-        The fields of a `Reading`, in its place.
+        The fields of a `Reading`, instead of one.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def read_features(
     columns : sequence of str, optional
         Feature columns of a table.
     n_features : int, optional
-        How many features there are in a LIBSVM file that may not show the last ones.
+        The number of features of a LIBSVM file, which may not show the last ones.
 
     Returns
     -------
@@ -195,11 +195,11 @@ def read_images(
     Parameters
     ----------
     which : str or Path
-        A folder or a .zip file, of which every picture is taken in the order of names; or a table
-        with a column that names them (item, image, file, filename or path); or the name of a data
-        set of images.
+        A folder or a .zip file, all of whose pictures are taken, ordered by name; or a table with
+        a column that names them (item, image, file, filename or path); or the name of a data set
+        of images.
     images : str or Path, optional
-        Where the images are that a table names.
+        The folder or .zip file of the images that a table names.
     skip_broken : bool
         Leave out images that are missing or cannot be read, with a warning.
 
@@ -236,7 +236,7 @@ def read_images(
 def _complete_dataset(
     dataset: Dataset, reading: Reading, source: str, done: Sequence[str] = ()
 ) -> Dataset:
-    """Return the data set with what a reading says of every source; the reader has done some."""
+    """Apply the fields that hold for any source, except those that its reader has applied."""
     if "labels_are" not in done or reading.labels_are == "candidates":
         dataset = dataset.with_labels_as(reading.labels_are, source)
     if reading.label_names is not None and dataset.label_names != list(reading.label_names):
@@ -265,14 +265,14 @@ def _read_features(path: Path, reading: Reading) -> tuple[Any, list[str] | None]
 
 
 def _select_columns(X: Any, reading: Reading) -> Any:
-    """Return the feature columns that are wanted, of features that have names."""
+    """Return the wanted feature columns, if features have names."""
     if reading.feature_columns is None or not isinstance(X, pd.DataFrame):
         return X
     return select_features(X, reading.feature_columns)
 
 
 def _refuse_fields(reading: Reading, known: Sequence[str], what: str) -> None:
-    """Raise at the first field that says nothing about what is read."""
+    """Raise at the first field that does not apply."""
     foreign = [name for name in reading.given if name not in known]
     if foreign:
         raise ComesError(f"{foreign[0]!r} does not apply to {what}. Leave it out.")
@@ -300,8 +300,8 @@ def _check_readable(path: str | Path) -> Path:
     path = expanded(path)
     if os.path.isdir(path):
         raise ComesError(
-            f"{path} is a folder; a file was wanted. Of a folder of images, the file is the one "
-            "with their labels."
+            f"{path} is a folder; a file was wanted. For a folder of images, name the file with "
+            "their labels."
         )
     if not os.path.isfile(path):
         raise _make_missing_error(path)
@@ -313,7 +313,7 @@ def _check_readable(path: str | Path) -> Path:
 
 
 def _make_missing_error(path: Path) -> ComesError:
-    """Return the error that there is no such file, with the name that was meant."""
+    """Return the error for a file that does not exist, with a suggestion."""
     readable = os.path.isdir(path.parent) and os.access(path.parent, os.R_OK)
     names = [name for name in (os.listdir(path.parent) if readable else []) if name != path.name]
     near = difflib.get_close_matches(path.name, names, n=1)

@@ -1,4 +1,4 @@
-"""`Reading`: what the columns and labels of a file mean, said once and handed down."""
+"""`Reading`: what the columns and labels of a file mean, made once and handed down."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ MOVED = {
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file holds, where it does not say so itself. None, everywhere, is "not given".
+    """How to read a file: what its columns and labels mean. None means "not given".
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ class Reading:
     words : mapping of str to str, optional
         What the words of answers mean: "no", "maybe" or "not asked".
     labels_are : {"candidates", "complementary"}, optional
-        What labels are that would otherwise be read as the truth, or as candidates: candidates, or
-        complementary labels, which mark what is surely irrelevant.
+        Read the labels as candidates, or as complementary labels (surely irrelevant), where the
+        format would take them for the truth or, in a table, for candidates.
     label_names : sequence of str, optional
-        All labels there are, in the order wanted. A column of label names may not show them all;
-        others are matched by name, or by position where no name agrees.
+        All labels, in the order wanted. A column of label names may not show every one of them.
+        Other labels are matched by name, or by position if no name agrees.
     separator : str, optional
         What separates label names in a cell; by default ";".
     features : str or Path, optional
@@ -61,7 +61,7 @@ class Reading:
     xml : str or Path, optional
         The file that names the labels of an ARFF file, if it is not beside it.
     n_features : int, optional
-        How many features there are in a LIBSVM file that may not show the last ones.
+        The number of features of a LIBSVM file, which may not show the last ones.
     difficult : {"irrelevant", "relevant"}, optional
         What VOC's difficult objects count as; irrelevant by default.
     unannotated : {"drop", "keep"}, optional
@@ -69,7 +69,7 @@ class Reading:
 
     Notes
     -----
-    Lists become tuples, and an empty one, which names nothing, becomes None.
+    Lists become tuples; an empty list becomes None.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Reading:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The fields that say something."""
+        """The names of the fields that were given."""
         return tuple(f.name for f in fields(self) if getattr(self, f.name) != f.default)
 
     @property
@@ -130,18 +130,29 @@ class Reading:
 
     @property
     def has_labels_alone(self) -> bool:
-        """Whether the features or images lie elsewhere, so that the file is read for its labels."""
+        """Whether features or images come from elsewhere, so that only labels are read."""
         return self.features is not None or self.images is not None
 
 
 def as_reading(reading: Reading | None, values: Mapping[str, Any]) -> Reading:
-    """Return the reading, or the one that fields given as keywords make."""
+    """Return the reading, or make one from fields given as keywords.
+
+    Examples
+    --------
+    >>> as_reading(None, {"labels": ["has_*"]}).labels
+    ('has_*',)
+    >>> as_reading(None, {"complementary": True})
+    Traceback (most recent call last):
+    ...
+    comes.errors.ComesError: 'complementary' is now spelled labels_are='complementary'.
+    """
     if reading is None:
         check_field_names(values)
         return Reading(**values)
     if not isinstance(reading, Reading):
         raise ComesError(
-            f"how a file is read is a Reading, or its fields as keywords; got {reading!r}."
+            f"the second argument must be a Reading, or left out; got {reading!r}. Write "
+            "Reading(labels=[...]), or give its fields as keywords."
         )
     if values:
         raise ComesError(
@@ -152,7 +163,7 @@ def as_reading(reading: Reading | None, values: Mapping[str, Any]) -> Reading:
 
 
 def check_field_names(names: Sequence[str] | Mapping[str, Any]) -> None:
-    """Raise at the first name that is not a field of `Reading`, with the one that was meant."""
+    """Raise at the first name that is not a field of `Reading`, and suggest the right one."""
     known = [f.name for f in fields(Reading)]
     for name in names:
         if name in MOVED:
@@ -160,11 +171,11 @@ def check_field_names(names: Sequence[str] | Mapping[str, Any]) -> None:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(known)}."
-            raise ComesError(f"{name!r} does not say how a file is read. {hint}")
+            raise ComesError(f"{name!r} is not a field of a Reading. {hint}")
 
 
 def _as_tuple(name: str, values: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return a list of names as a tuple; None if it names nothing."""
+    """Return a list of names as a tuple; None if it is empty."""
     if isinstance(values, (str, bytes)):
         raise ComesError(f"{name} must be a list of names; got {values!r}. Write [{values!r}].")
     if values is None or len(values) == 0:

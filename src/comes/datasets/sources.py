@@ -37,7 +37,7 @@ class NamedDataset:
     n_labels: int
     sources: Mapping[str, tuple[Source, ...]]  # by split
     read: Callable[[Sequence[Path], str, Reading], Dataset]  # the paths, the split
-    fields: tuple[str, ...] = ()  # of a Reading that say something about it
+    fields: tuple[str, ...] = ()  # of a Reading that apply to it
     by_hand: str = ""  # how to get it, if no address with a checksum is known
 
     def is_at_hand(self, split: str) -> bool:

@@ -86,8 +86,8 @@ def _read_roles(table: pd.DataFrame, roles: Roles, reading: Reading) -> Labels:
     if roles.labels and (roles.in_states or are_answers(of_labels)):
         if roles.complementary:
             raise ComesError(
-                "the labels are answers, of which 'no' is what excludes; leave labels_are "
-                "(--complementary) out, or say what the words mean (words; --answers)."
+                "the labels are answers, and 'no' excludes a label; leave out labels_are "
+                "(--complementary), or say what the words mean (words; --answers)."
             )
         candidates, asked, names = read_answers(of_labels, names, reading.words)
     elif roles.labels:
@@ -103,7 +103,7 @@ def _read_roles(table: pd.DataFrame, roles: Roles, reading: Reading) -> Labels:
 def read_table_features(path: Path, reading: Reading) -> tuple[Any, list[str] | None]:
     """Return the feature columns, and the names of the items.
 
-    By default every column is a feature but the item and the labels of a table of ours.
+    By default every column is a feature, except the item and label columns that we write.
     """
     columns = read_columns(path)
     wanted, item = reading.feature_columns, reading.item
@@ -116,7 +116,7 @@ def read_table_features(path: Path, reading: Reading) -> tuple[Any, list[str] | 
 
 
 def write_table_dataset(dataset: Dataset, path: Path, form: TableForm = "wide") -> None:
-    """Write a data set as a table that `read_table_dataset` reads without being told anything."""
+    """Write a data set as a table that `read_table_dataset` reads without a `Reading`."""
     check_table_name(path)
     if form == "long":
         write_table(long_table(dataset), path)
@@ -146,7 +146,7 @@ def _name_features(X: Any) -> list[str]:
 
 
 def _refuse_clashes(labels: Sequence[str], features: Sequence[str]) -> None:
-    """Raise if a feature has a name that means something else, or that another column has."""
+    """Raise if the name of a feature is reserved, or another column has it."""
     clashes = [name for name, count in Counter([*labels, *features]).items() if count > 1]
     clashes += [name for name in features if is_reserved(name) or name == "item"]
     if clashes:

@@ -52,7 +52,7 @@ def read_voc(folder: Path, split: str, reading: Reading) -> Dataset:
     split : str
         "train", "val", "trainval" or, for 2007, "test".
     reading : Reading
-        ``difficult`` and ``skip_broken`` say something about VOC.
+        ``difficult`` and ``skip_broken`` apply to VOC.
     """
     lists = [folder / "ImageSets" / "Main" / f"{name}_{split}.txt" for name in CLASSES]
     flags = pd.concat([_read_flags(path) for path in lists], axis=1)

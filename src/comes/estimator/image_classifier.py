@@ -260,9 +260,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     ) -> Training:
         """Train a head on the frozen network and put it on top; return how it was trained."""
         if needs_features(self):
-            X = self._compute_features(
-                backbone, images, device, cache=isinstance(self.backbone, str)
-            )
+            X = self._compute_features(backbone, images, device, cache=True)
         else:
             X = np.zeros((len(images), backbone.count_features(self.image_size)), np.float32)
         has_classes = backbone.classifier is not None
@@ -280,9 +278,9 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     def _compute_features(
         self, backbone: Backbone, images: Any, device: torch.device, *, cache: bool
     ) -> FloatArray:
-        """Return the features of the pictures."""
-        at_once = self.part_size or AT_ONCE
-        precision = self._choose_precision(device)
+        """Return the features of the pictures; those of a network by name may be kept on disk."""
+        cache = cache and isinstance(self.backbone, str)
+        at_once, precision = self.part_size or AT_ONCE, self._choose_precision(device)
         return features_of(
             backbone, images, self.image_size, device, precision, cache=cache, at_once=at_once
         )
@@ -315,7 +313,6 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         network = place_network(self.network_, device)
         with explaining_memory(self), torch.no_grad():
             if self.is_frozen_:
-                cache = cache and isinstance(self.backbone, str)
                 X = self._compute_features(network.backbone, images, device, cache=cache)
                 scores = network.score_features(torch.from_numpy(X).to(device))
             else:

@@ -18,7 +18,6 @@
 import difflib
 import tomllib
 from collections.abc import Iterable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -31,7 +30,7 @@ from pydantic import (
     model_validator,
 )
 
-from comes.datasets import Reading
+from comes.datasets import as_reading
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, ImageClassifier
 from comes.generation import Case
@@ -59,7 +58,7 @@ class DataChoice(Strict):
     @field_validator("read")
     @classmethod
     def _check_read_options(cls, read: dict[str, Any] | None) -> dict[str, Any] | None:
-        _check_names(read or {}, {field.name for field in fields(Reading)}, "read")
+        as_reading(None, read or {})  # raises at what is not a field, or not a value of one
         return read
 
     @property
