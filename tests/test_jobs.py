@@ -179,6 +179,8 @@ def test_predictions_are_those_of_the_model(model: CandidateClassifier, tmp_path
     table = predict_items(tmp_path / "model", DATA, tmp_path / "p.parquet")
     np.testing.assert_allclose(table.filter(like="score:"), model.decision_function(DATA.X))
     assert len(pd.read_parquet(tmp_path / "p.parquet")) == len(DATA)
+    items = [f"scene {row}" for row in range(len(DATA))]
+    assert predict_items(model, replace(DATA, items=items))["item"].tolist() == items
 
 
 def test_judging_has_metrics_estimates_and_their_true_values(model: CandidateClassifier) -> None:
@@ -204,10 +206,12 @@ def test_judging_needs_no_truth_and_no_candidates(model: CandidateClassifier) ->
         judge_model(model, Dataset(DATA.X, NAMES, relevant=DATA.relevant), priors="priors.csv")
 
 
-def test_labels_are_matched_by_name(model: CandidateClassifier) -> None:
+def test_labels_are_matched_by_name(model: CandidateClassifier, tmp_path: Path) -> None:
     order = np.arange(10)[::-1]
     turned = Dataset(DATA.X, [NAMES[j] for j in order], relevant=DATA.known_relevant()[:, order])
-    assert judge_model(model, turned).metrics == judge_model(model, DATA).metrics
+    write_npz(turned, tmp_path / "turned.npz")
+    for data in (turned, tmp_path / "turned.npz"):
+        assert judge_model(model, data).metrics == judge_model(model, DATA).metrics
     with pytest.raises(ComesError, match="the model knows its labels"):
         judge_model(model, "scenes.npz", reading=Reading(label_names=NAMES))
 
