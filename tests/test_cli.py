@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import signal
 import subprocess
@@ -62,6 +63,9 @@ def test_fit_predict_evaluate_on_an_archive(run: Run, folder: Path) -> None:
     evaluated = run("evaluate", "scenes.npz", "-m", "model")
     assert "average" in evaluated.stdout
     assert "rows without relevant: 0" in evaluated.stdout
+    options = ("-m", "model", "--convention", "sklearn", "--json")
+    values = json.loads(run("evaluate", "scenes.npz", *options).stdout)
+    assert values["convention"] == "sklearn" and values["coverage"] > 1  # counted from 1
 
 
 def test_a_table_by_either_view_gives_the_same_model(run: Run, folder: Path) -> None:
@@ -176,10 +180,12 @@ def test_version_and_help_do_not_import_torch(run: Run) -> None:
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = {'torch', 'pandas', 'sklearn', 'numpy'} & set(sys.modules)\n"
-        "print('HEAVY', sorted(heavy))\n"
+        "print('↑ HEAVY', sorted(heavy))\n"
     )
     command = [sys.executable, "-c", program]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}  # a terminal without arrows
+    done = subprocess.run(command, env=ascii_only, capture_output=True, text=True, check=True)
+    output = done.stdout
     assert "Usage: comes" in output
     assert "'torch'" not in output.split("HEAVY")[1]
 
@@ -285,6 +291,11 @@ def test_fit_on_answers_with_features_of_another_file(run: Run, folder: Path) ->
     by_item, by_row = (pd.read_csv(folder / f"by-{way}.csv") for way in ("item", "row"))
     np.testing.assert_allclose(by_item.filter(like="score"), by_row.filter(like="score"), atol=1e-4)
     assert "--features" in run("fit", "answers.csv", "-o", "none", code=1).stderr
+
+
+def test_labels_are_one_view(run: Run) -> None:
+    both = ("--labels", "maybe_*", "--candidates", "--complementary")
+    assert "got both options" in run("datasets", "scenes.csv", *both, code=1).stderr
 
 
 def test_answers_in_words_of_ones_own(run: Run, folder: Path) -> None:

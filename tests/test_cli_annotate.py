@@ -11,6 +11,8 @@ import pytest
 import comes.annotate
 from comes.annotate import create_project, open_project
 from comes.datasets import Dataset, write_npz
+from comes.errors import ComesError
+from comes.jobs import annotate_jobs, prior_jobs
 from command_line import Result, Run, command_runner
 from projects import Desk, Projects
 
@@ -47,6 +49,7 @@ def run(
             return projects.keep(opens(*arguments, **options))
 
         monkeypatch.setattr(comes.annotate, opens.__name__, kept)
+    monkeypatch.setattr(annotate_jobs, "open_project", comes.annotate.open_project)
     return command_runner(monkeypatch, capsys)
 
 
@@ -93,8 +96,12 @@ def test_init_by_item(run: Run, folder: Path, projects: Projects) -> None:
     assert len(Desk(project).ask(by_item=True)) == 2
 
 
-def test_add_and_its_json(run: Run, folder: Path) -> None:
+def test_add_and_its_json(run: Run, folder: Path, projects: Projects) -> None:
     init(run)
+    desk = Desk(projects.keep(open_project(folder / "news")))
+    desk.answer(desk.ask()[0]["card"], "skip")
+    output = run("annotate", "add", "news", "--skipped", "--json").stdout
+    assert json.loads(output) == {"cards_added": 1}
     assert "cards added: 12" in run("annotate", "add", "news", "--classes", "sport,weather").stdout
     output = run(
         "annotate", "add", "news", "--classes", " sport ", "--rate", "0.5", "--json"
@@ -170,7 +177,9 @@ def test_a_report_without_answers_is_json_all_the_same(run: Run) -> None:
     assert reported["classes"][0]["kappa"] is None
 
 
-def test_report_with_features_estimates_priors(run: Run, folder: Path, projects: Projects) -> None:
+def test_report_with_features_estimates_priors(
+    run: Run, folder: Path, projects: Projects, monkeypatch: pytest.MonkeyPatch
+) -> None:
     init(run, "--rate", "0.8")
     answer_all(projects, folder)
     command = ("annotate", "report", "news", "--features", "X.npz")
@@ -179,6 +188,12 @@ def test_report_with_features_estimates_priors(run: Run, folder: Path, projects:
         assert 0 <= row["prior_lower"] <= row["class_prior"] <= row["prior_upper"] <= 1
     assert "prior, estimated" in (folder / "report.html").read_text(encoding="utf-8")
     assert "class prior" in run(*command).stdout
+
+    def estimate(X: Any, candidates: Any, method: str, seed: int, names: Any) -> Any:
+        raise ComesError(f"seed {seed}")
+
+    monkeypatch.setattr(prior_jobs, "estimate_class_prior", estimate)
+    assert run(*command, "--seed", "3", code=1).stderr == "Error: seed 3\n"
 
 
 @pytest.mark.parametrize(
@@ -196,6 +211,7 @@ def test_report_with_features_estimates_priors(run: Run, folder: Path, projects:
         ("serve old --port 1 --host 192.0.2.1", "port 1 of 192.0.2.1 cannot be opened"),
         ("add old", "say what to add: --classes with --rate, or --cards, or --skipped"),
         ("add old --classes sport --cards x.csv", "say what to add"),
+        ("add old --classes , --rate 0.5", "say what to add"),
         ("add old --classes moon", "the project has no class 'moon'; it has 'sport', 'weather'"),
         ("add old --classes sport --rate 1", "asks about 60 more items, but only 54 are left"),
         ("add old --cards none.csv", "none.csv cannot be read as csv"),

@@ -90,12 +90,11 @@ def test_a_model_is_judged_and_shown(home: Path, model: str, tmp_path: Path) -> 
     found = run("evaluate", str(home / "photos.csv"), *reading, "-m", model)
     assert 0 < found["mean_average_precision"] <= 1
     assert "hamming_loss" in found["estimated"]["metrics"]
-    page = run(
-        "report", str(home / "photos.csv"), *reading, "-m", model, "-o", str(tmp_path / "page")
-    )
+    options = ["-m", model, "-o", str(tmp_path / "page"), "--examples", "3"]
+    page = run("report", str(home / "photos.csv"), *reading, *options)
     assert page["rows"] == N
     text = (tmp_path / "page" / "index.html").read_text()
-    assert all(label in text for label in LABELS) and "data:image/jpeg" in text
+    assert all(label in text for label in LABELS) and text.count("data:image/jpeg") == 3
 
 
 def test_fine_tuning_keeps_its_state_until_it_is_done(home: Path, tmp_path: Path) -> None:
@@ -145,7 +144,7 @@ def test_two_processes_find_the_model_of_one(home: Path, tmp_path: Path) -> None
     [
         (["--freeze", "--epochs", "3"], "Leave one of the two out"),
         (["--select", "lr"], "is for tables"),
-        (["--model", "linear"], "'model' is for tables"),
+        (["--model", "linear"], r"for tables were given \('model'\)"),
         (["--learning-rate", "1"], "learning_rate is for fine-tuning"),
         (["--augment", "crop"], "augment is for fine-tuning"),
         (["--method", "auto"], "is for tables"),

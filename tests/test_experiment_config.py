@@ -14,9 +14,9 @@ from small_experiments import DATA, small_experiment
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("fold = 3", "fold is no key of an experiment. Did you mean 'folds'?"),
-        ("[[data]]\nnam = 'scenes'", "data.0.nam is no key .* mean 'name'"),
-        ("zzz = 1", "zzz is no key of an experiment. Known are name, data"),
+        ("fold = 3", "fold is not a key of an experiment. Did you mean 'folds'?"),
+        ("[[data]]\nnam = 'scenes'", "data.0.nam is not a key .* mean 'name'"),
+        ("zzz = 1", "zzz is not a key of an experiment. Known are name, data"),
         ("folds = 1", "folds: Input should be greater than or equal to 2"),
         ("folds = 3\nlabel_seeds = 3", "give either folds or label_seeds"),
         ("label_seeds = 3", "label_seeds need a case for every data set"),
@@ -27,7 +27,7 @@ from small_experiments import DATA, small_experiment
         ("folds = 3\n[sweep]\nkey = 'prior_noise'\nvalues = [0, -1]", "greater than or equal to 0"),
         ("folds = 3\n[sweep]\nkey = 'train_rows'\nvalues = [0, 9]", "greater than or equal to 1"),
         ("folds = 3\n[sweep]\nkey = 'seed'\nvalues = [1, 2]", "sweep.key: Input should be"),
-        ("folds = 3\n[sweep]\nky = 'flood'", "sweep.ky is no key .* mean 'key'"),
+        ("folds = 3\n[sweep]\nky = 'flood'", "sweep.ky is not a key .* mean 'key'"),
     ],
 )
 def test_a_mistake_in_a_file_says_where_it_is(text: str, message: str, tmp_path: Path) -> None:

@@ -100,6 +100,9 @@ def test_data_and_a_method_of_ones_own(tmp_path: Path) -> None:
     (task,) = small_tasks(data=data, methods=methods)
     assert (task.names.data, task.names.method) == ("mine", "my risk")
     assert len(run_task(task).repeats) == 3
-    for wrong, message in (("mine.py:nothing", "has no nothing"), ("no.py:risk", "no Python file")):
+    for wrong, message in (
+        ("mine.py:nothing", "has no nothing"),
+        ("no.py:risk", "not a Python file"),
+    ):
         with pytest.raises(ComesError, match=message):
             fitting.load_method(f"{tmp_path / wrong}")

@@ -81,7 +81,7 @@ def test_features_with_names_can_be_repeated_over(tmp_path: Path) -> None:
 
 
 def test_data_without_candidates_needs_a_case() -> None:
-    with pytest.raises(ComesError, match="no candidates of its own; give it a case"):
+    with pytest.raises(ComesError, match="comes without candidates; give it a case"):
         run_task(small_task(data=[{"name": "scenes"}]))
 
 

@@ -224,6 +224,7 @@ def test_the_command_runs_shows_and_goes_on(
         assert (shown["done"], shown["kept"], shown["folder"]) == (done, kept, "runs/small")
         assert [row["method"] for row in shown["means"]] == ["bce"]
         assert 0 < shown["means"][0]["average_precision"] < 1
+        assert "variant of ctl" in Path(shown["page"]).read_text()
     wrong = CliRunner().invoke(app, ["bench", "small.toml", "--shard", "2-8"])
     assert "must look like 2/8" in str(wrong.exception)
 

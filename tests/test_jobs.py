@@ -1,13 +1,18 @@
 """What the commands do, called as a notebook would: values are returned, nothing is printed."""
 
+import subprocess
+import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import comes.jobs
 from comes import CandidateClassifier
 from comes.datasets import Dataset, Reading, make_scenes, write_npz
 from comes.errors import ComesError, ComesWarning
@@ -18,15 +23,21 @@ from comes.jobs import (
     convert_dataset,
     describe_dataset,
     estimate_priors,
+    fit_jobs,
     fit_model,
     generate_candidates,
+    judge_jobs,
     judge_model,
     list_datasets,
     predict_items,
+    prior_jobs,
+    report_project,
     report_results,
     run_experiment,
+    show_examples,
 )
 from comes.metrics import evaluate
+from comes.priors import estimate_class_prior
 from comes.selection import estimate_metrics
 
 SCENES = make_scenes("train", n=150)
@@ -49,6 +60,14 @@ def model() -> CandidateClassifier:
     return CandidateClassifier(**QUICK).fit(DATA.X, pd.DataFrame(CANDIDATES, columns=NAMES))
 
 
+def test_jobs_are_listed_and_those_that_need_no_torch_do_not_import_it() -> None:
+    assert set(comes.jobs.__all__) <= set(dir(comes.jobs))
+    light = "add_questions, generate_candidates, list_datasets, report_project, report_results"
+    program = f"import sys; from comes.jobs import {light}; print('torch' in sys.modules)"
+    command = [sys.executable, "-c", program]
+    assert subprocess.run(command, capture_output=True, text=True).stdout.strip() == "False"
+
+
 def test_a_model_of_a_file_is_that_of_its_content(
     model: CandidateClassifier, tmp_path: Path
 ) -> None:
@@ -64,22 +83,27 @@ def test_a_model_of_a_file_is_that_of_its_content(
 
 def test_the_summary_says_what_was_trained_and_where_it_is(tmp_path: Path) -> None:
     fitted = fit_model(DATA, QUICK | {"early_stopping": True}, output=tmp_path / "model")
+    fitted.classifier.history_ = replace(fitted.history, risk=[3.0, 2.0], best_epoch=1)
     summary = fitted.summary()
     assert summary["model"] == str(tmp_path / "model") and summary["method"] == "comes-hl"
-    assert summary["risk"] == fitted.history.risk[summary["kept_epoch"] - 1]
+    assert (summary["kept_epoch"], summary["risk"], summary["epochs"]) == (1, 3.0, 2)
     assert "compared" not in summary
 
 
 def test_a_target_is_checked_before_anything_is_read(tmp_path: Path) -> None:
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "letter.txt").touch()
+    for name in ("taken", "model.partial"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "letter.txt").touch()
     for job in (
         lambda: fit_model("none.npz", output=tmp_path / "taken"),
+        lambda: fit_model("none.npz", output=tmp_path / "model"),
         lambda: predict_items("none", "none.npz", tmp_path / "taken" / "none" / "p.csv"),
         lambda: convert_dataset("none.npz", tmp_path / "none" / "p.csv"),
         lambda: estimate_priors("none.npz", tmp_path / "none" / "p.csv"),
         lambda: estimate_priors("none.npz", plot=tmp_path / "none" / "p.png"),
         lambda: generate_candidates("none.npz", tmp_path / "none" / "p.csv"),
+        lambda: report_project("none", tmp_path / "none" / "p.html"),
+        lambda: show_examples("none", "none.npz", tmp_path / "taken"),
     ):
         with pytest.raises(ComesError, match=r"would be lost|is not a folder"):
             job()
@@ -97,7 +121,7 @@ def test_a_table_of_priors_is_what_training_and_judging_use(tmp_path: Path) -> N
 
 
 def test_settings_of_the_other_kind_are_refused() -> None:
-    with pytest.raises(ComesError, match=r"'backbone', 'freeze' is for images"):
+    with pytest.raises(ComesError, match=r"for images were given \('backbone', 'freeze'\)"):
         fit_model(DATA, {"backbone": "resnet50"}, freeze=True)
 
 
@@ -107,6 +131,38 @@ def test_the_chosen_model_is_fitted_with_the_prior_that_it_was_chosen_by() -> No
     assert fitted.classifier.epochs == fitted.choice.classifier.epochs
     np.testing.assert_array_equal(fitted.classifier.class_prior_, PRIOR)
     assert len(fitted.summary(with_choice=True)["compared"]) == 2
+
+
+def test_all_variations_have_one_seed_and_one_prior(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def estimate(X: Any, candidates: Any, *, random_state: int, label_names: Any) -> Any:
+        seen.append(random_state)
+        return PRIOR
+
+    def choose(variations: Any, X: Any, candidates: Any, prior: Any, *, seed: int) -> Any:
+        seen.append(seed)
+        np.testing.assert_array_equal(prior, PRIOR)
+        return SimpleNamespace(classifier=CandidateClassifier())
+
+    monkeypatch.setattr(fit_jobs, "estimate_class_prior", estimate)
+    monkeypatch.setattr(fit_jobs, "choose_classifier", choose)
+    by_name = pd.Series(PRIOR, NAMES)[::-1]
+    for prior in (None, by_name):
+        start = CandidateClassifier(class_prior=prior, random_state=7)
+        best, _ = choose_model(DATA, start, ["lr"])
+        np.testing.assert_array_equal(best.class_prior, PRIOR)
+    assert seen == [7, 7, 7]
+
+
+def test_auto_is_a_method_to_choose_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def choose(data: Dataset, classifier: CandidateClassifier, varied: list[str]) -> Any:
+        raise ComesError(f"{classifier.method}: {varied}")
+
+    monkeypatch.setattr(fit_jobs, "choose_model", choose)
+    for select in ([], ["method"]):
+        with pytest.raises(ComesError, match=r"comes-hl: \['method'\]"):
+            fit_model(DATA, {"method": "auto"}, select=select)
 
 
 def test_a_choice_without_a_prior_estimates_one() -> None:
@@ -123,6 +179,8 @@ def test_predictions_are_those_of_the_model(model: CandidateClassifier, tmp_path
     table = predict_items(tmp_path / "model", DATA, tmp_path / "p.parquet")
     np.testing.assert_allclose(table.filter(like="score:"), model.decision_function(DATA.X))
     assert len(pd.read_parquet(tmp_path / "p.parquet")) == len(DATA)
+    items = [f"scene {row}" for row in range(len(DATA))]
+    assert predict_items(model, replace(DATA, items=items))["item"].tolist() == items
 
 
 def test_judging_has_metrics_estimates_and_their_true_values(model: CandidateClassifier) -> None:
@@ -148,22 +206,45 @@ def test_judging_needs_no_truth_and_no_candidates(model: CandidateClassifier) ->
         judge_model(model, Dataset(DATA.X, NAMES, relevant=DATA.relevant), priors="priors.csv")
 
 
-def test_labels_are_matched_by_name(model: CandidateClassifier) -> None:
+def test_labels_are_matched_by_name(model: CandidateClassifier, tmp_path: Path) -> None:
     order = np.arange(10)[::-1]
     turned = Dataset(DATA.X, [NAMES[j] for j in order], relevant=DATA.known_relevant()[:, order])
-    assert judge_model(model, turned).metrics == judge_model(model, DATA).metrics
+    write_npz(turned, tmp_path / "turned.npz")
+    for data in (turned, tmp_path / "turned.npz"):
+        assert judge_model(model, data).metrics == judge_model(model, DATA).metrics
     with pytest.raises(ComesError, match="the model knows its labels"):
         judge_model(model, "scenes.npz", reading=Reading(label_names=NAMES))
 
 
-def test_a_model_without_a_prior_is_judged_by_an_estimated_one() -> None:
+def test_a_label_that_nothing_excludes_is_left_out_of_estimates_and_true_values(
+    model: CandidateClassifier,
+) -> None:
+    candidates = CANDIDATES.copy()
+    candidates[:, 3] = True
+    judged = judge_model(model, replace(DATA, candidates=candidates)).estimated
+    assert judged is not None and judged.left_out == ["digit 3"]
+    by_name = {metric.name: metric for metric in judged.metrics}
+    wrong = np.delete(model.predict(DATA.X) != DATA.known_relevant(), 3, axis=1)
+    assert by_name["hamming_loss"].true == pytest.approx(wrong.mean())
+
+
+def test_a_model_without_a_prior_is_judged_by_an_estimated_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     naive = CandidateClassifier("bce", epochs=1, random_state=0).fit(DATA.X, CANDIDATES)
     blind = Dataset(DATA.X, [str(j) for j in range(10)], CANDIDATES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComesWarning)
-        judged = judge_model(naive, blind)
-    assert judged.estimated is not None
-    assert judged.estimated.prior_source == "estimated from these rows"
+        prior = estimate_class_prior(DATA.X, CANDIDATES)
+        monkeypatch.setattr(judge_jobs, "estimate_class_prior", lambda X, candidates: prior)
+        judged = judge_model(naive, blind).estimated
+    assert judged is not None and judged.prior_source == "estimated from these rows"
+    scores, cut = naive.decision_function(DATA.X), naive.predict(DATA.X)
+    expected = estimate_metrics(scores, CANDIDATES, prior, predictions=cut).metrics
+    assert expected["hamming_loss"].low_with_prior < expected["hamming_loss"].low
+    for metric in judged.metrics:  # intervals know that the prior is an estimate
+        interval = expected[metric.name].low_with_prior, expected[metric.name].high_with_prior
+        assert (metric.low, metric.high) == interval
 
 
 def test_estimates_are_clipped_to_the_range_of_the_metric() -> None:
@@ -181,6 +262,21 @@ def test_data_is_listed_described_converted_and_given_candidates(tmp_path: Path)
     np.testing.assert_array_equal(made.candidates, case_b(DATA.known_relevant(), 0.5, seed=3))
     again, _ = describe_dataset(tmp_path / "made.npz")
     np.testing.assert_array_equal(again.candidates, made.candidates)
+
+
+def test_generated_candidates_replace_what_was_answered_before() -> None:
+    answered = replace(DATA, asked=~CANDIDATES, from_complementary=True)
+    made = generate_candidates(answered, rate=0.5, seed=3)
+    assert made.asked is None and not made.from_complementary
+
+
+def test_the_seed_is_that_of_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def estimate(X: Any, candidates: Any, method: str, seed: int, names: Any) -> Any:
+        raise ComesError(f"{method} with seed {seed}")
+
+    monkeypatch.setattr(prior_jobs, "estimate_class_prior", estimate)
+    with pytest.raises(ComesError, match="bbe with seed 3"):
+        estimate_priors(DATA, method="bbe", seed=3)
 
 
 def test_an_experiment_is_run_once_and_reported(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     same = write_results(tmp_path / "same", [make_result(), make_result()])
     assert len(read_results([same])) == 1
     (same / "task-0" / "result.json").write_text('{"experiment": "cut of')
-    with pytest.raises(ComesError, match="is no result of `comes bench`"):
+    with pytest.raises(ComesError, match="is not a result of `comes bench`"):
         read_results([same])
 
 
@@ -129,7 +129,7 @@ REPEAT: dict[str, Any] = {
 def test_a_result_of_another_shape_is_refused(changes: dict[str, Any], tmp_path: Path) -> None:
     folder = write_results(tmp_path, [make_result()])
     change_json(folder / "task-0" / "result.json", changes)
-    with pytest.raises(ComesError, match="is no result of `comes bench`: remove its folder"):
+    with pytest.raises(ComesError, match="is not a result of `comes bench`: remove its folder"):
         read_results([folder])
 
 

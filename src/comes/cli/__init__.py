@@ -60,7 +60,7 @@ def main() -> None:
     """Run the command line; our own errors become one line and exit code 1."""
     warnings.showwarning = print_warning
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal may have no arrows
+        if isinstance(stream, io.TextIOWrapper):  # some terminals cannot show arrows
             stream.reconfigure(errors="replace")
     try:
         app(prog_name="comes")

@@ -27,7 +27,7 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free 
 
 
 def _check_extra() -> None:
-    """Raise if the packages of the page are missing, with what to install."""
+    """Raise if a package of the annotation page is missing, and say what to install."""
     try:
         import sqlalchemy  # noqa: F401
         import starlette  # noqa: F401
@@ -49,7 +49,7 @@ def init(
     ],
     rate: Annotated[float, typer.Option(help="Share of the items asked about each class.")] = 0.1,
     overlap: Annotated[
-        float, typer.Option(help="Share of the cards that a second person is asked, too.")
+        float, typer.Option(help="Share of the cards that a second person is asked as well.")
     ] = 0.0,
     by: Annotated[
         Literal["class", "item"],
@@ -107,7 +107,7 @@ def serve(
         bool, typer.Option("--token", help="Ask for the token on loopback too, as behind a proxy.")
     ] = False,
     new_token: Annotated[
-        bool, typer.Option("--new-token", help="Make a new token; the old one ends.")
+        bool, typer.Option("--new-token", help="Make a new token; the old one stops working.")
     ] = False,
 ) -> None:
     """Serve the page until Ctrl-C.
@@ -130,8 +130,8 @@ def serve(
         print("Keep this address: the token is shown once.", flush=True)
     elif digest:
         print(
-            "Whoever has opened the address with the token before gets in. For others, --new-token "
-            "makes a new token, which everybody then needs.",
+            "Browsers that have opened the address with its token still get in. For others, "
+            "--new-token makes a new token, which everybody then needs.",
             flush=True,
         )
     serve_project(project, listener, digest, lease)
@@ -222,7 +222,7 @@ def export(
 def report(
     folder: Folder,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write a page, .html, too.")
+        Path | None, typer.Option("--output", "-o", help="Also write a page (.html).")
     ] = None,
     features: Annotated[
         str | None, typer.Option(help="Features of the items, to estimate class priors.")
@@ -230,7 +230,7 @@ def report(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Say per class what was answered, how people agree, and what to ask next.
+    """Report per class what was answered, how people agree, and what to ask next.
 
     Example: comes annotate report project -o report.html --features X.npz
     """
@@ -256,12 +256,12 @@ def _print_report(reported: "ProjectReport") -> None:
     print_rows(rows)
     print(
         f"{summary.n_done} of {summary.n_cards} cards are done; asking about every class of every "
-        f"item would be {summary.n_saved} questions more."
+        f"item would take {summary.n_saved} more questions."
     )
     for row in summary.to_ask:
         needs = f"about {row.more_cards} more answers are needed"
         if not row.can_be_enough:
-            needs = f"the {row.more_cards} items that are left will hardly do"
+            needs = f"the {row.more_cards} remaining items will hardly be enough"
         print(f"{row.name}: {row.n_excluded} exclusions are few; {needs}.")
 
 
@@ -286,6 +286,7 @@ def demo(
     """
     _check_extra()
     from comes.demo import annotate_by_robots, serve_scenes
+    from comes.methods import DEFAULT, METHODS
 
     if not robot:
         ending = "(Ctrl-C ends it, and forgets the answers)"
@@ -304,7 +305,7 @@ def demo(
     )
     print_rows(
         [
-            {"COMES-HL trained on": title, "average precision ↑": f"{value:.3f}"}
+            {f"{METHODS[DEFAULT].title} trained on": title, "average precision ↑": f"{value:.3f}"}
             for title, value in (
                 ("answers of the robots", circle.average_precision),
                 ("candidates generated directly", circle.directly),

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def takes_options(**groups: Callable[..., Any]) -> Callable[..., Callable[..., None]]:
-    """Give a command the parameters of functions as options of its own.
+    """Add the parameters of functions to the options of a command.
 
     ``@takes_options(reading=reading_options)`` adds every parameter of `reading_options` to the
     command line; the command gets what the function returns as ``reading``.

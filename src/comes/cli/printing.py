@@ -31,12 +31,12 @@ def print_table(table: "pd.DataFrame") -> None:
 
 
 def print_rounded(rows: Sequence[Mapping[str, Any]], digits: str = ".3f") -> None:
-    """Print a table of rows with the same keys, its numbers with so many digits."""
+    """Print a table of rows with the same keys, its floats in this format."""
     print_rows([{k: _format_number(v, digits) for k, v in row.items()} for row in rows])
 
 
 def _format_number(value: Any, digits: str) -> Any:
-    """Return a float with so many digits, a dash if it is missing, and other values as they are."""
+    """Return a float in this format, NaN as a dash, and other values as they are."""
     if not isinstance(value, float):
         return value
     return "–" if math.isnan(value) else f"{value:{digits}}"
@@ -50,7 +50,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
 
     table = Table(box=SIMPLE)
     for name in rows[0]:
-        is_number = re.fullmatch(r"[\d.]+|nan", str(rows[0][name]))
+        is_number = re.fullmatch(r"[\d.]+|nan|–", str(rows[0][name]))
         table.add_column(name.replace("_", " "), justify="right" if is_number else "left")
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
@@ -58,7 +58,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def print_summary(summary: Mapping[str, Any], as_json: bool) -> None:
-    """Print what a command did, a line each or as json."""
+    """Print what a command did, a line per fact or as json."""
     if as_json:
         print_json(summary)
     else:
@@ -66,7 +66,7 @@ def print_summary(summary: Mapping[str, Any], as_json: bool) -> None:
 
 
 def print_json(values: Any) -> None:
-    """Print json; a metric that no row counts for is null."""
+    """Print json, with null for numbers that are not finite."""
     print(json.dumps(_replace_nan(values), indent=2, ensure_ascii=False))
 
 

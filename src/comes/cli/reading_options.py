@@ -49,7 +49,7 @@ def reading_options(
     ] = False,
     label_names: Annotated[
         str | None,
-        typer.Option(help="All labels there are, where a column of names may not show them."),
+        typer.Option(help="All labels, if a column of names may not show them all."),
     ] = None,
     difficult: Annotated[
         str | None, typer.Option(help="VOC's difficult objects: irrelevant (default) or relevant.")

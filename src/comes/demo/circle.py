@@ -26,7 +26,7 @@ WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 
 class Circle(NamedTuple):
-    """What the way from questions to a model gave.
+    """The outcome of going from questions to a model.
 
     Examples
     --------
@@ -37,11 +37,11 @@ class Circle(NamedTuple):
 
     robots: int
     answers: int
-    seconds: float  # that the answering took
+    seconds: float  # spent answering
     excluded: int
     prior_error: float  # of the class priors estimated from the answers, on average
     average_precision: float
-    directly: float  # the same with candidates that were generated, not asked
+    directly: float  # the same, trained on generated candidates
 
 
 def make_project(
@@ -60,7 +60,7 @@ def make_project(
         Gets the pictures, the classes and the project ``digits``.
     n_scenes, seed : int
     overlap : float
-        Share of the cards that a second person is asked, too.
+        Share of the cards that a second person is asked as well.
     database : str, optional
         Address of a PostgreSQL database; by default a file of SQLite.
 
@@ -117,7 +117,7 @@ def serve_scenes(
         0 takes a free one.
     seed : int
     announce : callable (address) -> None
-        Called when the page is about to be there.
+        Called with the address just before the page is served.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def annotate_by_robots(
 ) -> Circle:
     """Let robots answer from the truth over HTTP, and train on what they said.
 
-    Beside it stands the same training on candidates that `comes.generation.case_b` makes.
+    For comparison, the same training runs on candidates drawn by `comes.generation.case_b`.
 
     Parameters
     ----------

@@ -10,8 +10,10 @@ from comes.methods import METHODS, SUPERVISED
 from comes.metrics import evaluate
 
 EXCLUDE_RATE = 0.1
-OURS = (name for name, family in METHODS.items() if family.is_ours and family.place is not None)
-COMPARED = (SUPERVISED, *OURS)
+COMPARED = (
+    SUPERVISED,
+    *(name for name, family in METHODS.items() if family.is_ours and family.place is not None),
+)
 
 
 class DemoRow(NamedTuple):

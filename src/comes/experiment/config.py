@@ -39,7 +39,7 @@ from comes.results import SweepKey
 
 
 class Strict(BaseModel):
-    """A part of the file that refuses what it does not know."""
+    """A part of the file; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -48,7 +48,7 @@ class DataChoice(Strict):
     """A data set, and where its candidates come from."""
 
     name: str  # of `comes datasets`, "scenes", or the path of a file
-    case: Case | None = None  # None: the data set has candidates of its own
+    case: Case | None = None  # None: the data set comes with candidates
     rate: float | None = Field(None, ge=0, le=1)
     test: str | None = None  # the data set to test on; by default rows of this one
     rows: int | None = Field(None, ge=10)  # of "scenes"; 2000 by default
@@ -159,14 +159,14 @@ class Experiment(Strict):
         if (self.folds is None) == (self.label_seeds is None):
             raise ValueError("give either folds or label_seeds")
         if self.label_seeds is None and any(data.test is not None for data in self.data):
-            raise ValueError("data.test, a test set of its own, needs label_seeds")
+            raise ValueError("data.test, a separate test set, needs label_seeds")
         if self.label_seeds is not None and any(data.case is None for data in self.data):
             raise ValueError("label_seeds need a case for every data set")
         return self
 
 
 def read_experiment(path: str | Path) -> Experiment:
-    r"""Read an experiment from a TOML file; every mistake says where it is and what was meant.
+    r"""Read an experiment from a TOML file; an error names the place and the key that was meant.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def _describe_mistake(error: ValidationError) -> str:
         return f"{where}: {message}." if where else f"{message}."
     parts = [part for part in first["loc"] if isinstance(part, str)]
     known = list(PARTS[parts[0]].model_fields if len(parts) > 1 else Experiment.model_fields)
-    return f"{where} is no key of an experiment.{_suggest_name(parts[-1], known)}"
+    return f"{where} is not a key of an experiment.{_suggest_name(parts[-1], known)}"
 
 
 def _suggest_name(name: str, known: list[str]) -> str:

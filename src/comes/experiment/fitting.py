@@ -26,7 +26,7 @@ CHECKPOINT = ".checkpoint"  # ending of the state of one repeat
 
 
 class Trial(NamedTuple):
-    """One training: the number of its repeat, its rows, and settings of its own."""
+    """One training: the number of its repeat, its rows, and its settings."""
 
     number: int
     repeat: Repeat
@@ -97,7 +97,7 @@ def load_method(name: str) -> Any:
         return name
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
     if spec is None or spec.loader is None or not Path(file).exists():
-        raise ComesError(f"{file} is no Python file; a method is a name or FILE.py:FUNCTION.")
+        raise ComesError(f"{file} is not a Python file; a method is a name or FILE.py:FUNCTION.")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     if not hasattr(module, function):

@@ -50,7 +50,7 @@ def _open_part(spec: DataSpec, name: str) -> Dataset:
         dataset = open_dataset(name, **(spec.read or {}))
     dataset.known_relevant()
     if spec.case is None and dataset.candidates is None:
-        raise ComesError(f"{name} has no candidates of its own; give it a case.")
+        raise ComesError(f"{name} comes without candidates; give it a case.")
     if isinstance(dataset.X, pd.DataFrame):  # rows are taken by number
         return replace(dataset, X=dataset.X.to_numpy(dtype=np.float64))
     return dataset

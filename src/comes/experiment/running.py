@@ -1,8 +1,8 @@
 """Run the tasks of an experiment: in parallel, resumed where it was stopped, in shards.
 
-A task is a pure function of its spec and writes one ``KEY/result.json``, last and by rename. What
-has one is not run again. One torch thread per task, so that the numbers do not depend on how many
-run at a time.
+A task is a pure function of its spec and writes one ``KEY/result.json``, last and by rename. A task
+that has one is not run again. Each task uses one torch thread, so that its numbers do not depend on
+how many run at a time.
 """
 
 import importlib.util
@@ -48,7 +48,7 @@ def run_tasks(
     scheduler: str | None = None,
     progress: bool | None = None,
 ) -> Outcome:
-    """Run what has no result yet.
+    """Run the tasks that have no result yet.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def _run_and_write(task: Task, folder: Path) -> tuple[Task, str | None]:
     home.mkdir(exist_ok=True)
     try:
         with warnings.catch_warnings(), _use_one_thread():
-            warnings.simplefilter("ignore", ComesWarning)  # of labels that nothing excludes
+            warnings.simplefilter("ignore", ComesWarning)  # about labels that nothing excludes
             result = run_task(task, home)
     except Exception as error:
         text = f"{task.name}\n{traceback.format_exc()}"

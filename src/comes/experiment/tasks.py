@@ -51,7 +51,7 @@ def run_task(task: Task, folder: Path | None = None) -> Result:
     ----------
     task : Task
     folder : Path, optional
-        Keeps the states of long trainings, which go on from them.
+        Keeps checkpoints, from which long trainings resume.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def run_task(task: Task, folder: Path | None = None) -> Result:
 
 
 def read_task_results(tasks: Sequence[Task], folder: str | Path) -> list[Result]:
-    """Return what a folder has of the results of tasks, under the names of these tasks.
+    """Return the results of tasks that a folder holds, under the names of these tasks.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ The command line and notebooks call the same jobs. Data comes as a `comes.datase
 a path or name with a `comes.datasets.Reading` that says what the columns mean. A job that writes
 checks the target first, so that a mistyped path does not cost a training.
 
-The jobs below are loaded on first use: listing data sets does not import torch.
+The jobs below are loaded on first use, and jobs that neither train nor predict do not import torch.
 """
 
 from importlib import import_module
@@ -18,16 +18,12 @@ if TYPE_CHECKING:
         generate_candidates,
         list_datasets,
     )
-    from comes.jobs.experiment_jobs import (
-        ExperimentRun,
-        WrittenReport,
-        report_results,
-        run_experiment,
-    )
+    from comes.jobs.experiment_jobs import ExperimentRun, run_experiment
     from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
     from comes.jobs.judge_jobs import EstimatedQuality, JudgedMetric, Judgement, judge_model
     from comes.jobs.predict_jobs import predict_items, show_examples
     from comes.jobs.prior_jobs import estimate_priors
+    from comes.jobs.report_jobs import WrittenReport, report_results
 
 _MODULES = {
     "EstimatedQuality": "judge_jobs",
@@ -36,7 +32,7 @@ _MODULES = {
     "JudgedMetric": "judge_jobs",
     "Judgement": "judge_jobs",
     "ProjectReport": "annotate_jobs",
-    "WrittenReport": "experiment_jobs",
+    "WrittenReport": "report_jobs",
     "add_questions": "annotate_jobs",
     "choose_model": "fit_jobs",
     "convert_dataset": "data_jobs",
@@ -48,7 +44,7 @@ _MODULES = {
     "list_datasets": "data_jobs",
     "predict_items": "predict_jobs",
     "report_project": "annotate_jobs",
-    "report_results": "experiment_jobs",
+    "report_results": "report_jobs",
     "run_experiment": "experiment_jobs",
     "show_examples": "predict_jobs",
 }
@@ -82,3 +78,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'comes.jobs' has no attribute {name!r}")
     return getattr(import_module(f"comes.jobs.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -22,7 +22,7 @@ from comes.annotate import (
 )
 from comes.datasets import join_features, read_features, read_table
 from comes.errors import ComesError
-from comes.jobs.prior_jobs import estimate_priors
+from comes.files import check_file_target
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ProjectReport:
     ----------
     summary : comes.annotate.Summary
     priors : DataFrame, or None
-        Class priors, estimated where the items have features.
+        Estimated class priors, if features of the items were given.
 
     Examples
     --------
@@ -87,10 +87,10 @@ def add_questions(
     ...     add_questions(project, skipped=True)
     0
     """
-    if [classes is not None, cards is not None, skipped].count(True) != 1:
+    if [bool(classes), cards is not None, skipped].count(True) != 1:
         raise ComesError("say what to add: --classes with --rate, or --cards, or --skipped.")
     project = _as_project(project)
-    if classes is not None:
+    if classes:
         return add_random_cards(project, classes, rate, seed)
     if cards is not None:
         return add_chosen_cards(project, read_table(Path(cards), ("item", "label")))
@@ -104,7 +104,7 @@ def report_project(
     features: str | Path | None = None,
     seed: int = 0,
 ) -> ProjectReport:
-    """Say per class what was answered, how people agree, and what to ask next.
+    """Report per class what was answered, how people agree, and what to ask next.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def report_project(
     features : path, optional
         Features of the items, to estimate class priors from the answers.
     seed : int
-        Of the estimate.
+        Seed of the estimate.
 
     Returns
     -------
@@ -128,11 +128,15 @@ def report_project(
     >>> report.summary.n_done
     1
     """
-    if output is not None and Path(output).suffix.lower() not in (".html", ".htm"):
-        raise ComesError(f"{output} should end in .html; a page is written there.")
+    if output is not None:
+        if Path(output).suffix.lower() not in (".html", ".htm"):
+            raise ComesError(f"{output} should end in .html; a page is written there.")
+        check_file_target(output)
     project = _as_project(project)
     priors = None
     if features is not None:
+        from comes.jobs.prior_jobs import estimate_priors  # brings torch
+
         answers, _ = collect_answers(project)
         priors = estimate_priors(join_features(answers, *read_features(features)), seed=seed)
     if output is None:

@@ -51,7 +51,7 @@ def list_datasets() -> list[dict[str, Any]]:
 def describe_dataset(
     data: Dataset | str | Path, reading: Reading | None = None
 ) -> tuple[Dataset, list[Finding]]:
-    """Return a data set, and what deserves a look before training.
+    """Return a data set, and findings that deserve a look before training.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def generate_candidates(
     Parameters
     ----------
     data : Dataset, path or name
-        With true labels.
+        Must have true labels.
     output : path, optional
         As in `convert_dataset`.
     reading : Reading, optional

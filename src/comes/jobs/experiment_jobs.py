@@ -1,13 +1,12 @@
-"""Jobs of experiments: run the tasks of a config file, and report results."""
+"""The job that runs an experiment."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from comes.experiment import Outcome, read_experiment, read_task_results, run_tasks, tasks_of
 from comes.report import list_means, write_report
-from comes.results import Result, read_errors, read_results
+from comes.results import Result, read_errors
 
 
 @dataclass(frozen=True)
@@ -20,11 +19,11 @@ class ExperimentRun:
     outcome : Outcome
         What this run did.
     results : list of Result
-        Of the experiment, of this run and of earlier ones.
+        All results of the experiment, from this run and earlier ones.
     missing : int
         Tasks without a result.
     page : Path, or None
-        Of the report; None where another shard will write it.
+        Page of the report; None if another shard will write it.
 
     Examples
     --------
@@ -40,34 +39,12 @@ class ExperimentRun:
     page: Path | None
 
     def summary(self) -> dict[str, int]:
-        """Return how many tasks were done, kept, and are missing."""
+        """Return how many tasks were run, kept from before, and are missing."""
         return {"done": self.outcome.done, "kept": self.outcome.kept, "missing": self.missing}
 
     def means(self) -> list[dict[str, Any]]:
         """Return the mean of every metric over the repeats, a row per result."""
         return list_means(self.results)
-
-
-@dataclass(frozen=True)
-class WrittenReport:
-    """A report that was written.
-
-    Attributes
-    ----------
-    page : Path
-    results : list of Result
-    errors : list of str
-        A line for every task that failed.
-
-    Examples
-    --------
-    >>> WrittenReport(Path("report/index.html"), [], ["bce on scenes: out of memory"]).errors
-    ['bce on scenes: out of memory']
-    """
-
-    page: Path
-    results: list[Result]
-    errors: list[str]
 
 
 def run_experiment(
@@ -86,7 +63,7 @@ def run_experiment(
     config : path
         A .toml file: data, methods, repeats.
     folder : path, optional
-        Of results; by default ``runs/NAME``.
+        Folder of results; by default ``runs/NAME``.
     workers, shard, backend, scheduler
         As in `comes.experiment.run_tasks`.
 
@@ -122,30 +99,3 @@ def run_experiment(
         errors = read_errors([folder / task.key for task in tasks])
         page = write_report(results, folder / "report", errors)
     return ExperimentRun(folder, outcome, results, missing, page)
-
-
-def report_results(folders: Sequence[str | Path], output: str | Path) -> WrittenReport:
-    """Write tables, plots and one page of the results in folders.
-
-    Parameters
-    ----------
-    folders : sequence of paths
-        That `run_experiment` wrote.
-    output : path
-        Folder of the report.
-
-    Returns
-    -------
-    written : WrittenReport
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> home = Path(tempfile.mkdtemp())
-    >>> report_results([home], home / "report")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    comes.errors.ComesError: ... holds no result.json: give a folder that `comes bench` wrote.
-    """
-    results, errors = read_results(folders), read_errors(folders)
-    return WrittenReport(write_report(results, output, errors), results, errors)

@@ -39,9 +39,9 @@ class FittedModel:
     path : Path, or None
         The folder that it was saved to: ``OUTPUT.partial`` if training was interrupted.
     choice : Choice, or None
-        How it was chosen, where something was to be chosen.
+        How it was chosen, if there was a choice.
     is_leader : bool
-        False in a process that only helped to train, and that should say nothing.
+        False in a process that only helps with training; it should print nothing.
 
     Examples
     --------
@@ -61,11 +61,11 @@ class FittedModel:
 
     @property
     def history(self) -> History:
-        """What happened in the training."""
+        """How the training went."""
         return self.classifier.history_
 
     def summary(self, *, with_choice: bool = False) -> dict[str, Any]:
-        """Return what a person wants to know, by name; with the table of a choice if asked."""
+        """Return the main facts by name; if asked, with the table of the choice."""
         history = self.history
         kept = len(history.risk) if history.best_epoch is None else history.best_epoch
         found: dict[str, Any] = {
@@ -94,7 +94,7 @@ def fit_model(
     freeze: bool = False,
     output: str | Path | None = None,
 ) -> FittedModel:
-    """Train a classifier of rows or of images, whichever the data has; save it if asked.
+    """Train a classifier of rows or images, depending on the data; save it if asked.
 
     Ctrl-C keeps the work so far, saved beside the output so that it does not replace a finished
     model. Fine-tuning keeps its state in ``OUTPUT.checkpoint``, from which the same call goes on.
@@ -102,7 +102,7 @@ def fit_model(
     Parameters
     ----------
     data : Dataset, path or name
-        With candidates.
+        Must have candidates.
     settings : mapping, optional
         Parameters of `comes.CandidateClassifier`, or of `comes.ImageClassifier` for images. The
         method may be "auto": the best by candidates.
@@ -134,7 +134,7 @@ def fit_model(
     """
     if output is not None:
         check_model_target(output)
-        check_model_target(_partial_folder(output))
+        check_model_target(_name_partial(output))
     chosen = dict(settings or {})
     varied = list(dict.fromkeys(select))
     if chosen.get("method") == AUTO:
@@ -151,7 +151,7 @@ def fit_model(
         classifier, choice = choose_model(dataset, classifier, varied)
     X, names = dataset.known_features(), dataset.label_names
     classifier.fit(X, dataset.known_candidates(), label_names=names)
-    return FittedModel(classifier, dataset, _save(classifier, output), choice)
+    return FittedModel(classifier, dataset, _save_model(classifier, output), choice)
 
 
 def choose_model(
@@ -166,7 +166,7 @@ def choose_model(
     Parameters
     ----------
     data : Dataset, path or name
-        With features and candidates.
+        Must have features and candidates.
     classifier : CandidateClassifier
         Its ``class_prior`` is the one that all variations are trained and judged with; where it has
         none, one is estimated. The classifier that is returned has it.
@@ -226,13 +226,13 @@ def _fit_images(
         raise ComesError(
             f"{unused[0]} is for fine-tuning: say for how many epochs (--epochs), or leave it out."
         )
-    checkpoint = None if output is None or not epochs else _checkpoint_file(output)
+    checkpoint = None if output is None or not epochs else _name_checkpoint(output)
     classifier = ImageClassifier(**settings)
     candidates, names = dataset.known_candidates(), dataset.label_names
     classifier.fit(dataset.X, candidates, label_names=names, checkpoint=checkpoint)
     is_leader = process_number() == 0
     leave_processes()
-    path = _save(classifier, output) if is_leader else None
+    path = _save_model(classifier, output) if is_leader else None
     return FittedModel(classifier, dataset, path, is_leader=is_leader)
 
 
@@ -246,29 +246,32 @@ def _refuse_settings(
         return
     if own is CandidateClassifier:
         raise ComesError(
-            f"{listed(names)} is for images, and the data has no images: name their folder "
-            "(--images), or leave it out."
+            f"settings for images were given ({listed(names)}), and the data has no images: name "
+            "their folder (--images), or leave the settings out."
         )
-    raise ComesError(f"{listed(names)} is for tables, not for images. Leave it out.")
+    raise ComesError(
+        f"settings for tables were given ({listed(names)}), and the data has images. Leave the "
+        "settings out."
+    )
 
 
-def _save(classifier: Classifier, output: str | Path | None) -> Path | None:
-    """Save a model, beside the output if it is unfinished; return where."""
+def _save_model(classifier: Classifier, output: str | Path | None) -> Path | None:
+    """Save a model, beside the output if it is unfinished, and return the folder."""
     history = classifier.history_
     if not history.risk:
         raise KeyboardInterrupt  # before the first epoch: nothing to keep
     if output is None:
         return None
-    path = _partial_folder(output) if history.interrupted else Path(output)
+    path = _name_partial(output) if history.interrupted else Path(output)
     classifier.save(path)
     if not history.interrupted:
-        _checkpoint_file(output).unlink(missing_ok=True)
+        _name_checkpoint(output).unlink(missing_ok=True)
     return path
 
 
-def _partial_folder(output: str | Path) -> Path:
+def _name_partial(output: str | Path) -> Path:
     return Path(f"{output}.partial")
 
 
-def _checkpoint_file(output: str | Path) -> Path:
+def _name_checkpoint(output: str | Path) -> Path:
     return Path(f"{output}.checkpoint")

@@ -54,7 +54,7 @@ class EstimatedQuality:
     ----------
     metrics : list of JudgedMetric
     prior_source, prior_error : str
-        Where the class prior comes from, and where its uncertainty does.
+        Where the class prior and its uncertainty come from.
     left_out : list of str
         Labels that no row excludes: the estimates say nothing about them.
 
@@ -89,13 +89,13 @@ class Judgement:
     n_rows : int
     method : str
     convention : str
-        Of the metrics.
+        Convention of the metrics.
     metrics : dict of str to float, or None
-        Against true labels, where they are known.
+        Metrics against true labels, if they are known.
     degenerate : dict of str to int
         Rows that the conventions treat differently.
     estimated : EstimatedQuality, or None
-        From candidates, where there are any.
+        Estimates from candidates, if the data has any.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def judge_model(
     priors: str | Path | None = None,
     convention: Convention = "pml",
 ) -> Judgement:
-    """Compare a model with true labels, and judge it by candidates, whichever the data has.
+    """Judge a model by true labels, by candidates, or by both, as the data has them.
 
     Parameters
     ----------
@@ -162,13 +162,13 @@ def judge_model(
     if priors is not None and dataset.candidates is None:
         raise ComesError("priors (--priors) are for estimates from candidates; the data has none.")
     scores = score_dataset(classifier, dataset)
+    cut = classifier.cut_scores(scores)
     metrics, degenerate, estimated = None, {}, None
     if dataset.relevant is not None:
-        cut = classifier.cut_scores(scores)
         metrics = evaluate(scores, dataset.relevant, cut, convention)
         degenerate = count_degenerate(dataset.relevant)
     if dataset.candidates is not None:
-        estimated = _estimate_quality(classifier, dataset, scores, priors)
+        estimated = _estimate_quality(classifier, dataset, scores, cut, priors)
     method = str(classifier.method)
     return Judgement(len(dataset), method, convention, metrics, degenerate, estimated)
 
@@ -177,12 +177,12 @@ def _estimate_quality(
     classifier: Classifier,
     dataset: Dataset,
     scores: npt.NDArray[np.floating],
+    cut: npt.NDArray[np.int64],
     priors: str | Path | None,
 ) -> EstimatedQuality:
     """Return what candidates say about the scores, beside the truth where it is known."""
     assert dataset.candidates is not None
     prior, source = _find_prior(classifier, dataset, priors)
-    cut = classifier.cut_scores(scores)
     found = estimate_metrics(scores, dataset.candidates, prior, predictions=cut)
     true: dict[str, float] = {}
     if dataset.relevant is not None:
@@ -217,11 +217,14 @@ def _find_prior(
 
 
 def _compute_true_values(
-    found: MetricEstimates, scores: npt.NDArray[np.floating], cut: Any, relevant: BoolMatrix
+    found: MetricEstimates,
+    scores: npt.NDArray[np.floating],
+    cut: npt.NDArray[np.int64],
+    relevant: BoolMatrix,
 ) -> dict[str, float]:
-    """Return what the estimates estimate, over the same labels.
+    """Return the true values of the estimated metrics, over the same labels.
 
-    Where the candidates are the true labels and the prior is their share, estimates are exact.
+    With the true labels as candidates and their shares as prior, the estimates are exact.
     """
     truth = relevant | np.isin(np.arange(scores.shape[1]), found.left_out)
     share = truth.mean(axis=0)

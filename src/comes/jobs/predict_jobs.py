@@ -16,7 +16,7 @@ from comes.datasets import (
 )
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier
-from comes.files import check_file_target
+from comes.files import check_file_target, check_folder_target
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.report import write_examples
 
@@ -84,20 +84,20 @@ def show_examples(
     ----------
     model : fitted ImageClassifier, or the folder of one
     data : Dataset, path or name
-        With images.
+        Must have images.
     folder : path
-        Of the page.
+        Folder for the page.
     reading : Reading, optional
         What the columns of a file mean.
     n_examples : int
-        Images on the page.
+        How many images to show at most.
     seed : int
 
     Returns
     -------
     page : Path
     n_images : int
-        In the data.
+        Number of images in the data.
 
     Examples
     --------
@@ -117,6 +117,7 @@ def show_examples(
     >>> page.name, n_images
     ('index.html', 2)
     """
+    check_folder_target(folder, ("index.html",))
     classifier = as_model(model)
     if not isinstance(classifier, ImageClassifier):
         raise ComesError("examples are shown for images, and this model was trained on a table.")

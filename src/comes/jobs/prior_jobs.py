@@ -30,7 +30,7 @@ def estimate_priors(
     Parameters
     ----------
     data : Dataset, path or name
-        With features and candidates.
+        Must have features and candidates.
     output : path, optional
         A .csv or .parquet file, which `fit_model` and `judge_model` take as ``priors``.
     reading : Reading, optional

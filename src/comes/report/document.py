@@ -40,7 +40,7 @@ def write_report(results: Sequence[Result], folder: str | Path, errors: Sequence
     results : list of Result
         As `comes.results.read_results` returns them.
     folder : path
-        A report that is there is replaced; a folder that holds anything else is refused.
+        An existing report is replaced; a folder that holds anything else is refused.
     errors : list of str
         A line for every task that failed.
 

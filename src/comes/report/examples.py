@@ -35,7 +35,7 @@ class NamedImages(Protocol):
 
 @dataclass(frozen=True)
 class Label:
-    """What is known of one label of one picture."""
+    """What is known about one label of one picture."""
 
     name: str
     score: float
@@ -114,7 +114,7 @@ def write_examples(
     n_examples: int = 60,
     seed: int = 0,
 ) -> Path:
-    """Write a page of pictures with what a model says of them, for a person to look at.
+    """Write a page of pictures with what a model says about them, for a person to look at.
 
     The pictures are drawn at random; the table of labels counts all rows.
 
@@ -127,7 +127,7 @@ def write_examples(
         Probabilities in [0, 1].
     predictions : bool or 0/1 array of shape (n_samples, n_labels)
     folder : path
-        A page that is there is replaced; a folder that holds anything else is refused.
+        An existing page is replaced; a folder that holds anything else is refused.
     candidates : bool array of shape (n_samples, n_labels), optional
         True where the label is still possible. A prediction elsewhere is a contradiction.
     relevant : bool array of shape (n_samples, n_labels), optional
@@ -137,7 +137,7 @@ def write_examples(
     n_examples : int
         How many pictures to show at most.
     seed : int
-        Of the draw. The same input gives the same bytes.
+        Seed of the draw. The same input gives the same bytes.
 
     Returns
     -------

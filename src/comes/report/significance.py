@@ -20,7 +20,7 @@ def standard_deviation(values: npt.NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """What two methods differ by on the same repeats, and how surely; NaN with one repeat."""
+    """By how much two methods differ on the same repeats, and how surely; NaN with one repeat."""
 
     difference: float  # mean of first minus second
     p: float  # paired t-test, as in the paper
@@ -32,7 +32,7 @@ def compare_paired(
 ) -> PairedTest:
     """Compare two methods by the values of a metric on the same repeats, two-sided.
 
-    Rules at the edges: values that are equal throughout give p = 1, a difference that is the same
+    Edge cases: values that are equal throughout give p = 1, a difference that is the same
     in every repeat (and not zero) gives p = 0, and one repeat gives no p at all.
 
     Parameters
@@ -62,7 +62,7 @@ def compare_paired(
 
 
 def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return p values adjusted for being several, by Holm's method; NaN is not counted.
+    """Return p values adjusted for multiple tests by Holm's method; NaN is not counted.
 
     Examples
     --------

@@ -74,7 +74,7 @@ def read_results(
     Returns
     -------
     results : list of Result
-        Work that was done twice under the same names is here once.
+        The same work under the same names appears once.
 
     Examples
     --------
@@ -130,10 +130,10 @@ def _read_result(path: Path) -> Result:
     try:
         values = json.loads(path.read_bytes())
         names = {name: values[name] for name in NAMES if values.get(name) != ""}
-        result: Result = _result_adapter().validate_python(values | {"names": names})
+        result: Result = _make_adapter().validate_python(values | {"names": names})
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         raise ComesError(
-            f"{path} is no result of `comes bench`: remove its folder and run it again."
+            f"{path} is not a result of `comes bench`: remove its folder and run it again."
         ) from None
     if result.spec.key != hash_json(values["spec"]):
         raise ComesError(
@@ -145,8 +145,8 @@ def _read_result(path: Path) -> Result:
 
 
 @cache
-def _result_adapter() -> Any:
-    """Return what checks results. Tasks are run also where there is no pydantic."""
+def _make_adapter() -> Any:
+    """Return what checks results. pydantic is imported late, as tasks run without it."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(Result)
@@ -156,7 +156,7 @@ def _describe_clash(one: Result, one_path: Path, other: Result, other_path: Path
     difference = _find_difference(as_json(one.spec), as_json(other.spec))
     return (
         f"two results are both {other.name}: {one_path} and {other_path}. They differ in "
-        f"{difference}; remove one, or give the method a label of its own."
+        f"{difference}; remove one, or give the method its own label."
     )
 
 

@@ -27,7 +27,7 @@ class DataSpec:
     """
 
     name: str
-    case: Case | None = None  # None: the data set has candidates of its own
+    case: Case | None = None  # None: the data set comes with candidates
     rate: float | None = None
     test: str | None = None  # the data set to test on; None: rows of this one
     rows: int | None = None  # of "scenes"
@@ -93,7 +93,7 @@ class TaskSpec:
 
 
 def as_json(value: Any) -> Any:
-    """Return dataclasses as dicts without what is None, and tuples as lists."""
+    """Return dataclasses as dicts without fields that are None, and tuples as lists."""
     if is_dataclass(value):
         own = {part.name: getattr(value, part.name) for part in fields(value)}
         return {name: as_json(part) for name, part in own.items() if part is not None}

@@ -1,0 +1,79 @@
+"""What options say, where commands hand it on."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+from comes.cli.options import parse_numbers, split_names
+from comes.cli.reading_options import reading_options
+from comes.cli.training_options import training_options
+from comes.datasets import Reading
+from comes.errors import ComesError
+
+
+def test_every_reading_option_is_in_the_reading() -> None:
+    assert reading_options() == Reading()
+    options: dict[str, Any] = {
+        "labels": "has_*, has no",
+        "relevant": "is_*",
+        "ignore": "id",
+        "item": "photo",
+        "long": "who,what,said",
+        "answers": "0=no,1 = maybe",
+        "images": "photos/",
+        "skip_broken": True,
+        "complementary": True,
+        "label_names": "sky,sea",
+        "difficult": "relevant",
+        "unannotated": "keep",
+    }
+    assert reading_options(**options) == Reading(
+        labels=["has_*", "has no"],
+        relevant=["is_*"],
+        ignore=["id"],
+        item="photo",
+        long=["who", "what", "said"],
+        words={"0": "no", "1": "maybe"},
+        images="photos/",
+        skip_broken=True,
+        labels_are="complementary",
+        label_names=["sky", "sea"],
+        difficult="relevant",
+        unannotated="keep",
+    )
+    assert reading_options(features="X.npz", candidates=True) == Reading(
+        features="X.npz", labels_are="candidates"
+    )
+    seen = {*options, "features", "candidates"}
+    assert seen == set(inspect.signature(reading_options).parameters)
+
+
+def test_every_training_option_is_a_setting() -> None:
+    renamed = {"image_features": "features", "seed": "random_state"}
+    given = {name: f"the {name}" for name in inspect.signature(training_options).parameters}
+    assert training_options(**given | {"flip_rate": "0.1,0.2"}) == {  # type: ignore[arg-type]
+        renamed.get(name, name): value for name, value in given.items()
+    } | {"flip_rate": [0.1, 0.2]}
+    assert training_options(flip_rate="class_prior")["flip_rate"] == "class_prior"
+
+
+def test_settings_that_were_not_given_are_left_to_the_classifier() -> None:
+    assert training_options() == {
+        "method": "comes-hl",
+        "reduction": "auto",
+        "threshold": "auto",
+        "early_stopping": False,
+        "device": "auto",
+        "random_state": 0,
+    }
+
+
+def test_lists_of_names_and_numbers() -> None:
+    assert split_names(None) is None
+    assert split_names(" sky,, sea ") == ["sky", "sea"]
+    assert parse_numbers(None, "--rate") is None
+    assert parse_numbers("0.5", "--rate") == 0.5
+    for wrong in ("", ",", "half"):
+        with pytest.raises(ComesError, match="--rate should be a number, or one per label; got"):
+            parse_numbers(wrong, "--rate")
