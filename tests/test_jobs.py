@@ -123,6 +123,8 @@ def test_a_table_of_priors_is_what_training_and_judging_use(tmp_path: Path) -> N
 def test_settings_of_the_other_kind_are_refused() -> None:
     with pytest.raises(ComesError, match=r"for images were given \('backbone', 'freeze'\)"):
         fit_model(DATA, {"backbone": "resnet50"}, freeze=True)
+    with pytest.raises(ComesError, match="no setting 'epoch'. Did you mean 'epochs'"):
+        fit_model(DATA, {"epoch": 3})
 
 
 def test_the_chosen_model_is_fitted_with_the_prior_that_it_was_chosen_by() -> None:

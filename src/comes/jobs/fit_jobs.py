@@ -1,5 +1,6 @@
 """Jobs that train: fit a model, or choose one on candidates and fit that."""
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -239,9 +240,14 @@ def _fit_images(
 def _refuse_settings(
     settings: Mapping[str, Any], other: type[Any], own: type[Any], freeze: bool
 ) -> None:
-    """Raise if a setting is one of the other kind of classifier."""
-    foreign = set(other().get_params()) - set(own().get_params())
-    names = [name for name in settings if name in foreign] + (["freeze"] if freeze else [])
+    """Raise if a setting is not one of the classifier, but of the other kind or of neither."""
+    known, foreign = own().get_params(), other().get_params()
+    for name in settings:
+        if name not in known and name not in foreign:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ComesError(f"{own.__name__} has no setting {name!r}.{hint}")
+    names = [name for name in settings if name not in known] + (["freeze"] if freeze else [])
     if not names:
         return
     if own is CandidateClassifier:
