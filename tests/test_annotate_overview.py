@@ -96,7 +96,7 @@ def test_the_page_is_replaced_whole(
 ) -> None:
     project = projects.make()
     (tmp_path / "report.html").write_text("old")
-    with pytest.raises(ComesError, match="is a folder; the name of a file was wanted"):
+    with pytest.raises(ComesError, match="is a folder; expected the name of a file"):
         write_overview(project, tmp_path)
     with monkeypatch.context() as patch:
 

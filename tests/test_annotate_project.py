@@ -303,7 +303,7 @@ def test_a_folder_that_holds_something_is_left_alone(create: Create, home: Path)
     with pytest.raises(ComesError, match="exists and holds something else .* would be lost"):
         create()
     assert Desk(made).progress()["mine"] == 6
-    with pytest.raises(ComesError, match=r"texts\.csv is a file; the name of a folder was wanted"):
+    with pytest.raises(ComesError, match=r"texts\.csv is a file; expected the name of a folder"):
         create(folder="texts.csv")
     with pytest.raises(ComesError, match="is not a folder. Create it first"):
         create(folder="not/there")

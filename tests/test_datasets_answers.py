@@ -199,7 +199,9 @@ def test_numbers_as_names_keep_all_their_digits(tmp_path: Path) -> None:
 
 
 def test_words_of_ones_own_are_the_only_ones(tmp_path: Path) -> None:
-    with pytest.raises(ComesError, match="has the answer 'no' at row 0; 'nein' or nothing"):
+    with pytest.raises(
+        ComesError, match="has the answer 'no' at row 0; expected 'nein' or nothing"
+    ):
         read_dataset(written(tmp_path, LONG), words={"nein": "no"})
 
 

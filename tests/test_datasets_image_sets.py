@@ -31,9 +31,9 @@ def test_voc_difficult_objects_are_irrelevant_unless_asked(tmp_path: Path) -> No
     [
         ("000000 -1\n000001 -1\n", "boat_train.txt does not list the same images"),
         ("000000 -1\n000000 -1\n000002 1\n", "each image once"),
-        ("000000 -1\n000001 7\n000002 1\n", "wanted, each image once at line 2"),
+        ("000000 -1\n000001 7\n000002 1\n", "'000005 -1', each image once at line 2"),
         ("000000\n", "boat_train.txt"),
-        ("", "boat_train.txt: lines such as"),
+        ("", "boat_train.txt: expected lines such as"),
     ],
 )
 def test_a_bad_list_of_voc_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -172,8 +172,8 @@ def test_coco_in_its_folders_or_archives(
     ("name", "options", "message"),
     [
         ("YeastPB", {}, "no data set is called 'YeastPB'. Did you mean 'YeastBP'"),
-        ("VOC2007", {}, "has splits only; 'VOC2007:trainval' or 'VOC2007:test'"),
-        ("scene", {"split": "val"}, "no split 'val'; 'scene' or 'scene:train' or 'scene:test'"),
+        ("VOC2007", {}, "has splits only; expected 'VOC2007:trainval' or 'VOC2007:test'"),
+        ("scene", {"split": "val"}, "no split 'val'; expected 'scene' or 'scene:train'"),
         ("scene", {"difficult": "relevant"}, "'difficult' does not apply to scene"),
     ],
 )

@@ -185,7 +185,9 @@ def test_what_is_ignored_is_no_label_either(tmp_path: Path) -> None:
 
 def test_labels_that_agree_only_in_part_are_refused(tmp_path: Path) -> None:
     path = written(WIDE, tmp_path / "photos.csv")
-    with pytest.raises(ComesError, match="'has_sky', 'dog' were wanted; got 'has_sky', 'has_sea'"):
+    with pytest.raises(
+        ComesError, match="expected the labels 'has_sky', 'dog'; got 'has_sky', 'has_sea'"
+    ):
         read_dataset(path, labels=["has_*"], ignore=["item"], label_names=["has_sky", "dog"])
 
 
@@ -266,7 +268,7 @@ def test_features_alone(tmp_path: Path) -> None:
         ({"has_sky": [0, 2, 1]}, {}, "0 or 1; got 2 at row 1, label 'has_sky'"),
         ({"has_sky": [0, np.nan, 1]}, {}, "'has_sky' must be 0 or 1; row 1 is empty"),
         ({"is_sea": [0, 1, 0]}, {"relevant": ["is_*"]}, "outside their.*row 1, label 'has_sea'"),
-        ({}, {"relevant": ["is_sky"]}, "'has_sky', 'has_sea' were wanted; got 'is_sky'"),
+        ({}, {"relevant": ["is_sky"]}, "expected the labels 'has_sky', 'has_sea'; got 'is_sky'"),
     ],
 )
 def test_a_bad_table_is_one_sentence_with_the_place(
@@ -414,8 +416,8 @@ def test_a_feature_called_as_a_label_is_refused(tmp_path: Path) -> None:
     [
         ("photos.arff", "wide", "photos.arff should end in .csv, .parquet, .npz, .mat or .jsonl"),
         ("photos", "wide", "got no ending"),
-        ("photos.npz", "long", ".npz files do not have the form 'long'; wide was wanted"),
-        ("photos.csv", "tall", "not have the form 'tall'; wide or names or long was wanted"),
+        ("photos.npz", "long", ".npz files do not have the form 'long'; expected wide"),
+        ("photos.csv", "tall", "not have the form 'tall'; expected wide or names or long"),
     ],
 )
 def test_a_name_that_cannot_be_written_to(

@@ -96,7 +96,7 @@ def test_a_sparse_set_stays_sparse(site: Server) -> None:
 
 
 def test_what_cannot_be_had_is_one_sentence(site: Server) -> None:
-    with pytest.raises(ComesError, match="'3' has 1 targets; several labels were wanted"):
+    with pytest.raises(ComesError, match="'3' has 1 targets; expected several labels"):
         open_dataset("openml:3")
     with pytest.raises(ComesError, match="OpenML has no such data set.*404"):
         open_dataset("openml:9")

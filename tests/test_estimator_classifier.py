@@ -357,7 +357,7 @@ def test_columns_are_matched_by_name() -> None:
     order = ["sun", "sky", "sea"]
     fitted = classifier().fit(X, named(RELEVANT)[order], candidates=named(CANDIDATES))
     assert fitted.score(X, named(RELEVANT)[order]) == fitted.score(X, RELEVANT)
-    with pytest.raises(ComesError, match="'sky', 'sea', 'sun' were wanted"):
+    with pytest.raises(ComesError, match="expected the labels 'sky', 'sea', 'sun'"):
         fitted.score(X, named(RELEVANT).rename(columns={"sun": "dog"}))
     prior = pd.Series(PRIOR, index=["sky", "sea", "sun"])
     by_name = classifier(epochs=1, class_prior=prior[order]).fit(X, named(CANDIDATES))

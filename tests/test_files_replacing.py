@@ -91,9 +91,9 @@ def test_links_are_followed(tmp_path: Path) -> None:
 
 def test_a_folder_for_a_file_and_a_file_for_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ComesError, match="is a file; the name of a folder"):
+    with pytest.raises(ComesError, match="is a file; expected the name of a folder"):
         check_folder_target(tmp_path / "file", [])
-    with pytest.raises(ComesError, match="is a folder; the name of a file"):
+    with pytest.raises(ComesError, match="is a folder; expected the name of a file"):
         check_file_target(tmp_path)
 
 

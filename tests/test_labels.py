@@ -101,5 +101,5 @@ def test_names_are_matched_by_name_or_by_position() -> None:
     with pytest.warns(ComesWarning, match="matched by position.*'x' for 'a', 'y' for 'b'"):
         assert match_names(["x", "y"], ["a", "b"]) == [0, 1]
     for names in (["a", "x"], ["a"], ["x", "y", "z"], ["a", "b", "c"]):
-        with pytest.raises(ComesError, match="the labels 'a', 'b' were wanted"):
+        with pytest.raises(ComesError, match="expected the labels 'a', 'b'"):
             match_names(names, ["a", "b"])

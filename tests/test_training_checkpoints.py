@@ -292,6 +292,6 @@ def test_a_damaged_checkpoint_is_refused(damage: Callable[[Path], None], tmp_pat
     with pytest.raises(StoppedError):
         trained(path, at_score=2)
     damage(path)
-    with pytest.raises(ComesError, match="training.pt is no checkpoint, or a damaged one"):
+    with pytest.raises(ComesError, match="training.pt is not a checkpoint, or is damaged"):
         trained(path)
     assert path.exists()

@@ -1,6 +1,6 @@
 """The one exception and the one warning that comes raises on purpose, and the form of messages.
 
-A message says what was wanted, what was given, and what to do.
+A message says what was expected, what was given, and what to do.
 """
 
 from collections.abc import Sequence

@@ -312,7 +312,7 @@ def match_names(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     missing = [name for name in wanted if name not in set(names)]
     if len(names) != len(wanted) or len(missing) < len(wanted):
         raise ComesError(
-            f"the labels {listed(wanted)} were wanted; got {listed(names)}. Give the same names, "
+            f"expected the labels {listed(wanted)}; got {listed(names)}. Give the same names, "
             "in any order, or as many different names in the same order."
         )
     numbers = [str(number) for number in range(len(names))]

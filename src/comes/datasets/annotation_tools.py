@@ -124,7 +124,7 @@ def _select_controls(
     selected = [choice for choice in choices if choice.control in controls]
     if not selected:
         raise ComesError(
-            f"{path.name} has no choices that somebody made; an export with answers was wanted."
+            f"{path.name} has no choices that somebody made; expected an export with answers."
         )
     return selected, controls
 
@@ -151,7 +151,7 @@ def read_prodigy(path: Path, reading: Reading) -> Dataset:
             _refuse_complementary(reading, path)
     answers += _read_ticks(ticks, reading)
     if not answers:
-        raise ComesError(f"{path.name} has no answers; lines of Prodigy were wanted.")
+        raise ComesError(f"{path.name} has no answers; expected lines of Prodigy.")
     return _combine_all(items, answers, reading, reading.is_complementary and bool(ticks))
 
 
@@ -166,7 +166,7 @@ def _read_prodigy_line(line: dict[str, Any], item: str, where: str) -> list[Answ
         return [(item, label, WORDS[answer]) for label in _check_label_list([line["label"]], where)]
     options = line.get("options")
     if not options:
-        raise ComesError(f"{where} has neither a label nor options; answers to labels were wanted.")
+        raise ComesError(f"{where} has neither a label nor options; expected answers about labels.")
     if not all(isinstance(option, dict) and "id" in option for option in options):
         raise ComesError(f"{where} has options without an id; got {options!r}.")
     shown = _check_label_list([option["id"] for option in options], where)

@@ -194,7 +194,7 @@ def as_states(
         known = sorted(WORDS if words is None else words)
         raise ComesError(
             f"{place} has the answer {texts[codes[row]]!r} at row {row}; "
-            f"{listed([word for word in known if word])} or nothing (not asked) were wanted. Say "
+            f"expected {listed([word for word in known if word])} or nothing (not asked). Say "
             "what other words mean (words; --answers 0=no,1=maybe on the command line)."
         )
     return np.asarray(states[codes])

@@ -101,7 +101,7 @@ def read_label_xml(path: Path) -> list[str]:
     except (expat.ExpatError, OSError, LookupError, ValueError) as error:
         raise ComesError(f"{path.name} cannot be read as XML: {error}.") from None
     if not found.names:
-        raise ComesError(f"{path.name} names no label; <label name=...> was wanted.")
+        raise ComesError(f"{path.name} names no label; expected <label name=...>.")
     check_names(found.names)
     return found.names
 
@@ -129,7 +129,7 @@ def _parse_as(path: Path, encoding: str) -> _Table:
         reason = str(error).replace("line -1", f"row {len(rows)}")
         raise ComesError(f"{path.name} cannot be read as ARFF: {reason}") from None
     if not rows:
-        raise ComesError(f"{path.name} has no rows of data; at least one was wanted.")
+        raise ComesError(f"{path.name} has no rows of data; expected at least one.")
     names = [str(name) for name, _ in content["attributes"]]
     kinds = [kind for _, kind in content["attributes"]]
     cells = _make_sparse_cells(rows, kinds) if is_sparse else _make_dense_cells(rows, kinds)
@@ -180,7 +180,7 @@ def _find_declared_labels(
     beside = expanded(xml) if xml is not None else _find_xml_beside(path)
     if beside is not None:
         if not beside.is_file():
-            raise ComesError(f"{beside} does not exist; the XML file of the labels was wanted.")
+            raise ComesError(f"{beside} does not exist; expected the XML file of the labels.")
         names = read_label_xml(beside)
         missing = [name for name in names if name not in set(table.names)]
         if missing:
@@ -201,7 +201,7 @@ def _find_declared_labels(
     if not 0 < abs(q) < len(table.names):
         raise ComesError(
             f"the relation of {path.name} counts {abs(q)} labels (-C) of {len(table.names)} "
-            "attributes; some labels and some features were wanted."
+            "attributes; expected some labels and some features."
         )
     return table.names[:q] if q > 0 else table.names[q:]
 

@@ -75,8 +75,8 @@ def _parse_coco(content: Any, path: Path) -> _Coco:
     except (KeyError, TypeError, AttributeError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else "it has another form"
         raise ComesError(
-            f"{path.name} cannot be read as COCO json, {what}: images (id, file_name), annotations "
-            "(image_id, category_id) and categories (id, name) were wanted."
+            f"{path.name} cannot be read as COCO json, {what}: expected images (id, file_name), "
+            "annotations (image_id, category_id) and categories (id, name)."
         ) from None
     if len(row) < len(images) or len(column) < len(categories):
         raise ComesError(
@@ -84,8 +84,8 @@ def _parse_coco(content: Any, path: Path) -> _Coco:
         )
     if not images or not categories:
         raise ComesError(
-            f"{path.name} has {len(images)} images and {len(categories)} categories; at least one "
-            "of each was wanted."
+            f"{path.name} has {len(images)} images and {len(categories)} categories; expected at "
+            "least one of each."
         )
     return _Coco(row, column, files, names, annotated, absent if is_verified else None)
 

@@ -102,7 +102,7 @@ def _read_json(path: Path, reading: Reading) -> Dataset:
     """Read a COCO file, which is an object, or an export of Label Studio, a list of tasks."""
     content = load_json(path)
     if content == []:
-        raise ComesError(f"{path.name} is an empty list; tasks of Label Studio were wanted.")
+        raise ComesError(f"{path.name} is an empty list; expected tasks of Label Studio.")
     if isinstance(content, list):
         if reading.unannotated is not None:
             raise ComesError(

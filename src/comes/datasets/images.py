@@ -234,7 +234,9 @@ def image_names(source: Path) -> list[str]:
         if name.lower().endswith(PICTURE_ENDINGS) and not name.rpartition("/")[2].startswith(".")
     )
     if not pictures:
-        raise ComesError(f"{source} has no pictures; {', '.join(PICTURE_ENDINGS)} were wanted.")
+        raise ComesError(
+            f"{source} has no pictures; expected files that end in {', '.join(PICTURE_ENDINGS)}."
+        )
     return pictures
 
 

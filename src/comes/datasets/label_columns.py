@@ -234,7 +234,7 @@ def _read_name_list(cell: Any, row: int) -> list[str]:
 def _split_names(cell: Any, row: int, separator: str | None) -> list[str]:
     """Return the names in a cell of text."""
     if isinstance(cell, (dict, bytes)):
-        raise ComesError(f"row {row} has {cell!r}; names of labels were wanted.")
+        raise ComesError(f"row {row} has {cell!r}; expected names of labels.")
     parts = as_text(cell).split(SEPARATOR if separator is None else separator)
     return [name for part in parts if (name := part.strip())]
 

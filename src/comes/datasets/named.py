@@ -24,7 +24,7 @@ def read_named(named: NamedDataset, split: str, reading: Reading) -> Dataset:
     if split not in named.rows:
         splits = " or ".join(f"'{named.name}:{s}'" if s else f"'{named.name}'" for s in named.rows)
         missing = f"no split {split!r}" if split else "splits only"
-        raise ComesError(f"{named.name} has {missing}; {splits} was wanted.")
+        raise ComesError(f"{named.name} has {missing}; expected {splits}.")
     paths = [_locate_source(source, named) for source in named.sources[split]]
     dataset = named.read(paths, split, reading)
     is_whole = not any(field in named.fields for field in reading.given)

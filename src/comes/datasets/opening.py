@@ -300,7 +300,7 @@ def _check_readable(path: str | Path) -> Path:
     path = expanded(path)
     if os.path.isdir(path):
         raise ComesError(
-            f"{path} is a folder; a file was wanted. For a folder of images, name the file with "
+            f"{path} is a folder; expected a file. For a folder of images, name the file with "
             "their labels."
         )
     if not os.path.isfile(path):
@@ -308,7 +308,7 @@ def _check_readable(path: str | Path) -> Path:
     if not os.access(path, os.R_OK):
         raise ComesError(f"{path} cannot be read: permission is denied.")
     if path.stat().st_size == 0:
-        raise ComesError(f"{path} is empty; a data set with at least one row was wanted.")
+        raise ComesError(f"{path} is empty; expected a data set with at least one row.")
     return path
 
 

@@ -44,7 +44,7 @@ def read_openml(which: str, cache: Path) -> Dataset:
     targets = _find_marked(features, "is_target")
     if len(targets) < 2:
         raise ComesError(
-            f"OpenML's data set {which!r} has {len(targets)} targets; several labels were wanted."
+            f"OpenML's data set {which!r} has {len(targets)} targets; expected several labels."
         )
     file = download(found["url"], f"md5:{found['md5_checksum']}", folder / "data.arff")
     ignored = [

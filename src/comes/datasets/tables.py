@@ -43,7 +43,7 @@ def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
     with _explain_errors(path):
         table = _read_csv(path, text_columns) if is_csv(path) else _read_parquet(path)
     if table.empty:
-        raise ComesError(f"{path.name} has columns but no rows; at least one was wanted.")
+        raise ComesError(f"{path.name} has columns but no rows; expected at least one row.")
     return table.set_axis([str(name) for name in table.columns], axis=1)
 
 
@@ -127,7 +127,7 @@ def item_names(table: pd.DataFrame, column: str) -> list[str]:
     names = [as_text(cell) for cell in table[column]]
     if "" in names:
         raise ComesError(
-            f"column {column!r} is empty at row {names.index('')}; the name of an item was wanted."
+            f"column {column!r} is empty at row {names.index('')}; expected the name of an item."
         )
     return names
 

@@ -98,5 +98,5 @@ def _read_flags(path: Path) -> "pd.Series[Any]":
     wrong = ~flags.isin((-1, 0, 1))
     if wrong.any() or flags.index.has_duplicates or flags.empty:
         where = f" at line {int(wrong.to_numpy().argmax()) + 1}" if wrong.any() else ""
-        raise ComesError(f"{path}: lines such as '000005 -1' were wanted, each image once{where}.")
+        raise ComesError(f"{path}: expected lines such as '000005 -1', each image once{where}.")
     return flags

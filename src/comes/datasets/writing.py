@@ -54,7 +54,7 @@ def check_writable(path: str | Path, form: TableForm = "wide") -> None:
     >>> check_writable("photos.npz", "long")
     Traceback (most recent call last):
     ...
-    comes.errors.ComesError: .npz files do not have the form 'long'; wide was wanted.
+    comes.errors.ComesError: .npz files do not have the form 'long'; expected wide.
     """
     _find_writer(Path(path), form)
 
@@ -71,7 +71,7 @@ def _find_writer(path: Path, form: str) -> Writer:
     writers = FORMATS[ending].writers
     if form not in writers:
         raise ComesError(
-            f"{ending} files do not have the form {form!r}; {' or '.join(writers)} was wanted."
+            f"{ending} files do not have the form {form!r}; expected {' or '.join(writers)}."
         )
     return writers[form]
 

@@ -60,7 +60,7 @@ def download(address: str, checksum: str | None, path: Path) -> Path:
         ) from None
     except ValueError:
         raise ComesError(
-            f"{address} does not send the {path.name} that was wanted: its checksum differs from "
+            f"{address} does not send the expected {path.name}: its checksum differs from "
             f"{checksum}. It was not kept. Get the file elsewhere, and put it at {path}."
         ) from None
     except OSError as error:

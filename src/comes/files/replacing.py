@@ -84,7 +84,7 @@ def check_file_target(path: str | Path) -> Path:
     """
     path = _resolve_target(path)
     if path.is_dir():
-        raise ComesError(f"{path} is a folder; the name of a file was wanted.")
+        raise ComesError(f"{path} is a folder; expected the name of a file.")
     return path
 
 
@@ -102,7 +102,7 @@ def check_folder_target(path: str | Path, files: Collection[str]) -> Path:
     """
     path = _resolve_target(path)
     if path.is_file():
-        raise ComesError(f"{path} is a file; the name of a folder was wanted.")
+        raise ComesError(f"{path} is a file; expected the name of a folder.")
     if path == Path.cwd():
         raise ComesError("the current folder cannot be replaced. Name a folder inside it.")
     others = [p.name for p in path.iterdir() if p.name not in files] if path.exists() else []

@@ -45,7 +45,7 @@ class Checkpoint:
             fingerprint = state.pop("fingerprint")
         except Exception as error:  # torch.load raises whatever pickle meets
             raise ComesError(
-                f"{self.path} is no checkpoint, or a damaged one ({first_line(error)}). Delete it "
+                f"{self.path} is not a checkpoint, or is damaged ({first_line(error)}). Delete it "
                 "to start over."
             ) from None
         if fingerprint != self.fingerprint:
