@@ -174,6 +174,8 @@ def test_models_and_data_of_two_kinds_do_not_mix(home: Path, model: str, tmp_pat
         run("evaluate", table, "--relevant", "is_*", "-m", model)
     with pytest.raises(ComesError, match=r"--images"):
         run("predict", table, *predict)
+    with pytest.raises(ComesError, match="images must not be empty"):
+        run("predict", table, "--images", "", *predict)
     with pytest.raises(ComesError, match="has no picture"):
         (tmp_path / "empty").mkdir()
         run("predict", str(tmp_path / "empty"), *predict)

@@ -216,7 +216,7 @@ def read_images(
     >>> read_images(folder).names
     ['red.png']
     """
-    path = expanded(which)
+    path, images = expanded(which), Reading(images=images).images  # raises if it is empty
     if os.path.isdir(path) or path.suffix.lower() == ".zip":
         if images is not None:
             raise ComesError(f"{path} holds images itself. Leave the other folder out.")
