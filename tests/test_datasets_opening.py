@@ -365,7 +365,7 @@ def test_missing_empty_and_foreign_files(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_asked_for() -> None:
-    with pytest.raises(ComesError, match="needed to fit"):
+    with pytest.raises(ComesError, match="candidates or complementary labels are needed"):
         Dataset(X, ["a", "b"], relevant=RELEVANT).known_candidates()
     with pytest.raises(ComesError, match="true labels are needed"):
         Dataset(X, ["a", "b"], candidates=CANDIDATES).known_relevant()

@@ -16,21 +16,9 @@ from comes.estimator import (
     together,
     vary_settings,
 )
-from comes.generation import case_b
 from comes.methods import METHODS
 from comes.training import train_together
-
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(400, 4))
-RELEVANT = X[:, :3] + 0.3 * RNG.normal(size=(400, 3)) > 0
-CANDIDATES = case_b(RELEVANT, exclude_rate=0.5)
-PRIOR = RELEVANT.mean(axis=0)
-
-
-def classifier(method: str = "comes-hl", **settings: Any) -> CandidateClassifier:
-    defaults: dict[str, Any] = {"epochs": 10, "hidden": 8, "class_prior": PRIOR}
-    return CandidateClassifier(method, random_state=0, progress=False, **defaults | settings)
-
+from noisy_halves import CANDIDATES, PRIOR, X, classifier
 
 SPLITS = [(np.arange(k, k + 200), np.arange(k + 200, k + 280)) for k in (0, 60, 120)]
 

@@ -16,6 +16,7 @@ import comes.jobs
 from comes import CandidateClassifier
 from comes.datasets import Dataset, Reading, make_scenes, write_npz
 from comes.errors import ComesError, ComesWarning
+from comes.estimator import Choice
 from comes.generation import case_b
 from comes.jobs import (
     JudgedMetric,
@@ -128,8 +129,13 @@ def test_settings_of_the_other_kind_are_refused() -> None:
 
 
 def test_the_chosen_model_is_fitted_with_the_prior_that_it_was_chosen_by() -> None:
-    fitted = fit_model(DATA, QUICK | {"epochs": 10}, select=["epochs"])
-    assert fitted.choice is not None
+    told: list[bool] = []  # whether the chosen classifier was fitted when it was told
+
+    def tell(choice: Choice) -> None:
+        told.append(hasattr(choice.classifier, "module_"))
+
+    fitted = fit_model(DATA, QUICK | {"epochs": 10}, select=["epochs"], on_choice=tell)
+    assert fitted.choice is not None and told == [False]
     assert fitted.classifier.epochs == fitted.choice.classifier.epochs
     np.testing.assert_array_equal(fitted.classifier.class_prior_, PRIOR)
     assert len(fitted.summary(with_choice=True)["compared"]) == 2

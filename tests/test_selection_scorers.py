@@ -2,27 +2,14 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from comes import CandidateClassifier
 from comes.errors import ComesError
-from comes.generation import case_b
 from comes.selection import candidate_scorer, estimate_metrics
-
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(400, 4))
-RELEVANT = X[:, :3] + 0.3 * RNG.normal(size=(400, 3)) > 0
-CANDIDATES = case_b(RELEVANT, exclude_rate=0.5)
-PRIOR = RELEVANT.mean(axis=0)
-
-
-def classifier(method: str = "comes-hl", **settings: Any) -> CandidateClassifier:
-    defaults: dict[str, Any] = {"epochs": 10, "hidden": 8, "class_prior": PRIOR}
-    return CandidateClassifier(method, random_state=0, progress=False, **defaults | settings)
+from noisy_halves import CANDIDATES, PRIOR, X, classifier
 
 
 @pytest.mark.parametrize(

@@ -49,20 +49,18 @@ def fit(
     """
     from comes.jobs import fit_model
 
-    select_by = split_names(select) or ()
     fitted = fit_model(
         data,
         settings,
         reading=reading,
         priors=priors,
-        select=select_by,
+        select=split_names(select) or (),
         freeze=freeze,
         output=output,
+        on_choice=lambda choice: None if as_json else _print_choice(choice),
     )
     if not fitted.is_leader:
         return
-    if fitted.choice is not None and not as_json:
-        _print_choice(fitted.choice)
     print_summary(fitted.summary(with_choice=as_json), as_json)
     if fitted.history.interrupted:
         raise typer.Exit(130)

@@ -182,7 +182,7 @@ class Dataset:
         """Return the candidates; raise if there are none."""
         if self.candidates is None:
             raise ComesError(
-                "candidates or complementary labels are needed to fit, and the data has only true "
+                "candidates or complementary labels are needed, and the data has only true "
                 "labels. Name the columns of the candidates, make some with 'comes generate', or "
                 "say with --candidates that the labels of the file are candidates."
             )

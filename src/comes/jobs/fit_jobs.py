@@ -1,7 +1,7 @@
 """Jobs that train: fit a model, or choose one on candidates and fit that."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,7 @@ def fit_model(
     select: Sequence[str] = (),
     freeze: bool = False,
     output: str | Path | None = None,
+    on_choice: Callable[[Choice], None] = lambda choice: None,
 ) -> FittedModel:
     """Train a classifier of rows or images, depending on the data; save it if asked.
 
@@ -117,6 +118,8 @@ def fit_model(
         Refuse to fine-tune: leave the network of images as it is.
     output : path, optional
         Folder for the model.
+    on_choice : callable (choice) -> None
+        Called with what ``select`` found, before the chosen classifier is trained.
 
     Returns
     -------
@@ -150,6 +153,7 @@ def fit_model(
     classifier, choice = CandidateClassifier(**chosen), None
     if varied:
         classifier, choice = choose_model(dataset, classifier, varied)
+        on_choice(choice)
     X, names = dataset.known_features(), dataset.label_names
     classifier.fit(X, dataset.known_candidates(), label_names=names)
     return FittedModel(classifier, dataset, _save_model(classifier, output), choice)
