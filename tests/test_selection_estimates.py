@@ -11,7 +11,7 @@ from comes.generation import case_b
 from comes.metrics import hamming_loss
 from comes.priors import ClassPriorEstimate
 from comes.selection import compare_metrics, estimate_metrics, estimates, resampling
-from comes.selection.resampling import replicate
+from comes.selection.resampling import draw_shares
 
 RNG = np.random.default_rng(0)
 PRIOR = np.array([0.2, 0.4, 0.6])

@@ -31,6 +31,7 @@ from comes.estimator.row_training import (
     prepare_training,
 )
 from comes.estimator.scaling import fit_scaling
+from comes.estimator.seen_rows import remember_rows
 from comes.estimator.settings import check_row_settings, draw_seed
 from comes.labels import as_candidates, keep_one_excluded
 from comes.methods import DEFAULT, find_method
@@ -116,6 +117,8 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     label_names_ : list of str
         Column names of the candidates if they came as a DataFrame, else "0", "1", ...
     class_prior_ : array of shape (n_labels,), or None if neither the risk nor the cut needs it
+    class_prior_error_ : array of shape (n_labels,), or None
+        Standard error of an estimated class prior, NaN where it is not known.
     flip_rate_ : array of shape (n_labels,), or None; for "ccmn"
     transition_ : array of shape (n_labels, n_labels), or None; for "mlcl"
     module_ : module
@@ -247,6 +250,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         check_same_rows(X, S)
         d, q = X.shape[1], S.shape[1]
         self.label_names_, self.classes_ = candidates.label_names, np.arange(q)
+        self.seen_rows_ = remember_rows(X)
         seed = draw_seed(self.random_state)
         warn_of_idle_labels(S, self.label_names_, method)
         options = make_options(self, method, q, seed)

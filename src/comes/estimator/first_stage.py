@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from comes.errors import ComesError, ComesWarning
 from comes.estimator.inputs import NamedCandidates, per_label, warn_of_impossible_prior
@@ -18,8 +17,7 @@ from comes.priors import (
     estimate_transition,
     flip_rate_from_prior,
 )
-
-Array = npt.NDArray[np.float64]
+from comes.selection import prior_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,21 +44,24 @@ class FirstStage:
             found = Knowledge(transition=self._estimate(estimate_transition))
         needs_prior = needs_prior or method.needs_class_prior or not method.has_zero
         if needs_prior and found.class_prior is None:
-            found = replace(found, class_prior=self._find_class_prior())
+            prior = self._find_class_prior()
+            found = replace(prior, flip_rate=found.flip_rate, transition=found.transition)
         return found
 
-    def _find_class_prior(self) -> Array:
+    def _find_class_prior(self) -> Knowledge:
         """Return the class prior given or estimated, 0 for labels that every row excludes."""
         S, names = self.candidates.matrix, self.candidates.label_names
         if self.given.class_prior is None:
             with warnings.catch_warnings():  # of labels that `warn_of_idle_labels` has named
                 warnings.filterwarnings("ignore", ".*(no|every) row excludes it", ComesWarning)
                 estimate = self._estimate(estimate_class_prior, label_names=names)
-            return np.asarray(estimate.class_prior)
+            return Knowledge(
+                np.asarray(estimate.class_prior), class_prior_error=prior_error(estimate)
+            )
         prior = per_label(self.given.class_prior, "class_prior", names)
         prior[~S.any(axis=0)] = 0
         warn_of_impossible_prior(prior, S, names)
-        return prior
+        return Knowledge(prior, class_prior_error=prior_error(self.given.class_prior))
 
     def _find_flip_rate(self, method: Method) -> Knowledge:
         """Return the flip rate given, estimated, or implied by the class prior."""
@@ -72,7 +73,7 @@ class FirstStage:
                     f"{given.flip_rate!r}."
                 )
             prior = self._find_class_prior()
-            return Knowledge(prior, flip_rate_from_prior(prior, S))
+            return replace(prior, flip_rate=flip_rate_from_prior(prior.class_prior, S))
         if given.flip_rate is None:
             rate = self._estimate(estimate_flip_rate)
         else:
@@ -81,7 +82,7 @@ class FirstStage:
         if method.has_zero:
             return Knowledge(flip_rate=rate)
         if given.class_prior is not None:
-            return Knowledge(self._find_class_prior(), rate)
+            return replace(self._find_class_prior(), flip_rate=rate)
         excluded_share = 1 - S.mean(axis=0)
         return Knowledge(np.maximum(1 - excluded_share / (1 - rate), 0), rate)
 

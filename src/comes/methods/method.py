@@ -27,6 +27,8 @@ class Knowledge:
     class_prior: Any = None  # pi, (q,)
     flip_rate: Any = None  # rho, (q,); "class_prior" asks for the rates that the prior implies
     transition: Any = None  # T, (q, q)
+    # Standard error of an estimated class prior, (q,), NaN where it is not known; None if given.
+    class_prior_error: Any = None
 
 
 @dataclass(frozen=True, eq=False)

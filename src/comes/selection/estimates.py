@@ -24,42 +24,28 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import rankdata
 
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 from comes.labels import BoolMatrix, as_candidates
 from comes.priors import ClassPriorEstimate
-from comes.selection.resampling import OVER_LABELS, Rows, replicate
+from comes.selection.intervals import (
+    OVER_LABELS,
+    Drawn,
+    Estimate,
+    combine,
+    find_interval,
+    make_estimate,
+)
+from comes.selection.prior_draws import draw_priors, prior_error
+from comes.selection.resampling import (
+    Rows,
+    Shares,
+    bound_priors,
+    compute_metrics,
+    count_shares,
+    draw_shares,
+)
 
 FloatArray = npt.NDArray[np.float64]
-
-PER_LABEL = tuple(OVER_LABELS.values())
-OVERALL = (*OVER_LABELS, "ranking_risk")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """An estimated metric with a confidence interval.
-
-    Attributes
-    ----------
-    value, low, high : float
-    low_with_prior, high_with_prior : float
-        The interval with the uncertainty of the class prior; low and high if the prior is known.
-
-    Examples
-    --------
-    >>> print(Estimate(0.25, 0.21, 0.29, 0.2, 0.3))
-    0.250 (0.200 to 0.300)
-    """
-
-    value: float
-    low: float
-    high: float
-    low_with_prior: float
-    high_with_prior: float
-
-    def __str__(self) -> str:
-        """Return the value and the wider interval."""
-        return f"{self.value:.3f} ({self.low_with_prior:.3f} to {self.high_with_prior:.3f})"
 
 
 @dataclass(frozen=True)
@@ -70,11 +56,14 @@ class MetricEstimates:
     ----------
     metrics : dict of str to Estimate
     per_label : DataFrame
-        One row per label: n_excluded, class_prior, estimates and intervals.
+        One row per label: n_excluded, class_prior, and error, recall, precision, f1, auc and
+        ranking (what the label adds to the ranking risk), each with an interval, which is NaN if
+        the label cannot be judged.
     prior_error : str
         Which uncertainty of the class prior the intervals include.
     left_out : list of int
-        Labels that no row excludes, and that cannot be judged.
+        Labels that no row excludes, and that cannot be judged. A metric may be over fewer labels:
+        see `Estimate`.
 
     Examples
     --------
@@ -98,6 +87,7 @@ def estimate_metrics(
     candidates: npt.ArrayLike,
     class_prior: npt.ArrayLike | ClassPriorEstimate,
     *,
+    class_prior_error: npt.ArrayLike | None = None,
     predictions: npt.ArrayLike | None = None,
     level: float = 0.95,
     n_resamples: int = 400,
@@ -112,21 +102,26 @@ def estimate_metrics(
     candidates : bool array of shape (n_samples, n_labels)
         Of the same rows: True where a label is still possible.
     class_prior : array of shape (n_labels,), or ClassPriorEstimate
-        How often each label is relevant. With an estimate, the intervals include its sampling
-        error, but not its bias.
+        How often each label is relevant. With an estimate, the intervals include its error.
+    class_prior_error : array of shape (n_labels,), optional
+        Standard error of a class prior that was estimated, such as ``class_prior_error_`` of a
+        classifier; NaN where it is not known. By default that of a ClassPriorEstimate; numbers are
+        taken as known.
     predictions : array of shape (n_samples, n_labels), optional
         By default scores above 0.
     level : float
         Confidence level of the intervals.
     n_resamples : int
-        How often rows are resampled for the intervals; with 0 there are none.
+        How often rows are resampled for the intervals; with 0 there are none, and every metric is
+        over all labels that some row excludes.
     seed : int
 
     Returns
     -------
     estimates : MetricEstimates
         ``hamming_loss``, ``macro_recall``, ``macro_precision``, ``macro_f1``, ``macro_auc`` and
-        ``ranking_risk``. They may lie outside [0, 1], as unbiased estimates do.
+        ``ranking_risk``, each over the labels that can be judged, or with the reason why it has no
+        interval. Values may lie outside [0, 1], as unbiased estimates do.
 
     Examples
     --------
@@ -139,23 +134,39 @@ def estimate_metrics(
     >>> truth = np.mean((scores > 0) != relevant)
     >>> bool(found["hamming_loss"].low < truth < found["hamming_loss"].high)
     True
+    >>> unsure = estimate_metrics(scores, candidates, [0.3] * 3, class_prior_error=[0.4] * 3)
+    >>> unsure["macro_auc"].reason
+    'only 0 of 3 labels can be judged; too little is known of the others, or of their class priors'
     """
     rows, prior = _check_rows(scores, candidates, class_prior, predictions)
-    spread = class_prior.standard_error if isinstance(class_prior, ClassPriorEstimate) else None
-    known = replicate(rows, prior, None, n_resamples, seed)
-    unsure = known if spread is None else replicate(rows, prior, spread, n_resamples, seed)
-    metrics = {name: _summarise(known[name], unsure[name], level) for name in OVERALL}
+    error = _find_error(class_prior, class_prior_error, len(prior))
+    shares = count_shares(rows)
+    values = {name: of_rows[0] for name, of_rows in compute_metrics(shares, prior).items()}
+    drawn = draw_shares(rows, n_resamples, seed)
+    known = unsure = compute_metrics(drawn, prior)
+    if error is not None:
+        priors = draw_priors(prior, error, bound_priors(shares), n_resamples, seed)
+        unsure = compute_metrics(drawn, priors)
     n_excluded = rows.excluded.sum(axis=0)
-    table = {"n_excluded": n_excluded.astype(int), "class_prior": prior}
-    for name in PER_LABEL:
-        table[name] = known[name][0]
-        table[f"{name}_low"], table[f"{name}_high"] = _find_interval(unsure[name], level)
+    judged = {
+        name: Drawn(
+            name,
+            values[of],
+            known[of],
+            unsure[of],
+            n_excluded,
+            error,
+            _find_possible(name, shares, prior),
+            level,
+        )
+        for name, of in OVER_LABELS.items()
+    }
     return MetricEstimates(
-        metrics=metrics,
-        per_label=pd.DataFrame(table),
+        metrics={name: drawn_metric.summarise() for name, drawn_metric in judged.items()},
+        per_label=_make_table(judged, prior),
         prior_error="none: the class prior is taken as known"
-        if spread is None
-        else "the sampling error of the estimated class prior",
+        if error is None
+        else "the standard error of the estimated class prior",
         left_out=[int(label) for label in np.flatnonzero(n_excluded == 0)],
     )
 
@@ -198,36 +209,74 @@ def compare_metrics(
     >>> difference.high < 0  # the first has the smaller loss
     True
     """
-    spread = class_prior.standard_error if isinstance(class_prior, ClassPriorEstimate) else None
-    known, unsure = [], []
+    drawn, values = [], []
     both = (None, None) if predictions is None else predictions
     for own, predicted in zip((scores, others), both, strict=True):
         rows, prior = _check_rows(own, candidates, class_prior, predicted)
-        known.append(replicate(rows, prior, None, n_resamples, seed))
-        # The same seed draws the same rows and priors for both.
-        unsure.append(
-            known[-1] if spread is None else replicate(rows, prior, spread, n_resamples, seed)
+        values.append(compute_metrics(count_shares(rows), prior))
+        drawn.append(draw_shares(rows, n_resamples, seed))  # the same rows for both
+    error = np.zeros(len(prior))
+    if isinstance(class_prior, ClassPriorEstimate):
+        error = class_prior.standard_error
+    bounds = np.zeros(len(prior)), 1 - rows.excluded.mean(axis=0)
+    priors = draw_priors(prior, error, bounds, n_resamples, seed)
+    known, unsure = ([compute_metrics(shares, pi) for shares in drawn] for pi in (prior, priors))
+    judged = rows.excluded.any(axis=0)
+    differences = {}
+    for name, of in OVER_LABELS.items():
+        labels = judged & np.isfinite(values[0][of][0] + values[1][of][0])
+        here, fixed, moved = (
+            combine(name, first[of] - second[of], labels)
+            for first, second in (values, known, unsure)
         )
-    return {
-        name: _summarise(known[0][name] - known[1][name], unsure[0][name] - unsure[1][name], level)
-        for name in OVERALL
-    }
+        ends = ([float(end) for end in find_interval(d, here[0], level)] for d in (fixed, moved))
+        (low, high), (low_with_prior, high_with_prior) = ends
+        differences[name] = make_estimate(
+            float(here[0]), (low, high), (low_with_prior, high_with_prior), labels
+        )
+    return differences
 
 
-def _summarise(known: FloatArray, unsure: FloatArray, level: float) -> Estimate:
-    """Return an estimate from resampled values, without and with the error of the prior."""
-    ends = (*_find_interval(known, level), *_find_interval(unsure, level))
-    return Estimate(float(known[0]), *map(float, ends))
+def _find_error(
+    class_prior: npt.ArrayLike | ClassPriorEstimate, error: npt.ArrayLike | None, q: int
+) -> FloatArray | None:
+    """Return the standard error of the class prior, None if the prior is known."""
+    if error is None:
+        return prior_error(class_prior)
+    found = np.asarray(error, dtype=np.float64)
+    if found.shape != (q,) or (found < 0).any() or np.isinf(found).any():
+        raise ComesError(
+            f"class_prior_error must hold a number of at least 0, or NaN, for each of {q} labels; "
+            f"got {np.asarray(error).tolist()}."
+        )
+    return found
 
 
-def _find_interval(values: FloatArray, level: float) -> FloatArray:
-    """Return the interval of resampled values; the first value is that of the given rows."""
-    if len(values) == 1:
-        return np.full((2, *values.shape[1:]), np.nan)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "All-NaN")  # labels that cannot be judged
-        tail = [(1 - level) / 2, (1 + level) / 2]
-        return np.asarray(np.nanquantile(values[1:], tail, axis=0))
+def _find_possible(name: str, shares: Shares, prior: FloatArray) -> FloatArray:
+    """Return how much of a metric a label can be responsible for, (q,).
+
+    A row is wrong about a label only if that is predicted or relevant. The ranking risk counts
+    pairs of a relevant and an irrelevant label, apart from its constant.
+    """
+    if name == "hamming_loss":
+        return np.asarray(shares.predicted[0] + prior)
+    if name == "ranking_risk":
+        return np.asarray((1 - prior) * (prior.sum() - prior))
+    return np.ones(len(prior))
+
+
+def _make_table(judged: dict[str, Drawn], prior: FloatArray) -> pd.DataFrame:
+    """Return the metrics of every label, with intervals for those that can be judged."""
+    n_excluded = judged["hamming_loss"].n_excluded
+    table = {"n_excluded": n_excluded.astype(int), "class_prior": prior}
+    for name, of in OVER_LABELS.items():
+        metric = judged[name]
+        ends = find_interval(metric.unsure, metric.values, metric.level)
+        table[of] = metric.values
+        table[f"{of}_low"], table[f"{of}_high"] = (
+            np.where(metric.find_causes() == "", end, np.nan) for end in ends
+        )
+    return pd.DataFrame(table)
 
 
 def _check_rows(
@@ -240,6 +289,8 @@ def _check_rows(
     values = np.asarray(scores, dtype=np.float64)
     S: BoolMatrix = as_candidates(candidates)
     prior = check_scores(values, S, class_prior)
+    if predictions is None:
+        _warn_of_probabilities(values)
     predicted = values > 0 if predictions is None else np.asarray(predictions).astype(bool)
     if predicted.shape != S.shape:
         raise ComesError(
@@ -247,6 +298,17 @@ def _check_rows(
         )
     below = rankdata(values, axis=1) - 1  # tied labels share their mean rank, so each counts half
     return Rows(values, predicted.astype(float), (~S).astype(float), below), prior
+
+
+def _warn_of_probabilities(scores: FloatArray) -> None:
+    """Warn of scores that are cut at 0, but look as if that were the least value."""
+    if scores.size > 1 and scores.min() >= 0 and 0 < scores.max() <= 1:
+        warnings.warn(
+            "scores must be above 0 where a label is predicted; got only numbers in [0, 1], which "
+            "look like probabilities. Pass predictions=, for example scores > 0.5.",
+            ComesWarning,
+            stacklevel=4,
+        )
 
 
 def check_scores(

@@ -1,26 +1,21 @@
-"""The formulas of `comes.selection.estimates` on the rows, and on rows drawn with replacement."""
+"""What the metrics of `comes.selection.estimates` are made of: shares of rows, label by label.
+
+Shares are counted on the given rows, and on rows drawn with replacement. `compute_metrics` has the
+formulas that docs/selection.md derives.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, logit
 
 FloatArray = npt.NDArray[np.float64]
 
-# Metrics of all labels, and the metric per label that each is the mean of.
-OVER_LABELS = {
-    "hamming_loss": "error",
-    "macro_recall": "recall",
-    "macro_precision": "precision",
-    "macro_f1": "f1",
-    "macro_auc": "auc",
-}
 WEIGHTS_AT_ONCE = 2**24
 
 
 class Rows(NamedTuple):
-    """What every resample of the rows needs, computed once; all arrays are (n, q)."""
+    """What every drawing of rows needs, computed once; all arrays are (n, q)."""
 
     scores: FloatArray
     predicted: FloatArray  # 0 or 1
@@ -28,73 +23,89 @@ class Rows(NamedTuple):
     below: FloatArray  # number of labels of the row that score below; ties count half
 
 
-def replicate(
-    rows: Rows, prior: FloatArray, spread: FloatArray | None, n_resamples: int, seed: int
-) -> dict[str, FloatArray]:
-    """Return every metric on the given rows, then on rows drawn with replacement.
+class Shares(NamedTuple):
+    """The parts of the metrics of every label; all arrays are (b, q), for b drawings of rows."""
 
-    With a ``spread`` the prior is drawn too, with this standard deviation.
+    excluded: FloatArray  # share of rows that exclude j
+    predicted: FloatArray  # f_j
+    false_positives: FloatArray  # FPR_j: share predicted among rows that exclude j
+    below: FloatArray  # E[labels that score below j | j excluded]
+    beaten: FloatArray  # A_j: how often a row scores above one that excludes j
+
+
+def count_shares(rows: Rows) -> Shares:
+    """Return the shares of the given rows, (1, q)."""
+    return _weigh(rows, _sort_rows(rows), np.ones((1, len(rows.scores))), 0.0)
+
+
+def draw_shares(rows: Rows, n_resamples: int, seed: int) -> Shares:
+    """Return the shares of rows drawn with replacement, (n_resamples, q).
+
+    A count of 0 would be 0 in every drawing, as if it were certain. So the number of false
+    positives is moved by a number with mean 0 and variance 1/2, which hardly matters for others.
     """
     n, q = rows.scores.shape
-    rng = np.random.default_rng(seed)
+    orders = _sort_rows(rows)
+    rng, rng_counts = np.random.default_rng(seed), np.random.default_rng([seed, 2])
     at_once = max(1, WEIGHTS_AT_ONCE // n)
-    orders = [_Order.of(rows.scores[:, j], rows.excluded[:, j]) for j in range(q)]
-    parts = [_compute_metrics(rows, orders, np.ones((1, n)), prior)]
+    parts = [Shares(*[np.empty((0, q))] * 5)]
     for start in range(0, n_resamples, at_once):
         size = min(at_once, n_resamples - start)
         weights = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float64)
-        drawn = prior
-        if spread is not None:
-            drawn = _draw_priors(prior, spread, rng.normal(size=(size, q)))
-        parts.append(_compute_metrics(rows, orders, weights, drawn))
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        moved = rng_counts.gamma(0.5, size=(size, q)) - 0.5
+        parts.append(_weigh(rows, orders, weights, moved))
+    return Shares(*(np.concatenate(shares) for shares in zip(*parts, strict=True)))
 
 
-def _draw_priors(prior: FloatArray, spread: FloatArray, normal: FloatArray) -> FloatArray:
-    """Return priors drawn around the estimated ones on the scale of log odds, so none is 0 or 1."""
-    middle = np.clip(prior, 1e-3, 1 - 1e-3)
-    return np.asarray(expit(logit(middle) + spread / (middle * (1 - middle)) * normal))
+def compute_metrics(shares: Shares, prior: FloatArray) -> dict[str, FloatArray]:
+    """Return the metrics of every label, (b, q), NaN where they are not defined.
 
-
-def _compute_metrics(
-    rows: Rows, orders: list["_Order"], weights: FloatArray, prior: FloatArray
-) -> dict[str, FloatArray]:
-    """Return the metrics of weighted rows: (b, q) per label, (b,) over labels.
-
-    Weights are (b, n); the prior is (q,) or (b, q).
+    The prior is (q,) or (b, q). ``ranking`` is what a label adds to the ranking risk.
     """
-    total = weights.sum(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):  # labels that cannot be judged
-        n_excluded = weights @ rows.excluded
-        predicted = weights @ rows.predicted / total
-        false_positive_rate = weights @ (rows.excluded * rows.predicted) / n_excluded
-        below = weights @ (rows.excluded * rows.below) / n_excluded
-        beaten = np.stack([order.share_above(weights) for order in orders], axis=1)
-        true_positives = predicted - (1 - prior) * false_positive_rate
+    f, false_positives = shares.predicted, (1 - prior) * shares.false_positives
+    true_positives = f - false_positives
+    with np.errstate(divide="ignore", invalid="ignore"):
         found = {
-            "error": prior - predicted + 2 * (1 - prior) * false_positive_rate,
+            "error": prior - f + 2 * false_positives,
             "recall": true_positives / prior,
-            "precision": true_positives / predicted,
-            "f1": 2 * true_positives / (predicted + prior),
-            "auc": (beaten - (1 - prior) / 2) / prior,
+            "precision": true_positives / f,
+            "f1": 2 * true_positives / (f + prior),
+            "auc": (shares.beaten - (1 - prior) / 2) / prior,
+            "ranking": (1 - prior) * shares.below,
         }
-        found = {name: np.where(np.isfinite(v), v, np.nan) for name, v in found.items()}
-        # Over labels that some row excludes; a resample without such a row gives NaN.
-        judged = rows.excluded.any(axis=0)
-        has_all = np.where((n_excluded[:, judged] > 0).all(axis=1), 1.0, np.nan)
-        found |= {
-            name: has_all * _average_known(found[of][:, judged]) for name, of in OVER_LABELS.items()
-        }
-        risk = ((1 - prior) * below)[:, judged].sum(axis=1)
-        found["ranking_risk"] = has_all * risk if judged.any() else np.full(len(weights), np.nan)
-    return found
+    return {name: np.where(np.isfinite(v), v, np.nan) for name, v in found.items()}
 
 
-def _average_known(values: FloatArray) -> FloatArray:
-    """Return the mean over labels that can be judged, NaN if there are none."""
-    known = np.isfinite(values)
-    n_known = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
-    return np.asarray(np.where(known, values, 0).sum(axis=1) / n_known)
+def bound_priors(shares: Shares) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the greatest class priors that rows allow, (q,) each.
+
+    True positives are at most pi_j, and the AUC at most 1. An excluded label is irrelevant.
+    """
+    f, rate, beaten = shares.predicted[0], shares.false_positives[0], shares.beaten[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        least = np.fmax((f - rate) / (1 - rate), 2 * beaten - 1)
+    return np.where(np.isfinite(least), least, 0.0), 1 - shares.excluded[0]
+
+
+def _weigh(
+    rows: Rows, orders: list["_Order"], weights: FloatArray, moved: FloatArray | float
+) -> Shares:
+    """Return the shares of weighted rows, (b, q); weights are (b, n), ``moved`` is (b, q)."""
+    n_excluded = weights @ rows.excluded
+    total = weights.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):  # labels that no row excludes
+        return Shares(
+            excluded=n_excluded / total,
+            predicted=weights @ rows.predicted / total,
+            false_positives=(weights @ (rows.excluded * rows.predicted) + moved) / n_excluded,
+            below=weights @ (rows.excluded * rows.below) / n_excluded,
+            beaten=np.stack([order.share_above(weights) for order in orders], axis=1),
+        )
+
+
+def _sort_rows(rows: Rows) -> list["_Order"]:
+    """Return the order of the rows by the scores of each label."""
+    return [_Order.of(g, z) for g, z in zip(rows.scores.T, rows.excluded.T, strict=True)]
 
 
 class _Order(NamedTuple):
