@@ -1,4 +1,4 @@
-"""How often 95 % intervals of `comes evaluate` are given, and hold the truth, with estimated priors.
+"""How often 95 % intervals of `comes evaluate` are given and hold the truth, with estimated priors.
 
     python experiments/intervals.py
 

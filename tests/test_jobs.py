@@ -19,7 +19,6 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator import Choice
 from comes.generation import case_b
 from comes.jobs import (
-    JudgedMetric,
     choose_model,
     convert_dataset,
     describe_dataset,
@@ -201,7 +200,7 @@ def test_judging_has_metrics_estimates_and_their_true_values(model: CandidateCla
     for name, estimate in expected.metrics.items():
         assert by_name[name].value == pytest.approx(estimate.value)
     assert by_name["hamming_loss"].true == pytest.approx(judged.metrics["hamming_loss"])
-    assert judged.as_dict()["estimated"]["class_prior"] == "of the model"
+    assert judged.as_dict()["estimated"]["class_prior"] == "of the model, given"
 
 
 def test_judging_needs_no_truth_and_no_candidates(model: CandidateClassifier) -> None:
@@ -251,14 +250,10 @@ def test_a_model_without_a_prior_is_judged_by_an_estimated_one(
     expected = estimate_metrics(scores, CANDIDATES, prior, predictions=cut).metrics
     assert expected["hamming_loss"].low_with_prior < expected["hamming_loss"].low
     for metric in judged.metrics:  # intervals know that the prior is an estimate
-        interval = expected[metric.name].low_with_prior, expected[metric.name].high_with_prior
-        assert (metric.low, metric.high) == interval
-
-
-def test_estimates_are_clipped_to_the_range_of_the_metric() -> None:
-    clipped = JudgedMetric("macro_auc", 1.1, -0.2, 1.3).clipped()
-    assert (clipped.value, clipped.low, clipped.high) == (1.0, 0.0, 1.0)
-    assert JudgedMetric("ranking_risk", 7.0, -1.0, 9.0).clipped().high == 9.0
+        same = expected[metric.name]
+        interval = (same.low_with_prior, same.high_with_prior)
+        assert (metric.low, metric.high) == (interval if same.reason is None else (None, None))
+        assert metric.reason == same.reason
 
 
 def test_data_is_listed_described_converted_and_given_candidates(tmp_path: Path) -> None:
