@@ -21,7 +21,7 @@ from comes.generation import (
     one_uniform,
     random_size,
 )
-from comes.labels import BoolMatrix
+from comes.answers import BoolMatrix
 
 N, Q = 4000, 5
 PRIOR = np.array([0.05, 0.2, 0.4, 0.6, 0.9])

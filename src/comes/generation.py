@@ -26,8 +26,8 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import expit
 
+from comes.answers import BoolMatrix, as_relevant
 from comes.errors import ComesError
-from comes.labels import BoolMatrix, as_relevant
 
 __all__ = [
     "Case",

@@ -18,13 +18,13 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
+from comes.answers import BoolMatrix, check_names
 from comes.datasets.dataset import Dataset, compact
 from comes.datasets.label_columns import TRUTHS
 from comes.datasets.reading import Reading
 from comes.datasets.tables import find_columns
 from comes.errors import ComesError, listed
 from comes.files import expanded
-from comes.labels import BoolMatrix, check_names
 
 
 class _Table(NamedTuple):

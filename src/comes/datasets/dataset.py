@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
+from comes.answers import BoolMatrix, check_names, check_relevant_inside, match_names
 from comes.datasets.images import Images
 from comes.errors import ComesError
-from comes.labels import BoolMatrix, check_names, check_relevant_inside, match_names
 
 LabelsAre = Literal["candidates", "complementary"]
 MATRICES = ("candidates", "relevant", "asked")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from comes.datasets.answers import STATES
+from comes.datasets.answer_tables import STATES
 from comes.datasets.dataset import LabelsAre
 from comes.errors import ComesError
 

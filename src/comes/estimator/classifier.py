@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from comes.answers import as_candidates, keep_one_excluded
 from comes.estimator import storage
 from comes.estimator.cutting import find_offset, find_thresholds
 from comes.estimator.inputs import (
@@ -32,7 +33,6 @@ from comes.estimator.row_training import (
 )
 from comes.estimator.scaling import fit_scaling
 from comes.estimator.settings import check_row_settings, draw_seed
-from comes.labels import as_candidates, keep_one_excluded
 from comes.methods import DEFAULT, find_method
 from comes.metrics import average_precision
 from comes.training import History, Risk, choose_device, predict_scores, seeded, to_device

@@ -9,11 +9,11 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from comes.answers import BoolMatrix
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import NamedCandidates, check_training_features, per_label
 from comes.estimator.preparation import Training
-from comes.labels import BoolMatrix
 from comes.methods import METHODS, family_of, find_method
 from comes.models import (
     Backbone,

@@ -10,8 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import assert_all_finite, validate_data
 
-from comes.errors import ComesError, ComesWarning, listed
-from comes.labels import (
+from comes.answers import (
     BoolMatrix,
     as_candidates,
     as_relevant,
@@ -20,6 +19,7 @@ from comes.labels import (
     from_complementary,
     match_names,
 )
+from comes.errors import ComesError, ComesWarning, listed
 from comes.methods import DEFAULT, Method
 
 LARGEST = float(np.finfo(np.float32).max)

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
+from comes.answers import BoolMatrix, as_relevant
 from comes.errors import ComesError
 from comes.estimator.inputs import match_columns
-from comes.labels import BoolMatrix, as_relevant
 from comes.methods import Knowledge
 from comes.selection import cut_by_row
 

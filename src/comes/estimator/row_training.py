@@ -7,13 +7,13 @@ import torch
 from sklearn.utils import _safe_indexing
 from torch import nn
 
+from comes.answers import BoolMatrix, keep_one_excluded
 from comes.errors import ComesError
 from comes.estimator.first_stage import FirstStage
 from comes.estimator.inputs import NamedCandidates
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.scaling import is_scaled_for_priors
 from comes.estimator.settings import LEARNED_THRESHOLDS
-from comes.labels import BoolMatrix, keep_one_excluded
 from comes.methods import Knowledge, Method, RiskOptions
 from comes.models import linear, mlp
 from comes.training import MakeOptimizer, Risk, TrainOptions, make_optimizer, to_device

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.model_selection import KFold, train_test_split
 
+from comes.answers import BoolMatrix
 from comes.datasets import Dataset, join_rows, make_scenes, open_dataset
 from comes.errors import ComesError
 from comes.generation import generate
-from comes.labels import BoolMatrix
 from comes.results import DataSpec, TaskSpec
 
 Rows = npt.NDArray[np.intp]

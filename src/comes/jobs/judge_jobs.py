@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from comes.answers import BoolMatrix
 from comes.datasets import Dataset, Reading
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier, per_label
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
-from comes.labels import BoolMatrix
 from comes.metrics import Convention, count_degenerate, evaluate
 from comes.priors import estimate_class_prior, read_priors
 from comes.selection import MetricEstimates, estimate_metrics

@@ -11,8 +11,8 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import check_array
 
+from comes.answers import BoolMatrix
 from comes.errors import ComesError
-from comes.labels import BoolMatrix
 from comes.models import linear, mlp
 from comes.risks import BceRisk
 from comes.training import (
