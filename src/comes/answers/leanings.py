@@ -39,8 +39,8 @@ class AnswerRates:
     Attributes
     ----------
     no_rate, yes_rate : arrays of shape (n_labels,)
-        a and b: how often an irrelevant pair is called "no", a relevant one "yes"; 0 where that cannot
-        be said. For candidates ``no_rate`` is the exclude rate and ``yes_rate`` is 0.
+        a and b: how often an irrelevant pair is called "no", a relevant one "yes"; 0 where that
+        cannot be said. For candidates ``no_rate`` is the exclude rate and ``yes_rate`` is 0.
     mistake_rate : float
         f: how often a relevant pair is called "no", or an irrelevant one "yes".
     people : mapping of str to pair of arrays of shape (n_labels,)

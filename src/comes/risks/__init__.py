@@ -1,4 +1,4 @@
-"""Risks: functions of scores and candidates (or answers) that training minimises. One file per estimator."""
+"""Risks: functions of scores and answers that training minimises. One file per estimator."""
 
 from comes.risks.bce import BceRisk, bce_risk
 from comes.risks.ccmn import (
