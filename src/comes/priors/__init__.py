@@ -1,4 +1,4 @@
-"""What is estimated from X and candidates before training: class priors, flip rates, transitions.
+"""What is estimated before training: class priors, rates of answers, flip rates, transitions.
 
 `PRIOR_METHODS` names the estimators of class priors; `MAX_RATE` is the largest flip rate.
 """
