@@ -15,19 +15,18 @@ import json
 import re
 import warnings
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from comes.answers import BoolMatrix
 from comes.datasets import Dataset, load_dataset, make_scenes
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
-from comes.generation import case_a, case_b
+from comes.generation import case_b, independent
 from comes.jobs import JudgedMetric, judge_model
-from comes.labels import BoolMatrix
 
 RESULT = Path(__file__).parent / "results" / "intervals.json"
 SETS = ("scenes", "scene", "yeast", "emotions", "enron", "bibtex")
@@ -45,9 +44,8 @@ def exclude(
     relevant: BoolMatrix, rate: float, drawing: str, rng: np.random.Generator
 ) -> BoolMatrix:
     """Return candidates drawn at one exclude rate."""
-    if drawing == "independent":
-        return case_a(relevant, 1 - rate, rng)
-    return case_b(relevant, rate, rng)
+    draw = independent if drawing == "independent" else case_b
+    return draw(relevant, rate, rng)
 
 
 def judge(dataset: Dataset, rate: float, drawing: str, seed: int) -> list[JudgedMetric]:
@@ -65,8 +63,9 @@ def judge(dataset: Dataset, rate: float, drawing: str, seed: int) -> list[Judged
     )
     candidates = exclude(train.known_relevant(), rate, drawing, rng)
     model.fit(train.X, candidates, label_names=dataset.label_names)
-    blind = replace(held, candidates=exclude(held.known_relevant(), rate, drawing, rng))
-    estimated = judge_model(model, blind).estimated
+    relevant = held.known_relevant()
+    judged = Dataset(held.X, held.label_names, exclude(relevant, rate, drawing, rng), relevant)
+    estimated = judge_model(model, judged).estimated
     assert estimated is not None
     return estimated.metrics
 

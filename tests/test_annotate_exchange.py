@@ -23,7 +23,7 @@ from comes.annotate import (
 )
 from comes.annotate.leases import Answer, SentAnswer
 from comes.datasets import Dataset, read_dataset
-from comes.datasets.answers import answers_of
+from comes.datasets.answer_tables import answers_of
 from comes.errors import ComesError, ComesWarning
 from projects import Card, Desk, Projects, all_cards, new_answer, on_sqlite, stored
 

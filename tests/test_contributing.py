@@ -14,7 +14,7 @@ from comes import CandidateClassifier, estimate_class_prior, jobs, metrics, risk
 from comes.datasets import Reading, formats, make_scenes, read_dataset
 from comes.errors import ComesError
 from comes.generation import case_b
-from comes.labels import BoolMatrix
+from comes.answers import BoolMatrix
 from comes.methods import families
 from comes.priors import class_prior
 

@@ -42,7 +42,7 @@ def test_numbers_are_by_both_conventions_and_three_cuts() -> None:
     repeat = Repeat(rows, rows, case_b(relevant, exclude_rate=0.5))
     settings: dict[str, Any] = {"epochs": 2, "hidden": 4, "device": "cpu", "threshold": "prior"}
     classifier = CandidateClassifier("bce", class_prior=relevant.mean(axis=0), **settings)
-    classifier.fit(dataset.X, repeat.candidates)
+    classifier.fit(dataset.X, repeat.labels)
     result = judge_classifier(classifier, dataset, repeat, {"epochs": 2})
     scores = classifier.decision_function(dataset.X)
     cut = classifier.cut_scores(scores)

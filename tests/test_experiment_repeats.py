@@ -25,9 +25,9 @@ def test_folds_cover_every_row_once_and_labels_are_made_for_training_rows_only()
     repeats = list(draw_repeats(task.spec, dataset))
     assert sorted(np.concatenate([r.test for r in repeats])) == list(range(2000))
     for repeat in repeats:
-        assert repeat.candidates[repeat.test].all()
-        assert not (relevant & ~repeat.candidates).any()
-        share = (~repeat.candidates[repeat.train]).sum() / (~relevant[repeat.train]).sum()
+        assert repeat.labels[repeat.test].all()
+        assert not (relevant & ~repeat.labels).any()
+        share = (~repeat.labels[repeat.train]).sum() / (~relevant[repeat.train]).sum()
         assert share == pytest.approx(0.5, abs=0.01)
     (first,) = draw_repeats(replace(task.spec, first_folds=1), dataset)
     assert (first.test == repeats[0].test).all()
@@ -45,7 +45,7 @@ def test_label_seeds_share_their_test_rows() -> None:
     one, two = draw_repeats(task.spec, load_data(task.spec.data).dataset)
     assert (one.test == two.test).all()
     assert len(one.test) == 75
-    assert (one.candidates != two.candidates).any()
+    assert (one.labels != two.labels).any()
 
 
 def test_scenes_have_two_thousand_rows_unless_told() -> None:
@@ -107,5 +107,5 @@ def test_a_test_set_of_its_own_is_never_trained_on(tmp_path: Path) -> None:
     for repeat in draw_repeats(task.spec, dataset, n_train):
         assert repeat.train.tolist() == list(range(60))
         assert repeat.test.tolist() == list(range(60, 120))
-        assert repeat.candidates[60:].all()  # nothing is said of them
+        assert repeat.labels[60:].all()  # nothing is said of them
     assert run_task(task).size == Size(n=120, d=3, q=2)

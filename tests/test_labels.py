@@ -4,7 +4,7 @@ import pytest
 from scipy import sparse
 
 from comes.errors import ComesError, ComesWarning
-from comes.labels import (
+from comes.answers import (
     as_candidates,
     check_relevant_inside,
     from_complementary,

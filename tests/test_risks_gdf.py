@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from comes.labels import keep_one_excluded
+from comes.answers import keep_one_excluded
 from comes.losses import logistic_loss
 from comes.risks import bce_risk, gdf_risk
 from drawn_problems import N, Q, annotate, problem, softplus

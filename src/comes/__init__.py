@@ -7,14 +7,19 @@ loaded on first use, so that importing `comes` stays cheap.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from comes.answers import Answers
     from comes.estimator import CandidateClassifier, ImageClassifier
     from comes.priors import estimate_class_prior
 
 __version__ = "0.1.0"
-__all__ = ["CandidateClassifier", "ImageClassifier", "estimate_class_prior"]
+__all__ = ["Answers", "CandidateClassifier", "ImageClassifier", "estimate_class_prior"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "Answers":
+        from comes.answers import Answers
+
+        return Answers
     if name in ("CandidateClassifier", "ImageClassifier"):
         from comes import estimator
 

@@ -23,8 +23,8 @@ from sklearn.metrics import average_precision_score, coverage_error
 from sklearn.metrics import label_ranking_average_precision_score as sklearn_average_precision
 from sklearn.metrics import label_ranking_loss as sklearn_ranking_loss
 
+from comes.answers import BoolMatrix, as_indicators, as_relevant
 from comes.errors import ComesError
-from comes.labels import BoolMatrix, as_indicators, as_relevant
 
 __all__ = [
     "METRICS",

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from comes.answers import check_names
 from comes.datasets import ITEM_COLUMNS, as_text, image_names, open_images, read_table
 from comes.errors import ComesError, listed
 from comes.files import expanded
-from comes.labels import check_names
 
 NAME_COLUMNS = tuple(dict.fromkeys(("item", "id", *ITEM_COLUMNS)))  # the first one counts
 CLASS_COLUMNS = ("class", "label", "name")

@@ -20,10 +20,10 @@ def generate(
     output: Annotated[Path, typer.Option("--output", "-o", help=WRITTEN)],
     reading: "Reading",
     case: Annotated[
-        Literal["a", "b", "one", "size", "instance"],
+        Literal["a", "b", "independent", "one", "size", "instance"],
         typer.Option(
-            help="The process: a and b as in the paper; one uniform label; a set of random size "
-            "(CTL); instance-dependent."
+            help="The process: a and b as in the paper; independent draws; one uniform label; a "
+            "set of random size (CTL); instance-dependent."
         ),
     ] = "b",
     rate: Annotated[

@@ -6,7 +6,7 @@ table names its items in one of `ITEM_COLUMNS`. `TableForm` is the form of the l
 that is written.
 """
 
-from comes.datasets.answers import (
+from comes.datasets.answer_tables import (
     LONG,
     MAYBE,
     MODEL,

@@ -1,7 +1,7 @@
 """Exports of annotation tools: Label Studio's JSON and Prodigy's JSONL.
 
-Both become answers in three states (`comes.datasets.answers`). What was skipped, cancelled or never
-shown is not asked, and stays a candidate.
+Both become answers (`comes.datasets.answer_tables`). What was skipped, cancelled or never shown is
+not asked, and stays a candidate.
 """
 
 import json
@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from comes.datasets.answers import MAYBE, NO, NOT_ASKED, WORDS, combine_answers, long_table
+from comes.datasets.answer_tables import MAYBE, NO, NOT_ASKED, WORDS, combine_answers, long_table
 from comes.datasets.dataset import Dataset
 from comes.datasets.reading import Reading
 from comes.errors import ComesError, listed

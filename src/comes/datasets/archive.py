@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from comes.answers import as_candidates, as_indicators, as_relevant, from_complementary
 from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images
 from comes.datasets.reading import Reading
 from comes.errors import ComesError
 from comes.files import replacing_file
-from comes.labels import as_candidates, as_indicators, as_relevant, from_complementary
 
 CSR_PARTS = ("X_data", "X_indices", "X_indptr", "X_shape")
 

@@ -18,13 +18,14 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from comes.datasets.dataset import Dataset, compact
+from comes.answers import BoolMatrix, check_names
+from comes.datasets.dataset import Dataset
+from comes.datasets.feature_matrices import compact
 from comes.datasets.label_columns import TRUTHS
 from comes.datasets.reading import Reading
 from comes.datasets.tables import find_columns
 from comes.errors import ComesError, listed
 from comes.files import expanded
-from comes.labels import BoolMatrix, check_names
 
 
 class _Table(NamedTuple):

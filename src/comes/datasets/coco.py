@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from comes.answers import BoolMatrix
 from comes.datasets.dataset import Dataset
 from comes.datasets.reading import Reading
 from comes.errors import ComesError
-from comes.labels import BoolMatrix
 
 Pair = tuple[Any, Any]  # ids of an image and of a category
 

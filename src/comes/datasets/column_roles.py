@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from comes.datasets.answers import LONG
+from comes.datasets.answer_tables import LONG
 from comes.datasets.label_columns import (
     ANSWER,
     CANDIDATE,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from comes.answers import BoolMatrix
 from comes.datasets.dataset import Dataset
 from comes.datasets.joining import join_images
 from comes.datasets.reading import Reading
 from comes.errors import ComesError
-from comes.labels import BoolMatrix
 
 
 def read_cub(folder: Path, split: str | None, reading: Reading) -> Dataset:

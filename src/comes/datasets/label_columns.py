@@ -4,7 +4,7 @@ Labels come in one of three forms:
 
 - wide: a column per label, 0/1, or "no", "maybe" and nothing for not asked;
 - names: one column of label names ("apple;plate");
-- long: the columns item, label and answer, a row per answer (`comes.datasets.answers`).
+- long: the columns item, label and answer, a row per answer (`comes.datasets.answer_tables`).
 
 One column is taken for names unless all its cells are 0 or 1, or answers. An empty cell of names is
 refused in candidates and in the truth, where it could mean that nothing applies or that nobody was
@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.datasets.answers import NO, NOT_ASKED, WORDS, answers_of, as_states, as_text
+from comes.answers import BoolMatrix, as_indicators, from_sets, match_names, to_sets
+from comes.datasets.answer_tables import NO, NOT_ASKED, WORDS, answers_of, as_states, as_text
 from comes.datasets.dataset import Dataset
 from comes.datasets.tables import NAMELESS, is_numeric
 from comes.errors import ComesError
-from comes.labels import BoolMatrix, as_indicators, from_sets, match_names, to_sets
 
 SEPARATOR = ";"
 NOTHING = "(none)"

@@ -14,11 +14,12 @@ import numpy as np
 from scipy import sparse
 from scipy.io import loadmat, savemat, whosmat
 
-from comes.datasets.dataset import Dataset, compact
+from comes.answers import BoolMatrix
+from comes.datasets.dataset import Dataset
+from comes.datasets.feature_matrices import compact
 from comes.datasets.reading import Reading
 from comes.errors import ComesError, listed
 from comes.files import replacing_file
-from comes.labels import BoolMatrix
 
 # Stored dense, but with fewer non-zeros than this share: kept as CSR.
 SPARSE_BELOW = 0.1

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from scipy import sparse
 
-from comes.datasets.answers import as_text
+from comes.answers import from_sets
+from comes.datasets.answer_tables import as_text
 from comes.datasets.dataset import Dataset
 from comes.datasets.reading import Reading
 from comes.errors import ComesError
-from comes.labels import from_sets
 
 
 def read_svmlight(path: Path, reading: Reading) -> Dataset:

@@ -8,7 +8,8 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 from scipy import sparse
 
-from comes.datasets.answers import long_dataset, long_table
+from comes.answers import BoolMatrix
+from comes.datasets.answer_tables import long_dataset, long_table
 from comes.datasets.column_roles import Roles, find_long_columns, find_roles
 from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images
@@ -34,7 +35,6 @@ from comes.datasets.tables import (
     write_table,
 )
 from comes.errors import ComesError
-from comes.labels import BoolMatrix
 
 TableForm = Literal["wide", "names", "long"]
 

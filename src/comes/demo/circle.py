@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from comes.answers import BoolMatrix
 from comes.datasets import Dataset, make_scenes, read_dataset, write_npz
 from comes.demo.comparison import EXCLUDE_RATE
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.generation import case_b
-from comes.labels import BoolMatrix
 from comes.priors import count_class_prior, estimate_class_prior
 from comes.progress import progress_bar
 

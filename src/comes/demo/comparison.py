@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
+from comes.answers import BoolMatrix
 from comes.datasets import make_scenes
 from comes.estimator import CandidateClassifier
 from comes.generation import case_b
-from comes.labels import BoolMatrix
 from comes.methods import METHODS, SUPERVISED
 from comes.metrics import evaluate
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
+from comes.answers import BoolMatrix, as_relevant
 from comes.errors import ComesError
 from comes.estimator.inputs import match_columns
-from comes.labels import BoolMatrix, as_relevant
 from comes.methods import Knowledge
 from comes.selection import cut_by_row
 
@@ -25,6 +25,7 @@ class PredictsFromScores:
 
     threshold: str
     class_prior: Any
+    method_: Any  # the method that was used: the one asked for, or the default for the answers
     label_names_: list[str]
     knowledge_: Knowledge
     threshold_: FloatArray
@@ -48,6 +49,18 @@ class PredictsFromScores:
         return error
 
     @property
+    def no_rate_(self) -> Numbers:
+        """How often an irrelevant pair is called so; None if the method needs no rates."""
+        rate: Numbers = self.knowledge_.no_rate
+        return rate
+
+    @property
+    def yes_rate_(self) -> Numbers:
+        """How often a relevant pair is called so; None if the method needs no rates."""
+        rate: Numbers = self.knowledge_.yes_rate
+        return rate
+
+    @property
     def flip_rate_(self) -> Numbers:
         """The flip rates, given or estimated; None if the method needs none."""
         rate: Numbers = self.knowledge_.flip_rate
@@ -58,6 +71,12 @@ class PredictsFromScores:
         """The transition matrix, estimated; None if the method needs none."""
         transition: Numbers = self.knowledge_.transition
         return transition
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features if `fit` saw a DataFrame, else None."""
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return raw scores, higher for more relevant."""

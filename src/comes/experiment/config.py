@@ -19,7 +19,7 @@ import difflib
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -35,7 +35,9 @@ from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, ImageClassifier
 from comes.generation import Case
 from comes.methods import METHODS
-from comes.results import SweepKey
+from comes.results import Sees, SweepKey
+
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Strict(BaseModel):
@@ -44,15 +46,49 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class AnswerChoice(Strict):
+    """How answers are drawn from true labels, as `comes.generation.simulate_answers` does."""
+
+    asked_rate: Share = 0.1
+    no_rate: Share = 0.8
+    yes_rate: Share = 0.8
+    mistake_rate: Share = 0.0
+    doubt_strength: float = Field(0.0, allow_inf_nan=False)
+    asked_strength: float = Field(0.0, allow_inf_nan=False)
+    people: dict[str, tuple[Share, Share]] | None = None  # their own rates of no and of yes
+    people_per_pair: int | None = Field(None, ge=1)
+
+    @model_validator(mode="after")
+    def _check_people(self) -> Self:
+        if self.people_per_pair is not None and self.people_per_pair > len(self.people or {}):
+            raise ValueError(f"people_per_pair is {self.people_per_pair}: name as many people")
+        return self
+
+    @property
+    def title(self) -> str:
+        """What was asked and said, in tables."""
+        said = {"asked": self.asked_rate, "no": self.no_rate, "yes": self.yes_rate}
+        others = {
+            "mistakes": self.mistake_rate,
+            "doubt strength": self.doubt_strength,
+            "asked strength": self.asked_strength,
+        }
+        if self.people is not None:
+            said = {"asked": self.asked_rate, "people": len(self.people)}
+        said |= {name: value for name, value in others.items() if value}
+        return ", ".join(f"{name} {value:g}" for name, value in said.items())
+
+
 class DataChoice(Strict):
-    """A data set, and where its candidates come from."""
+    """A data set, and where its candidates or answers come from."""
 
     name: str  # of `comes datasets`, "scenes", or the path of a file
-    case: Case | None = None  # None: the data set comes with candidates
+    case: Case | None = None  # None: the data set comes with candidates, or answers are drawn
     rate: float | None = Field(None, ge=0, le=1)
     test: str | None = None  # the data set to test on; by default rows of this one
     rows: int | None = Field(None, ge=10)  # of "scenes"; 2000 by default
     read: dict[str, Any] | None = None  # how a file is read: fields of a Reading
+    answers: AnswerChoice | None = None  # None: those of the experiment
     label: str | None = Field(None, min_length=1)  # in tables; by default name, case and rate
 
     @field_validator("read")
@@ -67,6 +103,8 @@ class DataChoice(Strict):
         if self.label is not None:
             return self.label
         name = Path(self.name).stem if "/" in self.name else self.name
+        if self.answers is not None:
+            return f"{name}, {self.answers.title}"
         rate = "" if self.rate is None else f" {self.rate:g}"
         return name if self.case is None else f"{name}, case {self.case}{rate}"
 
@@ -77,6 +115,8 @@ class MethodChoice(Strict):
     method: str  # by name, or "FILE.py:FUNCTION", the user's own risk
     label: str | None = Field(None, min_length=1)  # in tables; by default the method
     class_prior: Literal["true", "estimated"] | None = None  # None: that of the experiment
+    answer_rates: Literal["true", "estimated"] | None = None  # None: that of the experiment
+    sees: Sees | None = None  # None: all answers where they are drawn, else candidates
     settings: dict[str, Any] = {}  # parameters of CandidateClassifier, or of ImageClassifier
 
     @field_validator("method")
@@ -126,6 +166,8 @@ class Experiment(Strict):
     test_share: float = Field(0.3, gt=0, lt=1)  # of rows, with label_seeds
     seed: int = 0
     class_prior: Literal["true", "estimated"] = "true"
+    answers: AnswerChoice | None = None  # for data without a case
+    answer_rates: Literal["true", "estimated"] = "estimated"
     prior_noise: float = Field(0.0, ge=0)
     flood: float | None = Field(None, ge=0)  # beta, in units of the floor of the ranking risk
     train_rows: int | None = Field(None, ge=1)  # of each repeat; all by default
@@ -160,9 +202,30 @@ class Experiment(Strict):
             raise ValueError("give either folds or label_seeds")
         if self.label_seeds is None and any(data.test is not None for data in self.data):
             raise ValueError("data.test, a separate test set, needs label_seeds")
-        if self.label_seeds is not None and any(data.case is None for data in self.data):
-            raise ValueError("label_seeds need a case for every data set")
+        drawn = [data.case is not None or data.answers is not None for data in self.drawn_data]
+        if self.label_seeds is not None and not all(drawn):
+            raise ValueError("label_seeds need a case for every data set, or answers")
         return self
+
+    @model_validator(mode="after")
+    def _check_answers(self) -> Self:
+        if any(data.case is not None and data.answers is not None for data in self.data):
+            raise ValueError("a data set has a case or answers, not both")
+        sees_answers = any(method.sees in ("all", "no_maybe") for method in self.methods)
+        if sees_answers and any(data.case is not None for data in self.data):
+            raise ValueError("data of a case are candidates; sees needs answers")
+        return self
+
+    @property
+    def drawn_data(self) -> list[DataChoice]:
+        """The data sets, with the answers of the experiment where they have neither."""
+        if self.answers is None:
+            return self.data
+        given = {"answers": self.answers}
+        return [
+            data if data.case or data.answers else data.model_copy(update=given)
+            for data in self.data
+        ]
 
 
 def read_experiment(path: str | Path) -> Experiment:
@@ -206,6 +269,7 @@ def _check_names(names: Iterable[str], known: set[str], what: str) -> None:
 
 
 PARTS: dict[str, type[BaseModel]] = {
+    "answers": AnswerChoice,
     "data": DataChoice,
     "methods": MethodChoice,
     "search": Search,

@@ -17,6 +17,7 @@ from comes.estimator import (
     fit_together,
 )
 from comes.experiment.judging import Classifier, risk_floor
+from comes.experiment.protocols import true_rates
 from comes.experiment.repeats import Repeat
 from comes.methods import family_of
 from comes.priors import add_prior_noise, count_class_prior
@@ -42,12 +43,12 @@ def fit_trials(
         return [
             classifier.fit(
                 dataset.X[repeat.train],
-                repeat.candidates[repeat.train],
+                repeat.labels[repeat.train],
                 checkpoint=None if folder is None else folder / f"{k}{CHECKPOINT}",
             )
             for classifier, (k, repeat, _) in zip(classifiers, trials, strict=True)
         ]
-    labels, rows = zip(*((t.repeat.candidates, t.repeat.train) for t in trials), strict=True)
+    labels, rows = zip(*((t.repeat.labels, t.repeat.train) for t in trials), strict=True)
     return fit_together(classifiers, dataset.X, list(labels), rows, n_jobs=1)
 
 
@@ -61,6 +62,8 @@ def _make_classifier(spec: TaskSpec, dataset: Dataset, trial: Trial) -> Any:
         known["class_prior"] = add_prior_noise(prior, spec.prior_noise, seed=seed)
         family = family_of(spec.method)
         known |= {} if family is None else family.settings_with_prior  # the same for all methods
+    if spec.answer_rates == "true":
+        known |= true_rates(spec)
     if spec.flood is not None:
         known["flood_level"] = spec.flood * risk_floor(relevant)
     make: Any = ImageClassifier if spec.images else CandidateClassifier
@@ -85,7 +88,7 @@ def choose_settings(
         )
         shorter = repeat._replace(train=rows)
         classifiers = [_make_classifier(spec, dataset, Trial(k, shorter, own)) for own in grid]
-        contests.append(Contest(classifiers, repeat.candidates, [(rows, held)]))
+        contests.append(Contest(classifiers, repeat.labels, [(rows, held)]))
     choices = choose_each(contests, dataset.X, criterion="own_risk", n_jobs=1)
     return [grid[choice.best] for choice in choices]
 

@@ -4,10 +4,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from comes.answers import BoolMatrix
 from comes.datasets import Dataset
 from comes.estimator import CandidateClassifier, ImageClassifier
 from comes.experiment.repeats import Repeat
-from comes.labels import BoolMatrix
 from comes.metrics import evaluate, hamming_loss
 from comes.results import HammingByCut, RepeatResult, TrueRisk
 from comes.risks import bce_risk, ranking_risk

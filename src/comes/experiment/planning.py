@@ -9,7 +9,7 @@ from typing import Any
 from comes.errors import ComesError
 from comes.experiment.config import DataChoice, Experiment, MethodChoice
 from comes.experiment.tasks import Task
-from comes.results import DataSpec, Names, SearchSpec, TaskSpec
+from comes.results import AnswerSpec, DataSpec, Names, SearchSpec, TaskSpec
 
 
 def tasks_of(experiment: Experiment) -> list[Task]:
@@ -34,7 +34,9 @@ def tasks_of(experiment: Experiment) -> list[Task]:
     values = [None] if experiment.sweep is None else experiment.sweep.values
     tasks = [
         _make_task(experiment, data, method, value)
-        for data, method, value in itertools.product(experiment.data, experiment.methods, values)
+        for data, method, value in itertools.product(
+            experiment.drawn_data, experiment.methods, values
+        )
     ]
     names: dict[str, Task] = {}
     for task in tasks:
@@ -51,6 +53,7 @@ def _make_task(
 ) -> Task:
     """Return the task of a method on a data set, at a value of the sweep if there is one."""
     search, sweep = experiment.search, experiment.sweep
+    rates = method.answer_rates or experiment.answer_rates
     spec = TaskSpec(
         folds=experiment.folds,
         first_folds=experiment.first_folds,
@@ -61,16 +64,24 @@ def _make_task(
         prior_noise=experiment.prior_noise,
         images=experiment.images,
         search=None if search is None else SearchSpec(**search.model_dump()),
-        data=DataSpec(**data.model_dump(exclude={"label"})),
+        data=_make_data_spec(data),
         method=method.method,
         settings=experiment.settings | method.settings,
         content=_hash_files(data.name, method.method.rpartition(":")[0]),
         flood=experiment.flood,
         train_rows=experiment.train_rows,
+        sees=method.sees or (None if data.answers is None else "all"),
+        answer_rates="true" if rates == "true" else None,
     )
     varied: dict[str, Any] = {} if sweep is None else {sweep.key: value}
     names = Names(experiment.name, data.title, method.name, None if sweep is None else sweep.key)
     return Task(names, replace(spec, **varied))
+
+
+def _make_data_spec(data: DataChoice) -> DataSpec:
+    """Return what of a data set decides a result."""
+    answers = None if data.answers is None else AnswerSpec(**data.answers.model_dump())
+    return DataSpec(**data.model_dump(exclude={"label", "answers"}), answers=answers)
 
 
 def _hash_files(*names: str) -> str | None:

@@ -1,29 +1,26 @@
-"""The repeats of a task: which rows are trained and tested on, with which candidates."""
+"""The repeats of a task: which rows are trained and tested on, with which labels."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from sklearn.model_selection import KFold, train_test_split
 
+from comes.answers import Answers, BoolMatrix
 from comes.datasets import Dataset, join_rows, make_scenes, open_dataset
 from comes.errors import ComesError
-from comes.generation import generate
-from comes.labels import BoolMatrix
+from comes.experiment.protocols import Rows, draw_labels
 from comes.results import DataSpec, TaskSpec
-
-Rows = npt.NDArray[np.intp]
 
 
 class Repeat(NamedTuple):
-    """Rows to train and to test on, and candidates; those of test rows are never used."""
+    """Rows to train and to test on, and labels; those of test rows are never used."""
 
     train: Rows
     test: Rows
-    candidates: BoolMatrix  # (n, q)
+    labels: BoolMatrix | Answers  # (n, q): candidates, or what the method sees of answers
 
 
 class Loaded(NamedTuple):
@@ -49,8 +46,8 @@ def _open_part(spec: DataSpec, name: str) -> Dataset:
     else:
         dataset = open_dataset(name, **(spec.read or {}))
     dataset.known_relevant()
-    if spec.case is None and dataset.candidates is None:
-        raise ComesError(f"{name} comes without candidates; give it a case.")
+    if spec.case is None and spec.answers is None and dataset.candidates is None:
+        raise ComesError(f"{name} comes without candidates; give it a case, or answers.")
     if isinstance(dataset.X, pd.DataFrame):  # rows are taken by number
         return replace(dataset, X=dataset.X.to_numpy(dtype=np.float64))
     return dataset
@@ -60,8 +57,8 @@ def draw_repeats(spec: TaskSpec, dataset: Dataset, n_train: int | None = None) -
     """Yield the folds, or the label seeds, of a task."""
     for k, (train, test) in enumerate(_split_rows(spec, len(dataset), n_train)):
         label_seed = spec.seed if spec.folds is not None else spec.seed + k
-        candidates = _draw_candidates(spec.data, dataset, train, label_seed)
-        yield Repeat(_draw_rows(train, spec.train_rows, spec.seed + k), test, candidates)
+        labels = draw_labels(spec, dataset, train, label_seed)
+        yield Repeat(_draw_rows(train, spec.train_rows, spec.seed + k), test, labels)
 
 
 def _split_rows(spec: TaskSpec, n: int, n_train: int | None) -> list[tuple[Rows, Rows]]:
@@ -77,18 +74,6 @@ def _split_rows(spec: TaskSpec, n: int, n_train: int | None) -> list[tuple[Rows,
             np.arange(n), test_size=spec.test_share, random_state=spec.seed
         )
     return [(train, test)] * spec.label_seeds
-
-
-def _draw_candidates(spec: DataSpec, dataset: Dataset, rows: Rows, seed: int) -> BoolMatrix:
-    """Return the data set's own candidates, or draw some for these rows."""
-    if spec.case is None:
-        assert dataset.candidates is not None
-        return dataset.candidates
-    relevant = dataset.known_relevant()
-    X = dataset.X[rows] if spec.case == "instance" else None
-    drawn = np.ones_like(relevant)
-    drawn[rows] = generate(spec.case, relevant[rows], X, rate=spec.rate, seed=seed)
-    return drawn
 
 
 def _draw_rows(rows: Rows, train_rows: float | None, seed: int) -> Rows:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from comes.answers import BoolMatrix
 from comes.datasets import Dataset, Reading
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier, count_seen_rows, per_label
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
-from comes.labels import BoolMatrix
 from comes.metrics import Convention, count_degenerate, evaluate
 from comes.priors import estimate_class_prior, read_priors
 from comes.selection import OVER_LABELS, Estimate, MetricEstimates, estimate_metrics
@@ -191,7 +191,7 @@ def judge_model(
         degenerate = count_degenerate(dataset.relevant)
     if dataset.candidates is not None:
         estimated = _estimate_quality(classifier, dataset, scores, cut, priors)
-    method = str(classifier.method)
+    method = str(classifier.method_)
     return Judgement(len(dataset), method, convention, metrics, degenerate, estimated)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta
 
-from comes.labels import BoolMatrix
+from comes.answers import BoolMatrix
 
 FloatArray = npt.NDArray[np.float64]
 

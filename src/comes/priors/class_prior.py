@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
+from comes.answers import BoolMatrix, as_candidates
 from comes.errors import ComesError, ComesWarning, listed
-from comes.labels import BoolMatrix, as_candidates
 from comes.priors.best_bin import best_bin_rate, prior_bounds, sampling_error, shrink
 from comes.priors.mixtures import bbe, dedpul, km2
 from comes.priors.small_models import check_rows, score_out_of_fold

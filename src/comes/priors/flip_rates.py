@@ -13,8 +13,8 @@ import numpy.typing as npt
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
+from comes.answers import as_candidates
 from comes.errors import ComesError
-from comes.labels import as_candidates
 from comes.priors.small_models import check_rows, score_out_of_fold
 
 MAX_RATE = 0.95  # flip rates are cut here, since CCMN divides by 1 - rate

@@ -11,8 +11,8 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import check_array
 
+from comes.answers import BoolMatrix
 from comes.errors import ComesError
-from comes.labels import BoolMatrix
 from comes.models import linear, mlp
 from comes.risks import BceRisk
 from comes.training import (
@@ -24,6 +24,8 @@ from comes.training import (
     to_device,
     train,
 )
+
+States = npt.NDArray[np.int8]  # of `comes.answers.State`
 
 N_FOLDS = 3
 HIDDEN = 128
@@ -44,11 +46,12 @@ def check_rows(X: Any, candidates: BoolMatrix) -> Any:
 
 
 def score_out_of_fold(
-    X: Any, candidates: BoolMatrix, seed: int, *, is_scaled: bool = False
+    X: Any, candidates: BoolMatrix | States, seed: int, *, is_scaled: bool = False
 ) -> npt.NDArray[np.float32]:
     """Return scores of candidates by models that were not trained on the row, (n, q).
 
-    They are means of a linear model and a small network, each trained on all labels at once.
+    They are means of a linear model and a small network, each trained on all labels at once. Of
+    states instead of candidates, YES is scored against NO.
     """
     X = X if is_scaled else scale_features(X)
     scores = np.zeros(candidates.shape, dtype=np.float32)
@@ -69,7 +72,7 @@ def scale_features(X: Any) -> Any:
 
 def fit_small_model(
     X: Any,
-    candidates: BoolMatrix,
+    candidates: BoolMatrix | States,
     risk: Risk,
     seed: int,
     risk_scale: float = 1.0,

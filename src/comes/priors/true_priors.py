@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from comes.labels import as_relevant
+from comes.answers import as_relevant
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from comes.answers import BoolMatrix, as_candidates, as_indicators, as_relevant, check_names
 from comes.errors import ComesError
 from comes.files import expanded, replacing_folder
-from comes.labels import BoolMatrix, as_candidates, as_indicators, as_relevant, check_names
 
 FloatArray = npt.NDArray[np.float64]
 

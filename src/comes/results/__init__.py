@@ -4,7 +4,7 @@ This room knows no metric by name: a result holds the metrics that were computed
 and one that it lacks is NaN.
 
 A task keeps its result in `RESULT_FILE`, or its error in `ERROR_FILE`. `SweepKey` names what an
-experiment may vary.
+experiment may vary, and `Sees` what a method may see of answers.
 """
 
 from comes.results.result import (
@@ -23,11 +23,12 @@ from comes.results.result_files import (
     read_results,
     write_result,
 )
-from comes.results.task_spec import DataSpec, SearchSpec, SweepKey, TaskSpec
+from comes.results.task_spec import AnswerSpec, DataSpec, SearchSpec, Sees, SweepKey, TaskSpec
 
 __all__ = [
     "ERROR_FILE",
     "RESULT_FILE",
+    "AnswerSpec",
     "DataSpec",
     "Degenerate",
     "HammingByCut",
@@ -35,6 +36,7 @@ __all__ = [
     "RepeatResult",
     "Result",
     "SearchSpec",
+    "Sees",
     "Size",
     "SweepKey",
     "TaskSpec",

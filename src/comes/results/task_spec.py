@@ -14,11 +14,33 @@ from comes.generation import Case
 
 # The fields of a spec that an experiment can run at several values.
 SweepKey = Literal["prior_noise", "flood", "train_rows"]
+# What a method sees of answers; "truth" is every label of the training rows.
+Sees = Literal["all", "no_maybe", "candidates", "truth"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerSpec:
+    """How answers are drawn from true labels: see `comes.generation.simulate_answers`.
+
+    Examples
+    --------
+    >>> AnswerSpec(asked_rate=0.1, no_rate=0.8, yes_rate=0.8).mistake_rate
+    0.0
+    """
+
+    asked_rate: float
+    no_rate: float
+    yes_rate: float
+    mistake_rate: float = 0.0
+    doubt_strength: float = 0.0
+    asked_strength: float = 0.0
+    people: Mapping[str, tuple[float, float]] | None = None  # their own rates of no and of yes
+    people_per_pair: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSpec:
-    """A data set, and where its candidates come from.
+    """A data set, and where its candidates or answers come from.
 
     Examples
     --------
@@ -27,11 +49,12 @@ class DataSpec:
     """
 
     name: str
-    case: Case | None = None  # None: the data set comes with candidates
+    case: Case | None = None  # None: the data set comes with candidates, or answers are drawn
     rate: float | None = None
     test: str | None = None  # the data set to test on; None: rows of this one
     rows: int | None = None  # of "scenes"
     read: Mapping[str, Any] | None = None  # how a file is read
+    answers: AnswerSpec | None = None  # how answers are drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +103,8 @@ class TaskSpec:
     content: str | None = None  # hash of the user's own files
     flood: float | None = None  # in units of the floor of the ranking risk
     train_rows: int | float | None = None  # float where an experiment varies it
+    sees: Sees | None = None  # None: candidates
+    answer_rates: Literal["true"] | None = None  # None: estimated
 
     @cached_property
     def key(self) -> str:

@@ -1,4 +1,4 @@
-"""Risks: functions of scores and candidates that training minimises. One file per estimator."""
+"""Risks: functions of scores and answers that training minimises. One file per estimator."""
 
 from comes.risks.bce import BceRisk, bce_risk
 from comes.risks.ccmn import (
@@ -17,6 +17,7 @@ from comes.risks.hamming import (
     hamming_risk_from_sums,
     hamming_sums,
 )
+from comes.risks.likelihood import LikelihoodRisk, likelihood_risk
 from comes.risks.mlcl import MlclRisk, mlcl_risk
 from comes.risks.pairs import choose_pair_sums
 from comes.risks.ranking import (
@@ -37,6 +38,7 @@ __all__ = [
     "GdfRisk",
     "HammingRisk",
     "HammingSums",
+    "LikelihoodRisk",
     "MlclRisk",
     "RankingRisk",
     "RankingSums",
@@ -51,6 +53,7 @@ __all__ = [
     "hamming_risk",
     "hamming_risk_from_sums",
     "hamming_sums",
+    "likelihood_risk",
     "mlcl_risk",
     "ranking_risk",
     "ranking_risk_from_sums",

@@ -2,42 +2,55 @@ r"""BCE: every candidate counts as relevant.
 
 .. math:: \frac{1}{nq} \sum_i \sum_j s_{ij} \, \ell(g_{ij}, 1) + (1 - s_{ij}) \, \ell(g_{ij}, 0)
 
-The baseline of the paper; on true labels it is plain supervised training.
+The baseline of the paper; on true labels it is plain supervised training. Of answers, "no" is
+irrelevant, "yes" is relevant, and "maybe" and pairs that nobody was asked about are left out.
 """
 
 import torch
 from torch import Tensor, nn
 
+from comes.answers import State
 from comes.losses import BinaryLoss, logistic_loss
-from comes.risks.excluded import check_batch, in_full_precision
+from comes.risks.excluded import check_states, in_full_precision
 
 
 def bce_risk(
     scores: Tensor,  # g, real, (n, q)
-    candidates: Tensor,  # s, bool, (n, q)
+    candidates: Tensor,  # s, bool, or states, int8, (n, q)
     *,
     loss: BinaryLoss = logistic_loss,
+    label_weight: Tensor | None = None,
 ) -> Tensor:
     """Return the mean loss if candidates count as relevant and excluded labels as irrelevant.
 
     Parameters
     ----------
     scores : float tensor of shape (n_samples, n_labels)
-    candidates : bool tensor of shape (n_samples, n_labels)
+    candidates : bool or int8 tensor of shape (n_samples, n_labels)
+        bool: candidates. int8: `comes.answers.State`, of which only NO and YES count.
     loss : callable (scores, 0 or 1) -> tensor
+    label_weight : float tensor of shape (n_labels,), optional
+        Multiplies the losses of a label. Of answers, 1 / (share of pairs with "no" or "yes") makes
+        the sum over these pairs their mean.
 
     Returns
     -------
     risk : scalar tensor
+        The mean over all pairs; those that are left out count as 0.
 
     Examples
     --------
     >>> bce_risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
     tensor(0.6931)
     """
-    check_batch(scores, candidates)
+    check_states(scores, candidates)
     scores = in_full_precision(scores)
-    return torch.where(candidates, loss(scores, 1), loss(scores, 0)).mean()
+    if candidates.dtype == torch.bool:
+        losses = torch.where(candidates, loss(scores, 1), loss(scores, 0))
+    else:
+        losses = torch.where(candidates == State.YES, loss(scores, 1), 0)
+        losses = torch.where(candidates == State.NO, loss(scores, 0), losses)
+    return losses.mean() if label_weight is None else (losses.mean(dim=0) * label_weight).mean()
 
 
 class BceRisk(nn.Module):
@@ -50,10 +63,15 @@ class BceRisk(nn.Module):
     tensor(0.6931)
     """
 
-    def __init__(self, *, loss: BinaryLoss = logistic_loss) -> None:
+    label_weight: Tensor | None
+
+    def __init__(
+        self, *, loss: BinaryLoss = logistic_loss, label_weight: Tensor | None = None
+    ) -> None:
         super().__init__()
         self.loss = loss
+        self.register_buffer("label_weight", label_weight)
 
     def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
         """Return the scalar risk of one batch."""
-        return bce_risk(scores, candidates, loss=self.loss)
+        return bce_risk(scores, candidates, loss=self.loss, label_weight=self.label_weight)

@@ -3,6 +3,7 @@ r"""The excluded entries of a batch: their mask, and their weight :math:`(1 - \p
 import torch
 from torch import Tensor
 
+from comes.answers import State
 from comes.errors import ComesError
 
 
@@ -20,6 +21,27 @@ def check_batch(scores: Tensor, candidates: Tensor) -> None:
         )
 
 
+def check_states(scores: Tensor, answers: Tensor) -> None:
+    """Raise an error unless answers are candidates or states in the shape of scores."""
+    if answers.dtype == torch.int8 and answers.shape == scores.shape and scores.ndim == 2:
+        return
+    check_batch(scores, answers)
+
+
+def check_answers(scores: Tensor, answers: Tensor) -> None:
+    """Raise an error unless answers are candidates, states or leanings in the shape of scores."""
+    if scores.ndim != 2 or answers.shape != scores.shape:
+        raise ComesError(
+            "scores and answers must be two matrices of one shape (n, q); "
+            f"got {tuple(scores.shape)} and {tuple(answers.shape)}."
+        )
+    if answers.dtype not in (torch.bool, torch.int8) and not answers.is_floating_point():
+        raise ComesError(
+            "answers must be bool (candidates), int8 (comes.answers.State) or float (leanings); "
+            f"got {answers.dtype}."
+        )
+
+
 def in_full_precision(scores: Tensor) -> Tensor:
     """Return half-precision scores (from autocast) as float32, others unchanged."""
     return scores.to(torch.promote_types(scores.dtype, torch.float32))
@@ -27,7 +49,13 @@ def in_full_precision(scores: Tensor) -> Tensor:
 
 def excluded_mask(candidates: Tensor, scores: Tensor) -> Tensor:
     """Return 1 where a label is excluded, 0 elsewhere, in the precision of the scores."""
-    return (~candidates).to(scores.dtype)
+    excluded = ~candidates if candidates.dtype == torch.bool else candidates == State.NO
+    return excluded.to(scores.dtype)
+
+
+def asked_mask(answers: Tensor, scores: Tensor) -> Tensor | None:
+    """Return 1 where somebody was asked, 0 elsewhere; None for candidates, which do not say so."""
+    return None if answers.dtype == torch.bool else (answers != State.NOT_ASKED).to(scores.dtype)
 
 
 def excluded_weight(
@@ -53,11 +81,11 @@ def excluded_weight(
     return torch.where(any_excluded, weight, 0), any_excluded
 
 
-def check_prior(class_prior: Tensor) -> Tensor:
-    """Return the class prior if it is a vector of numbers in [0, 1], else raise an error."""
+def check_prior(class_prior: Tensor, name: str = "class_prior") -> Tensor:
+    """Return the class prior, or rates, if it is a vector of numbers in [0, 1], else raise."""
     if class_prior.ndim != 1 or not ((class_prior >= 0) & (class_prior <= 1)).all():
         raise ComesError(
-            "class_prior must hold one number in [0, 1] for each label; got "
+            f"{name} must hold one number in [0, 1] for each label; got "
             f"shape {tuple(class_prior.shape)} with values {class_prior.flatten()[:8].tolist()}."
         )
     return class_prior

@@ -7,6 +7,9 @@ r"""COMES-HL: the Hamming-loss risk, estimated from candidate labels alone.
 (Equation 8 of the paper; without the absolute value, Equation 7.) The absolute value acts on
 sums over rows, so the risk of a batch is not the mean of the risks of its parts. It is a
 function of per-label sums, `HammingSums`, that do add up: over micro-batches and processes.
+
+Where it is known who was asked, the mean over all rows becomes the mean over the rows that somebody
+was asked about, and the class prior is that of these rows.
 """
 
 from collections.abc import Callable
@@ -17,8 +20,9 @@ from torch import Tensor, nn
 
 from comes.losses import BinaryLoss, logistic_loss
 from comes.risks.excluded import (
-    check_batch,
+    asked_mask,
     check_prior,
+    check_states,
     excluded_mask,
     excluded_weight,
     in_full_precision,
@@ -38,9 +42,10 @@ class HammingSums(NamedTuple):
 
     n_rows: Tensor  # n, ()
     n_excluded: Tensor  # n_j, (q,)
-    if_relevant: Tensor  # sum over all rows of l(g, 1), (q,)
+    if_relevant: Tensor  # sum over all rows, or those asked about, of l(g, 1), (q,)
     excluded_if_relevant: Tensor  # sum over the excluded of l(g, 1), (q,)
     excluded_if_irrelevant: Tensor  # sum over the excluded of l(g, 0), (q,)
+    n_asked: Tensor  # rows that somebody was asked about, (q,); n if that is not known
 
 
 def hamming_sums(
@@ -51,7 +56,8 @@ def hamming_sums(
     Parameters
     ----------
     scores : float tensor of shape (n_samples, n_labels)
-    candidates : bool tensor of shape (n_samples, n_labels)
+    candidates : bool or int8 tensor of shape (n_samples, n_labels)
+        As in `hamming_risk`.
     loss : callable (scores, 0 or 1) -> tensor
 
     Returns
@@ -64,16 +70,18 @@ def hamming_sums(
     >>> sums.n_rows, sums.n_excluded
     (tensor(3.), tensor([0., 3.]))
     """
-    check_batch(scores, candidates)
+    check_states(scores, candidates)
     scores = in_full_precision(scores)
-    excluded = excluded_mask(candidates, scores)
+    excluded, asked = excluded_mask(candidates, scores), asked_mask(candidates, scores)
     if_relevant = loss(scores, 1)
+    n_rows = scores.new_full((), scores.shape[0])
     return HammingSums(
-        n_rows=scores.new_full((), scores.shape[0]),
+        n_rows=n_rows,
         n_excluded=excluded.sum(dim=0),
-        if_relevant=if_relevant.sum(dim=0),
+        if_relevant=(if_relevant if asked is None else asked * if_relevant).sum(dim=0),
         excluded_if_relevant=(excluded * if_relevant).sum(dim=0),
         excluded_if_irrelevant=(excluded * loss(scores, 0)).sum(dim=0),
+        n_asked=n_rows if asked is None else asked.sum(dim=0),
     )
 
 
@@ -83,6 +91,7 @@ def hamming_risk_from_sums(
     *,
     correction: Callable[[Tensor], Tensor] = torch.abs,
     exclude_share: Tensor | None = None,
+    asked_share: Tensor | None = None,
     skip_empty: bool = True,
 ) -> Tensor:
     """Return the risk of the rows that were summed.
@@ -90,7 +99,7 @@ def hamming_risk_from_sums(
     Parameters
     ----------
     sums : HammingSums
-    class_prior, correction, exclude_share, skip_empty
+    class_prior, correction, exclude_share, asked_share, skip_empty
         As in `hamming_risk`.
 
     Returns
@@ -104,8 +113,11 @@ def hamming_risk_from_sums(
     tensor(0.3466)
     """
     weight, any_excluded = excluded_weight(sums.n_rows, sums.n_excluded, class_prior, exclude_share)
+    n_asked = sums.n_asked if asked_share is None else asked_share.to(weight) * sums.n_rows
     # Estimates pi_j E[l(g_j, 1) | y_j = 1]: negative only by sampling error.
-    relevant = sums.if_relevant / sums.n_rows - weight * sums.excluded_if_relevant
+    relevant = (
+        sums.if_relevant / torch.where(n_asked > 0, n_asked, 1) - weight * sums.excluded_if_relevant
+    )
     irrelevant = weight * sums.excluded_if_irrelevant
     risk_per_label = correction(relevant) + irrelevant
     if skip_empty:
@@ -115,12 +127,13 @@ def hamming_risk_from_sums(
 
 def hamming_risk(
     scores: Tensor,  # g, real, (n, q)
-    candidates: Tensor,  # s, bool, (n, q)
+    candidates: Tensor,  # s, bool, or states, int8, (n, q)
     class_prior: Tensor,  # pi, in [0, 1], (q,)
     *,
     loss: BinaryLoss = logistic_loss,
     correction: Callable[[Tensor], Tensor] = torch.abs,
     exclude_share: Tensor | None = None,
+    asked_share: Tensor | None = None,
     skip_empty: bool = True,
 ) -> Tensor:
     """Return the COMES-HL risk of one batch: Equation 8 of the paper.
@@ -129,10 +142,11 @@ def hamming_risk(
     ----------
     scores : float tensor of shape (n_samples, n_labels)
         Raw scores (logits). Half precision is computed in float32.
-    candidates : bool tensor of shape (n_samples, n_labels)
-        True where the label is still possible.
+    candidates : bool or int8 tensor of shape (n_samples, n_labels)
+        bool: True where the label is still possible. int8: `comes.answers.State`, where it is known
+        who was asked.
     class_prior : float tensor of shape (n_labels,)
-        How often each label is relevant, in [0, 1].
+        How often each label is relevant, in [0, 1]; among asked rows, if these are known.
     loss : callable (scores, 0 or 1) -> tensor
         A binary loss of `comes.losses`, or your own.
     correction : callable tensor -> tensor
@@ -142,6 +156,8 @@ def hamming_risk(
     exclude_share : float tensor of shape (n_labels,), optional
         n_j / n of the whole data set. By default n_j is the batch's own count; with this it is
         the share times the batch size: unbiased at any batch size, with a larger spread.
+    asked_share : float tensor of shape (n_labels,), optional
+        Likewise the share of the rows that somebody was asked about.
     skip_empty : bool
         Leave out a label that no row excludes (in the batch, or by its share). False keeps its
         first term, which pushes the label's scores up.
@@ -163,6 +179,7 @@ def hamming_risk(
         class_prior,
         correction=correction,
         exclude_share=exclude_share,
+        asked_share=asked_share,
         skip_empty=skip_empty,
     )
 
@@ -179,6 +196,7 @@ class HammingRisk(nn.Module):
 
     class_prior: Tensor
     exclude_share: Tensor | None
+    asked_share: Tensor | None
 
     def __init__(
         self,
@@ -187,11 +205,13 @@ class HammingRisk(nn.Module):
         loss: BinaryLoss = logistic_loss,
         correction: Callable[[Tensor], Tensor] = torch.abs,
         exclude_share: Tensor | None = None,
+        asked_share: Tensor | None = None,
         skip_empty: bool = True,
     ) -> None:
         super().__init__()
         self.register_buffer("class_prior", check_prior(class_prior))
         self.register_buffer("exclude_share", exclude_share)
+        self.register_buffer("asked_share", asked_share)
         self.loss = loss
         self.correction = correction
         self.skip_empty = skip_empty
@@ -205,5 +225,6 @@ class HammingRisk(nn.Module):
             loss=self.loss,
             correction=self.correction,
             exclude_share=self.exclude_share,
+            asked_share=self.asked_share,
             skip_empty=self.skip_empty,
         )

@@ -18,8 +18,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from comes.answers import as_candidates, as_relevant
 from comes.errors import ComesError
-from comes.labels import as_candidates, as_relevant
 
 FEWEST = 20  # rows that exclude the label, and rows that do not, needed for a test
 LEVEL = 0.05

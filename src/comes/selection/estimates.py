@@ -24,8 +24,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import rankdata
 
+from comes.answers import BoolMatrix, as_candidates
 from comes.errors import ComesError, ComesWarning
-from comes.labels import BoolMatrix, as_candidates
 from comes.priors import ClassPriorEstimate
 from comes.selection.intervals import (
     OVER_LABELS,

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.priors import ClassPriorEstimate
+from comes.priors import ClassPriorEstimate, RatesEstimate
 
 FloatArray = npt.NDArray[np.float64]
 
-TRUSTED_FLAGS = ("ok", "always excluded")
+TRUSTED_FLAGS = ("ok", "always excluded", "all no")
 LEAST_SHARE = 0.25  # of the prior: draws below would divide by almost nothing
 
 
@@ -18,7 +18,7 @@ def prior_error(class_prior: Any) -> FloatArray | None:
 
     Parameters
     ----------
-    class_prior : ClassPriorEstimate, or numbers
+    class_prior : ClassPriorEstimate, RatesEstimate, or numbers
 
     Returns
     -------
@@ -32,10 +32,13 @@ def prior_error(class_prior: Any) -> FloatArray | None:
     >>> prior_error(estimate), prior_error([0.2, 0.9]) is None
     (array([0.02,  nan]), True)
     """
-    if not isinstance(class_prior, ClassPriorEstimate):
+    if isinstance(class_prior, ClassPriorEstimate):
+        error = class_prior.standard_error
+    elif isinstance(class_prior, RatesEstimate):
+        error = class_prior.class_prior_error
+    else:
         return None
-    trusted = np.isin(class_prior.flags, TRUSTED_FLAGS)
-    return np.where(trusted, class_prior.standard_error, np.nan)
+    return np.where(np.isin(class_prior.flags, TRUSTED_FLAGS), error, np.nan)
 
 
 def draw_priors(

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from comes.answers import as_candidates
 from comes.errors import ComesError
-from comes.labels import as_candidates
 from comes.selection.estimates import check_scores
 
 FloatArray = npt.NDArray[np.float64]

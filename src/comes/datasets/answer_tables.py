@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.datasets.dataset import Dataset, check_item_names
+from comes.answers import BoolMatrix, check_names
+from comes.datasets.dataset import Dataset
+from comes.datasets.dataset_parts import check_item_names
 from comes.errors import ComesError, ComesWarning, listed
-from comes.labels import BoolMatrix, check_names
 
 NO, MAYBE, NOT_ASKED = "no", "maybe", "not asked"
 STATES = (NO, MAYBE, NOT_ASKED)

@@ -11,17 +11,18 @@ from scipy import sparse
 from scipy.special import expit
 from scipy.stats import ks_2samp
 
+from comes.answers import BoolMatrix
 from comes.errors import ComesError
 from comes.generation import (
-    _find_level,
     case_a,
     case_b,
     generate,
+    independent,
     instance_dependent,
     one_uniform,
     random_size,
 )
-from comes.labels import BoolMatrix
+from comes.generation.feature_draws import _find_level
 
 N, Q = 4000, 5
 PRIOR = np.array([0.05, 0.2, 0.4, 0.6, 0.9])
@@ -32,6 +33,7 @@ Process = Callable[[BoolMatrix, int], BoolMatrix]
 PROCESSES: dict[str, Process] = {
     "case_a": lambda relevant, seed: case_a(relevant, 0.5, seed),
     "case_b": lambda relevant, seed: case_b(relevant, 0.5, seed),
+    "independent": lambda relevant, seed: independent(relevant, 0.5, seed),
     "one_uniform": one_uniform,
     "random_size": random_size,
     "instance_dependent": lambda relevant, seed: instance_dependent(
@@ -79,6 +81,15 @@ def test_case_b_excludes_an_exact_count_per_label() -> None:
 def test_case_b_does_not_lose_a_row_to_rounding() -> None:
     assert 0.29 * 100 < 29
     assert (~case_b(np.zeros((100, 1), dtype=bool), 0.29)).sum() == 29
+
+
+def test_independent_draws_are_case_a_by_its_exclude_rate() -> None:
+    rates = np.array([0.0, 0.25, 0.5, 1.0, 0.1])
+    candidates = independent(RELEVANT, rates, seed=2)
+    np.testing.assert_array_equal(candidates, case_a(RELEVANT, 1 - rates, seed=2))
+    n_irrelevant = (~RELEVANT).sum(axis=0)
+    share = (~candidates).sum(axis=0) / n_irrelevant
+    assert (abs(share - rates) <= 4 * np.sqrt(rates * (1 - rates) / n_irrelevant)).all()
 
 
 def test_the_defaults_are_the_rates_of_the_paper() -> None:
@@ -160,7 +171,7 @@ def largest_distance(candidates: BoolMatrix, relevant: BoolMatrix, x: Any) -> fl
     return float(min(test.pvalue for test in tests))
 
 
-@pytest.mark.parametrize("name", ["case_a", "case_b"])
+@pytest.mark.parametrize("name", ["case_a", "case_b", "independent"])
 def test_lemma_1_holds(name: str) -> None:
     """p(x | j excluded) = p(x | j irrelevant), for a feature tied to the number of labels.
 
@@ -224,12 +235,13 @@ def test_processes_by_name_are_the_functions() -> None:
     for case, expected in (
         ("a", case_a(RELEVANT, seed=3)),
         ("b", case_b(RELEVANT, seed=3)),
+        ("independent", independent(RELEVANT, seed=3)),
         ("one", one_uniform(RELEVANT, 3)),
         ("size", random_size(RELEVANT, 3)),
         ("instance", instance_dependent(RELEVANT, FEATURES, seed=3)),
     ):
         np.testing.assert_array_equal(generate(case, RELEVANT, FEATURES, seed=3), expected)  # type: ignore[arg-type]
-    for case, function in (("a", case_a), ("b", case_b)):
+    for case, function in (("a", case_a), ("b", case_b), ("independent", independent)):
         made = generate(case, RELEVANT, rate=0.3, seed=1)  # type: ignore[arg-type]
         np.testing.assert_array_equal(made, function(RELEVANT, 0.3, 1))
     made = generate("instance", RELEVANT, FEATURES, rate=0.3, strength=5.0, seed=1)

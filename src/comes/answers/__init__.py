@@ -1,0 +1,47 @@
+"""What was said about pairs of item and label: answers, candidates, complementary labels.
+
+An answer is "no" (surely irrelevant), "yes" (surely relevant) or "maybe"; about most pairs nobody
+was asked. A *candidate matrix* is what is left where only the "no" is known: a bool array of shape
+(n_samples, n_labels), True where a label is still possible, False where it is *excluded*.
+Complementary labels state the same the other way round.
+
+`BoolMatrix` is the type of matrices, `Kind` names what a pair without an answer means.
+"""
+
+from comes.answers.answer_matrix import Answers, Kind
+from comes.answers.indicators import (
+    BoolMatrix,
+    as_candidates,
+    as_indicators,
+    as_relevant,
+    check_relevant_inside,
+    from_complementary,
+    from_sets,
+    keep_one_excluded,
+    to_sets,
+)
+from comes.answers.label_names import check_names, match_names
+from comes.answers.leanings import AnswerRates, lean_answers, lean_states
+from comes.answers.people import LongAnswers
+from comes.answers.states import State
+
+__all__ = [
+    "AnswerRates",
+    "Answers",
+    "BoolMatrix",
+    "Kind",
+    "LongAnswers",
+    "State",
+    "as_candidates",
+    "as_indicators",
+    "as_relevant",
+    "check_names",
+    "check_relevant_inside",
+    "from_complementary",
+    "from_sets",
+    "keep_one_excluded",
+    "lean_answers",
+    "lean_states",
+    "match_names",
+    "to_sets",
+]

@@ -1,0 +1,319 @@
+"""`Answers`: what people said about pairs of item and label."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from comes.answers.indicators import BoolMatrix, as_candidates
+from comes.answers.label_names import match_names
+from comes.answers.masks import GIVEN, check_count, combine_masks, read_masks
+from comes.answers.people import Codes, LongAnswers
+from comes.answers.states import State
+from comes.errors import ComesError, listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal["answers", "candidates", "positives"]
+
+
+class Answers:
+    """What was said about pairs of item and label: no, yes, maybe, or nobody was asked.
+
+    Only ``no`` given are candidates: what is not excluded is still possible, and who was asked is
+    not known. As soon as ``yes`` or ``maybe`` is given, a pair without an answer was not asked.
+    Ticked tags, where nobody says no, are `Answers.from_positives`.
+
+    Parameters
+    ----------
+    no, yes, maybe : array, sparse matrix, DataFrame (n_samples, n_labels), or list of sets of names
+        1 where somebody said so: surely irrelevant, surely relevant, cannot tell. Columns of
+        DataFrames and names in sets are matched by name. A pair may have one answer.
+    label_names : sequence of str, optional
+        For arrays; for sets, all labels in the order wanted.
+    chosen : as no, optional
+        1 where a model chose the question. Such answers count in the likelihood, but not in
+        estimated rates and priors, nor in the sums of COMES, which need questions drawn at random.
+
+    Attributes
+    ----------
+    codes : int8 array of shape (n_samples, n_labels)
+        The `State` of every pair.
+    kind : {"answers", "candidates", "positives"}
+        What a pair without an answer means: not asked; still possible; not ticked.
+    label_names : list of str, or None
+    said : LongAnswers, or None
+        Who said what, where several people may answer about one pair.
+    chosen : bool array of shape (n_samples, n_labels), or None
+
+    Examples
+    --------
+    >>> answers = Answers(no=[[1, 0], [0, 0]], yes=[[0, 1], [0, 0]])
+    >>> answers
+    Answers about 2 rows and 2 labels: 2 of 4 pairs asked, 1 no, 1 yes, 0 maybe
+    >>> answers.candidates
+    array([[False,  True],
+           [ True,  True]])
+    >>> Answers(no=[[1, 0], [0, 0]]).asked is None  # who was asked is not known
+    True
+    """
+
+    def __init__(
+        self,
+        no: Any,
+        yes: Any = None,
+        maybe: Any = None,
+        *,
+        label_names: Sequence[str] | None = None,
+        chosen: Any = None,
+    ) -> None:
+        given = {"no": no, "yes": yes, "maybe": maybe, "chosen": chosen}
+        matrices, names = read_masks(
+            {name: values for name, values in given.items() if values is not None}, label_names
+        )
+        marked = matrices.pop("chosen", None)
+        kind: Kind = "candidates" if set(matrices) == {"no"} else "answers"
+        self._set(combine_masks(matrices, names), kind, names, chosen=marked)
+
+    def _set(
+        self,
+        codes: Codes,
+        kind: Kind,
+        label_names: list[str] | None,
+        *,
+        said: LongAnswers | None = None,
+        chosen: BoolMatrix | None = None,
+    ) -> None:
+        """Fill in what an object of this class holds."""
+        self.codes, self.kind, self.label_names = codes, kind, label_names
+        self.said, self.chosen = said, chosen
+        if chosen is not None and kind != "answers":
+            raise ComesError(
+                "chosen marks questions that a model chose, so it must be known who was asked; "
+                f"got {kind}. Give yes= or maybe= too."
+            )
+
+    @classmethod
+    def of_codes(
+        cls,
+        codes: npt.ArrayLike,
+        kind: Kind = "answers",
+        label_names: Sequence[str] | None = None,
+        *,
+        said: LongAnswers | None = None,
+        chosen: BoolMatrix | None = None,
+    ) -> "Answers":
+        """Return answers from a matrix of `State` numbers, (n_samples, n_labels).
+
+        Examples
+        --------
+        >>> Answers.of_codes([[0, 1, 2, 3]])
+        Answers about 1 rows and 4 labels: 3 of 4 pairs asked, 1 no, 1 yes, 1 maybe
+        """
+        numbers = np.asarray(codes)
+        if numbers.ndim != 2 or 0 in numbers.shape:
+            raise ComesError(f"codes must be a matrix with rows and labels; got {numbers.shape}.")
+        if not np.isin(numbers, list(State)).all():
+            raise ComesError("codes must be 0 not asked, 1 no, 2 yes or 3 maybe.")
+        names = None if label_names is None else check_count(label_names, numbers.shape[1])
+        made = cls.__new__(cls)
+        made._set(numbers.astype(np.int8), kind, names, said=said, chosen=chosen)
+        return made
+
+    @classmethod
+    def from_candidates(
+        cls, candidates: Any, label_names: Sequence[str] | None = None
+    ) -> "Answers":
+        """Return candidates, (n_samples, n_labels), as answers: what is not possible is "no".
+
+        Examples
+        --------
+        >>> Answers.from_candidates([[1, 0], [1, 1]])
+        Candidates of 2 rows and 2 labels: 1 of 4 pairs excluded; who was asked is not known
+        """
+        names = getattr(candidates, "columns", label_names)
+        codes = np.where(as_candidates(candidates), State.NOT_ASKED, State.NO)
+        return cls.of_codes(codes, "candidates", None if names is None else list(map(str, names)))
+
+    @classmethod
+    def from_positives(cls, yes: Any, label_names: Sequence[str] | None = None) -> "Answers":
+        """Return ticked tags as answers: a tag that is not ticked may still be relevant.
+
+        Parameters
+        ----------
+        yes : array, sparse matrix, DataFrame (n_samples, n_labels), or list of sets of names
+        label_names : sequence of str, optional
+
+        Examples
+        --------
+        >>> Answers.from_positives([{"sea", "sky"}, {"sky"}])
+        Ticked labels of 2 rows and 2 labels: 3 of 4 pairs ticked; nobody says no
+        """
+        matrices, names = read_masks({"yes": yes}, label_names)
+        return cls.of_codes(combine_masks(matrices, names), "positives", names)
+
+    @classmethod
+    def from_long(
+        cls,
+        said: LongAnswers,
+        shape: tuple[int, int],
+        label_names: Sequence[str] | None = None,
+        *,
+        chosen: BoolMatrix | None = None,
+    ) -> "Answers":
+        """Return the answers of several people; in the matrix a disagreement is maybe.
+
+        Examples
+        --------
+        >>> people = ["ann", "bob", "ann"]
+        >>> said = LongAnswers.read([0, 0, 1], [0, 0, 1], ["no", "yes", "no"], people)
+        >>> Answers.from_long(said, (2, 2))
+        Answers about 2 rows and 2 labels: 2 of 4 pairs asked, 1 no, 0 yes, 1 maybe; 2 people
+        """
+        if len(said) and (said.row.max() >= shape[0] or said.label.max() >= shape[1]):
+            raise ComesError(
+                f"an answer is about a pair outside {shape[0]} rows, {shape[1]} labels."
+            )
+        return cls.of_codes(said.combine(shape), "answers", label_names, said=said, chosen=chosen)
+
+    @property
+    def excluded(self) -> BoolMatrix:
+        """True where somebody said no: surely irrelevant."""
+        return np.asarray(self.codes == State.NO)
+
+    @property
+    def candidates(self) -> BoolMatrix:
+        """True where the label is still possible."""
+        return np.asarray(self.codes != State.NO)
+
+    @property
+    def confirmed(self) -> BoolMatrix:
+        """True where somebody said yes: surely relevant."""
+        return np.asarray(self.codes == State.YES)
+
+    @property
+    def doubtful(self) -> BoolMatrix:
+        """True where somebody was asked and could not tell, or people disagree."""
+        return np.asarray(self.codes == State.MAYBE)
+
+    @property
+    def asked(self) -> BoolMatrix | None:
+        """True where somebody answered; None if it is not known who was asked."""
+        return np.asarray(self.codes != State.NOT_ASKED) if self.kind == "answers" else None
+
+    @property
+    def codes_with_silence(self) -> Codes:
+        """The `State` of every pair, for risks that take silence as an answer where it is one.
+
+        A label that is still possible, or not ticked, was asked about as far as anybody knows, and
+        counts as MAYBE. A pair that nobody was asked about stays NOT_ASKED.
+        """
+        if self.kind == "answers":
+            return self.codes
+        return np.where(self.codes == State.NOT_ASKED, np.int8(State.MAYBE), self.codes)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and labels."""
+        n, q = self.codes.shape
+        return n, q
+
+    @property
+    def ndim(self) -> int:
+        """Two: rows and labels."""
+        return 2
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.codes, dtype=dtype)
+
+    def __getitem__(self, rows: Any) -> "Answers":
+        """Return the answers about some rows: a slice, numbers, or a bool mask."""
+        if isinstance(rows, tuple):  # as scikit-learn writes it: answers[rows, ...]
+            if len(rows) != 2 or rows[1] is not Ellipsis:
+                raise ComesError("answers are indexed by rows; take labels with of_labels(names).")
+            rows = rows[0]
+        index = np.arange(len(self))[rows]
+        if index.ndim == 0:
+            raise ComesError(
+                f"answers are indexed by several rows; got {rows!r}. Write [[{rows}]]."
+            )
+        said = None if self.said is None else self.said.take(index, len(self))
+        chosen = None if self.chosen is None else self.chosen[index]
+        codes = self.codes[index]
+        return Answers.of_codes(codes, self.kind, self.label_names, said=said, chosen=chosen)
+
+    def of_labels(self, label_names: Sequence[str]) -> "Answers":
+        """Return the answers about some labels, in the order of these names."""
+        own = self.label_names or [str(number) for number in range(self.shape[1])]
+        missing = [name for name in label_names if name not in set(own)]
+        if missing:
+            raise ComesError(f"the answers have no label {missing[0]!r}; they have {listed(own)}.")
+        return self._take_labels([own.index(name) for name in label_names], list(label_names))
+
+    def with_labels(self, label_names: Sequence[str]) -> "Answers":
+        """Return the answers with their labels matched to these names, and in their order."""
+        if self.label_names is None:
+            return self.named(label_names)
+        return self._take_labels(match_names(self.label_names, label_names), list(label_names))
+
+    def named(self, label_names: Sequence[str]) -> "Answers":
+        """Return the answers with these names of labels, in place of their own."""
+        return self._take_labels(range(self.shape[1]), check_count(label_names, self.shape[1]))
+
+    def _take_labels(self, places: Sequence[int], names: list[str]) -> "Answers":
+        """Return the answers about the labels at these places, each at most once."""
+        index = np.asarray(places, dtype=np.int64)
+        said = None if self.said is None else self.said.take_labels(index, self.shape[1])
+        chosen = None if self.chosen is None else self.chosen[:, index]
+        return Answers.of_codes(self.codes[:, index], self.kind, names, said=said, chosen=chosen)
+
+    def drawn(self) -> "Answers":
+        """Return the answers without those to questions that a model chose."""
+        if self.chosen is None or not self.chosen.any():
+            return self
+        codes = np.where(self.chosen, np.int8(State.NOT_ASKED), self.codes)
+        said = None if self.said is None else self.said.keep(~self.chosen)
+        return Answers.of_codes(codes, self.kind, self.label_names, said=said)
+
+    def without_maybe(self) -> "Answers":
+        """Return the answers with every "maybe" taken for not asked."""
+        if self.kind != "answers":
+            return self
+        codes = np.where(self.codes == State.MAYBE, np.int8(State.NOT_ASKED), self.codes)
+        said = None if self.said is None else self.said.keep(codes != State.NOT_ASKED)
+        return Answers.of_codes(codes, self.kind, self.label_names, said=said, chosen=self.chosen)
+
+    def count(self) -> "pd.DataFrame":
+        """Return how many pairs were asked, no, yes and maybe, by label.
+
+        Examples
+        --------
+        >>> Answers(no=[[1, 0]], yes=[[0, 1]], label_names=["sea", "sky"]).count()
+          label  asked  no  yes  maybe
+        0   sea      1   1    0      0
+        1   sky      1   0    1      0
+        """
+        import pandas as pd
+
+        states = {name: (self.codes == state).sum(axis=0) for name, state in GIVEN.items()}
+        names = self.label_names or [str(number) for number in range(self.shape[1])]
+        return pd.DataFrame({"label": names, "asked": sum(states.values()), **states})
+
+    def __repr__(self) -> str:
+        n, q = self.shape
+        no, yes, maybe = (int((self.codes == state).sum()) for state in GIVEN.values())
+        if self.kind == "candidates":
+            said = f"{no} of {n * q} pairs excluded; who was asked is not known"
+            return f"Candidates of {n} rows and {q} labels: {said}"
+        if self.kind == "positives":
+            said = f"{yes} of {n * q} pairs ticked; nobody says no"
+            return f"Ticked labels of {n} rows and {q} labels: {said}"
+        said = f"{no + yes + maybe} of {n * q} pairs asked, {no} no, {yes} yes, {maybe} maybe"
+        if self.said is not None:
+            said += f"; {len(self.said.people)} people"
+        return f"Answers about {n} rows and {q} labels: {said}"
