@@ -38,7 +38,7 @@ from comes.jobs import (
     show_examples,
 )
 from comes.metrics import evaluate
-from comes.priors import estimate_class_prior
+from comes.priors import ClassPriorEstimate, estimate_class_prior
 from comes.selection import estimate_metrics
 
 SCENES = make_scenes("train", n=150)
@@ -179,6 +179,7 @@ def test_a_choice_without_a_prior_estimates_one() -> None:
         warnings.simplefilter("ignore", ComesWarning)  # so few rows say little about priors
         best, choice = choose_model(DATA, start, ["epochs"])
     assert np.asarray(best.class_prior).shape == (10,)
+    assert isinstance(best.class_prior, ClassPriorEstimate)  # so that its error is known
     assert choice.table["epochs"].tolist() == [1, 10]
 
 
@@ -257,6 +258,34 @@ def test_a_model_without_a_prior_is_judged_by_an_estimated_one(
         interval = (same.low_with_prior, same.high_with_prior)
         assert (metric.low, metric.high) == (interval if same.reason is None else (None, None))
         assert metric.reason == same.reason
+
+
+def test_judging_says_why_an_estimated_prior_gives_no_interval(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComesWarning)
+        fitted = CandidateClassifier(epochs=1, random_state=0).fit(DATA.X, CANDIDATES)
+    names = fitted.label_names_
+    blind = Dataset(DATA.X, names, CANDIDATES)
+    judged = judge_model(fitted, blind).estimated
+    assert judged is not None and judged.prior_source == "of the model, estimated"
+    assert "standard error of the estimated" in judged.prior_error
+    fitted.knowledge_ = replace(fitted.knowledge_, class_prior_error=None)
+    fitted.save(tmp_path / "old")  # as an earlier version did
+    old = judge_model(tmp_path / "old", blind).estimated
+    assert old is not None and len(old.reasons()) == 1
+    (reason,) = old.reasons()
+    assert "its standard error is not known; fit the model again" in reason
+    first = old.as_dict()["metrics"]["hamming_loss"]
+    assert (first["value"], first["low"], first["reason"]) == (None, None, reason)
+
+
+def test_judging_says_that_training_saw_the_rows(model: CandidateClassifier) -> None:
+    judged = judge_model(model, DATA).estimated
+    assert judged is not None and judged.n_seen == len(DATA)
+    others = make_scenes("test", n=50)
+    new = Dataset(others.X, NAMES, case_b(others.known_relevant(), 0.5, seed=0))
+    judged = judge_model(model, new).estimated
+    assert judged is not None and judged.n_seen == 0
 
 
 def test_data_is_listed_described_converted_and_given_candidates(tmp_path: Path) -> None:
