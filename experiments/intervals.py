@@ -57,6 +57,7 @@ def judge(dataset: Dataset, rate: float, drawing: str, seed: int) -> list[Judged
     model = CandidateClassifier(
         model="linear",
         optimizer="adam",
+        learning_rate=0.005,
         epochs=20,
         random_state=seed,
         progress=False,

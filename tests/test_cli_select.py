@@ -52,8 +52,8 @@ def test_a_method_is_chosen_fitted_and_judged_without_a_true_label(files: Path) 
     evaluate = ("evaluate", "--model", files / "model")
     blind = run(*evaluate, files / "test-blind.npz")
     assert "No true label was used" in blind.stdout
-    assert "10 of 10" in blind.stdout and "look like rows that training saw" not in blind.stdout
-    assert "look like rows that training saw" in run(*evaluate, files / "train-blind.npz").stdout
+    assert "10 of 10" in blind.stdout and "features of rows that training saw" not in blind.stdout
+    assert "features of rows that training saw" in run(*evaluate, files / "train-blind.npz").stdout
     assert "average precision" not in blind.stdout.lower().replace("\n", " ")
     both = json.loads(run(*evaluate, files / "test.npz", "--json").stdout)
     alone = json.loads(run(*evaluate, files / "test-blind.npz", "--json").stdout)

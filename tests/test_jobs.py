@@ -279,6 +279,24 @@ def test_judging_says_why_an_estimated_prior_gives_no_interval(tmp_path: Path) -
     assert (first["value"], first["low"], first["reason"]) == (None, None, reason)
 
 
+def test_judging_by_answers_uses_yes() -> None:
+    relevant = DATA.known_relevant()
+    heard = np.random.default_rng(5).random(relevant.shape) < 0.7
+    answers = Answers(no=~relevant & heard, yes=relevant & heard, label_names=NAMES)
+    data = Dataset(DATA.X, NAMES, relevant=relevant, answers=answers)
+    model = CandidateClassifier("bce", epochs=2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComesWarning)
+        judged = judge_model(model.fit(DATA.X, answers), data).estimated
+    assert judged is not None and judged.as_dict()["from"] == "answers"
+    recall = judged.metrics[1]
+    scores, cut = model.decision_function(DATA.X), model.predict(DATA.X)
+    counted = [cut[answers.confirmed[:, j], j].mean() for j in range(10)]
+    assert recall.n_labels == 10 and recall.value == pytest.approx(np.mean(counted))
+    assert recall.low is not None and recall.true is not None and recall.low < recall.true
+    assert judged.prior_source == "estimated from these rows" and len(scores) == 150
+
+
 def test_judging_says_that_training_saw_the_rows(model: CandidateClassifier) -> None:
     judged = judge_model(model, DATA).estimated
     assert judged is not None and judged.n_seen == len(DATA)

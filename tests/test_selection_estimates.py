@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
 
+from comes.answers import Answers
 from comes.errors import ComesError, ComesWarning
 from comes.generation import case_b
 from comes.metrics import hamming_loss
@@ -285,3 +286,94 @@ def test_differences_hold_their_own_estimate_when_priors_are_near_zero() -> None
         others = scores + 3 * np.random.default_rng(seed).normal(size=scores.shape)
         for name, gap in compare_metrics(scores, others, candidates, prior, seed=seed).items():
             assert gap.low_with_prior <= gap.value <= gap.high_with_prior, name
+
+
+def answer(relevant: Any, asked: float = 1.0, sure: float = 1.0, seed: int = 0) -> Answers:
+    """Ask about a share of the pairs, and hear a sure answer to a share of the questions."""
+    rng = np.random.default_rng([7, seed])  # not the numbers of `draw`
+    heard = rng.random(relevant.shape) < asked
+    knows = rng.random(relevant.shape) < sure
+    masks = (~relevant & knows, relevant & knows, ~knows)
+    return Answers(*(mask & heard for mask in masks))
+
+
+def test_answers_by_plain_loops() -> None:
+    scores, relevant, _ = draw(120)
+    answers = answer(relevant, asked=0.5, sure=0.7)
+    found = estimate_metrics(scores, answers, PRIOR, n_resamples=0).per_label
+    for j in range(3):
+        no = [i for i in range(120) if answers.excluded[i, j]]
+        yes = [i for i in range(120) if answers.confirmed[i, j]]
+        hits = sum(scores[i, j] > 0 for i in yes) / len(yes)
+        alarms = sum(scores[i, j] > 0 for i in no) / len(no)
+        won = 0.0
+        for i in yes:
+            for k in no:
+                won += float(scores[i, j] > scores[k, j]) + 0.5 * float(
+                    scores[i, j] == scores[k, j]
+                )
+        pi = PRIOR[j]
+        expected = {
+            "error": pi * (1 - hits) + (1 - pi) * alarms,
+            "recall": hits,
+            "precision": pi * hits / (pi * hits + (1 - pi) * alarms),
+            "f1": 2 * pi * hits / (pi * hits + (1 - pi) * alarms + pi),
+            "auc": won / (len(yes) * len(no)),
+        }
+        for name, value in expected.items():
+            assert found[name][j] == pytest.approx(value), name
+
+
+def test_where_everything_is_answered_the_estimates_are_the_truth() -> None:
+    scores, relevant, _ = draw(400)
+    prior = relevant.mean(axis=0)
+    found = estimate_metrics(scores, answer(relevant), prior, n_resamples=0)
+    truth = estimate_metrics(scores, relevant, prior, n_resamples=0)
+    for name, estimate in found.metrics.items():
+        assert estimate.value == pytest.approx(truth[name].value), name
+
+
+def test_yes_makes_estimates_surer_and_recall_free_of_the_prior() -> None:
+    scores, relevant, _ = draw(2000)
+    answers = answer(relevant, asked=0.3, sure=0.8)
+    error = np.full(3, 0.03)
+    given: Any = {"class_prior_error": error, "n_resamples": 100}
+    with_yes = estimate_metrics(scores, answers, PRIOR, **given)
+    without = estimate_metrics(scores, answers.candidates, PRIOR, **given)
+    for name in ("hamming_loss", "macro_recall", "macro_auc"):
+        one, other = with_yes[name], without[name]
+        width, before = (e.high_with_prior - e.low_with_prior for e in (one, other))
+        assert width < 0.7 * before, name
+    off = estimate_metrics(scores, answers, PRIOR / 2, class_prior_error=np.full(3, np.nan))
+    for name in ("macro_recall", "macro_auc"):
+        assert off[name].value == pytest.approx(with_yes[name].value)
+        assert off[name].reason is None
+    assert off["hamming_loss"].reason is not None
+
+
+def test_answers_that_a_model_asked_for_do_not_count_and_ticks_tell_the_recall() -> None:
+    scores, relevant, _ = draw(300)
+    answers = answer(relevant, asked=0.5)
+    chosen = np.zeros((300, 3), dtype=bool)
+    chosen[:100] = True
+    marked = Answers.of_codes(answers.codes, chosen=chosen)
+    kept = Answers.of_codes(np.where(chosen, 0, answers.codes))
+    for name, value in estimate_metrics(scores, marked, PRIOR, n_resamples=0).metrics.items():
+        again = estimate_metrics(scores, kept, PRIOR, n_resamples=0)[name]
+        assert value.value == again.value
+    ticked = estimate_metrics(scores, Answers.from_positives(relevant), PRIOR, n_resamples=50)
+    assert ticked["macro_recall"].labels == (0, 1, 2)
+    assert ticked["hamming_loss"].reason is not None
+
+
+def test_intervals_from_answers_hold_the_truth() -> None:
+    inside: dict[str, int] = {}
+    for seed in range(40):
+        scores, relevant, _ = draw(400, seed=seed)
+        answers = answer(relevant, asked=0.5, sure=0.8, seed=seed + 100)
+        share = relevant.mean(axis=0)
+        found = estimate_metrics(scores, answers, share, n_resamples=100)
+        truth = estimate_metrics(scores, relevant, share, n_resamples=0)
+        for name, e in found.metrics.items():
+            inside[name] = inside.get(name, 0) + (e.low <= truth[name].value <= e.high)
+    assert min(inside.values()) >= 35

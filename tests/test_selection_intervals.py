@@ -17,7 +17,7 @@ def drawn(name: str = "macro_recall", **changes: Any) -> Drawn:
         "values": np.full(4, 0.5),
         "known": draws,
         "unsure": draws,
-        "n_excluded": np.full(4, 50.0),
+        "n_rows": np.full(4, 50.0),
         "error": np.full(4, 0.01),
         "possible": np.ones(4),
         "level": 0.95,
@@ -34,7 +34,7 @@ def test_a_metric_is_over_the_labels_that_can_be_judged() -> None:
     metric = drawn(
         unsure=spread([0.02, 0.4, 0.02, 0.02]),
         error=np.array([0.1, 0.1, np.nan, 0.1]),
-        n_excluded=np.array([50.0, 50.0, 50.0, 4.0]),
+        n_rows=np.array([50.0, 50.0, 50.0, 4.0]),
         values=np.array([0.6, 0.5, 0.5, 0.5]),
     )
     assert metric.find_causes().tolist() == ["", "unsure", "flagged", "few"]
@@ -56,7 +56,7 @@ def test_only_ratios_leave_uncertain_labels_out() -> None:
     ("changes", "reason"),
     [
         ({"error": np.full(4, np.nan)}, "its standard error is not known"),
-        ({"n_excluded": np.zeros(4)}, "only 0 of 4 labels can be judged; fewer than 5 rows"),
+        ({"n_rows": np.zeros(4)}, "only 0 of 4 labels can be judged; fewer than 5 rows"),
         ({"unsure": spread([0.5] * 4)}, "only 0 of 4 labels.*too little is known of the others"),
         ({"values": np.full(4, 1.01)}, "estimated as 1.01, outside its range"),
         (

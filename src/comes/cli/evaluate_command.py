@@ -48,10 +48,11 @@ def evaluate(
 
 
 def _print_estimates(estimated: "EstimatedQuality") -> None:
+    source = "candidates" if estimated.kind == "candidates" else "answers"
     rows = []
     for metric in estimated.metrics:
         row = {
-            "estimated from candidates": _write_name(metric.name),
+            f"estimated from {source}": _write_name(metric.name),
             "value": _write_number(metric.value),
             "95 % interval": f"{_write_number(metric.low)} to {_write_number(metric.high)}"
             if metric.reason is None
@@ -66,8 +67,8 @@ def _print_estimates(estimated: "EstimatedQuality") -> None:
         print(f"Not known: {', '.join(map(_write_name, names))}: {reason}.")
     if estimated.n_seen:
         print(
-            f"{estimated.n_seen} rows look like rows that training saw: the estimates are too good "
-            "for them. Take rows that were held out."
+            f"{estimated.n_seen} rows have the features of rows that training saw: the estimates "
+            "are too good for them. Take rows that were held out."
         )
     print(
         "No true label was used for the estimates. They hold for rows that training did not see, "

@@ -1,4 +1,4 @@
-"""How good a model is: against true labels, or estimated from candidates alone."""
+"""How good a model is: against true labels, or estimated from candidates or answers alone."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import BoolMatrix
+from comes.answers import BoolMatrix, Kind
 from comes.datasets import Dataset, Reading
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier, count_seen_rows, per_label
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.metrics import Convention, count_degenerate, evaluate
-from comes.priors import estimate_class_prior, read_priors
-from comes.selection import OVER_LABELS, Estimate, MetricEstimates, estimate_metrics
+from comes.priors import estimate_answer_rates, estimate_class_prior, read_priors
+from comes.selection import OVER_LABELS, Estimate, MetricEstimates, estimate_metrics, prior_error
 
 SEEN_SHARE = 0.02  # of the rows: more are hardly equal by chance
 
 
 @dataclass(frozen=True)
 class JudgedMetric:
-    """A metric estimated from candidates with a 95 % interval, or the reason why it is not known.
+    """An estimated metric with a 95 % interval, or the reason why it is not known.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class JudgedMetric:
 
 @dataclass(frozen=True)
 class EstimatedQuality:
-    """What candidates say about a model; no true label was used.
+    """What candidates or answers say about a model; no true label was used.
 
     Attributes
     ----------
@@ -65,6 +65,8 @@ class EstimatedQuality:
     left_out : list of str
         Labels that no row excludes: the estimates say nothing about them.
     n_labels : int
+    kind : {"candidates", "answers", "positives"}
+        What the estimates are from, as in `Answers`.
     n_seen : int
         Rows with the features of a row that training saw, for which the estimates are too good.
 
@@ -80,6 +82,7 @@ class EstimatedQuality:
     prior_error: str
     left_out: list[str] = field(default_factory=list)
     n_labels: int = 0
+    kind: Kind = "candidates"
     n_seen: int = 0
 
     def reasons(self) -> dict[str, list[str]]:
@@ -98,6 +101,7 @@ class EstimatedQuality:
             "prior_error": self.prior_error,
             "left_out": self.left_out,
             "labels": self.n_labels,
+            "from": self.kind,
             "rows_seen_in_training": self.n_seen,
         }
 
@@ -117,7 +121,7 @@ class Judgement:
     degenerate : dict of str to int
         Rows that the conventions treat differently.
     estimated : EstimatedQuality, or None
-        Estimates from candidates, if the data has any.
+        Estimates from candidates or answers, if the data has any.
 
     Examples
     --------
@@ -151,7 +155,7 @@ def judge_model(
     priors: str | Path | None = None,
     convention: Convention = "pml",
 ) -> Judgement:
-    """Judge a model by true labels, by candidates, or by both, as the data has them.
+    """Judge a model by true labels, by candidates or answers, or by both, as the data has them.
 
     Parameters
     ----------
@@ -181,7 +185,7 @@ def judge_model(
     """
     classifier = as_model(model)
     dataset = open_for_model(classifier, data, reading)
-    if priors is not None and dataset.candidates is None:
+    if priors is not None and dataset.answers is None:
         raise ComesError("priors (--priors) are for estimates from candidates; the data has none.")
     scores = score_dataset(classifier, dataset)
     cut = classifier.cut_scores(scores)
@@ -189,7 +193,7 @@ def judge_model(
     if dataset.relevant is not None:
         metrics = evaluate(scores, dataset.relevant, cut, convention)
         degenerate = count_degenerate(dataset.relevant)
-    if dataset.candidates is not None:
+    if dataset.answers is not None:
         estimated = _estimate_quality(classifier, dataset, scores, cut, priors)
     method = str(classifier.method_)
     return Judgement(len(dataset), method, convention, metrics, degenerate, estimated)
@@ -202,11 +206,11 @@ def _estimate_quality(
     cut: npt.NDArray[np.int64],
     priors: str | Path | None,
 ) -> EstimatedQuality:
-    """Return what candidates say about the scores, beside the truth where it is known."""
-    assert dataset.candidates is not None
+    """Return what answers say about the scores, beside the truth where it is known."""
+    assert dataset.answers is not None
     prior, error, source = _find_prior(classifier, dataset, priors)
     found = estimate_metrics(
-        scores, dataset.candidates, prior, class_prior_error=error, predictions=cut
+        scores, dataset.answers, prior, class_prior_error=error, predictions=cut
     )
     true: dict[str, float] = {}
     if dataset.relevant is not None:
@@ -220,6 +224,7 @@ def _estimate_quality(
         found.prior_error,
         [classifier.label_names_[label] for label in found.left_out],
         n_labels=scores.shape[1],
+        kind=dataset.answers.kind,
         n_seen=n_seen if n_seen > SEEN_SHARE * len(dataset) else 0,
     )
 
@@ -240,8 +245,12 @@ def _find_prior(
             "this image model has no class prior, and judging by candidates needs one: give it "
             "(--priors)."
         )
-    estimate = estimate_class_prior(dataset.known_features(), dataset.known_candidates())
-    return estimate, None, "estimated from these rows"
+    X, source = dataset.known_features(), "estimated from these rows"
+    assert dataset.answers is not None
+    if dataset.answers.kind == "candidates":
+        return estimate_class_prior(X, dataset.answers.candidates), None, source
+    rates = estimate_answer_rates(X, dataset.answers)
+    return rates.class_prior, prior_error(rates), source
 
 
 def _compute_true_values(

@@ -1,4 +1,4 @@
-"""Metrics of scores, estimated from the candidates of rows that training did not see.
+"""Metrics of scores, estimated from candidates or answers of rows that training did not see.
 
 Rows that exclude label j are a sample of the rows it is irrelevant to (Lemma 1 of the paper), and
 the class prior pi_j says which share of all rows that is. With f_j the share of rows predicted to
@@ -11,21 +11,22 @@ have label j, and FPR_j the same among rows that exclude it:
     AUC_j       = (A_j - (1 - pi_j) / 2) / pi_j     A_j: how often a row beats one that excludes j
     ranking     = sum_j (1 - pi_j) E[labels that score below j | j excluded]    (Theorem 4)
 
+Where rows with a "yes" for j are known, the share of them that is predicted estimates the recall
+itself, and their wins against rows with a "no" the AUC; the class prior is then needed for less.
+
 docs/selection.md derives them. Error, recall, AUC and the ranking risk are unbiased, precision and
 F1 are consistent. The ranking risk is that of the paper's Equation 3 plus a constant that is the
 same for all models, so only its differences have a meaning.
 """
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import rankdata
 
-from comes.answers import BoolMatrix, as_candidates
-from comes.errors import ComesError, ComesWarning
+from comes.answers import Answers
+from comes.errors import ComesError
 from comes.priors import ClassPriorEstimate
 from comes.selection.intervals import (
     OVER_LABELS,
@@ -35,8 +36,10 @@ from comes.selection.intervals import (
     find_interval,
     make_estimate,
 )
+from comes.selection.judged_rows import check_rows
 from comes.selection.prior_draws import draw_priors, prior_error
 from comes.selection.resampling import (
+    MIN_CONFIRMED,
     Rows,
     Shares,
     bound_priors,
@@ -84,7 +87,7 @@ class MetricEstimates:
 
 def estimate_metrics(
     scores: npt.ArrayLike,
-    candidates: npt.ArrayLike,
+    candidates: npt.ArrayLike | Answers,
     class_prior: npt.ArrayLike | ClassPriorEstimate,
     *,
     class_prior_error: npt.ArrayLike | None = None,
@@ -93,14 +96,16 @@ def estimate_metrics(
     n_resamples: int = 400,
     seed: int = 0,
 ) -> MetricEstimates:
-    """Estimate the quality of scores from candidates.
+    """Estimate the quality of scores from candidates or answers.
 
     Parameters
     ----------
     scores : array of shape (n_samples, n_labels)
         Scores of rows that training did not see.
-    candidates : bool array of shape (n_samples, n_labels)
-        Of the same rows: True where a label is still possible.
+    candidates : bool array of shape (n_samples, n_labels), or Answers
+        Of the same rows: True where a label is still possible. Of answers, "yes" counts too: where
+        at least 5 rows have it, recall and AUC are counted and need no class prior, and the others
+        depend less on it. Answers to questions that a model chose are left out.
     class_prior : array of shape (n_labels,), or ClassPriorEstimate
         How often each label is relevant. With an estimate, the intervals include its error.
     class_prior_error : array of shape (n_labels,), optional
@@ -138,7 +143,7 @@ def estimate_metrics(
     >>> bool(unsure["hamming_loss"].high_with_prior > found["hamming_loss"].high)
     True
     """
-    rows, prior = _check_rows(scores, candidates, class_prior, predictions)
+    rows, prior = check_rows(scores, candidates, class_prior, predictions)
     error = _find_error(class_prior, class_prior_error, len(prior))
     shares = count_shares(rows)
     values = {name: of_rows[0] for name, of_rows in compute_metrics(shares, prior).items()}
@@ -154,8 +159,7 @@ def estimate_metrics(
             values[of],
             known[of],
             unsure[of],
-            n_excluded,
-            error,
+            *_find_evidence(of, rows, error),
             _find_possible(name, shares, prior),
             level,
         )
@@ -174,7 +178,7 @@ def estimate_metrics(
 def compare_metrics(
     scores: npt.ArrayLike,
     others: npt.ArrayLike,
-    candidates: npt.ArrayLike,
+    candidates: npt.ArrayLike | Answers,
     class_prior: npt.ArrayLike | ClassPriorEstimate,
     *,
     predictions: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
@@ -212,7 +216,7 @@ def compare_metrics(
     drawn, values = [], []
     both = (None, None) if predictions is None else predictions
     for own, predicted in zip((scores, others), both, strict=True):
-        rows, prior = _check_rows(own, candidates, class_prior, predicted)
+        rows, prior = check_rows(own, candidates, class_prior, predicted)
         values.append(compute_metrics(count_shares(rows), prior))
         drawn.append(draw_shares(rows, n_resamples, seed))  # the same rows for both
     error = np.zeros(len(prior))
@@ -252,6 +256,21 @@ def _find_error(
     return found
 
 
+def _find_evidence(
+    of: str, rows: Rows, error: FloatArray | None
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return how many rows tell about every label, and the error of the class prior if it counts.
+
+    Recall and AUC of a label with enough "yes" are counted without the class prior.
+    """
+    n_excluded, n_confirmed = rows.excluded.sum(axis=0), rows.confirmed.sum(axis=0)
+    if of not in ("recall", "auc"):
+        return n_excluded, error
+    counted = n_confirmed >= MIN_CONFIRMED
+    n_rows = np.where(counted, n_confirmed, n_excluded) if of == "recall" else n_excluded
+    return n_rows, None if error is None else np.where(counted, 0.0, error)
+
+
 def _find_possible(name: str, shares: Shares, prior: FloatArray) -> FloatArray:
     """Return how much of a metric a label can be responsible for, (q,).
 
@@ -267,7 +286,7 @@ def _find_possible(name: str, shares: Shares, prior: FloatArray) -> FloatArray:
 
 def _make_table(judged: dict[str, Drawn], prior: FloatArray) -> pd.DataFrame:
     """Return the metrics of every label, with intervals for those that can be judged."""
-    n_excluded = judged["hamming_loss"].n_excluded
+    n_excluded = judged["hamming_loss"].n_rows
     table = {"n_excluded": n_excluded.astype(int), "class_prior": prior}
     for name, of in OVER_LABELS.items():
         metric = judged[name]
@@ -277,56 +296,3 @@ def _make_table(judged: dict[str, Drawn], prior: FloatArray) -> pd.DataFrame:
             np.where(metric.find_causes() == "", end, np.nan) for end in ends
         )
     return pd.DataFrame(table)
-
-
-def _check_rows(
-    scores: npt.ArrayLike,
-    candidates: npt.ArrayLike,
-    class_prior: npt.ArrayLike | ClassPriorEstimate,
-    predictions: npt.ArrayLike | None,
-) -> tuple[Rows, FloatArray]:
-    """Return the rows and the class prior, or raise an error if they do not fit together."""
-    values = np.asarray(scores, dtype=np.float64)
-    S: BoolMatrix = as_candidates(candidates)
-    prior = check_scores(values, S, class_prior)
-    if predictions is None:
-        _warn_of_probabilities(values)
-    predicted = values > 0 if predictions is None else np.asarray(predictions).astype(bool)
-    if predicted.shape != S.shape:
-        raise ComesError(
-            f"predictions must have the shape of scores, {S.shape}; got {predicted.shape}."
-        )
-    below = rankdata(values, axis=1) - 1  # tied labels share their mean rank, so each counts half
-    return Rows(values, predicted.astype(float), (~S).astype(float), below), prior
-
-
-def _warn_of_probabilities(scores: FloatArray) -> None:
-    """Warn of scores that are cut at 0, but look as if that were the least value."""
-    if scores.size > 1 and scores.min() >= 0 and 0 < scores.max() <= 1:
-        warnings.warn(
-            "scores must be above 0 where a label is predicted; got only numbers in [0, 1], which "
-            "look like probabilities. Pass predictions=, for example scores > 0.5.",
-            ComesWarning,
-            stacklevel=4,
-        )
-
-
-def check_scores(
-    scores: FloatArray, candidates: BoolMatrix, class_prior: npt.ArrayLike | ClassPriorEstimate
-) -> FloatArray:
-    """Return the class prior as an array; raise an error unless it fits scores and candidates."""
-    prior = np.asarray(class_prior, dtype=np.float64)
-    if scores.shape != candidates.shape:
-        raise ComesError(
-            f"scores and candidates must have one shape; got {scores.shape} and {candidates.shape}."
-        )
-    if prior.shape != scores.shape[1:]:
-        raise ComesError(
-            f"class_prior must have a number for each of {scores.shape[1]} labels; got shape "
-            f"{prior.shape}."
-        )
-    if not np.isfinite(scores).all():
-        raise ComesError("scores must be finite; some are NaN or infinite. Leave out those rows.")
-    if not ((prior >= 0) & (prior <= 1)).all():
-        raise ComesError(f"class_prior must lie in [0, 1] for every label; got {prior.tolist()}.")
-    return prior

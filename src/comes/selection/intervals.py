@@ -23,7 +23,7 @@ OVER_LABELS = {
     "ranking_risk": "ranking",
 }
 RATIOS = ("recall", "precision", "f1", "auc")  # whose denominators may be near 0
-MIN_EXCLUDED = 5  # rows; with fewer, many drawings of rows have none
+MIN_ROWS = 5  # that exclude a label; with fewer, many drawings of rows have none
 MIN_LABELS = 0.1  # share of the labels that a metric must be over
 MAX_LABEL_WIDTH = 0.6  # of the interval of one label
 MAX_WIDTH = 0.75  # of an interval, as a share of what is possible
@@ -35,7 +35,7 @@ UNKNOWN_ERROR = (
     "give class priors that are known"
 )
 CAUSES = {  # why a label cannot be judged
-    "few": f"fewer than {MIN_EXCLUDED} rows exclude the others",
+    "few": f"fewer than {MIN_ROWS} rows tell about the others",
     "flagged": "the estimated class priors of the others cannot be trusted",
     "undefined": "the others are never predicted, or have a class prior of 0",
     "unsure": "too little is known of the others, or of their class priors",
@@ -89,7 +89,7 @@ class Drawn:
     values: FloatArray  # (q,)
     known: FloatArray  # (b, q), with the class prior as it is
     unsure: FloatArray  # (b, q), with class priors drawn
-    n_excluded: FloatArray  # (q,)
+    n_rows: FloatArray  # (q,): rows with an answer that tells about the metric
     error: FloatArray | None  # (q,)
     possible: FloatArray  # (q,): what a label can add to the metric, at most
     level: float
@@ -120,7 +120,7 @@ class Drawn:
         causes[~np.isfinite(self.values)] = "undefined"
         if len(self.unsure) and self.error is not None:
             causes[np.isnan(self.error)] = "flagged"
-        causes[self.n_excluded < (MIN_EXCLUDED if len(self.unsure) else 1)] = "few"
+        causes[self.n_rows < (MIN_ROWS if len(self.unsure) else 1)] = "few"
         return causes
 
     def _refuse_labels(self, causes: npt.NDArray[np.str_]) -> str | None:
@@ -137,7 +137,7 @@ class Drawn:
         """Return why the interval would not be honest or say nothing, None if neither is so."""
         failed = int(np.isnan(draws).sum())
         if failed > MAX_FAILED * len(draws):
-            return f"{failed} of {len(draws)} drawings of rows have no row that excludes a label"
+            return f"{failed} of {len(draws)} drawings of rows have no row that tells about a label"
         most = np.inf if self.name == "ranking_risk" else 1.0
         if not 0 <= value <= most:
             return f"estimated as {value:.3g}, outside its range: the class priors do not fit"
