@@ -35,7 +35,10 @@ def test_of_the_three_states_only_no_excludes(tmp_path: Path) -> None:
     assert dataset.candidates is not None and dataset.asked is not None
     assert dataset.candidates.astype(int).tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 1]]
     assert dataset.asked.astype(int).tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 0]]
-    assert str(dataset) == "3 rows without features, 3 labels, 2.33 candidates per row"
+    assert (
+        str(dataset)
+        == "3 rows without features, 3 labels, 3 of 9 pairs asked: 2 no, 0 yes, 1 maybe"
+    )
 
 
 def test_a_maybe_outweighs_a_no() -> None:

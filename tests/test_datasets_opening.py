@@ -1,6 +1,5 @@
 import warnings
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -526,7 +525,7 @@ def test_labels_that_no_name_shows_are_a_warning(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.candidates, ~excluded)
     with pytest.raises(ComesError, match="no cell of a.csv would show a label"):
         write_dataset(
-            replace(dataset, from_complementary=False, candidates=excluded & False),
+            Dataset(X, ["sea", "sky", "sun"], excluded & False),
             tmp_path / "a.csv",
             form="names",
         )

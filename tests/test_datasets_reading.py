@@ -57,7 +57,7 @@ def test_a_reading_is_a_value(tmp_path: Path) -> None:
         ({"words": {"0": "nein"}}, "'0' must mean 'no', 'maybe' or 'not asked'; got 'nein'"),
         (
             {"labels_are": "truth"},
-            "labels_are must be 'candidates' or 'complementary'; got 'truth'",
+            "labels_are must be 'candidates', 'complementary' or 'positives'; got 'truth'",
         ),
         ({"difficult": "foo"}, "difficult must be 'irrelevant' or 'relevant'; got 'foo'"),
         ({"unannotated": "no"}, "unannotated must be 'drop' or 'keep'; got 'no'"),

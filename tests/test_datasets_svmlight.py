@@ -48,7 +48,9 @@ def test_labels_can_be_candidates_or_complementary(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         read_dataset(path, labels_are="complementary").candidates, ~marked
     )
-    with pytest.raises(ComesError, match="must be 'candidates' or 'complementary'; got 'both'"):
+    with pytest.raises(
+        ComesError, match="must be 'candidates', 'complementary' or 'positives'; got 'both'"
+    ):
         read_dataset(path, labels_are="both")
 
 

@@ -42,7 +42,10 @@ def test_a_mistake_in_how_a_file_is_read_is_found_before_it_is_read() -> None:
     for read, message in (
         ({"labls": ["maybe"]}, "'labls' is not a field of a Reading. Did you mean 'labels'"),
         ({"complementary": True}, "now spelled labels_are='complementary'"),
-        ({"labels_are": "wrong"}, "labels_are must be 'candidates' or 'complementary'"),
+        (
+            {"labels_are": "wrong"},
+            "labels_are must be 'candidates', 'complementary' or 'positives'",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             small_experiment(data=[{"name": "mine.csv", "read": read}])

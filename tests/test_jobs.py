@@ -14,6 +14,7 @@ import pytest
 
 import comes.jobs
 from comes import CandidateClassifier
+from comes.answers import Answers
 from comes.datasets import Dataset, Reading, make_scenes, write_npz
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import Choice
@@ -229,7 +230,9 @@ def test_a_label_that_nothing_excludes_is_left_out_of_estimates_and_true_values(
 ) -> None:
     candidates = CANDIDATES.copy()
     candidates[:, 3] = True
-    judged = judge_model(model, replace(DATA, candidates=candidates)).estimated
+    judged = judge_model(
+        model, replace(DATA, answers=Answers.from_candidates(candidates))
+    ).estimated
     assert judged is not None and judged.left_out == ["digit 3"]
     by_name = {metric.name: metric for metric in judged.metrics}
     wrong = np.delete(model.predict(DATA.X) != DATA.known_relevant(), 3, axis=1)
@@ -273,7 +276,8 @@ def test_data_is_listed_described_converted_and_given_candidates(tmp_path: Path)
 
 
 def test_generated_candidates_replace_what_was_answered_before() -> None:
-    answered = replace(DATA, asked=~CANDIDATES, from_complementary=True)
+    said = Answers(no=~CANDIDATES, maybe=CANDIDATES & False)
+    answered = replace(DATA, answers=said, from_complementary=True)
     made = generate_candidates(answered, rate=0.5, seed=3)
     assert made.asked is None and not made.from_complementary
 

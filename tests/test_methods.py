@@ -30,14 +30,17 @@ SOURCE = Path(comes.__file__).parent
 N, Q = 12, 3
 SCORES = torch.randn(N, Q, generator=torch.Generator().manual_seed(0))
 CANDIDATES = torch.rand(N, Q, generator=torch.Generator().manual_seed(1)) < 0.6
-EVERYTHING = Knowledge([0.3] * Q, [0.4] * Q, torch.full((Q, Q), 0.5) * (1 - torch.eye(Q)))
+EVERYTHING = Knowledge(
+    [0.3] * Q, [0.4] * Q, torch.full((Q, Q), 0.5) * (1 - torch.eye(Q)), no_rate=[0.5] * Q
+)
 VARIANTS = [(name, variant) for name, family in METHODS.items() for variant in family.variants]
 
 
 def needed(method: methods.Method) -> dict[str, Any]:
     """Return the knowledge that a method says it needs."""
     names = ("class_prior", "flip_rate", "transition")
-    return {n: getattr(EVERYTHING, n) for n in names if getattr(method, f"needs_{n}")}
+    found = {n: getattr(EVERYTHING, n) for n in names if getattr(method, f"needs_{n}")}
+    return found | ({"no_rate": EVERYTHING.no_rate} if method.needs_rates else {})
 
 
 @pytest.mark.parametrize(("name", "variant"), VARIANTS)

@@ -143,7 +143,7 @@ def test_small_and_odd_data_give_numbers_between_0_and_1(
     estimate = estimate_class_prior(X, candidates, method)
     for values in (estimate.class_prior, estimate.exclude_rate, estimate.lower, estimate.upper):
         assert ((values >= 0) & (values <= 1)).all()
-    assert (estimate.lower <= estimate.upper).all() and (estimate.sampling_se >= 0).all()
+    assert (estimate.lower <= estimate.upper).all() and (estimate.standard_error >= 0).all()
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
@@ -166,7 +166,7 @@ def test_bounds_hold_and_the_sampling_error_is_of_the_right_size(rate: float) ->
     assert (estimate.lower <= estimate.class_prior).all()
     assert (estimate.class_prior <= estimate.upper).all()
     error = abs(estimate.class_prior - PRIOR).mean()
-    assert 0.1 * error < estimate.sampling_se.mean() < 10 * error + 0.01
+    assert 0.1 * error < estimate.standard_error.mean() < 10 * error + 0.01
 
 
 def test_a_label_without_a_relevant_row_has_a_prior_near_0() -> None:

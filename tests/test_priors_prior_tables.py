@@ -12,7 +12,7 @@ ESTIMATE = ClassPriorEstimate(
     exclude_rate=PRIOR / 2,
     lower=PRIOR / 4,
     upper=PRIOR + 0.2,
-    sampling_se=PRIOR / 8,
+    standard_error=PRIOR / 8,
     flags=("ok", "few excluded"),
 )
 NAMES = ["sea", "sky"]
@@ -22,7 +22,7 @@ def test_a_table_has_a_row_per_label_and_the_error_where_the_truth_is_known() ->
     table = prior_table(ESTIMATE, NAMES)
     assert table["label"].tolist() == NAMES
     assert table["flag"].tolist() == ["ok", "few excluded"]
-    for name in ("class_prior", "exclude_rate", "lower", "upper", "sampling_se"):
+    for name in ("class_prior", "exclude_rate", "lower", "upper", "standard_error"):
         np.testing.assert_array_equal(table[name], getattr(ESTIMATE, name))
     assert "error" not in table
     judged = prior_table(ESTIMATE, NAMES, np.array([[1, 1], [1, 0]]))

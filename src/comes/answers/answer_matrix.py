@@ -258,8 +258,12 @@ class Answers:
     def with_labels(self, label_names: Sequence[str]) -> "Answers":
         """Return the answers with their labels matched to these names, and in their order."""
         if self.label_names is None:
-            return self._take_labels(range(self.shape[1]), list(label_names))
+            return self.named(label_names)
         return self._take_labels(match_names(self.label_names, label_names), list(label_names))
+
+    def named(self, label_names: Sequence[str]) -> "Answers":
+        """Return the answers with these names of labels, in place of their own."""
+        return self._take_labels(range(self.shape[1]), check_count(label_names, self.shape[1]))
 
     def _take_labels(self, places: Sequence[int], names: list[str]) -> "Answers":
         """Return the answers about the labels at these places, each at most once."""
@@ -275,6 +279,14 @@ class Answers:
         codes = np.where(self.chosen, np.int8(State.NOT_ASKED), self.codes)
         said = None if self.said is None else self.said.keep(~self.chosen)
         return Answers.of_codes(codes, self.kind, self.label_names, said=said)
+
+    def without_maybe(self) -> "Answers":
+        """Return the answers with every "maybe" taken for not asked."""
+        if self.kind != "answers":
+            return self
+        codes = np.where(self.codes == State.MAYBE, np.int8(State.NOT_ASKED), self.codes)
+        said = None if self.said is None else self.said.keep(codes != State.NOT_ASKED)
+        return Answers.of_codes(codes, self.kind, self.label_names, said=said, chosen=self.chosen)
 
     def count(self) -> "pd.DataFrame":
         """Return how many pairs were asked, no, yes and maybe, by label.

@@ -72,7 +72,8 @@ def show(context: typer.Context, data: Data, reading: "Reading", as_json: Json =
     print(dataset)
     for finding in findings:
         print(f"- {finding.text}")
-    if dataset.candidates is not None and dataset.relevant is not None:
+    answers = dataset.answers
+    if answers is not None and answers.kind == "candidates" and dataset.relevant is not None:
         print("Every relevant label is a candidate.")
 
 

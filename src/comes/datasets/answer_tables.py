@@ -18,7 +18,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from comes.answers import BoolMatrix, check_names
-from comes.datasets.dataset import Dataset, check_item_names
+from comes.datasets.dataset import Dataset
+from comes.datasets.dataset_parts import check_item_names
 from comes.errors import ComesError, ComesWarning, listed
 
 NO, MAYBE, NOT_ASKED = "no", "maybe", "not asked"

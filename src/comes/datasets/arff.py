@@ -19,7 +19,8 @@ import pandas as pd
 from scipy import sparse
 
 from comes.answers import BoolMatrix, check_names
-from comes.datasets.dataset import Dataset, compact
+from comes.datasets.dataset import Dataset
+from comes.datasets.feature_matrices import compact
 from comes.datasets.label_columns import TRUTHS
 from comes.datasets.reading import Reading
 from comes.datasets.tables import find_columns

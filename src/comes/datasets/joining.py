@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from comes.datasets.dataset import Dataset, check_item_names, take_rows
+from comes.answers import Answers, LongAnswers, State
+from comes.datasets.dataset import Dataset
+from comes.datasets.dataset_parts import check_item_names
+from comes.datasets.feature_matrices import take_rows
 from comes.datasets.images import Images, open_images
 from comes.errors import ComesError
 
@@ -55,9 +58,35 @@ def join_rows(first: Dataset, second: Dataset) -> Dataset:
     return Dataset(
         _stack_rows(first.X, second.X),
         first.label_names,
-        _stack_rows(first.candidates, second.candidates),
-        _stack_rows(first.relevant, second.relevant),
+        relevant=_stack_rows(first.relevant, second.relevant),
+        answers=_stack_answers(first.answers, second.answers),
     )
+
+
+def _stack_answers(first: Answers | None, second: Answers | None) -> Answers | None:
+    """Return the answers about the rows of one after those of another; None unless both exist."""
+    if first is None or second is None:
+        return None
+    if first.kind != second.kind:
+        raise ComesError(f"two files must have labels of one kind; got {first!r} and {second!r}.")
+    codes = np.concatenate([first.codes, second.codes])
+    if first.kind != "answers":
+        return Answers.of_codes(codes, first.kind, first.label_names)
+    marked = [
+        np.zeros(a.shape, dtype=bool) if a.chosen is None else a.chosen for a in (first, second)
+    ]
+    chosen = np.concatenate(marked) if any(mark.any() for mark in marked) else None
+    if first.said is None or second.said is None:
+        return Answers.of_codes(codes, "answers", first.label_names, chosen=chosen)
+    people = [said.people[number] for said in (first.said, second.said) for number in said.person]
+    words = [State(code).word for said in (first.said, second.said) for code in said.code]
+    said = LongAnswers.read(
+        np.concatenate([first.said.row, second.said.row + len(first)]),
+        np.concatenate([first.said.label, second.said.label]),
+        words,
+        people,
+    )
+    return Answers.from_long(said, codes.shape, first.label_names, chosen=chosen)
 
 
 def _stack_rows(first: Any, second: Any) -> Any:

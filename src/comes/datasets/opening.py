@@ -12,7 +12,8 @@ import pandas as pd
 
 from comes.datasets.catalogue import KNOWN
 from comes.datasets.column_roles import ITEM_COLUMNS
-from comes.datasets.dataset import Dataset, check_features
+from comes.datasets.dataset import Dataset
+from comes.datasets.feature_matrices import check_features
 from comes.datasets.formats import SHARED_FIELDS, find_format
 from comes.datasets.images import Images, image_names, open_images
 from comes.datasets.joining import join_features, join_images

@@ -15,7 +15,8 @@ from scipy import sparse
 from scipy.io import loadmat, savemat, whosmat
 
 from comes.answers import BoolMatrix
-from comes.datasets.dataset import Dataset, compact
+from comes.datasets.dataset import Dataset
+from comes.datasets.feature_matrices import compact
 from comes.datasets.reading import Reading
 from comes.errors import ComesError, listed
 from comes.files import replacing_file

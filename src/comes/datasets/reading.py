@@ -44,9 +44,10 @@ class Reading:
         The columns of a table with a row per answer, if not "item", "label" and "answer".
     words : mapping of str to str, optional
         What the words of answers mean: "no", "maybe" or "not asked".
-    labels_are : {"candidates", "complementary"}, optional
-        Read the labels as candidates, or as complementary labels (surely irrelevant), where the
-        format would take them for the truth or, in a table, for candidates.
+    labels_are : {"candidates", "complementary", "positives"}, optional
+        Read the labels as candidates, as complementary labels (surely irrelevant), or as ticked
+        ones (surely relevant, and the others may be), where the format would take them for the
+        truth or, in a table, for candidates.
     label_names : sequence of str, optional
         All labels, in the order wanted. A column of label names may not show every one of them.
         Other labels are matched by name, or by position if no name agrees.
@@ -76,10 +77,10 @@ class Reading:
     >>> reading = Reading(labels=["has_*"], item="photo")
     >>> reading.labels, reading.given
     (('has_*',), ('labels', 'item'))
-    >>> Reading(labels_are="complement")
+    >>> Reading(difficult="no")
     Traceback (most recent call last):
     ...
-    comes.errors.ComesError: labels_are must be 'candidates' or 'complementary'; got 'complement'.
+    comes.errors.ComesError: difficult must be 'irrelevant' or 'relevant'; got 'no'.
     """
 
     labels: Sequence[str] | None = None
@@ -196,4 +197,5 @@ def _check_words(words: Mapping[str, str] | None) -> dict[str, str] | None:
 def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise unless the value is None or one of the choices."""
     if value is not None and value not in choices:
-        raise ComesError(f"{name} must be {' or '.join(map(repr, choices))}; got {value!r}.")
+        *first, last = map(repr, choices)
+        raise ComesError(f"{name} must be {', '.join(first)} or {last}; got {value!r}.")

@@ -16,6 +16,7 @@ from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.cross_fitting import CrossFitted, Rows, Split, split_into_folds
 from comes.estimator.together import Fitting, as_matrix, try_each
+from comes.methods import DEFAULT
 from comes.priors import ClassPriorEstimate
 from comes.selection import (
     CRITERIA,
@@ -221,7 +222,8 @@ def _measure_gap(risk: float, least: float) -> float:
 
 def _describe(classifier: CandidateClassifier) -> dict[str, Any]:
     """Return the settings that a table of classifiers shows."""
-    return {name: getattr(classifier, name) for name in ("method", "learning_rate", "epochs")}
+    shown = {name: getattr(classifier, name) for name in ("learning_rate", "epochs")}
+    return {"method": classifier.method or DEFAULT, **shown}
 
 
 @dataclass(frozen=True, eq=False)

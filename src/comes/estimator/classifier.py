@@ -11,29 +11,30 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from comes.answers import as_candidates, keep_one_excluded
+from comes.answers import Answers, keep_one_excluded
 from comes.estimator import storage
 from comes.estimator.cutting import find_offset, find_thresholds
-from comes.estimator.inputs import (
-    NamedCandidates,
-    as_feature_matrix,
-    check_same_rows,
-    check_training_features,
-    match_columns,
-    warn_of_idle_labels,
-)
+from comes.estimator.inputs import as_feature_matrix, check_same_rows, check_training_features
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
+from comes.estimator.reading_answers import (
+    check_can_learn,
+    choose_method,
+    read_answers,
+    warn_of_idle_labels,
+)
 from comes.estimator.row_training import (
     find_knowledge,
     make_module,
     make_options,
     make_risk,
     prepare_training,
+    show_answers,
+    start_at_prior,
 )
 from comes.estimator.scaling import fit_scaling
 from comes.estimator.settings import check_row_settings, draw_seed
-from comes.methods import DEFAULT, find_method
+from comes.methods import find_method
 from comes.metrics import average_precision
 from comes.training import History, Risk, choose_device, predict_scores, seeded, to_device
 
@@ -42,18 +43,33 @@ Model = str | nn.Module | Callable[[int, int], nn.Module]
 
 
 class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Multi-label classifier trained on candidate labels or complementary labels.
+    """Multi-label classifier trained on answers, candidate labels or complementary labels.
 
     Parameters
     ----------
-    method : str, or function (scores, candidates) -> scalar tensor
-        "comes-hl" estimates the Hamming loss, "comes-rl" the ranking loss; "bce" takes every
+    method : str, or function (scores, candidates) -> scalar tensor, optional
+        "likelihood" uses all that was said, and is the default for answers. "comes-hl", the default
+        for candidates, estimates the Hamming loss, "comes-rl" the ranking loss; "bce" takes every
         candidate for relevant. Also "ccmn", "gdf", "ctl", "mlcl", "comes-hl-unbiased" and
         "comrank": docs/methods.md. Or a risk of your own, a function or a module.
     variant : str, optional
         For methods with variants, such as "ranking" of "ccmn"; docs/methods.md names them.
     class_prior : array of shape (n_labels,), optional
-        How often each label is relevant. By default estimated by `comes.estimate_class_prior`.
+        How often each label is relevant. By default estimated by `comes.estimate_class_prior`, or
+        from answers by `comes.priors.estimate_answer_rates`.
+    exclude_rate : float or array of shape (n_labels,), optional
+        For candidates: how often an irrelevant label is excluded, if that is known.
+    no_rate, yes_rate : float or array of shape (n_labels,), optional
+        For answers and "likelihood": how often an irrelevant pair that is asked about is called
+        "no", a relevant one "yes". By default estimated.
+    mistake_rate : float
+        For "likelihood": how often a relevant pair is called "no", or an irrelevant one "yes".
+    uses_maybe : bool
+        For "likelihood": whether "maybe" counts, with the probability that the rates give it. False
+        is right where doubt depends on the item: docs/answers.md.
+    prior_weight : float
+        For "likelihood": how strongly the mean probabilities are kept near a class prior that is
+        given.
     flip_rate : float, array of shape (n_labels,), or "class_prior", optional
         For "ccmn": how often an irrelevant label is a candidate. By default estimated by
         `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies, so that
@@ -114,9 +130,11 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     classes_ : array of shape (n_labels,)
         Column numbers of the labels.
     label_names_ : list of str
-        Column names of the candidates if they came as a DataFrame, else "0", "1", ...
-    class_prior_ : array of shape (n_labels,), or None if neither the risk nor the cut needs it
-    flip_rate_ : array of shape (n_labels,), or None; for "ccmn"
+        Names of the labels if the answers had any, else "0", "1", ...
+    method_ : str or function
+        The method that was used.
+    class_prior_, no_rate_, yes_rate_, flip_rate_ : arrays of shape (n_labels,), or None
+        What was given or estimated, None where neither the risk nor the cut needs it.
     transition_ : array of shape (n_labels, n_labels), or None; for "mlcl"
     module_ : module
         The trained network, on scaled features.
@@ -128,8 +146,6 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         the value that makes the mean predicted probability of training rows the class prior.
     threshold_ : array of shape (n_labels,)
         Where `predict` cuts the scores.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     Examples
     --------
@@ -145,10 +161,16 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
 
     def __init__(
         self,
-        method: str | Risk = DEFAULT,
+        method: str | Risk | None = None,
         *,
         variant: str | None = None,
         class_prior: npt.ArrayLike | None = None,
+        exclude_rate: npt.ArrayLike | None = None,
+        no_rate: npt.ArrayLike | None = None,
+        yes_rate: npt.ArrayLike | None = None,
+        mistake_rate: float = 0.0,
+        uses_maybe: bool = True,
+        prior_weight: float = 1.0,
         flip_rate: npt.ArrayLike | str | None = None,
         model: Model = "mlp",
         hidden: int = 500,
@@ -175,6 +197,12 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         self.method = method
         self.variant = variant
         self.class_prior = class_prior
+        self.exclude_rate = exclude_rate
+        self.no_rate = no_rate
+        self.yes_rate = yes_rate
+        self.mistake_rate = mistake_rate
+        self.uses_maybe = uses_maybe
+        self.prior_weight = prior_weight
         self.flip_rate = flip_rate
         self.model = model
         self.hidden = hidden
@@ -205,20 +233,22 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         *,
         candidates: Any = None,
         complementary: Any = None,
+        answers: Answers | None = None,
         label_names: Sequence[str] | None = None,
     ) -> Self:
-        """Train on candidate labels.
+        """Train on answers or candidate labels.
 
         Parameters
         ----------
         X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
-        y : array, DataFrame or sparse matrix of shape (n_samples, n_labels), optional
-            The candidates: 1 where a label is still possible. If ``candidates`` or
-            ``complementary`` is given, y is the truth, as in scikit-learn's cross-validation; it
-            is then only checked to lie inside the candidates, never trained on.
+        y : Answers, array, DataFrame or sparse matrix of shape (n_samples, n_labels), optional
+            Answers, or candidates: 1 where a label is still possible. If one of those below is
+            given, y is the truth, as in scikit-learn's cross-validation; it is then only checked
+            to lie inside the candidates, never trained on.
         candidates : as y, optional
         complementary : as y, optional
             The other view: 1 where a label is surely irrelevant.
+        answers : comes.Answers, optional
         label_names : sequence of n_labels str, optional
             For candidates without column names.
 
@@ -228,34 +258,38 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         """
         with keeping_earlier_fit(self):
             X = check_training_features(self, X)
-            given = NamedCandidates.read(
+            given = read_answers(
                 y,
                 candidates,
                 complementary,
+                answers,
                 label_names,
                 require_candidates=self.require_candidates,
             )
             training = self._prepare(X, given)
             return self._finish(training, training.run())
 
-    def _prepare(self, X: Any, candidates: NamedCandidates) -> Training:
+    def _prepare(self, X: Any, answers: Answers) -> Training:
         """Run everything before the training on checked features, up to the initial weights."""
-        method = find_method(self.method, self.variant)
+        self.method_ = choose_method(self.method, answers)
+        method = find_method(self.method_, self.variant)
         check_row_settings(self)
         device = choose_device(self.device)
-        S = candidates.matrix
-        check_same_rows(X, S)
-        d, q = X.shape[1], S.shape[1]
-        self.label_names_, self.classes_ = candidates.label_names, np.arange(q)
+        check_same_rows(X, answers)
+        check_can_learn(answers, method, str(self.method_))
+        d, q = X.shape[1], answers.shape[1]
+        self.label_names_, self.classes_ = list(answers.label_names or ()), np.arange(q)
         seed = draw_seed(self.random_state)
-        warn_of_idle_labels(S, self.label_names_, method)
+        warn_of_idle_labels(answers, method)
         options = make_options(self, method, q, seed)
         with seeded(seed, device):
             self.module_ = make_module(self, d, q).to(device)
         self.scaling_ = fit_scaling(X, self.scale)
         scaled = self.scaling_(X)
-        self.knowledge_ = find_knowledge(self, method, X, scaled, candidates, seed)
-        return prepare_training(self, method, X, scaled, S, device, options)
+        self.knowledge_ = find_knowledge(self, method, X, scaled, answers, seed)
+        if method.starts_at_prior and isinstance(self.model, str):
+            start_at_prior(self.module_, self.knowledge_.class_prior)
+        return prepare_training(self, method, X, scaled, answers, device, options)
 
     def _finish(self, training: Training, history: History) -> Self:
         """Keep the results of the training."""
@@ -282,18 +316,19 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         return average_precision(self.decision_function(X), relevant)
 
     def risk(self, X: Any, candidates: Any) -> float:
-        """Return the risk that training minimised, on other rows with candidates.
+        """Return the risk that training minimised, on other rows with candidates or answers.
 
         An estimate of the same quantity, without a true label: lower is better, among classifiers
         of one method.
         """
         check_is_fitted(self)
-        method = find_method(self.method, self.variant)
-        S = match_columns(as_candidates(candidates), candidates, self.label_names_)
+        method = find_method(self.method_, self.variant)
+        answers = read_answers(candidates).with_labels(self.label_names_)
+        seen = show_answers(self, method, answers)
         if method.keeps_one_excluded:
-            S = keep_one_excluded(S, 0)
+            seen = keep_one_excluded(seen, 0)
         scores = torch.as_tensor(self.decision_function(X))
-        return float(make_risk(self, method, S, scores.device)(scores, torch.as_tensor(S)))
+        return float(make_risk(self, method, answers, scores.device)(scores, torch.as_tensor(seen)))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a folder, as safetensors and json, replacing one there.
@@ -308,12 +343,6 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     def load(cls, path: str | Path, model: Model | None = None) -> Self:
         """Read a fitted model from a folder; ``model`` is needed if it was one of your own."""
         return storage.load(cls, path, model)
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """Names of the features if `fit` saw a DataFrame, else None."""
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else [str(name) for name in names]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -48,7 +48,7 @@ def cross_fit(
     classifiers : list of CandidateClassifier
         They are not fitted themselves.
     X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
-    candidates : array or DataFrame of shape (n_samples, n_labels)
+    candidates : array, DataFrame or Answers of shape (n_samples, n_labels)
     folds : int
         Rows are shuffled and split; each part is scored by a clone that was fitted on the others.
     seed : int

@@ -60,7 +60,7 @@ def _learn_on_held_out_rows(
     assert training.held_out is not None and classifier.class_prior_ is not None
     precision = training.options.precision
     scores = predict_scores(training.module, training.held_out.X, precision=precision)
-    S = training.held_out.candidates.cpu().numpy()
+    S = training.held_out.answers.drawn().candidates
     by: Any = classifier.threshold
     return choose_thresholds(scores.cpu().numpy(), S, classifier.class_prior_, by)
 
@@ -69,13 +69,15 @@ def _learn_by_cross_fitting(classifier: Any, training: Training) -> FloatArray:
     """Return thresholds learned on scores of all rows, each by a training without that row."""
     from comes.estimator.cross_fitting import cross_fit
 
-    X, S = training.raw
+    X, answers = training.raw
+    S = answers.drawn().candidates
     prior, rates = classifier.class_prior_, classifier.flip_rate
     if rates is not None and not isinstance(rates, str):
         rates = classifier.flip_rate_  # in the order of the labels, whose names are not handed on
-    plain = clone(classifier).set_params(
-        threshold="auto", class_prior=prior, flip_rate=rates, progress=False
-    )
-    (crossed,) = cross_fit([plain], X, S, seed=training.options.seed, n_jobs=1)
+    known = {"class_prior": prior, "flip_rate": rates}
+    if classifier.class_prior is None:
+        known["prior_weight"] = 0.0  # an estimate is no reason to hold on to it
+    plain = clone(classifier).set_params(threshold="auto", progress=False, **known)
+    (crossed,) = cross_fit([plain], X, answers, seed=training.options.seed, n_jobs=1)
     cut = choose_thresholds(crossed.scores - crossed.level, S, prior, classifier.threshold)
     return np.asarray(cut + classifier.score_offset_)

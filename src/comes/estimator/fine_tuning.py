@@ -4,16 +4,17 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
+from comes.answers import Answers
 from comes.errors import ComesWarning
-from comes.estimator.preparation import HeldOut, Training, split_rows
+from comes.estimator.preparation import Training, split_rows
 from comes.estimator.storage import plain
 from comes.methods import family_of
 from comes.models import ImageNetwork
@@ -42,13 +43,13 @@ def prepare_fine_tuning(
     if held_out is not None:
         trained, held = split_rows(n, classifier.validation_share, probed.options.seed)
         pixels = PixelRows(images[held], size, device)
-        held_out = HeldOut(pixels, held_out.candidates, held_out.risk, classifier.patience)
+        held_out = replace(held_out, X=pixels)
     augment: Any = classifier.augment
     return Training(
         method=probed.method,
         module=classifier.network_,
         X=PixelRows(images[trained], size, device, augment),
-        candidates=probed.candidates,
+        seen=probed.seen,
         risk=probed.risk,
         held_out=held_out,
         raw=probed.raw,
@@ -70,15 +71,13 @@ def prepare_fine_tuning(
     )
 
 
-def _warn_of_small_batches(
-    classifier: "ImageClassifier", candidates: npt.NDArray[np.bool_]
-) -> None:
+def _warn_of_small_batches(classifier: "ImageClassifier", answers: Answers) -> None:
     """Warn if batches have too few exclusions of a label to fine-tune a probed network."""
-    family = family_of(classifier.method)
+    family = family_of(classifier.method_)
     if family is None or not family.needs_large_batches or classifier.probe_epochs == 0:
         return
-    in_a_batch = float(np.median((~candidates).mean(axis=0))) * classifier.batch_size
-    is_small = in_a_batch < FEW_IN_A_BATCH and len(candidates) > 10 * classifier.batch_size
+    in_a_batch = float(np.median(answers.excluded.mean(axis=0))) * classifier.batch_size
+    is_small = in_a_batch < FEW_IN_A_BATCH and len(answers) > 10 * classifier.batch_size
     if is_small:
         warnings.warn(
             f"a batch of {classifier.batch_size} has about {in_a_batch:.0f} exclusions of a label; "
@@ -106,7 +105,7 @@ def make_checkpoint(
     for name in UNDECIDED:
         del settings[name]
     settings |= {"seed": probed.options.seed, "precision": str(precision)}
-    labels = hashlib.sha256(probed.raw[1].tobytes()).hexdigest()
+    labels = hashlib.sha256(probed.raw[1].codes.tobytes()).hexdigest()
     text = json.dumps([settings, images.fingerprint(), labels, start], sort_keys=True)
     return Checkpoint(Path(path), hashlib.sha256(text.encode()).hexdigest())
 

@@ -1,4 +1,4 @@
-"""What a method must know before it trains: given by the user, or estimated from candidates."""
+"""What a method must know before it trains: given by the user, or estimated from the answers."""
 
 import warnings
 from collections.abc import Callable
@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from comes.answers import Answers
 from comes.errors import ComesError, ComesWarning
-from comes.estimator.inputs import NamedCandidates, per_label, warn_of_impossible_prior
+from comes.estimator.inputs import per_label
+from comes.estimator.reading_answers import warn_of_impossible_prior
 from comes.methods import METHODS, Knowledge, Method
 from comes.priors import (
     MAX_RATE,
+    RatesEstimate,
+    estimate_answer_rates,
     estimate_class_prior,
     estimate_flip_rate,
     estimate_transition,
@@ -20,28 +24,27 @@ from comes.priors import (
 )
 
 Array = npt.NDArray[np.float64]
+SMALLEST_RATE = 1e-3  # of "no" or "yes", where a class prior implies it
 
 
 @dataclass(frozen=True, eq=False)
 class FirstStage:
-    """Rows with candidates, to estimate from them what the user does not give."""
+    """Rows with answers, to estimate from them what the user does not give."""
 
     X: Any
     is_scaled: bool  # X is scaled just as the estimators of priors would scale it
-    candidates: NamedCandidates
+    answers: Answers
     given: Knowledge
     seed: int
 
     def run(self, method: Method, *, needs_prior: bool = False) -> Knowledge:
         """Return what the method needs, and the prior if cutting its scores needs it."""
-        found = Knowledge()
+        self._check_given(method)
+        found = Knowledge(mistake_rate=self.given.mistake_rate)
+        if method.needs_rates:
+            return self._find_rates(found)
         if method.needs_flip_rate:
             found = self._find_flip_rate(method)
-        elif self.given.flip_rate is not None:
-            raise ComesError(
-                f"flip_rate is for method {_list_methods(lambda m: m.needs_flip_rate)}; leave it "
-                "out of others."
-            )
         elif method.needs_transition:
             found = Knowledge(transition=self._estimate(estimate_transition))
         needs_prior = needs_prior or method.needs_class_prior or not method.has_zero
@@ -49,22 +52,112 @@ class FirstStage:
             found = replace(found, class_prior=self._find_class_prior())
         return found
 
+    @property
+    def _names(self) -> list[str]:
+        """The names of the labels."""
+        assert self.answers.label_names is not None
+        return self.answers.label_names
+
+    @property
+    def _candidates(self) -> npt.NDArray[np.bool_]:
+        """What nobody excluded, as far as the questions were drawn at random."""
+        return self.answers.drawn().candidates
+
+    def _check_given(self, method: Method) -> None:
+        """Raise an error if something was given that does not fit the method or the answers."""
+        given, kind = self.given, self.answers.kind
+        if given.flip_rate is not None and not method.needs_flip_rate:
+            raise ComesError(
+                f"flip_rate is for method {_list_methods(lambda m: m.needs_flip_rate)}; leave it "
+                "out of others."
+            )
+        if given.exclude_rate is not None and kind != "candidates":
+            raise ComesError(
+                "exclude_rate is for candidates; where it is known who was asked, give no_rate."
+            )
+        if given.no_rate is not None and kind != "answers":
+            raise ComesError("no_rate is for answers; for candidates give exclude_rate.")
+        if given.yes_rate is not None and kind == "candidates":
+            raise ComesError(
+                "yes_rate is for answers, and candidates do not say yes. Leave it out."
+            )
+
+    def _find_rates(self, found: Knowledge) -> Knowledge:
+        """Return rates and class prior, given or estimated."""
+        if self.answers.kind == "candidates":
+            return self._find_exclude_rate(found)
+        if self.answers.kind == "positives" and self.given.yes_rate is not None:
+            rate = per_label(self.given.yes_rate, "yes_rate", self._names)
+            prior = np.minimum(self.answers.confirmed.mean(axis=0) / np.maximum(rate, 1e-9), 1)
+            given = self.given.class_prior
+            prior = prior if given is None else per_label(given, "class_prior", self._names)
+            return replace(found, class_prior=prior, no_rate=np.zeros_like(rate), yes_rate=rate)
+        estimate = self._estimate_rates()
+        rates, prior = estimate.rates, estimate.class_prior
+        if self.given.class_prior is not None:
+            prior = per_label(self.given.class_prior, "class_prior", self._names)
+        return replace(
+            found,
+            class_prior=prior,
+            no_rate=self._choose_rate("no_rate", rates.no_rate),
+            yes_rate=self._choose_rate("yes_rate", rates.yes_rate),
+            people=dict(rates.people),
+        )
+
+    def _choose_rate(self, name: str, estimated: Array) -> Array:
+        """Return the rate that the user gave, else the estimated one."""
+        given = getattr(self.given, name)
+        return estimated if given is None else per_label(given, name, self._names)
+
+    def _find_exclude_rate(self, found: Knowledge) -> Knowledge:
+        """Return the exclude rate and the class prior of candidates; either implies the other."""
+        share = 1 - self._candidates.mean(axis=0)
+        if self.given.exclude_rate is None and self.given.class_prior is not None:
+            prior = self._find_class_prior()
+            rate = np.clip(share / np.maximum(1 - prior, 1e-9), SMALLEST_RATE, 1)
+        else:
+            estimate = self._estimate_class_prior()
+            prior, rate = np.asarray(estimate.class_prior), np.asarray(estimate.exclude_rate)
+            if self.given.class_prior is not None:
+                prior = self._find_class_prior()
+        return replace(found, class_prior=prior, no_rate=rate, yes_rate=np.zeros_like(rate))
+
     def _find_class_prior(self) -> Array:
         """Return the class prior given or estimated, 0 for labels that every row excludes."""
-        S, names = self.candidates.matrix, self.candidates.label_names
+        S, names = self._candidates, self._names
         if self.given.class_prior is None:
-            with warnings.catch_warnings():  # of labels that `warn_of_idle_labels` has named
-                warnings.filterwarnings("ignore", ".*(no|every) row excludes it", ComesWarning)
-                estimate = self._estimate(estimate_class_prior, label_names=names)
-            return np.asarray(estimate.class_prior)
+            if self.answers.kind == "answers":
+                return np.asarray(self._estimate_rates().class_prior)
+            return np.asarray(self._estimate_class_prior().class_prior)
         prior = per_label(self.given.class_prior, "class_prior", names)
         prior[~S.any(axis=0)] = 0
         warn_of_impossible_prior(prior, S, names)
         return prior
 
+    def _estimate_rates(self) -> RatesEstimate:
+        """Return rates and class priors estimated from the answers."""
+        found: RatesEstimate = estimate_answer_rates(
+            self.X,
+            self.answers,
+            random_state=self.seed,
+            label_names=self._names,
+            is_scaled=self.is_scaled,
+        )
+        return found
+
+    def _estimate_class_prior(self) -> Any:
+        """Return the estimate from candidates, without warnings that are given already."""
+        options: dict[str, Any] = {"label_names": self._names}
+        if self.given.exclude_rate is not None:
+            rate = per_label(self.given.exclude_rate, "exclude_rate", self._names)
+            options["exclude_rate"] = rate
+        with warnings.catch_warnings():  # of labels that `warn_of_idle_labels` has named
+            warnings.filterwarnings("ignore", ".*(no|every) row excludes it", ComesWarning)
+            return self._estimate(estimate_class_prior, **options)
+
     def _find_flip_rate(self, method: Method) -> Knowledge:
         """Return the flip rate given, estimated, or implied by the class prior."""
-        S, given = self.candidates.matrix, self.given
+        S, given = self._candidates, self.given
         if isinstance(given.flip_rate, str):
             if given.flip_rate != "class_prior":
                 raise ComesError(
@@ -72,22 +165,22 @@ class FirstStage:
                     f"{given.flip_rate!r}."
                 )
             prior = self._find_class_prior()
-            return Knowledge(prior, flip_rate_from_prior(prior, S))
+            return Knowledge(prior, flip_rate=flip_rate_from_prior(prior, S))
         if given.flip_rate is None:
             rate = self._estimate(estimate_flip_rate)
         else:
-            rate = per_label(given.flip_rate, "flip_rate", self.candidates.label_names)
+            rate = per_label(given.flip_rate, "flip_rate", self._names)
             rate = np.minimum(rate, MAX_RATE)
         if method.has_zero:
             return Knowledge(flip_rate=rate)
         if given.class_prior is not None:
-            return Knowledge(self._find_class_prior(), rate)
+            return Knowledge(self._find_class_prior(), flip_rate=rate)
         excluded_share = 1 - S.mean(axis=0)
-        return Knowledge(np.maximum(1 - excluded_share / (1 - rate), 0), rate)
+        return Knowledge(np.maximum(1 - excluded_share / (1 - rate), 0), flip_rate=rate)
 
     def _estimate(self, estimate: Callable[..., Any], **options: Any) -> Any:
-        """Return what one of the estimators of `comes.priors` finds on these rows."""
-        S = self.candidates.matrix
+        """Return what one of the estimators of `comes.priors` finds on these candidates."""
+        S = self._candidates
         return estimate(self.X, S, random_state=self.seed, is_scaled=self.is_scaled, **options)
 
 

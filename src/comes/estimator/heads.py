@@ -9,10 +9,10 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from comes.answers import BoolMatrix
+from comes.answers import Answers, BoolMatrix
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
-from comes.estimator.inputs import NamedCandidates, check_training_features, per_label
+from comes.estimator.inputs import check_training_features, per_label
 from comes.estimator.preparation import Training
 from comes.methods import METHODS, family_of, find_method
 from comes.models import (
@@ -22,7 +22,7 @@ from comes.models import (
     power_normalised,
     zero_linear,
 )
-from comes.priors import estimate_class_prior, gradient_error
+from comes.priors import estimate_answer_rates, estimate_class_prior, gradient_error
 from comes.training import ProximalGradient
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 BIAS_STEP = 1.0
 PROBE_EPOCHS = {"classes": 30, "pooled": 60}
 SHARED = (  # settings that the probe has from the image classifier
-    "method",
     "variant",
     "threshold",
     "early_stopping",
@@ -39,6 +38,9 @@ SHARED = (  # settings that the probe has from the image classifier
     "patience",
     "normaliser",
     "progress",
+    "mistake_rate",
+    "uses_maybe",
+    "prior_weight",
 )
 
 
@@ -129,28 +131,27 @@ def sparse_head(
 def prepare_probe(
     classifier: "ImageClassifier",
     X: npt.NDArray[np.floating],
-    candidates: NamedCandidates,
+    answers: Answers,
     reads_classes: bool,
     seed: int,
     device: torch.device,
 ) -> tuple[CandidateClassifier, Training]:
     """Return a classifier of features that is ready to be trained."""
     settings = {name: getattr(classifier, name) for name in SHARED}
-    settings |= {"random_state": seed, "device": str(device)}
+    settings |= {"method": classifier.method_, "random_state": seed, "device": str(device)}
     if classifier.probe_epochs != 0:
         kind = "classes" if reads_classes else "pooled"
         settings["epochs"] = classifier.probe_epochs or PROBE_EPOCHS[kind]
     if reads_classes:
-        S, names = candidates.matrix, candidates.label_names
-        prior = classifier.class_prior
-        if prior is None:
-            prior = estimate_class_prior(X, S, random_state=seed, label_names=names).class_prior
-        known = per_label(prior, "class_prior", names)
+        S, known = answers.drawn().candidates, _find_prior(classifier, X, answers, seed)
         probe = sparse_head(X, S, known, classifier.standard_errors, **settings)
-        return probe, probe._prepare(check_training_features(probe, X), candidates)
+        return probe, probe._prepare(check_training_features(probe, X), answers)
     probe = CandidateClassifier(
         class_prior=classifier.class_prior,
         flip_rate=classifier.flip_rate,
+        exclude_rate=classifier.exclude_rate,
+        no_rate=classifier.no_rate,
+        yes_rate=classifier.yes_rate,
         reduction=classifier.reduction,
         flood_level=classifier.flood_level,
         model=zero_linear,
@@ -163,7 +164,21 @@ def prepare_probe(
     )
     if classifier.probe_epochs != 0:
         X = power_normalised(torch.from_numpy(X)).numpy()
-    return probe, probe._prepare(check_training_features(probe, X), candidates)
+    return probe, probe._prepare(check_training_features(probe, X), answers)
+
+
+def _find_prior(
+    classifier: "ImageClassifier", X: npt.NDArray[np.floating], answers: Answers, seed: int
+) -> npt.NDArray[np.float64]:
+    """Return the class prior that the sparse head starts from: given, or estimated."""
+    names = list(answers.label_names or ())
+    if classifier.class_prior is not None:
+        return per_label(classifier.class_prior, "class_prior", names)
+    if answers.kind == "answers":
+        found = estimate_answer_rates(X, answers, random_state=seed, label_names=names)
+        return np.asarray(found.class_prior)
+    estimate = estimate_class_prior(X, answers.candidates, random_state=seed, label_names=names)
+    return np.asarray(estimate.class_prior)
 
 
 def build_network(
@@ -187,7 +202,7 @@ def build_network(
 
 def reads_classes(classifier: "ImageClassifier", backbone: Backbone) -> bool:
     """Return whether the head reads class probabilities; refuse where it cannot."""
-    family = family_of(classifier.method)
+    family = family_of(classifier.method_)
     can = backbone.classifier is not None and family is not None and family.has_sparse_head
     can = can and classifier.reduction in ("auto", "sum") and classifier.probe_epochs != 0
     if classifier.features == "classes" and not can:
@@ -201,8 +216,9 @@ def reads_classes(classifier: "ImageClassifier", backbone: Backbone) -> bool:
 
 def needs_features(classifier: "ImageClassifier") -> bool:
     """Return whether a probe is trained, or something is to be estimated before training."""
-    method = find_method(classifier.method, classifier.variant, use="images")
+    method = find_method(classifier.method_, classifier.variant, use="images")
     to_estimate = method.needs_transition or (
         method.needs_flip_rate and classifier.flip_rate is None
     )
+    to_estimate = to_estimate or method.needs_rates
     return classifier.probe_epochs != 0 or classifier.class_prior is None or to_estimate

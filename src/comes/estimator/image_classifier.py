@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from comes.answers import Answers
 from comes.estimator import image_storage
 from comes.estimator.cutting import find_offset, find_thresholds
 from comes.estimator.features import (
@@ -27,12 +28,11 @@ from comes.estimator.features import (
 )
 from comes.estimator.fine_tuning import make_checkpoint, prepare_fine_tuning
 from comes.estimator.heads import build_network, needs_features, prepare_probe, reads_classes
-from comes.estimator.inputs import NamedCandidates
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
 from comes.estimator.pretrained import pretrained_backbone
+from comes.estimator.reading_answers import choose_method, read_answers
 from comes.estimator.settings import check_image_settings, share_seed
-from comes.methods import DEFAULT
 from comes.metrics import mean_average_precision
 from comes.models import Backbone, place_network
 from comes.training import (
@@ -48,12 +48,13 @@ FloatArray = npt.NDArray[np.floating]
 
 
 class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Multi-label classifier of images, trained on candidate labels or complementary labels.
+    """Multi-label classifier of images, trained on answers, candidates or complementary labels.
 
     Parameters
     ----------
-    method, variant, class_prior, flip_rate, reduction, normaliser, flood_level, threshold
-        As in `CandidateClassifier`. A class prior that is not given is estimated from the features.
+    method, variant, class_prior, exclude_rate, no_rate, yes_rate, mistake_rate, uses_maybe,
+    prior_weight, flip_rate, reduction, normaliser, flood_level, threshold
+        As in `CandidateClassifier`. What is not given is estimated from the features.
     backbone : str or module
         "resnet50" (also 101, 152), "timm:NAME", "torchvision:NAME", or a module that maps
         normalised images to features.
@@ -81,15 +82,13 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     weight_decay : float
         In fine-tuning.
     cosine : bool
-        Let the learning rates of fine-tuning fall to zero along a half cosine.
+        As in `CandidateClassifier`, in fine-tuning.
     augment : {"flip", "crop", "none"}
         In fine-tuning: mirror half of the pictures, or also cut out a random part.
     freezes_statistics : bool
-        Freeze batch normalisation in fine-tuning. Otherwise parts and processes normalise by
-        their own pictures, and are no longer exact.
+        Freeze batch normalisation in fine-tuning; else parts and processes are no longer exact.
     early_stopping, validation_share, patience
         As in `CandidateClassifier`, for the probe and for fine-tuning, on the same held-out rows.
-        What is estimated before training (class prior, scaling, penalties) sees all rows.
     part_size : int, optional
         Put this many pictures through the network at a time, if a batch does not fit into memory.
         With frozen statistics the result is the same.
@@ -115,22 +114,24 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     >>> rng = np.random.default_rng(0)
     >>> images = rng.integers(0, 255, size=(40, 32, 32, 3), dtype=np.uint8)
     >>> candidates = rng.random((40, 2)) < 0.4
-    >>> clf = ImageClassifier(
-    ...     backbone=ResNet((1, 1, 1, 1), width=4),
-    ...     weights=None,
-    ...     image_size=32,
-    ...     class_prior=[0.3, 0.3],
-    ... )
+    >>> network = ResNet((1, 1, 1, 1), width=4)
+    >>> clf = ImageClassifier(backbone=network, weights=None, image_size=32, class_prior=[0.3, 0.3])
     >>> clf.fit(images, candidates).predict(images).shape
     (40, 2)
     """
 
     def __init__(
         self,
-        method: str = DEFAULT,
+        method: str | None = None,
         *,
         variant: str | None = None,
         class_prior: npt.ArrayLike | None = None,
+        exclude_rate: npt.ArrayLike | None = None,
+        no_rate: npt.ArrayLike | None = None,
+        yes_rate: npt.ArrayLike | None = None,
+        mistake_rate: float = 0.0,
+        uses_maybe: bool = True,
+        prior_weight: float = 1.0,
         flip_rate: npt.ArrayLike | str | None = None,
         backbone: str | nn.Module = "resnet50",
         weights: str | Path | None = "imagenet",
@@ -163,6 +164,12 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         self.method = method
         self.variant = variant
         self.class_prior = class_prior
+        self.exclude_rate = exclude_rate
+        self.no_rate = no_rate
+        self.yes_rate = yes_rate
+        self.mistake_rate = mistake_rate
+        self.uses_maybe = uses_maybe
+        self.prior_weight = prior_weight
         self.flip_rate = flip_rate
         self.backbone = backbone
         self.weights = weights
@@ -199,15 +206,16 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         *,
         candidates: Any = None,
         complementary: Any = None,
+        answers: Answers | None = None,
         label_names: Sequence[str] | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
-        """Train on candidate labels.
+        """Train on answers or candidate labels.
 
         Parameters
         ----------
         images : comes.datasets.Images, or sequence of uint8 arrays of shape (height, width, 3)
-        y, candidates, complementary : arrays or DataFrames of shape (n_samples, n_labels)
+        y, candidates, complementary, answers : arrays, DataFrames or Answers (n_samples, n_labels)
             As in `CandidateClassifier.fit`: one of them, or y as the truth beside another.
         label_names : sequence of n_labels str, optional
             For candidates without column names.
@@ -220,23 +228,24 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         self : ImageClassifier
         """
         check_image_settings(self)
-        named = NamedCandidates.read(y, candidates, complementary, label_names)
+        given = read_answers(y, candidates, complementary, answers, label_names)
         device = join_processes(choose_device(self.device))
         with keeping_earlier_fit(self), explaining_memory(self):
-            self._fit(as_pictures(images), named, device, checkpoint)
+            self.method_ = choose_method(self.method, given)
+            self._fit(as_pictures(images), given, device, checkpoint)
         return self
 
     def _fit(
         self,
         images: Any,
-        candidates: NamedCandidates,
+        answers: Answers,
         device: torch.device,
         checkpoint: str | Path | None,
     ) -> None:
         seed = share_seed(self.random_state)
         backbone = self._make_backbone(images, device)
         start = weights_hash(backbone) if self.epochs and checkpoint is not None else ""
-        training = self._train_probe(backbone, images, candidates, seed, device)
+        training = self._train_probe(backbone, images, answers, seed, device)
         self.is_frozen_ = self.epochs == 0 or self.history_.interrupted
         if not self.is_frozen_:
             self._fine_tune(images, training, device, checkpoint, start)
@@ -253,7 +262,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         self,
         backbone: Backbone,
         images: Any,
-        candidates: NamedCandidates,
+        answers: Answers,
         seed: int,
         device: torch.device,
     ) -> Training:
@@ -263,7 +272,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         else:
             X = np.zeros((len(images), backbone.count_features(self.image_size)), np.float32)
         has_classes = backbone.classifier is not None
-        probe, training = prepare_probe(self, X, candidates, has_classes, seed, device)
+        probe, training = prepare_probe(self, X, answers, has_classes, seed, device)
         self.label_names_, self.classes_ = probe.label_names_, probe.classes_
         self.knowledge_ = probe.knowledge_
         self.history_ = History()

@@ -12,6 +12,7 @@ from comes.errors import ComesError
 from comes.estimator.storage import (
     DESCRIPTION,
     OWN,
+    knowledge_arrays,
     plain,
     read_model,
     stored_array,
@@ -31,7 +32,7 @@ def save(classifier: "ImageClassifier", path: str | Path) -> None:
     """Write a fitted classifier to a folder."""
     network = classifier.network_
     arrays = {
-        **vars(classifier.knowledge_),
+        **knowledge_arrays(classifier.knowledge_),
         "score_offset": classifier.score_offset_,
         "threshold": classifier.threshold_,
     }
@@ -41,7 +42,11 @@ def save(classifier: "ImageClassifier", path: str | Path) -> None:
     settings = classifier.get_params(deep=False)
     parameters = {k: plain(v) for k, v in settings.items() if k != "weights"}
     weights = classifier.weights
-    parameters |= {"device": "auto", "weights": None if weights is None else str(weights)}
+    parameters |= {
+        "method": classifier.method_,
+        "device": "auto",
+        "weights": None if weights is None else str(weights),
+    }
     resnet, classes = network.backbone.network, network.backbone.classifier
     assert isinstance(network.head, nn.Linear)
     description = {
@@ -73,6 +78,7 @@ def load(cls: "type[C]", path: str | Path, backbone: nn.Module | None) -> "C":
             parameters["backbone"] = backbone
         classifier = cls(**parameters)
         classifier.label_names_ = description["label_names"]
+        classifier.method_ = classifier.method
         classifier.classes_ = np.arange(len(classifier.label_names_))
         classifier.history_ = History(**description["history"])
         classifier.is_frozen_ = about["is_frozen"]

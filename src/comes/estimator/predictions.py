@@ -24,6 +24,7 @@ class PredictsFromScores:
     """Labels and probabilities of a classifier that has scores, a level and thresholds."""
 
     threshold: str
+    method_: Any  # the method that was used: the one asked for, or the default for the answers
     label_names_: list[str]
     knowledge_: Knowledge
     threshold_: FloatArray
@@ -36,6 +37,18 @@ class PredictsFromScores:
         return prior
 
     @property
+    def no_rate_(self) -> Numbers:
+        """How often an irrelevant pair is called so; None if the method needs no rates."""
+        rate: Numbers = self.knowledge_.no_rate
+        return rate
+
+    @property
+    def yes_rate_(self) -> Numbers:
+        """How often a relevant pair is called so; None if the method needs no rates."""
+        rate: Numbers = self.knowledge_.yes_rate
+        return rate
+
+    @property
     def flip_rate_(self) -> Numbers:
         """The flip rates, given or estimated; None if the method needs none."""
         rate: Numbers = self.knowledge_.flip_rate
@@ -46,6 +59,12 @@ class PredictsFromScores:
         """The transition matrix, estimated; None if the method needs none."""
         transition: Numbers = self.knowledge_.transition
         return transition
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features if `fit` saw a DataFrame, else None."""
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return raw scores, higher for more relevant."""

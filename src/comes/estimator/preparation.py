@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from comes.answers import Answers
 from comes.errors import ComesError
 from comes.methods import Method
 from comes.risks import choose_pair_sums
@@ -29,7 +30,8 @@ class HeldOut:
     """Rows that are held out of the training to judge it."""
 
     X: Rows
-    candidates: Tensor
+    answers: Answers
+    seen: Tensor  # what the risk sees of the answers
     risk: Risk  # with the counts of these rows
     patience: int | None  # epochs to wait for a better one
 
@@ -37,7 +39,7 @@ class HeldOut:
     def compute_risk(self, module: nn.Module, precision: torch.dtype | None) -> float:
         """Return the risk of a network on these rows."""
         scores = predict_scores(module, self.X, precision=precision)
-        return float(self.risk(scores, self.candidates))
+        return float(self.risk(scores, self.seen))
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,11 @@ class Training:
     method: Method
     module: nn.Module
     X: Rows
-    candidates: Tensor
+    seen: Tensor  # what the risk sees of the answers, (n, q)
     risk: Risk
     options: TrainOptions
     is_ours: bool  # network, risk and optimiser are from comes: none reads from the device
-    raw: tuple[Any, npt.NDArray[np.bool_]]  # features and candidates of all rows
+    raw: tuple[Any, Answers]  # features and answers of all rows
     held_out: HeldOut | None = None
     checkpoint: Checkpoint | None = None
     is_shared: bool = False  # by the processes that have joined
@@ -65,7 +67,7 @@ class Training:
         return train(
             self.module,
             self.X,
-            self.candidates,
+            self.seen,
             self.risk,
             replace(self.options, graph=graph, return_on_interrupt=return_on_interrupt),
             validation=validation,
@@ -76,14 +78,14 @@ class Training:
     @property
     def can_be_a_graph(self) -> bool:
         """Whether no step reads a number from a GPU, as sums over pairs of many labels do."""
-        way = choose_pair_sums(1, self.candidates.shape[1], torch.device("cuda"))
+        way = choose_pair_sums(1, self.seen.shape[1], torch.device("cuda"))
         return self.is_ours and not (self.method.is_over_pairs and way == "in linear time")
 
     @property
     def has_large_risk(self) -> bool:
         """Whether the risk of one batch is large enough to be computed on its own."""
-        n, q = self.candidates.shape
-        way = choose_pair_sums(min(n, self.options.batch_size), q, self.candidates.device)
+        n, q = self.seen.shape
+        way = choose_pair_sums(min(n, self.options.batch_size), q, self.seen.device)
         return self.method.is_over_pairs and way != "whole"
 
 

@@ -3,23 +3,27 @@
 import copy
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from sklearn.utils import _safe_indexing
 from torch import nn
 
-from comes.answers import BoolMatrix, keep_one_excluded
+from comes.answers import Answers, keep_one_excluded
 from comes.errors import ComesError
 from comes.estimator.first_stage import FirstStage
-from comes.estimator.inputs import NamedCandidates
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.scaling import is_scaled_for_priors
 from comes.estimator.settings import LEARNED_THRESHOLDS
 from comes.methods import Knowledge, Method, RiskOptions
-from comes.models import linear, mlp
+from comes.models import InputLayer, linear, mlp
 from comes.training import MakeOptimizer, Risk, TrainOptions, make_optimizer, to_device
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
+
+SMALLEST_SHARE = 0.01  # of pairs that say something about a label, when labels are weighed
+SMALLEST_PRIOR = 1e-3
 
 
 def make_module(classifier: "CandidateClassifier", d: int, q: int) -> nn.Module:
@@ -42,7 +46,7 @@ def make_options(
     classifier: "CandidateClassifier", method: Method, q: int, seed: int
 ) -> TrainOptions:
     """Return the options of the training; a wrong one is refused before anything takes long."""
-    name = classifier.method
+    name = classifier.method_
     return TrainOptions(
         optimizer=_choose_optimizer(classifier),
         epochs=classifier.epochs,
@@ -70,15 +74,19 @@ def _choose_optimizer(classifier: "CandidateClassifier") -> MakeOptimizer:
 def make_risk(
     classifier: "CandidateClassifier",
     method: Method,
-    candidates: BoolMatrix,
+    answers: Answers,
     device: torch.device,
     *,
     corrected: bool = True,
 ) -> Risk:
-    """Return the risk, with what is known and the counts of these candidates."""
-    by_dataset = classifier.normaliser == "dataset"
+    """Return the risk, with what is known and the counts of these answers."""
+    drawn, by_dataset = answers.drawn(), classifier.normaliser == "dataset"
+    is_known = classifier.class_prior is not None
     options = RiskOptions(
-        exclude_share=1 - candidates.mean(axis=0) if by_dataset else None,
+        exclude_share=1 - drawn.candidates.mean(axis=0) if by_dataset else None,
+        asked_share=None if drawn.asked is None or not by_dataset else drawn.asked.mean(axis=0),
+        label_weight=_weigh_labels(answers, classifier.knowledge_),
+        prior_weight=classifier.prior_weight if is_known else 0.0,
         flood_level=classifier.flood_level,
         corrected=corrected,
     )
@@ -86,18 +94,38 @@ def make_risk(
     return risk.to(device) if isinstance(risk, nn.Module) else risk
 
 
+def _weigh_labels(answers: Answers, knowledge: Knowledge) -> Any:
+    """Return 1 / (share of pairs that say something), so that every label has the same say."""
+    if answers.asked is not None:
+        share = answers.asked.mean(axis=0)
+    elif knowledge.no_rate is not None:
+        share = np.maximum(knowledge.no_rate, knowledge.yes_rate)
+    else:
+        return None
+    return 1 / np.maximum(share, SMALLEST_SHARE)
+
+
+def start_at_prior(module: nn.Module, class_prior: npt.NDArray[np.float64]) -> None:
+    """Set the bias of the last layer to the log odds of the class prior."""
+    layers = [layer for layer in module.modules() if isinstance(layer, nn.Linear | InputLayer)]
+    odds = torch.logit(torch.as_tensor(class_prior, dtype=torch.float32), eps=SMALLEST_PRIOR)
+    with torch.no_grad():
+        layers[-1].bias.copy_(odds)
+
+
 def find_knowledge(
     classifier: "CandidateClassifier",
     method: Method,
     X: Any,
     scaled: Any,
-    candidates: NamedCandidates,
+    answers: Answers,
     seed: int,
 ) -> Knowledge:
     """Return what the method must know: given, or estimated on the scaled features if possible."""
     is_scaled = is_scaled_for_priors(X, classifier.scale)
-    given = Knowledge(classifier.class_prior, classifier.flip_rate)
-    stage = FirstStage(scaled if is_scaled else X, is_scaled, candidates, given, seed)
+    names = ("class_prior", "flip_rate", "exclude_rate", "no_rate", "yes_rate", "mistake_rate")
+    given = Knowledge(**{name: getattr(classifier, name) for name in names})
+    stage = FirstStage(scaled if is_scaled else X, is_scaled, answers, given, seed)
     return stage.run(method, needs_prior=classifier.threshold in LEARNED_THRESHOLDS)
 
 
@@ -106,32 +134,41 @@ def prepare_training(
     method: Method,
     X: Any,
     scaled: Any,
-    candidates: BoolMatrix,
+    answers: Answers,
     device: torch.device,
     options: TrainOptions,
 ) -> Training:
     """Return the training of the classifier's network; early stopping holds rows out of it."""
-    S, held_out = candidates, None
+    own, held_out = answers, None
     if classifier.early_stopping:
-        trained, held = split_rows(len(S), classifier.validation_share, options.seed)
+        trained, held = split_rows(len(answers), classifier.validation_share, options.seed)
         held_out = HeldOut(
             to_device(_safe_indexing(scaled, held), device),
-            torch.tensor(S[held], device=device),
-            make_risk(classifier, method, S[held], device, corrected=False),
+            answers[held],
+            torch.tensor(show_answers(classifier, method, answers[held]), device=device),
+            make_risk(classifier, method, answers[held], device, corrected=False),
             classifier.patience,
         )
-        scaled, S = _safe_indexing(scaled, trained), S[trained]
+        scaled, own = _safe_indexing(scaled, trained), answers[trained]
+    seen = show_answers(classifier, method, own)
     if method.keeps_one_excluded:
-        S = keep_one_excluded(S, options.seed)
-    parts = (classifier.method, classifier.model, classifier.optimizer)
+        seen = keep_one_excluded(seen, options.seed)
+    parts = (classifier.method_, classifier.model, classifier.optimizer)
     return Training(
         method=method,
         module=classifier.module_,
         X=to_device(scaled, device),
-        candidates=torch.tensor(S, device=device),
-        risk=make_risk(classifier, method, S, device),
+        seen=torch.tensor(seen, device=device),
+        risk=make_risk(classifier, method, own, device),
         held_out=held_out,
-        raw=(X, candidates),
+        raw=(X, answers),
         is_ours=all(isinstance(part, str) for part in parts),
         options=options,
     )
+
+
+def show_answers(classifier: "CandidateClassifier", method: Method, answers: Answers) -> Any:
+    """Return what the risk sees of the answers, (n, q)."""
+    if not classifier.uses_maybe:
+        answers = answers.without_maybe()
+    return method.see(answers, classifier.knowledge_)

@@ -44,7 +44,8 @@ def check_image_settings(classifier: Any) -> None:
             f"{temperature!r} and {errors!r}."
         )
     _check_shared_settings(classifier)
-    find_method(classifier.method, classifier.variant, use="images")
+    if classifier.method is not None:
+        find_method(classifier.method, classifier.variant, use="images")
     learns = classifier.threshold in LEARNED_THRESHOLDS
     if learns and classifier.epochs and not classifier.early_stopping:
         raise ComesError(
@@ -59,6 +60,12 @@ def _check_shared_settings(classifier: Any) -> None:
         raise ComesError(f"flood_level must be 0 or more; got {classifier.flood_level!r}.")
     if classifier.normaliser not in ("batch", "dataset"):
         raise ComesError(f"normaliser must be 'batch' or 'dataset'; got {classifier.normaliser!r}.")
+    if not 0 <= classifier.mistake_rate < 0.5:
+        raise ComesError(
+            f"mistake_rate must be at least 0 and below 0.5; got {classifier.mistake_rate!r}."
+        )
+    if not 0 <= classifier.prior_weight < np.inf:
+        raise ComesError(f"prior_weight must be 0 or more; got {classifier.prior_weight!r}.")
     _check_choice("threshold", classifier.threshold, THRESHOLDS)
     if classifier.patience is not None:
         _check_count("patience", classifier.patience, 1, "at least 1, or None")

@@ -48,7 +48,7 @@ def check_model_target(path: str | Path) -> None:
 def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     """Write a fitted classifier to a folder."""
     arrays = {
-        **vars(classifier.knowledge_),
+        **knowledge_arrays(classifier.knowledge_),
         "score_offset": classifier.score_offset_,
         "threshold": classifier.threshold_,
         "feature_shift": classifier.scaling_.shift,
@@ -58,6 +58,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     for name, tensor in classifier.module_.state_dict().items():
         tensors[f"module.{name}"] = tensor.cpu().clone().contiguous()  # tied weights twice
     parameters = {k: plain(v) for k, v in classifier.get_params(deep=False).items()}
+    parameters["method"] = plain(classifier.method_)
     parameters["device"] = "auto"  # where it was trained need not be where it is used
     description = {
         "parameters": parameters,
@@ -135,6 +136,7 @@ def _restore(
     if description["feature_names"] is not None:
         classifier.feature_names_in_ = np.asarray(description["feature_names"], dtype=object)
     classifier.label_names_ = description["label_names"]
+    classifier.method_ = classifier.method
     classifier.classes_ = np.arange(q)
     classifier.knowledge_ = stored_knowledge(tensors)
     classifier.score_offset_ = stored_array(tensors, "score_offset")
@@ -157,9 +159,15 @@ def _restore(
     classifier.module_.eval()
 
 
+def knowledge_arrays(knowledge: Knowledge) -> dict[str, Any]:
+    """Return what was known, as arrays; rates of single people are of no use later."""
+    return {name: a for name, a in vars(knowledge).items() if isinstance(a, np.ndarray)}
+
+
 def stored_knowledge(tensors: dict[str, torch.Tensor]) -> Knowledge:
     """Return the knowledge of the method of a stored model."""
-    return Knowledge(**{part.name: stored_array(tensors, part.name) for part in fields(Knowledge)})
+    names = [part.name for part in fields(Knowledge) if part.name in tensors]
+    return Knowledge(**{name: stored_array(tensors, name) for name in names})
 
 
 def stored_array(tensors: dict[str, torch.Tensor], name: str) -> Any:

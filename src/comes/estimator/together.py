@@ -14,10 +14,12 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from torch import Tensor, nn
 
+from comes.answers import Answers
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
-from comes.estimator.inputs import NamedCandidates, check_training_features
+from comes.estimator.inputs import check_training_features
 from comes.estimator.preparation import Training
+from comes.estimator.reading_answers import read_answers
 from comes.estimator.settings import check_row_settings
 from comes.training import Trainee, becomes_dense, choose_device, train_together
 
@@ -26,7 +28,8 @@ from comes.training import Trainee, becomes_dense, choose_device, train_together
 SMALL_STEP = 2**27
 # Numbers of X that the trainings of a batch may hold together (1 and 8 GiB).
 NUMBERS_TOGETHER = {"cpu": 2**28, "cuda": 2**31}
-MAY_DIFFER = ("random_state", "class_prior", "flip_rate")  # within a batch
+# Within a batch.
+MAY_DIFFER = ("random_state", "class_prior", "flip_rate", "exclude_rate", "no_rate", "yes_rate")
 
 
 @dataclass(eq=False, frozen=True)
@@ -53,7 +56,7 @@ class Fitting:
     def can_be_batched(self) -> bool:
         """Whether it can be one of a batch, and is likely to gain by it."""
         c, (n, d, q) = self.classifier, self.shape
-        if not all(isinstance(part, str) for part in (c.method, c.model, c.optimizer)):
+        if not all(isinstance(part, str | None) for part in (c.method, c.model, c.optimizer)):
             return False
         if c.early_stopping:  # each stops where it likes
             return False
@@ -65,12 +68,9 @@ class Fitting:
         """Return a clone, and its training, ready to run."""
         classifier = clone(self.classifier)
         X = check_training_features(classifier, _safe_indexing(self.X, self.rows))
-        given = NamedCandidates.read(
-            None,
-            _safe_indexing(self.candidates, self.rows),
-            require_candidates=classifier.require_candidates,
-        )
-        return classifier, classifier._prepare(X, given)
+        own = _safe_indexing(self.candidates, self.rows)
+        name = "answers" if isinstance(own, Answers) else "candidates"
+        return classifier, classifier._prepare(X, read_answers(**{name: own}))
 
     def run(self) -> CandidateClassifier:
         """Return a clone, fitted alone."""
@@ -103,10 +103,11 @@ def fit_together(
     Parameters
     ----------
     classifiers : list of CandidateClassifier
-        They may differ in anything; those that differ in no more than ``random_state``,
-        ``class_prior`` and ``flip_rate`` can be batched.
+        They may differ in anything; those that differ in no more than ``random_state``, class
+        priors and rates can be batched.
     X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
-    candidates : array or DataFrame of shape (n_samples, n_labels), or a list of such, one for each
+    candidates : array, DataFrame or Answers of shape (n_samples, n_labels), or a list of such
+        For all classifiers, or one for each.
     rows : list of index arrays
         The rows that each classifier is trained on.
     n_jobs : int, optional
@@ -223,7 +224,7 @@ def _train_batch(fittings: list[Fitting]) -> list[CandidateClassifier]:
     classifiers, trainings = zip(*(fitting.prepare() for fitting in fittings), strict=True)
     first = trainings[0]
     trainees = [
-        Trainee(t.module, cast(Tensor, t.X), t.candidates, cast(nn.Module, t.risk), t.options.seed)
+        Trainee(t.module, cast(Tensor, t.X), t.seen, cast(nn.Module, t.risk), t.options.seed)
         for t in trainings
     ]
     options = replace(

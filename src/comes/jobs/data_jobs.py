@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from comes.answers import Answers
 from comes.datasets import (
     KNOWN,
     Dataset,
@@ -140,7 +141,8 @@ def generate_candidates(
     X = dataset.known_features() if case == "instance" else None
     relevant = dataset.known_relevant()
     candidates = generate(case, relevant, X, rate=rate, strength=strength, seed=seed)
-    made = replace(dataset, candidates=candidates, asked=None, from_complementary=False)
+    answers = Answers.from_candidates(candidates)
+    made = replace(dataset, answers=answers, from_complementary=False)
     if output is not None:
         write_dataset(made, output, form)
     return made

@@ -71,7 +71,7 @@ class FittedModel:
         kept = len(history.risk) if history.best_epoch is None else history.best_epoch
         found: dict[str, Any] = {
             "data": str(self.dataset),
-            "method": self.classifier.method,
+            "method": self.classifier.method_,
             "epochs": len(history.risk),
             "interrupted": history.interrupted,
             "seconds": round(history.seconds, 2),

@@ -169,7 +169,7 @@ def judge_model(
         degenerate = count_degenerate(dataset.relevant)
     if dataset.candidates is not None:
         estimated = _estimate_quality(classifier, dataset, scores, cut, priors)
-    method = str(classifier.method)
+    method = str(classifier.method_)
     return Judgement(len(dataset), method, convention, metrics, degenerate, estimated)
 
 

@@ -9,9 +9,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from comes.methods.method import Knowledge, Method, MethodFamily, Risk, RiskOptions
+from comes.methods.knowledge import Knowledge, RiskOptions
+from comes.methods.method import Method, MethodFamily, Risk
+from comes.methods.sights import see_all, see_asked, see_sure
 
 DEFAULT = "comes-hl"  # of the estimators and the command line
+FOR_ANSWERS = "likelihood"  # uses everything that was said, so it is their default
 SUPERVISED = "bce"  # takes its labels at their word: for true labels, and as the naive baseline
 
 
@@ -23,6 +26,7 @@ def _make_hamming(knowledge: Knowledge, options: RiskOptions, *, corrected: bool
     return HammingRisk(
         _require_tensor(knowledge.class_prior),
         exclude_share=_as_tensor(options.exclude_share),
+        asked_share=_as_tensor(options.asked_share),
         correction=torch.abs if corrected and options.corrected else torch.positive,
     )
 
@@ -40,7 +44,21 @@ def _make_ranking(knowledge: Knowledge, options: RiskOptions) -> Risk:
 def _make_bce(knowledge: Knowledge, options: RiskOptions) -> Risk:
     from comes.risks import BceRisk
 
-    return BceRisk()
+    return BceRisk(label_weight=_as_tensor(options.label_weight))
+
+
+def _make_likelihood(knowledge: Knowledge, options: RiskOptions) -> Risk:
+    from comes.risks import LikelihoodRisk
+
+    keeps_prior = options.prior_weight > 0 and options.corrected
+    return LikelihoodRisk(
+        _require_tensor(knowledge.no_rate),
+        _as_tensor(knowledge.yes_rate),
+        mistake_rate=knowledge.mistake_rate,
+        label_weight=_as_tensor(options.label_weight),
+        class_prior=_require_tensor(knowledge.class_prior) if keeps_prior else None,
+        prior_weight=options.prior_weight,
+    )
 
 
 def _make_ccmn_hamming(knowledge: Knowledge, options: RiskOptions) -> Risk:
@@ -117,7 +135,7 @@ _FAMILIES = (
     MethodFamily(
         "comes-hl",
         "COMES-HL",
-        {"corrected": Method(_make_hamming, needs_class_prior=True)},
+        {"corrected": Method(_make_hamming, see_asked, needs_class_prior=True)},
         place=5,
         is_ours=True,
         may_be_selected=True,
@@ -136,7 +154,9 @@ _FAMILIES = (
         is_ours=True,
         may_be_selected=True,
     ),
-    MethodFamily("bce", "BCE", {"candidates": Method(_make_bce)}, place=0, may_be_selected=True),
+    MethodFamily(
+        "bce", "BCE", {"candidates": Method(_make_bce, see_sure)}, place=0, may_be_selected=True
+    ),
     MethodFamily(
         "ccmn",
         "CCMN",
@@ -181,7 +201,11 @@ _FAMILIES = (
     MethodFamily(
         "comes-hl-unbiased",
         "COMES-HL unbiased",
-        {"uncorrected": Method(partial(_make_hamming, corrected=False), needs_class_prior=True)},
+        {
+            "uncorrected": Method(
+                partial(_make_hamming, corrected=False), see_asked, needs_class_prior=True
+            )
+        },
         is_ours=True,
     ),
     MethodFamily(
@@ -195,6 +219,19 @@ _FAMILIES = (
                 keeps_one_excluded=True,
             ),
         },
+    ),
+    MethodFamily(
+        "likelihood",
+        "likelihood",
+        {
+            "answers": Method(
+                _make_likelihood,
+                see_all,
+                needs_rates=True,
+                starts_at_prior=True,
+            )
+        },
+        is_ours=True,
     ),
 )
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from comes.errors import ComesError
 from comes.methods.families import METHODS
-from comes.methods.method import Knowledge, Method, MethodFamily, Risk, RiskOptions, Use
+from comes.methods.knowledge import Knowledge, RiskOptions
+from comes.methods.method import Method, MethodFamily, Risk, Use
 
 
 def find_method(method: str | Risk, variant: str | None = None, use: Use = "rows") -> Method:

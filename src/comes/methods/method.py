@@ -4,44 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from comes.answers import Answers
 from comes.errors import ComesError
+from comes.methods.knowledge import Knowledge, RiskOptions
+from comes.methods.sights import see_asked, see_candidates
 
 Use = Literal["rows", "images"]
-Risk = Callable[[Any, Any], Any]  # risk(scores, candidates) -> scalar tensor
+Risk = Callable[[Any, Any], Any]  # risk(scores, what it sees of the answers) -> scalar tensor
+See = Callable[[Answers, Knowledge], Any]  # what a risk sees, an array (n, q)
 REDUCTIONS = ("sum", "mean", "per_label")
-
-
-@dataclass(frozen=True, eq=False)
-class Knowledge:
-    """What a method may know beyond scores and candidates; None means not given or not needed.
-
-    It carries the parameters of an estimator into the first stage, and what is found there into the
-    risk and the stored model.
-
-    Examples
-    --------
-    >>> Knowledge(class_prior=[0.2, 0.4]).flip_rate is None
-    True
-    """
-
-    class_prior: Any = None  # pi, (q,)
-    flip_rate: Any = None  # rho, (q,); "class_prior" asks for the rates that the prior implies
-    transition: Any = None  # T, (q, q)
-
-
-@dataclass(frozen=True, eq=False)
-class RiskOptions:
-    """How a risk is computed, apart from what it knows.
-
-    Examples
-    --------
-    >>> RiskOptions(flood_level=0.5).corrected
-    True
-    """
-
-    exclude_share: Any = None  # n_j / n of the data set, (q,); None for the batch's own
-    flood_level: float = 0.0  # beta
-    corrected: bool = True  # False: the estimate without the correction that training needs
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +27,27 @@ class Method:
     """
 
     make_risk: Callable[[Knowledge, RiskOptions], Risk]
+    see: See = see_candidates
     needs_class_prior: bool = False
     needs_flip_rate: bool = False
     needs_transition: bool = False
+    needs_rates: bool = False  # of answers, or the exclude rate of candidates
     is_over_pairs: bool = False  # of labels: the risk is their sum
     is_sum: bool = False  # over labels; else their mean
     reduction: str = "sum"  # the default; docs/training.md has the evidence
     keeps_one_excluded: bool = False  # trains on one excluded label per row
+    starts_at_prior: bool = False  # the bias of the last layer: from 0, rare labels do not get up
     is_users_own: bool = False  # a function or module instead of a name
+
+    @property
+    def sees_only_candidates(self) -> bool:
+        """Whether who was asked, and yes, are lost on it."""
+        return self.see is see_candidates
+
+    @property
+    def takes_positives(self) -> bool:
+        """Whether it can learn where nobody says no: others learn from exclusions."""
+        return not (self.sees_only_candidates or self.see is see_asked)
 
     @property
     def has_zero(self) -> bool:

@@ -1,8 +1,9 @@
-"""What is estimated from X and candidates before training: class priors, flip rates, transitions.
+"""What is estimated before training: class priors, rates of answers, flip rates, transitions.
 
 `PRIOR_METHODS` names the estimators of class priors; `MAX_RATE` is the largest flip rate.
 """
 
+from comes.priors.answer_rates import RatesEstimate, estimate_answer_rates
 from comes.priors.class_prior import PRIOR_METHODS, ClassPriorEstimate, estimate_class_prior
 from comes.priors.evidence import gradient_error
 from comes.priors.flip_rates import MAX_RATE, estimate_flip_rate, flip_rate_from_prior
@@ -14,8 +15,10 @@ __all__ = [
     "MAX_RATE",
     "PRIOR_METHODS",
     "ClassPriorEstimate",
+    "RatesEstimate",
     "add_prior_noise",
     "count_class_prior",
+    "estimate_answer_rates",
     "estimate_class_prior",
     "estimate_flip_rate",
     "estimate_transition",

@@ -51,10 +51,12 @@ class ClassPriorEstimate:
     lower, upper : arrays of shape (n_labels,)
         Bounds of the class prior that hold nine times in ten if the exclude rate is constant.
         They are wide.
-    sampling_se : array of shape (n_labels,)
-        Standard error over resampled rows. It does not include the bias of the estimate.
+    standard_error : array of shape (n_labels,)
+        Of the class prior, with the error of the exclude rate.
     flags : tuple of str
         "ok", "never excluded", "always excluded", "few excluded" or "no anchor", per label.
+    exclude_rate_error : array of shape (n_labels,), optional
+        Standard error of the exclude rate.
 
     Examples
     --------
@@ -68,8 +70,9 @@ class ClassPriorEstimate:
     exclude_rate: FloatArray
     lower: FloatArray
     upper: FloatArray
-    sampling_se: FloatArray
+    standard_error: FloatArray
     flags: tuple[str, ...]
+    exclude_rate_error: FloatArray | None = None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return np.array(self.class_prior, dtype=dtype)
@@ -153,13 +156,14 @@ def estimate_class_prior(
         # At least the share over all rows, since the prior would be negative otherwise.
         exclude_rate[unknown] = np.clip(rate, share[unknown], 1)
         lower[unknown], upper[unknown] = prior_bounds(excluded[:, unknown], scores)
-        spread[unknown] = sampling_error(excluded[:, unknown], scores, seed)
+        spread[unknown] = 2 * sampling_error(excluded[:, unknown], scores, seed)
     prior = np.where(exclude_rate > 0, 1 - share / np.where(exclude_rate > 0, exclude_rate, 1), 1.0)
     lower[share == 0] = 0.0
     upper[share == 0] = 1.0
     flags = _choose_flags(excluded, n_bin, exclude_rate)
     _warn_of_flags(flags, label_names)
-    return ClassPriorEstimate(prior, exclude_rate, lower, upper, spread, flags)
+    rate_error = spread * exclude_rate / np.where(share > 0, 1 - prior, 1)
+    return ClassPriorEstimate(prior, exclude_rate, lower, upper, spread, flags, rate_error)
 
 
 def _estimate_rates(

@@ -28,7 +28,7 @@ def prior_table(
     Returns
     -------
     table : DataFrame
-        label, class_prior, lower, upper, sampling_se, exclude_rate and flag; with relevant labels
+        label, class_prior, lower, upper, standard_error, exclude_rate and flag; with relevant labels
         also true_prior and error.
 
     Examples
@@ -46,7 +46,7 @@ def prior_table(
             "class_prior": estimate.class_prior,
             "lower": estimate.lower,
             "upper": estimate.upper,
-            "sampling_se": estimate.sampling_se,
+            "standard_error": estimate.standard_error,
             "exclude_rate": estimate.exclude_rate,
             "flag": estimate.flags,
         }

@@ -25,6 +25,8 @@ from comes.training import (
     train,
 )
 
+States = npt.NDArray[np.int8]  # of `comes.answers.State`
+
 N_FOLDS = 3
 HIDDEN = 128
 BATCH_SIZE, MIN_STEPS, MIN_EPOCHS = 256, 300, 20
@@ -44,11 +46,12 @@ def check_rows(X: Any, candidates: BoolMatrix) -> Any:
 
 
 def score_out_of_fold(
-    X: Any, candidates: BoolMatrix, seed: int, *, is_scaled: bool = False
+    X: Any, candidates: BoolMatrix | States, seed: int, *, is_scaled: bool = False
 ) -> npt.NDArray[np.float32]:
     """Return scores of candidates by models that were not trained on the row, (n, q).
 
-    They are means of a linear model and a small network, each trained on all labels at once.
+    They are means of a linear model and a small network, each trained on all labels at once. Of
+    states instead of candidates, YES is scored against NO.
     """
     X = X if is_scaled else scale_features(X)
     scores = np.zeros(candidates.shape, dtype=np.float32)
@@ -69,7 +72,7 @@ def scale_features(X: Any) -> Any:
 
 def fit_small_model(
     X: Any,
-    candidates: BoolMatrix,
+    candidates: BoolMatrix | States,
     risk: Risk,
     seed: int,
     risk_scale: float = 1.0,

@@ -141,7 +141,7 @@ def estimate_metrics(
     True
     """
     rows, prior = _check_rows(scores, candidates, class_prior, predictions)
-    spread = class_prior.sampling_se if isinstance(class_prior, ClassPriorEstimate) else None
+    spread = class_prior.standard_error if isinstance(class_prior, ClassPriorEstimate) else None
     known = replicate(rows, prior, None, n_resamples, seed)
     unsure = known if spread is None else replicate(rows, prior, spread, n_resamples, seed)
     metrics = {name: _summarise(known[name], unsure[name], level) for name in OVERALL}
@@ -198,7 +198,7 @@ def compare_metrics(
     >>> difference.high < 0  # the first has the smaller loss
     True
     """
-    spread = class_prior.sampling_se if isinstance(class_prior, ClassPriorEstimate) else None
+    spread = class_prior.standard_error if isinstance(class_prior, ClassPriorEstimate) else None
     known, unsure = [], []
     both = (None, None) if predictions is None else predictions
     for own, predicted in zip((scores, others), both, strict=True):

@@ -1,0 +1,205 @@
+"""The answers given to an estimator, in any of their forms, and warnings of idle labels."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from comes.answers import (
+    Answers,
+    BoolMatrix,
+    as_relevant,
+    check_relevant_inside,
+    from_complementary,
+)
+from comes.errors import ComesError, ComesWarning, listed
+from comes.estimator.inputs import match_columns
+from comes.methods import DEFAULT, FOR_ANSWERS, Method
+
+
+def read_answers(
+    y: Any = None,
+    candidates: Any = None,
+    complementary: Any = None,
+    answers: Answers | None = None,
+    label_names: Sequence[str] | None = None,
+    *,
+    require_candidates: bool = False,
+) -> Answers:
+    """Return the answers among the arguments of ``fit``, checked, with names of their labels."""
+    if isinstance(y, Answers) and answers is None and candidates is None and complementary is None:
+        y, answers = None, y
+    given = {"candidates": candidates, "complementary": complementary, "answers": answers}
+    names = [name for name, values in given.items() if values is not None]
+    if len(names) > 1:
+        raise ComesError(
+            "fit takes one of candidates=, complementary= and answers=, not several; got "
+            f"{' and '.join(names)}."
+        )
+    if not names:
+        _check_y_may_be_candidates(y, require_candidates)
+        return _name_labels(Answers.from_candidates(y), y, label_names)
+    values = given[names[0]]
+    if names[0] == "answers":
+        if not isinstance(values, Answers):
+            raise ComesError(
+                f"answers must be a comes.Answers; got {type(values).__name__}. Make one: "
+                "Answers(no=..., yes=..., maybe=...)."
+            )
+        read = values
+    elif names[0] == "complementary":
+        read = Answers.from_candidates(from_complementary(values))
+    else:
+        read = Answers.from_candidates(values)
+    named = _name_labels(read, values, label_names)
+    if y is not None:
+        _check_truth(y, named)
+    return named
+
+
+def _check_y_may_be_candidates(y: Any, require_candidates: bool) -> None:
+    """Raise an error unless y, given alone, may be used as candidates."""
+    if y is None:
+        raise ComesError(
+            "CandidateClassifier requires y to be passed, but the target y is None. "
+            "Call fit(X, candidates), fit(X, complementary=...) or fit(X, answers=...)."
+        )
+    if require_candidates:
+        raise ComesError(
+            "require_candidates=True: fit wants candidates=, complementary= or answers=, and got "
+            "only y, which may be the truth. In cross_validate pass params={'candidates': ...}."
+        )
+
+
+def _name_labels(answers: Answers, values: Any, label_names: Sequence[str] | None) -> Answers:
+    """Return the answers with the given names of labels, else their own, else numbers."""
+    own = getattr(values, "columns", getattr(values, "label_names", None))
+    if own is not None and label_names is not None:
+        raise ComesError(
+            "label_names are for an array of candidates; got a "
+            f"{type(values).__name__}, which names its columns. Leave label_names out, or rename the "
+            "columns."
+        )
+    names = label_names if label_names is not None else own
+    if names is None:
+        names = [str(number) for number in range(answers.shape[1])]
+    return answers.named([str(name) for name in names])
+
+
+def _check_truth(y: Any, answers: Answers) -> None:
+    """Raise an error if a relevant label is excluded; answers of people may be mistaken."""
+    assert answers.label_names is not None
+    relevant = match_columns(as_relevant(y), y, answers.label_names)
+    if relevant.shape != answers.shape or answers.kind != "answers":
+        check_relevant_inside(relevant, answers.candidates, answers.label_names)
+
+
+def choose_method(method: Any, answers: Answers) -> Any:
+    """Return the method asked for; by default the one for answers of this kind."""
+    if method is not None:
+        return method
+    return DEFAULT if answers.kind == "candidates" else FOR_ANSWERS
+
+
+def check_can_learn(answers: Answers, method: Method, name: str) -> None:
+    """Raise an error if nothing can be learned; warn of what the method does not use."""
+    if answers.kind == "positives" and not method.takes_positives:
+        raise ComesError(
+            f"method {name!r} learns from excluded labels, and ticked labels exclude none. Take "
+            f"method={FOR_ANSWERS!r}."
+        )
+    if (answers.asked is not None and not answers.asked.any()) or (
+        answers.kind == "positives" and not answers.confirmed.any()
+    ):
+        raise ComesError("nothing can be learned: there is no answer about any pair.")
+    if answers.kind == "answers" and not (answers.excluded | answers.confirmed).any():
+        raise ComesError("nothing can be learned: every answer is 'maybe'.")
+    if answers.kind == "answers" and method.sees_only_candidates and not method.needs_class_prior:
+        _warn(f"Method {name!r} takes candidates only: who was asked, and yes, are not used.")
+
+
+def warn_of_idle_labels(answers: Answers, method: Method) -> None:
+    """Warn of labels from which nothing, or only one thing, can be learned."""
+    if answers.kind == "candidates":
+        _warn_of_idle_candidates(answers.candidates, answers.label_names or [], method)
+    elif answers.asked is not None:
+        _warn_of_idle_answers(answers)
+    if answers.shape[1] == 1 and (method.is_over_pairs or method.needs_transition):
+        _warn(f"This risk needs two labels; with one nothing is learned. Take method={DEFAULT!r}.")
+
+
+def _warn_of_idle_answers(answers: Answers) -> None:
+    """Warn of labels that nobody was asked about, or about which all say the same."""
+    no, yes, maybe = (
+        m.any(axis=0) for m in (answers.excluded, answers.confirmed, answers.doubtful)
+    )
+    can_say_no, can_say_yes = no.any(), yes.any()
+    cases = {
+        "Nobody was asked about label {}: nothing is learned about it.": ~(no | yes | maybe),
+        "Every answer about label {} is 'maybe': nothing is learned about it.": ~no & ~yes & maybe,
+        "Every sure answer about label {} is 'yes': it is learned as relevant.": yes
+        & ~no
+        & can_say_no,
+        "Every sure answer about label {} is 'no': it is learned as irrelevant.": no
+        & ~yes
+        & can_say_yes,
+    }
+    for message, concerned in cases.items():
+        if concerned.any():
+            names = [(answers.label_names or [])[j] for j in np.flatnonzero(concerned)]
+            _warn(message.format(listed(names)))
+
+
+def _warn_of_idle_candidates(S: BoolMatrix, label_names: list[str], method: Method) -> None:
+    """Warn of labels that no row, or every row, excludes."""
+    n_candidate = S.sum(axis=0)
+    never = [label_names[j] for j in np.flatnonzero(n_candidate == len(S))]
+    always = [label_names[j] for j in np.flatnonzero(n_candidate == 0)]
+    if never:
+        _warn(f"No row excludes label {listed(never)}: {_effect_of_no_exclusion(method)}")
+    if always:
+        _warn(f"Every row excludes label {listed(always)}: {_effect_of_no_candidate(method)}")
+
+
+def _effect_of_no_exclusion(method: Method) -> str:
+    """Return what becomes of a label that no row excludes."""
+    if method.is_over_pairs:
+        return "nothing pushes its scores down, and they mean nothing."
+    if method.needs_class_prior:
+        return (
+            "it is left out of the risk, since nothing shows where it is irrelevant, and its "
+            "scores mean nothing."
+        )
+    if method.is_users_own or method.needs_transition or method.needs_rates:
+        return "nothing shows where it is irrelevant."
+    return "it is taken for relevant everywhere."
+
+
+def _effect_of_no_candidate(method: Method) -> str:
+    """Return what becomes of a label that every row excludes."""
+    if method.needs_class_prior:
+        return "it is learned as irrelevant; its class prior is taken as 0."
+    if method.is_users_own or method.needs_transition or method.keeps_one_excluded:
+        return "nothing shows where it is relevant."
+    return "it is learned as irrelevant."
+
+
+def warn_of_impossible_prior(
+    prior: npt.NDArray[np.float64], S: BoolMatrix, label_names: list[str]
+) -> None:
+    """Warn of priors above the share of rows in which the label is a candidate at all."""
+    rate = S.mean(axis=0)
+    sampling_error = np.sqrt(prior * (1 - prior) / len(S))
+    too_high = [label_names[j] for j in np.flatnonzero(prior > rate + 4 * sampling_error + 1e-9)]
+    if too_high:
+        _warn(
+            f"The class prior of label {listed(too_high)} is above the share of rows in which it "
+            "is a candidate, so it cannot be right; or are these complementary labels? Then pass "
+            "them as complementary=."
+        )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, ComesWarning, stacklevel=5)

@@ -1,0 +1,49 @@
+"""What a risk sees of the answers: candidates, states of pairs, or how far they lean."""
+
+from typing import Any
+
+import numpy as np
+
+from comes.answers import AnswerRates, Answers, State, lean_answers
+from comes.methods.knowledge import Knowledge
+
+
+def see_candidates(answers: Answers, knowledge: Knowledge) -> Any:
+    """Return the candidates, (n, q): what nobody excluded. Who was asked is not seen."""
+    return answers.drawn().candidates
+
+
+def see_asked(answers: Answers, knowledge: Knowledge) -> Any:
+    """Return the states of questions drawn at random, or candidates if nobody knows who was asked.
+
+    COMES needs fair samples of rows, so questions that a model chose are left out.
+    """
+    drawn = answers.drawn()
+    return drawn.codes if drawn.kind == "answers" else drawn.candidates
+
+
+def see_sure(answers: Answers, knowledge: Knowledge) -> Any:
+    """Return what a naive method takes at its word: states, candidates, or ticked labels.
+
+    Where nobody can say yes, whatever is not excluded counts as relevant, as in candidates.
+    """
+    if answers.kind == "positives":
+        return answers.confirmed
+    if answers.kind == "candidates":
+        return answers.candidates
+    if answers.confirmed.any():
+        return answers.codes
+    return np.where(answers.codes == State.MAYBE, np.int8(State.YES), answers.codes)
+
+
+def see_all(answers: Answers, knowledge: Knowledge) -> Any:
+    """Return everything that was said; where several people answered, how far it leans."""
+    if answers.said is not None:
+        rates = AnswerRates(
+            knowledge.no_rate,
+            knowledge.yes_rate,
+            knowledge.mistake_rate,
+            people=knowledge.people or {},
+        )
+        return lean_answers(answers, rates)
+    return answers.candidates if answers.kind == "candidates" else answers.codes_with_silence
