@@ -9,13 +9,13 @@ from pydantic import ValidationError
 
 from comes.answers import Answers, LongAnswers
 from comes.errors import ComesError
-from comes.experiment import read_experiment, tasks_of
+from comes.experiment import fitting, read_experiment, run_task, tasks_of
 from comes.experiment.protocols import draw_labels, true_rates
 from comes.experiment.repeats import draw_repeats, load_data
 from comes.generation import simulate_answers
 from comes.results import AnswerSpec, DataSpec, Sees, TaskSpec, read_results
 from results import make_result, write_results
-from small_experiments import DATA, small_experiment, small_tasks
+from small_experiments import DATA, SETTINGS, small_experiment, small_tasks
 
 ANSWERS = {"asked_rate": 0.3, "no_rate": 0.7, "yes_rate": 0.6}
 SCENES = [{"name": "scenes", "rows": 300}]
@@ -118,7 +118,45 @@ def test_what_methods_see_and_know_makes_tasks_of_their_own_on_the_same_draws() 
     assert len({task.key for task in tasks}) == 5
     assert [task.spec.answer_rates for task in tasks] == ["true", None, None, None, None]
     asked = [next(draw_repeats(t.spec, DATASET)).labels for t in tasks[:3]]
-    assert all((a.asked == asked[0].asked).all() for a in asked)  # type: ignore[union-attr]
+    assert all((a.asked == asked[0].asked).all() for a in asked)
+
+
+def test_classifiers_are_given_what_they_may_see_and_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[dict[str, Any], Any]] = []
+
+    def spy(classifiers: Any, X: Any, labels: Any, rows: Any, **options: Any) -> Any:
+        given.append((classifiers[0].get_params(), labels[0]))
+        raise InterruptedError
+
+    monkeypatch.setattr(fitting, "fit_together", spy)
+    for sees, rates, told in (
+        ("all", "true", {"no_rate": 0.7, "yes_rate": 0.6, "exclude_rate": None}),
+        ("no_maybe", "true", {"no_rate": 0.7, "yes_rate": 0.0, "exclude_rate": None}),
+        ("candidates", "true", {"no_rate": None, "exclude_rate": pytest.approx(0.21)}),
+        ("all", "estimated", {"no_rate": None, "yes_rate": None, "exclude_rate": None}),
+    ):
+        method = {"method": "likelihood", "sees": sees, "answer_rates": rates}
+        changes = {"answers": ANSWERS, "class_prior": "estimated", "methods": [method]}
+        (task,) = small_tasks(data=SCENES, **changes)
+        with pytest.raises(InterruptedError):
+            run_task(task)
+        settings, labels = given.pop()
+        assert {name: settings[name] for name in told} == told
+        assert settings["class_prior"] is None
+        assert isinstance(labels, Answers) == (sees != "candidates")
+
+
+@pytest.mark.parametrize("method", ["likelihood", "comes-hl", "bce"])
+def test_methods_learn_from_what_they_see(method: str) -> None:
+    """With everything asked and sure, all answers are worth as much as the truth."""
+    everything = {"asked_rate": 1.0, "no_rate": 1.0, "yes_rate": 1.0}
+    ways = [{"method": method, "label": sees, "sees": sees} for sees in ("all", "truth")]
+    changes = {"settings": SETTINGS | {"epochs": 20}, "answer_rates": "true", "first_folds": 1}
+    answered, supervised = (
+        run_task(task).means()["average_precision"]
+        for task in small_tasks(data=SCENES, answers=everything, methods=ways, **changes)
+    )
+    assert answered == pytest.approx(supervised, abs=1e-3)
 
 
 def test_old_experiments_keep_their_keys() -> None:

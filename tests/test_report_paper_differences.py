@@ -58,8 +58,8 @@ def test_what_was_asked_and_said_and_seen_is_said() -> None:
     said = "asked about with probability 0.1; an irrelevant one that is asked about is called no"
     assert f"{said} with 0.8, a relevant one yes with 0.6" in text
     assert text.count("answers are drawn") == 1
-    assert "bce sees all answers; rates of answers are true." in text
-    assert "gdf sees candidates, whatever is not no; rates of answers are estimated." in text
+    assert "bce sees all answers, and knows the true rates." in text
+    assert "gdf sees candidates, whatever is not no." in text
     people = replace(answers, people={"ann": (0.9, 0.5), "bob": (1.0, 1.0)}, people_per_pair=2)
     text = describe(make_result(data_spec=replace(data, answers=people), sees="all"))
     assert "ann, bob answer with rates of their own" in text

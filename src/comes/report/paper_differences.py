@@ -73,8 +73,8 @@ def _describe_answers(results: Sequence[Result]) -> list[str]:
     for result in results:
         if result.spec.sees is not None:
             seen = SEEN[result.spec.sees]
-            told = "true" if result.spec.answer_rates else "estimated"
-            lines.append(f"{result.names.method} sees {seen}; rates of answers are {told}.")
+            told = ", and knows the true rates" if result.spec.answer_rates else ""
+            lines.append(f"{result.names.method} sees {seen}{told}.")
     return list(dict.fromkeys(lines))
 
 
