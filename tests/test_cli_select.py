@@ -52,6 +52,8 @@ def test_a_method_is_chosen_fitted_and_judged_without_a_true_label(files: Path) 
     evaluate = ("evaluate", "--model", files / "model")
     blind = run(*evaluate, files / "test-blind.npz")
     assert "No true label was used" in blind.stdout
+    assert "10 of 10" in blind.stdout and "features of rows that training saw" not in blind.stdout
+    assert "features of rows that training saw" in run(*evaluate, files / "train-blind.npz").stdout
     assert "average precision" not in blind.stdout.lower().replace("\n", " ")
     both = json.loads(run(*evaluate, files / "test.npz", "--json").stdout)
     alone = json.loads(run(*evaluate, files / "test-blind.npz", "--json").stdout)
@@ -68,6 +70,8 @@ def test_priors_for_estimates_come_from_a_table_or_the_rows(files: Path) -> None
     command = ("evaluate", files / "test-blind.npz", "--model", files / "bce", "--json")
     own = json.loads(run(*command).stdout)["estimated"]
     assert own["class_prior"] == "estimated from these rows"
+    wrong = run(*command[:-1], "--priors", write_priors(files / "low.csv", 0.001)).stdout
+    assert "not known, see below" in wrong and "Not known: macro recall" in wrong
     table = write_priors(files / "priors.csv", 0.2)
     given = json.loads(run(*command, "--priors", table).stdout)["estimated"]
     assert given["class_prior"] == str(table)

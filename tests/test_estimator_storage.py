@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import nn
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, ImageClassifier, load_model
 from comes.models import ResNet
+from comes.priors import ClassPriorEstimate
 from test_estimator_classifier import CANDIDATES, RELEVANT, Own, X, classifier
 
 
@@ -29,6 +31,29 @@ def test_a_loaded_model_predicts_what_the_saved_one_did(
     assert loaded.history_ == fitted.history_
     assert loaded.score(X, RELEVANT) == fitted.score(X, RELEVANT)
     loaded.fit(X, CANDIDATES)  # and can be trained again
+
+
+def test_a_model_knows_whether_its_class_prior_was_estimated(tmp_path: Path) -> None:
+    fitted = CandidateClassifier(epochs=1, random_state=0).fit(X, CANDIDATES)
+    error = fitted.class_prior_error_
+    assert error is not None and error.shape == (CANDIDATES.shape[1],) and (error > 0).all()
+    fitted.save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.class_prior_error_, error)
+    fitted.knowledge_ = replace(fitted.knowledge_, class_prior_error=None)  # an earlier version
+    fitted.save(tmp_path / "old")
+    assert np.isnan(CandidateClassifier.load(tmp_path / "old").class_prior_error_).all()
+    prior = fitted.class_prior_
+    given = CandidateClassifier(epochs=1, class_prior=prior).fit(X, CANDIDATES)
+    assert given.class_prior_error_ is None
+    flags = ("ok", *["no anchor"] * (len(error) - 1))
+    estimate = ClassPriorEstimate(prior, prior, prior, prior, error, flags)
+    passed = CandidateClassifier(epochs=1, class_prior=estimate).fit(X, CANDIDATES)
+    passed.save(tmp_path / "passed")
+    again = CandidateClassifier.load(tmp_path / "passed").class_prior_error_
+    np.testing.assert_array_equal(again, [error[0], *[np.nan] * (len(error) - 1)])
+    naive = CandidateClassifier("bce", epochs=1).fit(X, CANDIDATES)
+    assert naive.class_prior_ is None and naive.class_prior_error_ is None
 
 
 def test_two_files_no_pickle(tmp_path: Path) -> None:

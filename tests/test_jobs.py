@@ -20,7 +20,6 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator import Choice
 from comes.generation import case_b, simulate_answers
 from comes.jobs import (
-    JudgedMetric,
     choose_model,
     convert_dataset,
     describe_dataset,
@@ -40,7 +39,7 @@ from comes.jobs import (
     show_examples,
 )
 from comes.metrics import evaluate
-from comes.priors import estimate_class_prior
+from comes.priors import ClassPriorEstimate, estimate_class_prior
 from comes.selection import estimate_metrics
 
 SCENES = make_scenes("train", n=150)
@@ -183,6 +182,7 @@ def test_a_choice_without_a_prior_estimates_one() -> None:
         warnings.simplefilter("ignore", ComesWarning)  # so few rows say little about priors
         best, choice = choose_model(DATA, start, ["epochs"])
     assert np.asarray(best.class_prior).shape == (10,)
+    assert isinstance(best.class_prior, ClassPriorEstimate)  # so that its error is known
     assert choice.table["epochs"].tolist() == [1, 10]
 
 
@@ -205,7 +205,7 @@ def test_judging_has_metrics_estimates_and_their_true_values(model: CandidateCla
     for name, estimate in expected.metrics.items():
         assert by_name[name].value == pytest.approx(estimate.value)
     assert by_name["hamming_loss"].true == pytest.approx(judged.metrics["hamming_loss"])
-    assert judged.as_dict()["estimated"]["class_prior"] == "of the model"
+    assert judged.as_dict()["estimated"]["class_prior"] == "of the model, given"
 
 
 def test_judging_needs_no_truth_and_no_candidates(model: CandidateClassifier) -> None:
@@ -257,14 +257,56 @@ def test_a_model_without_a_prior_is_judged_by_an_estimated_one(
     expected = estimate_metrics(scores, CANDIDATES, prior, predictions=cut).metrics
     assert expected["hamming_loss"].low_with_prior < expected["hamming_loss"].low
     for metric in judged.metrics:  # intervals know that the prior is an estimate
-        interval = expected[metric.name].low_with_prior, expected[metric.name].high_with_prior
-        assert (metric.low, metric.high) == interval
+        same = expected[metric.name]
+        interval = (same.low_with_prior, same.high_with_prior)
+        assert (metric.low, metric.high) == (interval if same.reason is None else (None, None))
+        assert metric.reason == same.reason
 
 
-def test_estimates_are_clipped_to_the_range_of_the_metric() -> None:
-    clipped = JudgedMetric("macro_auc", 1.1, -0.2, 1.3).clipped()
-    assert (clipped.value, clipped.low, clipped.high) == (1.0, 0.0, 1.0)
-    assert JudgedMetric("ranking_risk", 7.0, -1.0, 9.0).clipped().high == 9.0
+def test_judging_says_why_an_estimated_prior_gives_no_interval(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComesWarning)
+        fitted = CandidateClassifier(epochs=1, random_state=0).fit(DATA.X, CANDIDATES)
+    names = fitted.label_names_
+    blind = Dataset(DATA.X, names, CANDIDATES)
+    judged = judge_model(fitted, blind).estimated
+    assert judged is not None and judged.prior_source == "of the model, estimated"
+    assert "standard error of the estimated" in judged.prior_error
+    fitted.knowledge_ = replace(fitted.knowledge_, class_prior_error=None)
+    fitted.save(tmp_path / "old")  # as an earlier version did
+    old = judge_model(tmp_path / "old", blind).estimated
+    assert old is not None and len(old.reasons()) == 1
+    (reason,) = old.reasons()
+    assert "its standard error is not known; fit the model again" in reason
+    first = old.as_dict()["metrics"]["hamming_loss"]
+    assert (first["value"], first["low"], first["reason"]) == (None, None, reason)
+
+
+def test_judging_by_answers_uses_yes() -> None:
+    relevant = DATA.known_relevant()
+    heard = np.random.default_rng(5).random(relevant.shape) < 0.7
+    answers = Answers(no=~relevant & heard, yes=relevant & heard, label_names=NAMES)
+    data = Dataset(DATA.X, NAMES, relevant=relevant, answers=answers)
+    model = CandidateClassifier("bce", epochs=2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComesWarning)
+        judged = judge_model(model.fit(DATA.X, answers), data).estimated
+    assert judged is not None and judged.as_dict()["from"] == "answers"
+    recall = judged.metrics[1]
+    scores, cut = model.decision_function(DATA.X), model.predict(DATA.X)
+    counted = [cut[answers.confirmed[:, j], j].mean() for j in range(10)]
+    assert recall.n_labels == 10 and recall.value == pytest.approx(np.mean(counted))
+    assert recall.low is not None and recall.true is not None and recall.low < recall.true
+    assert judged.prior_source == "estimated from these rows" and len(scores) == 150
+
+
+def test_judging_says_that_training_saw_the_rows(model: CandidateClassifier) -> None:
+    judged = judge_model(model, DATA).estimated
+    assert judged is not None and judged.n_seen == len(DATA)
+    others = make_scenes("test", n=50)
+    new = Dataset(others.X, NAMES, case_b(others.known_relevant(), 0.5, seed=0))
+    judged = judge_model(model, new).estimated
+    assert judged is not None and judged.n_seen == 0
 
 
 def test_data_is_listed_described_converted_and_given_candidates(tmp_path: Path) -> None:

@@ -1,17 +1,18 @@
 """Metrics from candidates: the formulas by plain loops, and the truth where everything is known."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
 
-from comes.errors import ComesError
+from comes.answers import Answers
+from comes.errors import ComesError, ComesWarning
 from comes.generation import case_b
 from comes.metrics import hamming_loss
 from comes.priors import ClassPriorEstimate
-from comes.selection import compare_metrics, estimate_metrics, estimates, resampling
-from comes.selection.resampling import replicate
+from comes.selection import compare_metrics, estimate_metrics, resampling
 
 RNG = np.random.default_rng(0)
 PRIOR = np.array([0.2, 0.4, 0.6])
@@ -124,12 +125,13 @@ def test_an_uncertain_prior_makes_intervals_wider() -> None:
     scores, relevant, _ = draw(2000)
     candidates = case_b(relevant, exclude_rate=0.9)
     flags = ("ok",) * 3
-    unsure = ClassPriorEstimate(PRIOR, PRIOR, PRIOR, PRIOR, np.full(3, 0.1), flags)
+    unsure = ClassPriorEstimate(PRIOR, PRIOR, PRIOR, PRIOR, np.full(3, 0.04), flags)
     known = estimate_metrics(scores, candidates, PRIOR)
     found = estimate_metrics(scores, candidates, unsure)
     assert "taken as known" in known.prior_error
-    assert "sampling error" in found.prior_error
+    assert "standard error" in found.prior_error
     for name, estimate in found.metrics.items():
+        assert estimate.labels == known[name].labels == (0, 1, 2)
         assert (estimate.value, estimate.low) == (known[name].value, known[name].low)
         assert known[name].low_with_prior == known[name].low
         assert estimate.high_with_prior - estimate.low_with_prior > estimate.high - estimate.low
@@ -165,19 +167,21 @@ def test_few_exclusions_do_not_bias_the_intervals() -> None:
     """A drawing of rows that misses a label's only exclusions is left out, not counted as 0."""
     values, covered = [], 0
     truth_scores, truth, _ = draw(100_000, seed=5)
-    truth_risk = float((np.argsort(np.argsort(truth_scores, axis=1), axis=1) * ~truth).sum() / 1e5)
+    below = np.argsort(np.argsort(truth_scores, axis=1), axis=1)
+    truth_risk = (below * ~truth).sum(axis=0) / 1e5  # what every label adds
     for seed in range(60):
         scores, _, candidates = draw(200, rate=0.06, seed=seed)
-        if (~candidates).any(axis=0).all():
-            found = estimate_metrics(scores, candidates, PRIOR, n_resamples=100)["ranking_risk"]
-            values.append(found.value)
-            covered += found.low <= truth_risk <= found.high
-    assert abs(np.mean(values) - truth_risk) < 0.15
+        found = estimate_metrics(scores, candidates, PRIOR, n_resamples=100)["ranking_risk"]
+        if found.labels:
+            risk = truth_risk[list(found.labels)].sum()
+            values.append(found.value - risk)
+            covered += found.low <= risk <= found.high
+    assert abs(np.mean(values)) < 0.15
     assert covered > 0.7 * len(values) > 30
 
 
 def test_one_row_one_label_huge_scores_and_own_predictions() -> None:
-    found = estimate_metrics([[1e300]], [[0]], [0.5], n_resamples=3)
+    found = estimate_metrics([[1e300]], [[0]], [0.5], n_resamples=0)
     assert found["hamming_loss"].value == pytest.approx(0.5 - 1 + 2 * 0.5)
     scores, _, candidates = draw(50)
     cut = estimate_metrics(scores, candidates, PRIOR, predictions=scores > 1, n_resamples=3)
@@ -205,6 +209,8 @@ def test_many_rows_are_resampled_in_parts(monkeypatch: pytest.MonkeyPatch) -> No
         ({"class_prior": [0.5, 30, 0.5]}, r"class_prior must lie in \[0, 1\] for every label"),
         ({"class_prior": [0.5, np.nan, 0.5]}, r"class_prior must lie in \[0, 1\]"),
         ({"scores": np.full((5, 3), np.nan)}, "scores must be finite"),
+        ({"class_prior_error": [0.1]}, "class_prior_error must hold a number of at least 0"),
+        ({"class_prior_error": [0.1, -1, 0.1]}, "class_prior_error must hold"),
         ({"predictions": np.zeros((5, 2))}, "predictions must have the shape of scores"),
     ],
 )
@@ -215,12 +221,159 @@ def test_what_does_not_fit_is_refused(changes: Any, message: str) -> None:
         estimate_metrics(**given)
 
 
-def test_a_resample_that_misses_the_exclusions_of_a_label_is_left_out() -> None:
+def test_a_label_that_few_rows_exclude_is_left_out_of_intervals() -> None:
     scores, _, candidates = draw(40)
-    candidates[:, 0] = np.arange(40) > 0  # a single row excludes the first label
-    rows, prior = estimates._check_rows(scores, candidates, PRIOR, None)
-    found = replicate(rows, prior, None, 100, seed=0)
-    missed = np.isnan(found["error"]).any(axis=1)
-    assert missed.any() and not missed.all()
-    for name in ("hamming_loss", "ranking_risk"):
-        np.testing.assert_array_equal(np.isnan(found[name]), missed)
+    candidates[:, 0] = np.arange(40) > 3  # four rows exclude the first label
+    found = estimate_metrics(scores, candidates, PRIOR, n_resamples=50)
+    assert found.left_out == [] and found["hamming_loss"].labels == (1, 2)
+    assert found["hamming_loss"].value == pytest.approx(found.per_label["error"][[1, 2]].mean())
+    assert np.isnan(found.per_label["error_low"][0]) and found.per_label["error"][0] > 0
+    whole = estimate_metrics(scores, candidates, PRIOR, n_resamples=0)
+    assert whole["hamming_loss"].value == pytest.approx(whole.per_label["error"].mean())
+
+
+def test_an_interval_holds_its_own_estimate_and_stays_in_the_range() -> None:
+    for seed in range(30):
+        scores, _, candidates = draw(60, rate=0.3, seed=seed)
+        error = np.full(3, 0.02 * (seed % 8))
+        found = estimate_metrics(
+            scores, candidates, PRIOR, class_prior_error=error, n_resamples=40, seed=seed
+        )
+        for name, e in found.metrics.items():
+            if e.reason is None:
+                most = np.inf if name == "ranking_risk" else 1
+                assert 0 <= e.low_with_prior <= e.value <= e.high_with_prior <= most
+                assert 0 <= e.low <= e.value <= e.high <= most
+            else:
+                ends = (e.low, e.high, e.low_with_prior, e.high_with_prior)
+                assert np.isnan(ends).all()
+
+
+def test_a_count_of_zero_is_not_certain() -> None:
+    _, _, candidates = draw(200)
+    scores = np.full((200, 3), -1.0)  # nothing is predicted, so the Hamming loss is the prior
+    found = estimate_metrics(scores, candidates, PRIOR)["hamming_loss"]
+    assert found.value == pytest.approx(PRIOR.mean())
+    assert found.low < found.value < found.high
+
+
+def test_priors_that_cannot_be_right_are_told() -> None:
+    relevant = np.random.default_rng(0).random((500, 3)) < 0.5
+    candidates = case_b(relevant, exclude_rate=0.5)
+    scores = np.where(relevant, 1.0, -1.0)
+    found = estimate_metrics(scores, candidates, [0.1] * 3)["macro_auc"]
+    assert found.reason is not None and "outside its range" in found.reason
+    assert "outside" in str(found) and np.isnan(found.low)
+
+
+def test_scores_that_look_like_probabilities_are_told() -> None:
+    scores, _, candidates = draw(50)
+    with pytest.warns(ComesWarning, match="look like probabilities. Pass predictions="):
+        estimate_metrics(1 / (1 + np.exp(-scores)), candidates, PRIOR, n_resamples=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        chance = 1 / (1 + np.exp(-scores))
+        estimate_metrics(chance, candidates, PRIOR, predictions=chance > 0.5, n_resamples=0)
+        estimate_metrics(scores, candidates, PRIOR, n_resamples=0)
+
+
+def test_differences_hold_their_own_estimate_when_priors_are_near_zero() -> None:
+    scores, _, candidates = draw(300)
+    small = np.array([0.2, 0.001, 0.6])
+    flags = ("ok", "few excluded", "ok")
+    prior = ClassPriorEstimate(small, small, small, small, np.full(3, 0.2), flags)
+    for seed in range(10):
+        others = scores + 3 * np.random.default_rng(seed).normal(size=scores.shape)
+        for name, gap in compare_metrics(scores, others, candidates, prior, seed=seed).items():
+            assert gap.low_with_prior <= gap.value <= gap.high_with_prior, name
+
+
+def answer(relevant: Any, asked: float = 1.0, sure: float = 1.0, seed: int = 0) -> Answers:
+    """Ask about a share of the pairs, and hear a sure answer to a share of the questions."""
+    rng = np.random.default_rng([7, seed])  # not the numbers of `draw`
+    heard = rng.random(relevant.shape) < asked
+    knows = rng.random(relevant.shape) < sure
+    masks = (~relevant & knows, relevant & knows, ~knows)
+    return Answers(*(mask & heard for mask in masks))
+
+
+def test_answers_by_plain_loops() -> None:
+    scores, relevant, _ = draw(120)
+    answers = answer(relevant, asked=0.5, sure=0.7)
+    found = estimate_metrics(scores, answers, PRIOR, n_resamples=0).per_label
+    for j in range(3):
+        no = [i for i in range(120) if answers.excluded[i, j]]
+        yes = [i for i in range(120) if answers.confirmed[i, j]]
+        hits = sum(scores[i, j] > 0 for i in yes) / len(yes)
+        alarms = sum(scores[i, j] > 0 for i in no) / len(no)
+        won = 0.0
+        for i in yes:
+            for k in no:
+                won += float(scores[i, j] > scores[k, j]) + 0.5 * float(
+                    scores[i, j] == scores[k, j]
+                )
+        pi = PRIOR[j]
+        expected = {
+            "error": pi * (1 - hits) + (1 - pi) * alarms,
+            "recall": hits,
+            "precision": pi * hits / (pi * hits + (1 - pi) * alarms),
+            "f1": 2 * pi * hits / (pi * hits + (1 - pi) * alarms + pi),
+            "auc": won / (len(yes) * len(no)),
+        }
+        for name, value in expected.items():
+            assert found[name][j] == pytest.approx(value), name
+
+
+def test_where_everything_is_answered_the_estimates_are_the_truth() -> None:
+    scores, relevant, _ = draw(400)
+    prior = relevant.mean(axis=0)
+    found = estimate_metrics(scores, answer(relevant), prior, n_resamples=0)
+    truth = estimate_metrics(scores, relevant, prior, n_resamples=0)
+    for name, estimate in found.metrics.items():
+        assert estimate.value == pytest.approx(truth[name].value), name
+
+
+def test_yes_makes_estimates_surer_and_recall_free_of_the_prior() -> None:
+    scores, relevant, _ = draw(2000)
+    answers = answer(relevant, asked=0.3, sure=0.8)
+    error = np.full(3, 0.03)
+    given: Any = {"class_prior_error": error, "n_resamples": 100}
+    with_yes = estimate_metrics(scores, answers, PRIOR, **given)
+    without = estimate_metrics(scores, answers.candidates, PRIOR, **given)
+    for name in ("hamming_loss", "macro_recall", "macro_auc"):
+        one, other = with_yes[name], without[name]
+        width, before = (e.high_with_prior - e.low_with_prior for e in (one, other))
+        assert width < 0.7 * before, name
+    off = estimate_metrics(scores, answers, PRIOR / 2, class_prior_error=np.full(3, np.nan))
+    for name in ("macro_recall", "macro_auc"):
+        assert off[name].value == pytest.approx(with_yes[name].value)
+        assert off[name].reason is None
+    assert off["hamming_loss"].reason is not None
+
+
+def test_answers_that_a_model_asked_for_do_not_count_and_ticks_tell_the_recall() -> None:
+    scores, relevant, _ = draw(300)
+    answers = answer(relevant, asked=0.5)
+    chosen = np.zeros((300, 3), dtype=bool)
+    chosen[:100] = True
+    marked = Answers.of_codes(answers.codes, chosen=chosen)
+    kept = Answers.of_codes(np.where(chosen, 0, answers.codes))
+    for name, value in estimate_metrics(scores, marked, PRIOR, n_resamples=0).metrics.items():
+        again = estimate_metrics(scores, kept, PRIOR, n_resamples=0)[name]
+        assert value.value == again.value
+    ticked = estimate_metrics(scores, Answers.from_positives(relevant), PRIOR, n_resamples=50)
+    assert ticked["macro_recall"].labels == (0, 1, 2)
+    assert ticked["hamming_loss"].reason is not None
+
+
+def test_intervals_from_answers_hold_the_truth() -> None:
+    inside: dict[str, int] = {}
+    for seed in range(40):
+        scores, relevant, _ = draw(400, seed=seed)
+        answers = answer(relevant, asked=0.5, sure=0.8, seed=seed + 100)
+        share = relevant.mean(axis=0)
+        found = estimate_metrics(scores, answers, share, n_resamples=100)
+        truth = estimate_metrics(scores, relevant, share, n_resamples=0)
+        for name, e in found.metrics.items():
+            inside[name] = inside.get(name, 0) + (e.low <= truth[name].value <= e.high)
+    assert min(inside.values()) >= 35

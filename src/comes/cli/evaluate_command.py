@@ -48,16 +48,28 @@ def evaluate(
 
 
 def _print_estimates(estimated: "EstimatedQuality") -> None:
+    source = "candidates" if estimated.kind == "candidates" else "answers"
     rows = []
     for metric in estimated.metrics:
-        shown = metric.clipped()
         row = {
-            "estimated from candidates": metric.name.replace("_", " "),
-            "value": f"{shown.value:.3f}",
-            "95 % interval": f"{shown.low:.3f} to {shown.high:.3f}",
+            f"estimated from {source}": _write_name(metric.name),
+            "value": _write_number(metric.value),
+            "95 % interval": f"{_write_number(metric.low)} to {_write_number(metric.high)}"
+            if metric.reason is None
+            else "not known, see below",
+            "labels": f"{metric.n_labels} of {estimated.n_labels}",
         }
-        rows.append(row if metric.true is None else row | {"true": f"{metric.true:.3f}"})
+        if any(other.true is not None for other in estimated.metrics):
+            row["true"] = _write_number(metric.true)
+        rows.append(row)
     print_rows(rows)
+    for reason, names in estimated.reasons().items():
+        print(f"Not known: {', '.join(map(_write_name, names))}: {reason}.")
+    if estimated.n_seen:
+        print(
+            f"{estimated.n_seen} rows have the features of rows that training saw: the estimates "
+            "are too good for them. Take rows that were held out."
+        )
     print(
         "No true label was used for the estimates. They hold for rows that training did not see, "
         "if irrelevant labels are excluded at a constant rate and the class prior (here: "
@@ -66,3 +78,11 @@ def _print_estimates(estimated: "EstimatedQuality") -> None:
     )
     if estimated.left_out:
         print(f"Nothing excludes {', '.join(estimated.left_out)}: left out of the estimates.")
+
+
+def _write_name(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _write_number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

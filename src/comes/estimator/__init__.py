@@ -9,6 +9,7 @@ from comes.estimator.image_classifier import ImageClassifier
 from comes.estimator.inputs import per_label
 from comes.estimator.loading import load_model
 from comes.estimator.pretrained import pretrained_backbone
+from comes.estimator.seen_rows import count_seen_rows
 from comes.estimator.storage import check_model_target
 from comes.estimator.together import fit_together
 from comes.estimator.variations import vary_settings
@@ -22,6 +23,7 @@ __all__ = [
     "check_model_target",
     "choose_classifier",
     "choose_each",
+    "count_seen_rows",
     "cross_fit",
     "features_of",
     "fit_together",

@@ -133,11 +133,11 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     label_names_ : list of str
         Names of the labels if the answers had any, else "0", "1", ...
     method_ : str or function
-    class_prior_, no_rate_, yes_rate_, flip_rate_ : arrays of shape (n_labels,), or None
-        What was given or estimated, None where neither the risk nor the cut needs it.
+    class_prior_, class_prior_error_, no_rate_, yes_rate_, flip_rate_ : (n_labels,) each, or None
+        What was given or estimated, None where neither the risk nor the cut needs it. The error is
+        the standard error of an estimated class prior, NaN where it is not known.
     transition_ : array of shape (n_labels, n_labels), or None; for "mlcl"
-    module_ : module
-        The trained network, on scaled features.
+    module_ : the trained network, on scaled features
     history_ : History
         Risk of every epoch, seconds, whether training was interrupted, and with early stopping
         the risk on held-out rows and the epoch that was kept.

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from comes.priors import (
     estimate_transition,
     flip_rate_from_prior,
 )
+from comes.selection import prior_error
 
 Array = npt.NDArray[np.float64]
 SMALLEST_RATE = 1e-3  # of "no" or "yes", where a class prior implies it
@@ -36,9 +37,18 @@ class FirstStage:
     answers: Answers
     given: Knowledge
     seed: int
+    made: list[Any] = field(default_factory=list)  # what was estimated, with standard errors
 
     def run(self, method: Method, *, needs_prior: bool = False) -> Knowledge:
         """Return what the method needs, and the prior if cutting its scores needs it."""
+        found = self._find_knowledge(method, needs_prior)
+        given = self.given.class_prior
+        source = given if given is not None else next(iter(self.made), None)
+        error = None if found.class_prior is None else prior_error(source)
+        return replace(found, class_prior_error=error)
+
+    def _find_knowledge(self, method: Method, needs_prior: bool) -> Knowledge:
+        """Return what the method needs, without the error of the class prior."""
         self._check_given(method)
         found = Knowledge(mistake_rate=self.given.mistake_rate)
         if method.needs_rates:
@@ -143,6 +153,7 @@ class FirstStage:
             label_names=self._names,
             is_scaled=self.is_scaled,
         )
+        self.made.append(found)
         return found
 
     def _estimate_class_prior(self) -> Any:
@@ -153,7 +164,8 @@ class FirstStage:
             options["exclude_rate"] = rate
         with warnings.catch_warnings():  # of labels that `warn_of_idle_labels` has named
             warnings.filterwarnings("ignore", ".*(no|every) row excludes it", ComesWarning)
-            return self._estimate(estimate_class_prior, **options)
+            self.made.append(self._estimate(estimate_class_prior, **options))
+        return self.made[-1]
 
     def _find_flip_rate(self, method: Method) -> Knowledge:
         """Return the flip rate given, estimated, or implied by the class prior."""

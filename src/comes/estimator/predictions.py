@@ -24,6 +24,7 @@ class PredictsFromScores:
     """Labels and probabilities of a classifier that has scores, a level and thresholds."""
 
     threshold: str
+    class_prior: Any
     method_: Any  # the method that was used: the one asked for, or the default for the answers
     label_names_: list[str]
     knowledge_: Knowledge
@@ -35,6 +36,17 @@ class PredictsFromScores:
         """The class prior, given or estimated; None if nothing needed it."""
         prior: Numbers = self.knowledge_.class_prior
         return prior
+
+    @property
+    def class_prior_error_(self) -> Numbers:
+        """Standard error of an estimated class prior; None if there is none, or it was given.
+
+        NaN where it is not known: a flagged label, or a model of an earlier version.
+        """
+        error: Numbers = self.knowledge_.class_prior_error
+        if error is None and self.class_prior_ is not None and self.class_prior is None:
+            return np.full(len(self.class_prior_), np.nan)
+        return error
 
     @property
     def no_rate_(self) -> Numbers:

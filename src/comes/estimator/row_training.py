@@ -14,6 +14,7 @@ from comes.errors import ComesError
 from comes.estimator.first_stage import FirstStage
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.scaling import is_scaled_for_priors
+from comes.estimator.seen_rows import remember_rows
 from comes.estimator.settings import LEARNED_THRESHOLDS, find_settings
 from comes.methods import Knowledge, Method, RiskOptions
 from comes.models import InputLayer, linear, mlp
@@ -157,6 +158,7 @@ def prepare_training(
     options: TrainOptions,
 ) -> Training:
     """Return the training of the classifier's network; early stopping holds rows out of it."""
+    classifier.seen_rows_ = remember_rows(X)
     own, held_out = answers, None
     if classifier.early_stopping:
         trained, held = split_rows(len(answers), classifier.validation_share, options.seed)

@@ -51,6 +51,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         **knowledge_arrays(classifier.knowledge_),
         "score_offset": classifier.score_offset_,
         "threshold": classifier.threshold_,
+        "seen_rows": getattr(classifier, "seen_rows_", None),
         "feature_shift": classifier.scaling_.shift,
         "feature_scale": classifier.scaling_.scale,
     }
@@ -140,6 +141,7 @@ def _restore(
     classifier.classes_ = np.arange(q)
     classifier.knowledge_ = stored_knowledge(tensors)
     classifier.score_offset_ = stored_array(tensors, "score_offset")
+    classifier.seen_rows_ = stored_array(tensors, "seen_rows")
     classifier.threshold_ = tensors.get("threshold", tensors["score_offset"]).numpy()
     shift, scale = (stored_array(tensors, f"feature_{name}") for name in ("shift", "scale"))
     classifier.scaling_ = Scaling(shift, scale)

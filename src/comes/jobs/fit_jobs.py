@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from comes.datasets import Dataset, Images, Reading
 from comes.errors import ComesError, listed
 from comes.estimator import (
@@ -204,7 +202,7 @@ def choose_model(
     else:
         prior = per_label(prior, "class_prior", names)
     choice = choose_classifier(vary_settings(classifier, varied), X, candidates, prior, seed=seed)
-    return choice.classifier.set_params(class_prior=np.asarray(prior)), choice
+    return choice.classifier.set_params(class_prior=prior), choice
 
 
 def _fit_images(

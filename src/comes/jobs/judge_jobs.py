@@ -1,54 +1,61 @@
-"""How good a model is: against true labels, or estimated from candidates alone."""
+"""How good a model is: against true labels, or estimated from candidates or answers alone."""
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import BoolMatrix
+from comes.answers import BoolMatrix, Kind
 from comes.datasets import Dataset, Reading
 from comes.errors import ComesError
-from comes.estimator import ImageClassifier, per_label
+from comes.estimator import ImageClassifier, count_seen_rows, per_label
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.metrics import Convention, count_degenerate, evaluate
-from comes.priors import estimate_class_prior, read_priors
-from comes.selection import MetricEstimates, estimate_metrics
+from comes.priors import estimate_answer_rates, estimate_class_prior, read_priors
+from comes.selection import OVER_LABELS, Estimate, MetricEstimates, estimate_metrics, prior_error
+
+SEEN_SHARE = 0.02  # of the rows: more are hardly equal by chance
 
 
 @dataclass(frozen=True)
 class JudgedMetric:
-    """A metric estimated from candidates, with a 95 % interval.
+    """An estimated metric with a 95 % interval, or the reason why it is not known.
 
     Examples
     --------
-    >>> JudgedMetric("macro_auc", 0.97, 0.93, 1.02).clipped()
-    JudgedMetric(name='macro_auc', value=0.97, low=0.93, high=1.0, true=None)
+    >>> JudgedMetric("macro_auc", 0.97, 0.93, 1.0, 10).as_dict()
+    {'value': 0.97, 'low': 0.93, 'high': 1.0, 'labels': 10, 'reason': None}
     """
 
     name: str
-    value: float
-    low: float
-    high: float
-    true: float | None = None  # where true labels are known
+    value: float | None  # None, as the ends, if there is a reason
+    low: float | None
+    high: float | None
+    n_labels: int  # that it is over
+    reason: str | None = None
+    true: float | None = None  # over the same labels, where true labels are known
 
-    def clipped(self) -> "JudgedMetric":
-        """Return it with its numbers moved into the range of the metric."""
-        most = math.inf if self.name == "ranking_risk" else 1.0
-        value, low, high = (min(max(x, 0.0), most) for x in (self.value, self.low, self.high))
-        return replace(self, value=value, low=low, high=high)
+    @classmethod
+    def of(cls, name: str, estimate: Estimate, true: float | None) -> "JudgedMetric":
+        """Return an estimate as it may be shown."""
+        n_labels = len(estimate.labels)
+        if estimate.reason is not None:
+            return cls(name, None, None, None, n_labels, estimate.reason, true)
+        low, high = estimate.low_with_prior, estimate.high_with_prior
+        return cls(name, estimate.value, low, high, n_labels, true=true)
 
-    def as_dict(self) -> dict[str, float]:
-        """Return the numbers by name."""
-        found = {"value": self.value, "low": self.low, "high": self.high}
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for json."""
+        found: dict[str, Any] = {"value": self.value, "low": self.low, "high": self.high}
+        found |= {"labels": self.n_labels, "reason": self.reason}
         return found if self.true is None else found | {"true": self.true}
 
 
 @dataclass(frozen=True)
 class EstimatedQuality:
-    """What candidates say about a model; no true label was used.
+    """What candidates or answers say about a model; no true label was used.
 
     Attributes
     ----------
@@ -57,10 +64,15 @@ class EstimatedQuality:
         Where the class prior and its uncertainty come from.
     left_out : list of str
         Labels that no row excludes: the estimates say nothing about them.
+    n_labels : int
+    kind : {"candidates", "answers", "positives"}
+        What the estimates are from, as in `Answers`.
+    n_seen : int
+        Rows with the features of a row that training saw, for which the estimates are too good.
 
     Examples
     --------
-    >>> EstimatedQuality([JudgedMetric("macro_auc", 0.9, 0.8, 1.0)], "of the model", "none", [])
+    >>> EstimatedQuality([JudgedMetric("macro_auc", 0.9, 0.8, 1.0, 3)], "of the model", "none", [])
     ...     # doctest: +ELLIPSIS
     EstimatedQuality(metrics=[JudgedMetric(name='macro_auc', value=0.9, ...
     """
@@ -68,7 +80,18 @@ class EstimatedQuality:
     metrics: list[JudgedMetric]
     prior_source: str
     prior_error: str
-    left_out: list[str]
+    left_out: list[str] = field(default_factory=list)
+    n_labels: int = 0
+    kind: Kind = "candidates"
+    n_seen: int = 0
+
+    def reasons(self) -> dict[str, list[str]]:
+        """Return why metrics are not known, each reason with the names of its metrics."""
+        found: dict[str, list[str]] = {}
+        for metric in self.metrics:
+            if metric.reason is not None:
+                found.setdefault(metric.reason, []).append(metric.name)
+        return found
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for json."""
@@ -77,6 +100,9 @@ class EstimatedQuality:
             "class_prior": self.prior_source,
             "prior_error": self.prior_error,
             "left_out": self.left_out,
+            "labels": self.n_labels,
+            "from": self.kind,
+            "rows_seen_in_training": self.n_seen,
         }
 
 
@@ -95,7 +121,7 @@ class Judgement:
     degenerate : dict of str to int
         Rows that the conventions treat differently.
     estimated : EstimatedQuality, or None
-        Estimates from candidates, if the data has any.
+        Estimates from candidates or answers, if the data has any.
 
     Examples
     --------
@@ -129,7 +155,7 @@ def judge_model(
     priors: str | Path | None = None,
     convention: Convention = "pml",
 ) -> Judgement:
-    """Judge a model by true labels, by candidates, or by both, as the data has them.
+    """Judge a model by true labels, by candidates or answers, or by both, as the data has them.
 
     Parameters
     ----------
@@ -159,7 +185,7 @@ def judge_model(
     """
     classifier = as_model(model)
     dataset = open_for_model(classifier, data, reading)
-    if priors is not None and dataset.candidates is None:
+    if priors is not None and dataset.answers is None:
         raise ComesError("priors (--priors) are for estimates from candidates; the data has none.")
     scores = score_dataset(classifier, dataset)
     cut = classifier.cut_scores(scores)
@@ -167,7 +193,7 @@ def judge_model(
     if dataset.relevant is not None:
         metrics = evaluate(scores, dataset.relevant, cut, convention)
         degenerate = count_degenerate(dataset.relevant)
-    if dataset.candidates is not None:
+    if dataset.answers is not None:
         estimated = _estimate_quality(classifier, dataset, scores, cut, priors)
     method = str(classifier.method_)
     return Judgement(len(dataset), method, convention, metrics, degenerate, estimated)
@@ -180,40 +206,51 @@ def _estimate_quality(
     cut: npt.NDArray[np.int64],
     priors: str | Path | None,
 ) -> EstimatedQuality:
-    """Return what candidates say about the scores, beside the truth where it is known."""
-    assert dataset.candidates is not None
-    prior, source = _find_prior(classifier, dataset, priors)
-    found = estimate_metrics(scores, dataset.candidates, prior, predictions=cut)
+    """Return what answers say about the scores, beside the truth where it is known."""
+    assert dataset.answers is not None
+    prior, error, source = _find_prior(classifier, dataset, priors)
+    found = estimate_metrics(
+        scores, dataset.answers, prior, class_prior_error=error, predictions=cut
+    )
     true: dict[str, float] = {}
     if dataset.relevant is not None:
         true = _compute_true_values(found, scores, cut, dataset.relevant)
+    n_seen = 0
+    if not isinstance(classifier, ImageClassifier):
+        n_seen = count_seen_rows(classifier, dataset.known_features())
     return EstimatedQuality(
-        [
-            JudgedMetric(name, e.value, e.low_with_prior, e.high_with_prior, true.get(name))
-            for name, e in found.metrics.items()
-        ],
+        [JudgedMetric.of(name, e, true.get(name)) for name, e in found.metrics.items()],
         source,
         found.prior_error,
         [classifier.label_names_[label] for label in found.left_out],
+        n_labels=scores.shape[1],
+        kind=dataset.answers.kind,
+        n_seen=n_seen if n_seen > SEEN_SHARE * len(dataset) else 0,
     )
 
 
 def _find_prior(
     classifier: Classifier, dataset: Dataset, priors: str | Path | None
-) -> tuple[Any, str]:
-    """Return the class prior to judge with, and where it comes from."""
+) -> tuple[Any, Any, str]:
+    """Return the class prior to judge with, its standard error, and where it comes from."""
     if priors is not None:
         prior = per_label(read_priors(priors), "class_prior", classifier.label_names_)
-        return prior, str(priors)
+        return prior, None, str(priors)
     if classifier.class_prior_ is not None:
-        return classifier.class_prior_, "of the model"
+        error = classifier.class_prior_error_
+        way = "given" if error is None else "estimated"
+        return classifier.class_prior_, error, f"of the model, {way}"
     if isinstance(classifier, ImageClassifier):
         raise ComesError(
             "this image model has no class prior, and judging by candidates needs one: give it "
             "(--priors)."
         )
-    estimate = estimate_class_prior(dataset.known_features(), dataset.known_candidates())
-    return estimate, "estimated from these rows"
+    X, source = dataset.known_features(), "estimated from these rows"
+    assert dataset.answers is not None
+    if dataset.answers.kind == "candidates":
+        return estimate_class_prior(X, dataset.answers.candidates), None, source
+    rates = estimate_answer_rates(X, dataset.answers)
+    return rates.class_prior, prior_error(rates), source
 
 
 def _compute_true_values(
@@ -222,11 +259,16 @@ def _compute_true_values(
     cut: npt.NDArray[np.int64],
     relevant: BoolMatrix,
 ) -> dict[str, float]:
-    """Return the true values of the estimated metrics, over the same labels.
+    """Return the true values of the estimated metrics, each over the labels of its estimate.
 
     With the true labels as candidates and their shares as prior, the estimates are exact.
     """
-    truth = relevant | np.isin(np.arange(scores.shape[1]), found.left_out)
-    share = truth.mean(axis=0)
-    exact = estimate_metrics(scores, truth, share, predictions=cut, n_resamples=0)
-    return {name: estimate.value for name, estimate in exact.metrics.items()}
+    exact = estimate_metrics(
+        scores, relevant, relevant.mean(axis=0), predictions=cut, n_resamples=0
+    ).per_label
+    true = {}
+    for name, estimate in found.metrics.items():
+        values = exact[OVER_LABELS[name]].iloc[list(estimate.labels)]
+        if len(values):
+            true[name] = float(values.sum() if name == "ranking_risk" else values.mean())
+    return true

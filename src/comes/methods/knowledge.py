@@ -24,6 +24,8 @@ class Knowledge:
     no_rate: Any = None  # a, or p for candidates, (q,)
     yes_rate: Any = None  # b, (q,); 0 where yes cannot be said
     mistake_rate: float = 0.0  # f
+    # Standard error of an estimated class prior, (q,), NaN where it is not known; None if given.
+    class_prior_error: Any = None
     people: Any = None  # a and b of every person who has their own, by name
 
 

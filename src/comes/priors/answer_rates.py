@@ -264,14 +264,14 @@ def _rates_of_people(
 def _from_exclude_rate(prior: ClassPriorEstimate) -> RatesEstimate:
     """Return an estimate from candidates: the rate of "no" is the exclude rate."""
     rate, zero = prior.exclude_rate, np.zeros_like(prior.exclude_rate)
-    error = prior.sampling_se * rate / np.maximum(1 - prior.class_prior, 1e-9)
+    error = prior.standard_error * rate / np.maximum(1 - prior.class_prior, 1e-9)
     weight = 1 - prior.class_prior
     weight = weight / max(weight.sum(), 1e-9)
     overall = np.array([weight @ rate, 0.0])
     overall_error = np.array([math.sqrt(weight**2 @ error**2), 0.0])
     rates = AnswerRates(rate, zero, no_error=error, yes_error=zero)
     return RatesEstimate(
-        rates, prior.class_prior, prior.sampling_se, overall, overall_error, prior.flags
+        rates, prior.class_prior, prior.standard_error, overall, overall_error, prior.flags
     )
 
 

@@ -1,22 +1,21 @@
 """Quality, thresholds and model selection from candidates alone: nothing here sees a true label.
 
 `CRITERIA` has the criteria of `candidate_scorer` by name, each with its metric and the sign that
-makes greater better; `Criterion` is the type of the names.
+makes greater better; `Criterion` is the type of the names. `OVER_LABELS` has, for each metric over
+labels, the metric of one label that it is the mean of (of the ranking risk: the sum).
 """
 
 from comes.selection.assumption import AssumptionCheck, check_constant_rate
-from comes.selection.estimates import (
-    Estimate,
-    MetricEstimates,
-    compare_metrics,
-    estimate_metrics,
-)
+from comes.selection.estimates import MetricEstimates, compare_metrics, estimate_metrics
+from comes.selection.intervals import OVER_LABELS, Estimate
 from comes.selection.offsets import offset_matching_prior
+from comes.selection.prior_draws import prior_error
 from comes.selection.scorers import CRITERIA, Criterion, candidate_scorer
 from comes.selection.thresholds import choose_thresholds, cut_by_row
 
 __all__ = [
     "CRITERIA",
+    "OVER_LABELS",
     "AssumptionCheck",
     "Criterion",
     "Estimate",
@@ -28,4 +27,5 @@ __all__ = [
     "cut_by_row",
     "estimate_metrics",
     "offset_matching_prior",
+    "prior_error",
 ]

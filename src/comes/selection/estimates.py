@@ -1,4 +1,4 @@
-"""Metrics of scores, estimated from the candidates of rows that training did not see.
+"""Metrics of scores, estimated from candidates or answers of rows that training did not see.
 
 Rows that exclude label j are a sample of the rows it is irrelevant to (Lemma 1 of the paper), and
 the class prior pi_j says which share of all rows that is. With f_j the share of rows predicted to
@@ -11,55 +11,44 @@ have label j, and FPR_j the same among rows that exclude it:
     AUC_j       = (A_j - (1 - pi_j) / 2) / pi_j     A_j: how often a row beats one that excludes j
     ranking     = sum_j (1 - pi_j) E[labels that score below j | j excluded]    (Theorem 4)
 
+Where rows with a "yes" for j are known, the share of them that is predicted estimates the recall
+itself, and their wins against rows with a "no" the AUC; the class prior is then needed for less.
+
 docs/selection.md derives them. Error, recall, AUC and the ranking risk are unbiased, precision and
 F1 are consistent. The ranking risk is that of the paper's Equation 3 plus a constant that is the
 same for all models, so only its differences have a meaning.
 """
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.stats import rankdata
 
-from comes.answers import BoolMatrix, as_candidates
+from comes.answers import Answers
 from comes.errors import ComesError
 from comes.priors import ClassPriorEstimate
-from comes.selection.resampling import OVER_LABELS, Rows, replicate
+from comes.selection.intervals import (
+    OVER_LABELS,
+    Drawn,
+    Estimate,
+    combine,
+    find_interval,
+    make_estimate,
+)
+from comes.selection.judged_rows import check_rows
+from comes.selection.prior_draws import draw_priors, prior_error
+from comes.selection.resampling import (
+    MIN_CONFIRMED,
+    Rows,
+    Shares,
+    bound_priors,
+    compute_metrics,
+    count_shares,
+    draw_shares,
+)
 
 FloatArray = npt.NDArray[np.float64]
-
-PER_LABEL = tuple(OVER_LABELS.values())
-OVERALL = (*OVER_LABELS, "ranking_risk")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """An estimated metric with a confidence interval.
-
-    Attributes
-    ----------
-    value, low, high : float
-    low_with_prior, high_with_prior : float
-        The interval with the uncertainty of the class prior; low and high if the prior is known.
-
-    Examples
-    --------
-    >>> print(Estimate(0.25, 0.21, 0.29, 0.2, 0.3))
-    0.250 (0.200 to 0.300)
-    """
-
-    value: float
-    low: float
-    high: float
-    low_with_prior: float
-    high_with_prior: float
-
-    def __str__(self) -> str:
-        """Return the value and the wider interval."""
-        return f"{self.value:.3f} ({self.low_with_prior:.3f} to {self.high_with_prior:.3f})"
 
 
 @dataclass(frozen=True)
@@ -70,11 +59,14 @@ class MetricEstimates:
     ----------
     metrics : dict of str to Estimate
     per_label : DataFrame
-        One row per label: n_excluded, class_prior, estimates and intervals.
+        One row per label: n_excluded, class_prior, and error, recall, precision, f1, auc and
+        ranking (what the label adds to the ranking risk), each with an interval, which is NaN if
+        the label cannot be judged.
     prior_error : str
         Which uncertainty of the class prior the intervals include.
     left_out : list of int
-        Labels that no row excludes, and that cannot be judged.
+        Labels that no row excludes, and that cannot be judged. A metric may be over fewer labels:
+        see `Estimate`.
 
     Examples
     --------
@@ -95,38 +87,46 @@ class MetricEstimates:
 
 def estimate_metrics(
     scores: npt.ArrayLike,
-    candidates: npt.ArrayLike,
+    candidates: npt.ArrayLike | Answers,
     class_prior: npt.ArrayLike | ClassPriorEstimate,
     *,
+    class_prior_error: npt.ArrayLike | None = None,
     predictions: npt.ArrayLike | None = None,
     level: float = 0.95,
     n_resamples: int = 400,
     seed: int = 0,
 ) -> MetricEstimates:
-    """Estimate the quality of scores from candidates.
+    """Estimate the quality of scores from candidates or answers.
 
     Parameters
     ----------
     scores : array of shape (n_samples, n_labels)
         Scores of rows that training did not see.
-    candidates : bool array of shape (n_samples, n_labels)
-        Of the same rows: True where a label is still possible.
+    candidates : bool array of shape (n_samples, n_labels), or Answers
+        Of the same rows: True where a label is still possible. Of answers, "yes" counts too: where
+        at least 5 rows have it, recall and AUC are counted and need no class prior, and the others
+        depend less on it. Answers to questions that a model chose are left out.
     class_prior : array of shape (n_labels,), or ClassPriorEstimate
-        How often each label is relevant. With an estimate, the intervals include its sampling
-        error, but not its bias.
+        How often each label is relevant. With an estimate, the intervals include its error.
+    class_prior_error : array of shape (n_labels,), optional
+        Standard error of a class prior that was estimated, such as ``class_prior_error_`` of a
+        classifier; NaN where it is not known. By default that of a ClassPriorEstimate; numbers are
+        taken as known.
     predictions : array of shape (n_samples, n_labels), optional
         By default scores above 0.
     level : float
         Confidence level of the intervals.
     n_resamples : int
-        How often rows are resampled for the intervals; with 0 there are none.
+        How often rows are resampled for the intervals; with 0 there are none, and every metric is
+        over all labels that some row excludes.
     seed : int
 
     Returns
     -------
     estimates : MetricEstimates
         ``hamming_loss``, ``macro_recall``, ``macro_precision``, ``macro_f1``, ``macro_auc`` and
-        ``ranking_risk``. They may lie outside [0, 1], as unbiased estimates do.
+        ``ranking_risk``, each over the labels that can be judged, or with the reason why it has no
+        interval. Values may lie outside [0, 1], as unbiased estimates do.
 
     Examples
     --------
@@ -139,23 +139,38 @@ def estimate_metrics(
     >>> truth = np.mean((scores > 0) != relevant)
     >>> bool(found["hamming_loss"].low < truth < found["hamming_loss"].high)
     True
+    >>> unsure = estimate_metrics(scores, candidates, [0.3] * 3, class_prior_error=[0.05] * 3)
+    >>> bool(unsure["hamming_loss"].high_with_prior > found["hamming_loss"].high)
+    True
     """
-    rows, prior = _check_rows(scores, candidates, class_prior, predictions)
-    spread = class_prior.standard_error if isinstance(class_prior, ClassPriorEstimate) else None
-    known = replicate(rows, prior, None, n_resamples, seed)
-    unsure = known if spread is None else replicate(rows, prior, spread, n_resamples, seed)
-    metrics = {name: _summarise(known[name], unsure[name], level) for name in OVERALL}
+    rows, prior = check_rows(scores, candidates, class_prior, predictions)
+    error = _find_error(class_prior, class_prior_error, len(prior))
+    shares = count_shares(rows)
+    values = {name: of_rows[0] for name, of_rows in compute_metrics(shares, prior).items()}
+    drawn = draw_shares(rows, n_resamples, seed)
+    known = unsure = compute_metrics(drawn, prior)
+    if error is not None:
+        priors = draw_priors(prior, error, bound_priors(shares), n_resamples, seed)
+        unsure = compute_metrics(drawn, priors)
     n_excluded = rows.excluded.sum(axis=0)
-    table = {"n_excluded": n_excluded.astype(int), "class_prior": prior}
-    for name in PER_LABEL:
-        table[name] = known[name][0]
-        table[f"{name}_low"], table[f"{name}_high"] = _find_interval(unsure[name], level)
+    judged = {
+        name: Drawn(
+            name,
+            values[of],
+            known[of],
+            unsure[of],
+            *_find_evidence(of, rows, error),
+            _find_possible(name, shares, prior),
+            level,
+        )
+        for name, of in OVER_LABELS.items()
+    }
     return MetricEstimates(
-        metrics=metrics,
-        per_label=pd.DataFrame(table),
+        metrics={name: drawn_metric.summarise() for name, drawn_metric in judged.items()},
+        per_label=_make_table(judged, prior),
         prior_error="none: the class prior is taken as known"
-        if spread is None
-        else "the sampling error of the estimated class prior",
+        if error is None
+        else "the standard error of the estimated class prior",
         left_out=[int(label) for label in np.flatnonzero(n_excluded == 0)],
     )
 
@@ -163,7 +178,7 @@ def estimate_metrics(
 def compare_metrics(
     scores: npt.ArrayLike,
     others: npt.ArrayLike,
-    candidates: npt.ArrayLike,
+    candidates: npt.ArrayLike | Answers,
     class_prior: npt.ArrayLike | ClassPriorEstimate,
     *,
     predictions: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
@@ -198,73 +213,86 @@ def compare_metrics(
     >>> difference.high < 0  # the first has the smaller loss
     True
     """
-    spread = class_prior.standard_error if isinstance(class_prior, ClassPriorEstimate) else None
-    known, unsure = [], []
+    drawn, values = [], []
     both = (None, None) if predictions is None else predictions
     for own, predicted in zip((scores, others), both, strict=True):
-        rows, prior = _check_rows(own, candidates, class_prior, predicted)
-        known.append(replicate(rows, prior, None, n_resamples, seed))
-        # The same seed draws the same rows and priors for both.
-        unsure.append(
-            known[-1] if spread is None else replicate(rows, prior, spread, n_resamples, seed)
+        rows, prior = check_rows(own, candidates, class_prior, predicted)
+        values.append(compute_metrics(count_shares(rows), prior))
+        drawn.append(draw_shares(rows, n_resamples, seed))  # the same rows for both
+    error = np.zeros(len(prior))
+    if isinstance(class_prior, ClassPriorEstimate):
+        error = class_prior.standard_error
+    bounds = np.zeros(len(prior)), 1 - rows.excluded.mean(axis=0)
+    priors = draw_priors(prior, error, bounds, n_resamples, seed)
+    known, unsure = ([compute_metrics(shares, pi) for shares in drawn] for pi in (prior, priors))
+    judged = rows.excluded.any(axis=0)
+    differences = {}
+    for name, of in OVER_LABELS.items():
+        labels = judged & np.isfinite(values[0][of][0] + values[1][of][0])
+        here, fixed, moved = (
+            combine(name, first[of] - second[of], labels)
+            for first, second in (values, known, unsure)
         )
-    return {
-        name: _summarise(known[0][name] - known[1][name], unsure[0][name] - unsure[1][name], level)
-        for name in OVERALL
-    }
+        ends = ([float(end) for end in find_interval(d, here[0], level)] for d in (fixed, moved))
+        (low, high), (low_with_prior, high_with_prior) = ends
+        differences[name] = make_estimate(
+            float(here[0]), (low, high), (low_with_prior, high_with_prior), labels
+        )
+    return differences
 
 
-def _summarise(known: FloatArray, unsure: FloatArray, level: float) -> Estimate:
-    """Return an estimate from resampled values, without and with the error of the prior."""
-    ends = (*_find_interval(known, level), *_find_interval(unsure, level))
-    return Estimate(float(known[0]), *map(float, ends))
-
-
-def _find_interval(values: FloatArray, level: float) -> FloatArray:
-    """Return the interval of resampled values; the first value is that of the given rows."""
-    if len(values) == 1:
-        return np.full((2, *values.shape[1:]), np.nan)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "All-NaN")  # labels that cannot be judged
-        tail = [(1 - level) / 2, (1 + level) / 2]
-        return np.asarray(np.nanquantile(values[1:], tail, axis=0))
-
-
-def _check_rows(
-    scores: npt.ArrayLike,
-    candidates: npt.ArrayLike,
-    class_prior: npt.ArrayLike | ClassPriorEstimate,
-    predictions: npt.ArrayLike | None,
-) -> tuple[Rows, FloatArray]:
-    """Return the rows and the class prior, or raise an error if they do not fit together."""
-    values = np.asarray(scores, dtype=np.float64)
-    S: BoolMatrix = as_candidates(candidates)
-    prior = check_scores(values, S, class_prior)
-    predicted = values > 0 if predictions is None else np.asarray(predictions).astype(bool)
-    if predicted.shape != S.shape:
+def _find_error(
+    class_prior: npt.ArrayLike | ClassPriorEstimate, error: npt.ArrayLike | None, q: int
+) -> FloatArray | None:
+    """Return the standard error of the class prior, None if the prior is known."""
+    if error is None:
+        return prior_error(class_prior)
+    found = np.asarray(error, dtype=np.float64)
+    if found.shape != (q,) or (found < 0).any() or np.isinf(found).any():
         raise ComesError(
-            f"predictions must have the shape of scores, {S.shape}; got {predicted.shape}."
+            f"class_prior_error must hold a number of at least 0, or NaN, for each of {q} labels; "
+            f"got {np.asarray(error).tolist()}."
         )
-    below = rankdata(values, axis=1) - 1  # tied labels share their mean rank, so each counts half
-    return Rows(values, predicted.astype(float), (~S).astype(float), below), prior
+    return found
 
 
-def check_scores(
-    scores: FloatArray, candidates: BoolMatrix, class_prior: npt.ArrayLike | ClassPriorEstimate
-) -> FloatArray:
-    """Return the class prior as an array; raise an error unless it fits scores and candidates."""
-    prior = np.asarray(class_prior, dtype=np.float64)
-    if scores.shape != candidates.shape:
-        raise ComesError(
-            f"scores and candidates must have one shape; got {scores.shape} and {candidates.shape}."
+def _find_evidence(
+    of: str, rows: Rows, error: FloatArray | None
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return how many rows tell about every label, and the error of the class prior if it counts.
+
+    Recall and AUC of a label with enough "yes" are counted without the class prior.
+    """
+    n_excluded, n_confirmed = rows.excluded.sum(axis=0), rows.confirmed.sum(axis=0)
+    if of not in ("recall", "auc"):
+        return n_excluded, error
+    counted = n_confirmed >= MIN_CONFIRMED
+    n_rows = np.where(counted, n_confirmed, n_excluded) if of == "recall" else n_excluded
+    return n_rows, None if error is None else np.where(counted, 0.0, error)
+
+
+def _find_possible(name: str, shares: Shares, prior: FloatArray) -> FloatArray:
+    """Return how much of a metric a label can be responsible for, (q,).
+
+    A row is wrong about a label only if that is predicted or relevant. The ranking risk counts
+    pairs of a relevant and an irrelevant label, apart from its constant.
+    """
+    if name == "hamming_loss":
+        return np.asarray(shares.predicted[0] + prior)
+    if name == "ranking_risk":
+        return np.asarray((1 - prior) * (prior.sum() - prior))
+    return np.ones(len(prior))
+
+
+def _make_table(judged: dict[str, Drawn], prior: FloatArray) -> pd.DataFrame:
+    """Return the metrics of every label, with intervals for those that can be judged."""
+    n_excluded = judged["hamming_loss"].n_rows
+    table = {"n_excluded": n_excluded.astype(int), "class_prior": prior}
+    for name, of in OVER_LABELS.items():
+        metric = judged[name]
+        ends = find_interval(metric.unsure, metric.values, metric.level)
+        table[of] = metric.values
+        table[f"{of}_low"], table[f"{of}_high"] = (
+            np.where(metric.find_causes() == "", end, np.nan) for end in ends
         )
-    if prior.shape != scores.shape[1:]:
-        raise ComesError(
-            f"class_prior must have a number for each of {scores.shape[1]} labels; got shape "
-            f"{prior.shape}."
-        )
-    if not np.isfinite(scores).all():
-        raise ComesError("scores must be finite; some are NaN or infinite. Leave out those rows.")
-    if not ((prior >= 0) & (prior <= 1)).all():
-        raise ComesError(f"class_prior must lie in [0, 1] for every label; got {prior.tolist()}.")
-    return prior
+    return pd.DataFrame(table)

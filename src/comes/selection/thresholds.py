@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from comes.answers import as_candidates
 from comes.errors import ComesError
-from comes.selection.estimates import check_scores
+from comes.selection.judged_rows import check_scores
 
 FloatArray = npt.NDArray[np.float64]
 By = Literal["risk", "f1", "prior"]

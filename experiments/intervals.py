@@ -1,0 +1,129 @@
+"""How often 95 % intervals of `comes evaluate` are given and hold the truth, with estimated priors.
+
+    python experiments/intervals.py
+
+writes ``experiments/results/intervals.json``. Each draw splits a data set into two thirds to train
+on and a third to judge, and draws candidates at one exclude rate for all labels, independently or
+as an exact share (case b). A linear COMES-HL estimates its class priors from the training rows and
+is judged by the candidates of the other rows. The truth is the same metric of the same rows and
+labels by true labels. For every metric: how many draws, how many intervals were given, how many of
+those hold the truth, their mean width and share of the labels, and the reasons for the others with
+numbers written as N. It takes about 20 minutes on one core.
+"""
+
+import json
+import re
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from comes.answers import BoolMatrix
+from comes.datasets import Dataset, load_dataset, make_scenes
+from comes.errors import ComesWarning
+from comes.estimator import CandidateClassifier
+from comes.files import replacing_file
+from comes.generation import case_b, independent
+from comes.jobs import JudgedMetric, judge_model
+
+RESULT = Path(__file__).parent / "results" / "intervals.json"
+SETS = ("scenes", "scene", "yeast", "emotions", "enron", "bibtex")
+RATES = (0.1, 0.2, 0.5, 0.8)
+DRAWINGS = ("independent", "case b")
+SEEDS = range(5)
+
+
+def load(name: str) -> Dataset:
+    """Return a data set with true labels."""
+    return make_scenes("train", 3000) if name == "scenes" else load_dataset(name)
+
+
+def exclude(
+    relevant: BoolMatrix, rate: float, drawing: str, rng: np.random.Generator
+) -> BoolMatrix:
+    """Return candidates drawn at one exclude rate."""
+    draw = independent if drawing == "independent" else case_b
+    return draw(relevant, rate, rng)
+
+
+def judge(dataset: Dataset, rate: float, drawing: str, seed: int) -> list[JudgedMetric]:
+    """Return what candidates of held-out rows say about a model, beside the truth."""
+    rng = np.random.default_rng([seed, round(100 * rate), DRAWINGS.index(drawing)])
+    order = rng.permutation(len(dataset))
+    n_train = 2 * len(dataset) // 3
+    train, held = (dataset.take(np.sort(rows)) for rows in (order[:n_train], order[n_train:]))
+    model = CandidateClassifier(
+        model="linear",
+        optimizer="adam",
+        learning_rate=0.005,
+        epochs=20,
+        random_state=seed,
+        progress=False,
+    )
+    candidates = exclude(train.known_relevant(), rate, drawing, rng)
+    model.fit(train.X, candidates, label_names=dataset.label_names)
+    relevant = held.known_relevant()
+    judged = Dataset(held.X, held.label_names, exclude(relevant, rate, drawing, rng), relevant)
+    estimated = judge_model(model, judged).estimated
+    assert estimated is not None
+    return estimated.metrics
+
+
+def summarise(found: list[JudgedMetric], n_labels: list[int]) -> dict[str, Any]:
+    """Return the counts of one metric over draws."""
+    given = [(m, q) for m, q in zip(found, n_labels, strict=True) if m.reason is None]
+    held = [m.low <= m.true <= m.high for m, _ in given]  # type: ignore[operator]
+    reasons = Counter(re.sub(r"-?\d[\d.e+-]*", "N", m.reason) for m in found if m.reason)
+    return {
+        "draws": len(found),
+        "printed": len(given),
+        "held": int(sum(held)),
+        "width": _average([m.high - m.low for m, _ in given]),  # type: ignore[operator]
+        "labels": _average([m.n_labels / q for m, q in given]),
+        "reasons": dict(reasons.most_common()),
+    }
+
+
+def _average(values: list[float]) -> float | None:
+    """Return the rounded mean, None of nothing."""
+    return round(float(np.mean(values)), 4) if values else None
+
+
+def main() -> None:
+    """Draw and judge on every set, and write the counts over all and by set and rate."""
+    warnings.simplefilter("ignore", ComesWarning)  # of flagged priors, by design
+    rows: list[tuple[str, float, int, JudgedMetric]] = []
+    for name in SETS:
+        dataset = load(name)
+        for rate in RATES:
+            for drawing in DRAWINGS:
+                for seed in SEEDS:
+                    metrics = judge(dataset, rate, drawing, seed)
+                    rows += [(name, rate, len(dataset.label_names), m) for m in metrics]
+            print(name, rate, flush=True)
+    names = list(dict.fromkeys(m.name for *_, m in rows))
+
+    def count(name: str, **where: Any) -> dict[str, Any]:
+        chosen = [
+            (q, m)
+            for data, rate, q, m in rows
+            if m.name == name
+            and where.get("data", data) == data
+            and where.get("rate", rate) == rate
+        ]
+        return summarise([m for _, m in chosen], [q for q, _ in chosen])
+
+    result = {
+        "command": "python experiments/intervals.py",
+        "metrics": {name: count(name) for name in names},
+        "by_data": {data: {name: count(name, data=data) for name in names} for data in SETS},
+        "by_rate": {str(rate): {name: count(name, rate=rate) for name in names} for rate in RATES},
+    }
+    with replacing_file(RESULT) as temporary:
+        temporary.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Which labels a metric is over, its interval, and why there is none."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from comes.selection.intervals import OVER_LABELS, Drawn, combine, find_interval
+
+
+def drawn(name: str = "macro_recall", **changes: Any) -> Drawn:
+    """Return four labels at 0.5, in draws with a standard deviation of 0.02."""
+    draws = 0.5 + 0.02 * np.random.default_rng(0).normal(size=(200, 4))
+    given: dict[str, Any] = {
+        "name": name,
+        "values": np.full(4, 0.5),
+        "known": draws,
+        "unsure": draws,
+        "n_rows": np.full(4, 50.0),
+        "error": np.full(4, 0.01),
+        "possible": np.ones(4),
+        "level": 0.95,
+    }
+    return Drawn(**given | changes)
+
+
+def spread(factors: list[float]) -> Any:
+    return 0.5 + np.random.default_rng(1).normal(size=(200, 4)) * factors
+
+
+def test_a_metric_is_over_the_labels_that_can_be_judged() -> None:
+    """The second label is too uncertain, the third flagged, the fourth excluded by few rows."""
+    metric = drawn(
+        unsure=spread([0.02, 0.4, 0.02, 0.02]),
+        error=np.array([0.1, 0.1, np.nan, 0.1]),
+        n_rows=np.array([50.0, 50.0, 50.0, 4.0]),
+        values=np.array([0.6, 0.5, 0.5, 0.5]),
+    )
+    assert metric.find_causes().tolist() == ["", "unsure", "flagged", "few"]
+    found = metric.summarise()
+    assert (found.labels, found.value, found.reason) == ((0,), 0.6, None)
+    assert found.low_with_prior < 0.6 <= found.high_with_prior
+    undefined = drawn(values=np.array([np.nan, 0.5, 0.5, 0.5]))
+    assert undefined.find_causes()[0] == "undefined"
+
+
+def test_only_ratios_leave_uncertain_labels_out() -> None:
+    wide = spread([0.02, 0.4, 0.02, 0.02])
+    for name, of in OVER_LABELS.items():
+        n_labels = (drawn(name, unsure=wide).find_causes() == "").sum()
+        assert n_labels == (4 if of in ("error", "ranking") else 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"error": np.full(4, np.nan)}, "its standard error is not known"),
+        ({"n_rows": np.zeros(4)}, "only 0 of 4 labels can be judged; fewer than 5 rows"),
+        ({"unsure": spread([0.5] * 4)}, "only 0 of 4 labels.*too little is known of the others"),
+        ({"values": np.full(4, 1.01)}, "estimated as 1.01, outside its range"),
+        (
+            {"name": "hamming_loss", "possible": np.full(4, 0.02)},
+            "too uncertain: anything from 0.4",
+        ),
+        ({"name": "ranking_risk", "possible": np.full(4, 0.01)}, "too uncertain"),
+        ({"name": "ranking_risk", "values": np.full(4, -1.0)}, "outside its range"),
+        (
+            {"name": "hamming_loss", "unsure": np.where(np.arange(200) < 30, np.nan, 0.5)[:, None]},
+            "30 of 200 drawings",
+        ),
+    ],
+)
+def test_an_interval_that_would_not_be_honest_is_refused(changes: Any, reason: str) -> None:
+    if "unsure" in changes:
+        changes = changes | {"unsure": np.broadcast_to(changes["unsure"], (200, 4))}
+    found = drawn(**changes).summarise()
+    assert found.reason is not None
+    assert re.search(reason, found.reason)
+    assert np.isnan([found.low, found.high, found.low_with_prior, found.high_with_prior]).all()
+    assert str(found) == f"not known: {found.reason}"
+
+
+def test_without_draws_there_is_a_value_and_no_reason() -> None:
+    found = drawn(known=np.empty((0, 4)), unsure=np.empty((0, 4))).summarise()
+    assert (found.value, found.labels, found.reason) == (0.5, (0, 1, 2, 3), None)
+    assert np.isnan(found.low)
+
+
+def test_ends_are_moved_into_the_range_of_the_metric() -> None:
+    found = drawn(values=np.full(4, 0.99), unsure=spread([0.05] * 4) + 0.49).summarise()
+    assert found.low_with_prior < 0.99 <= found.high_with_prior <= 1
+
+
+def test_the_ranking_risk_is_a_sum_and_others_are_means() -> None:
+    values, labels = np.array([[1.0, 2.0, 9.0], [1.0, np.nan, 9.0]]), np.array([True, True, False])
+    np.testing.assert_array_equal(combine("macro_f1", values, labels), [1.5, 1.0])
+    np.testing.assert_array_equal(combine("ranking_risk", values, labels), [3.0, np.nan])
+    assert np.isnan(combine("macro_f1", values, np.zeros(3, dtype=bool))).all()
+
+
+def test_an_interval_has_the_quantiles_of_the_draws_and_the_value() -> None:
+    draws = np.arange(101.0)[:, None] * [1.0, np.nan]
+    low, high = find_interval(draws, np.array([50.0, 1.0]), 0.9)
+    np.testing.assert_allclose(low, [5, np.nan])
+    np.testing.assert_allclose(high, [95, np.nan])
+    low, high = find_interval(draws[:, 0], np.float64(99), 0.9)
+    assert float(low) == pytest.approx(5) and float(high) == 99
