@@ -276,6 +276,43 @@ def image_speed_table() -> Table:
     return table
 
 
+def answers_table(metric: str) -> Table:
+    """Return a metric of every learner on simulated answers, by set and on average."""
+    rows = stored("answers")["rows"]
+    names = list(dict.fromkeys(row["set"] for row in rows))
+    table = [[title_of(metric), *names, "mean"]]
+    for learner in dict.fromkeys(row["learner"] for row in rows):
+        own = [row for row in rows if row["learner"] == learner]
+        of_set = [mean(row[metric] for row in own if row["set"] == name) for name in names]
+        table.append([learner, *(f"{value:.3f}" for value in (*of_set, mean(of_set)))])
+    return table
+
+
+def answer_rates_table() -> Table:
+    """Return estimated rates of answers beside those that the truth counts, over sets and seeds."""
+    table = [["answers", "rate of", "mean distance", "mean standard error", "within two of them"]]
+    rows = stored("answers")["rates"]
+    for sees, rate in dict.fromkeys((row["sees"], row["rate"]) for row in rows):
+        own = [row for row in rows if (row["sees"], row["rate"]) == (sees, rate)]
+        distances = [abs(row["estimated"] - row["counted"]) for row in own]
+        hits = sum(d <= 2 * row["error"] for d, row in zip(distances, own, strict=True))
+        error = mean(row["error"] for row in own)
+        cells = [f"{mean(distances):.3f}", f"{error:.3f}", f"{hits} of {len(own)}"]
+        table.append([sees, rate, *cells])
+    return table
+
+
+def tox21_table() -> Table:
+    """Return the metrics of tested pairs of Tox21, means over splits."""
+    rows = stored("tox21")["rows"]
+    table = [["learner", "macro average precision ↑", "macro AUC ↑"]]
+    for learner in dict.fromkeys(row["learner"] for row in rows):
+        own = [row for row in rows if row["learner"] == learner]
+        names = ("macro_average_precision", "macro_auc")
+        table.append([learner, *(f"{mean(row[name] for row in own):.3f}" for name in names)])
+    return table
+
+
 def circle_table() -> Table:
     """Return what training on answers of robots reaches."""
     heads = ["seed", "answers", "error of the priors", "on the answers", "on generated candidates"]
@@ -403,6 +440,9 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "agreement": agreement_table,
     "assumption": assumption_table,
     "image-choice": image_choice_table,
+    "answers": answers_table,
+    "answer-rates": answer_rates_table,
+    "tox21": tox21_table,
     "circle": circle_table,
     "read-time": read_time_table,
     "image-speed": image_speed_table,

@@ -8,12 +8,14 @@ split 80/20 anew with every seed; one pair in ten is asked about, and 80 % of th
 candidates (only no), or the truth; rates are estimated, or the ones drawn with. All with the
 defaults of `CandidateClassifier`.
 
-``rates`` compares estimated rates with the shares among the same answers that only the truth can
-count, over all labels. ``--data FOLDER`` reads ``FOLDER/SET.npz`` (`comes convert SET -o SET.npz`)
-in the place of names.
+``rates`` compares estimated rates over all labels with the shares of the same answers that only the
+truth can count. ``--data FOLDER`` reads ``FOLDER/SET.npz``, written by `comes datasets convert`, in
+the place of names. What the result holds already is not run again, so that parts can be run one
+after the other.
 """
 
 import argparse
+import itertools
 import json
 import time
 import warnings
@@ -22,7 +24,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.model_selection import train_test_split
@@ -89,94 +90,108 @@ def look(answers: Answers, relevant: BoolMatrix, sees: str) -> BoolMatrix | Answ
     return answers.candidates if sees == "candidates" else Answers(no=~relevant, yes=relevant)
 
 
-def run(name: str, seed: int, names: Sequence[str], folder: Path | None) -> dict[str, Any]:
-    """Return what every learner makes of the answers of one draw."""
+def run(name: str, seed: int, titles: Sequence[str], folder: Path | None) -> dict[str, Any]:
+    """Return what these learners make of the answers of one draw, and the estimated rates."""
+    warnings.simplefilter("ignore", ComesWarning)
     dataset = load(name, folder)
-    relevant = dataset.known_relevant()
-    train, test = train_test_split(np.arange(len(dataset)), test_size=0.2, random_state=seed)
-    X = np.asarray(dataset.X, dtype=np.float32) if isinstance(dataset.X, np.ndarray) else dataset.X
-    answers = simulate_answers(
-        relevant[train], asked_rate=ASKED, no_rate=SURE, yes_rate=SURE, seed=seed
-    )
-    rows = []
-    for title in names:
+    rows = train_test_split(np.arange(len(dataset)), test_size=0.2, random_state=seed)
+    train, test = (dataset.take(part) for part in rows)
+    relevant = train.known_relevant()
+    answers = simulate_answers(relevant, asked_rate=ASKED, no_rate=SURE, yes_rate=SURE, seed=seed)
+    found = []
+    for title in titles:
         learner = LEARNERS[title]
         known: dict[str, Any] = dict(learner.rates or {})
         if learner.knows_prior:
-            known["class_prior"] = count_class_prior(relevant[train])
+            known["class_prior"] = count_class_prior(relevant)
         classifier = CandidateClassifier(learner.method, **known, random_state=seed, progress=False)
         started = time.perf_counter()
-        classifier.fit(X[train], look(answers, relevant[train], learner.sees))
+        classifier.fit(train.X, look(answers, relevant, learner.sees))
         seconds = time.perf_counter() - started
-        scores = classifier.decision_function(X[test])
-        found = evaluate(scores, relevant[test], classifier.cut_scores(scores))
+        scores = classifier.decision_function(test.X)
+        metrics = evaluate(scores, test.known_relevant(), classifier.cut_scores(scores))
         row: dict[str, Any] = {"set": name, "seed": seed, "learner": title}
-        row |= {metric: round(found[metric], 4) for metric in METRICS}
-        rows.append(row | {"seconds": round(seconds, 1)})
-    return {"rows": rows, "rates": check_rates(X[train], answers, relevant[train], name, seed)}
+        row |= {metric: round(metrics[metric], 4) for metric in METRICS}
+        found.append(row | {"seconds": round(seconds, 1)})
+    return {"rows": found, "rates": check_rates(train.X, answers, relevant, name, seed)}
 
 
 def check_rates(
     X: Any, answers: Answers, relevant: BoolMatrix, name: str, seed: int
 ) -> list[dict[str, Any]]:
     """Return estimated rates of no and yes beside the shares that know the truth."""
-    estimate = estimate_answer_rates(X, answers)
-    assert answers.asked is not None
     found = []
-    for rate, error, said, truth in (
-        ("no", estimate.no_error, answers.excluded, ~relevant),
-        ("yes", estimate.yes_error, answers.confirmed, relevant),
-    ):
-        asked = (answers.asked & truth).sum(axis=0)
-        row: dict[str, Any] = {"set": name, "seed": seed, "rate": rate}
-        estimated = estimate.no_rate if rate == "no" else estimate.yes_rate
-        row["estimated"] = round(weigh(estimated, asked), 4)
-        row["counted"] = round(float((said & answers.asked).sum() / asked.sum()), 4)
-        row["error"] = None if error is None else round(weigh(error, asked), 4)
-        found.append(row)
+    for sees in ("all", "no and maybe"):
+        seen = look(answers, relevant, sees)
+        assert isinstance(seen, Answers) and seen.asked is not None
+        estimate = estimate_answer_rates(X, seen)
+        pairs = {"no": (seen.excluded, ~relevant), "yes": (seen.confirmed, relevant)}
+        for place, (rate, (said, truth)) in enumerate(pairs.items()):
+            row: dict[str, Any] = {"set": name, "seed": seed, "sees": sees, "rate": rate}
+            row["estimated"] = round(float(estimate.overall[place]), 4)
+            row["error"] = round(float(estimate.overall_error[place]), 4)
+            row["counted"] = round(float(said.sum() / (seen.asked & truth).sum()), 4)
+            if said.any():
+                found.append(row)
     return found
 
 
-def weigh(values: npt.NDArray[np.float64], weights: npt.NDArray[np.int64]) -> float:
-    """Return the mean over labels, weighted by the answers that each has."""
-    return float(np.average(values, weights=weights))
-
-
 def main() -> None:
-    """Run all and write the result."""
+    """Run what is missing, and write the result after every task."""
     parser = argparse.ArgumentParser(description="Learners on the same simulated answers.")
     parser.add_argument("--data", type=Path, help="folder of SET.npz")
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument("--sets", nargs="+", default=SETS)
-    parser.add_argument("--seeds", type=int, default=5, help="how many")
+    parser.add_argument("--seeds", nargs="+", type=int, default=range(5))
     parser.add_argument("--learners", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
     parser.add_argument("--workers", type=int, default=2, help="tasks (set, seed) at a time")
     options = parser.parse_args()
-    warnings.simplefilter("ignore", ComesWarning)
-    tasks = [(name, seed) for name in options.sets for seed in range(options.seeds)]
-    rows: list[dict[str, Any]] = []
-    rates: list[dict[str, Any]] = []
-    work = Parallel(n_jobs=options.workers, return_as="generator")
-    for found in work(delayed(run)(*task, options.learners, options.data) for task in tasks):
-        rows, rates = rows + found["rows"], rates + found["rates"]
-        print(json.dumps(found["rows"][-1]), flush=True)
-        result = {
-            "command": "python experiments/answers.py",
-            "asked_rate": ASKED,
-            "no_rate": SURE,
-            "yes_rate": SURE,
-            "rows": rows,
-            "rates": rates,
-        }
-        with replacing_file(options.out) as temporary:  # what is there after an interruption
-            temporary.write_text(json.dumps(result, indent=1) + "\n")
+    kept = json.loads(options.out.read_text()) if options.out.exists() else {}
+    rows, rates = kept.get("rows", []), kept.get("rates", [])
+    done = {(row["set"], row["seed"], row["learner"]) for row in rows}
+    tasks = []
+    for name, seed in itertools.product(options.sets, options.seeds):
+        titles = [title for title in options.learners if (name, seed, title) not in done]
+        tasks += [(name, seed, titles, options.data)] if titles else []
+    work = Parallel(n_jobs=options.workers, return_as="generator_unordered")
+    for found in work(delayed(run)(*task) for task in tasks):
+        rows += found["rows"]
+        rates = [rate for rate in rates if place(rate) != place(found["rates"][0])]
+        rates += found["rates"]
+        write(options.out, rows, rates)
+        print(json.dumps(found["rows"]), flush=True)
     print(summarise(rows))
+    print(count_hits(rates))
+
+
+def place(row: dict[str, Any]) -> tuple[int, int, int]:
+    """Return where a row stands in the result: by set, seed and learner."""
+    learner = list(LEARNERS).index(row["learner"]) if "learner" in row else 0
+    return SETS.index(row["set"]), row["seed"], learner
+
+
+def write(path: Path, rows: list[dict[str, Any]], rates: list[dict[str, Any]]) -> None:
+    """Write the result, in an order that does not depend on what was done first."""
+    result: dict[str, Any] = {"command": "python experiments/answers.py"}
+    result |= {"asked_rate": ASKED, "no_rate": SURE, "yes_rate": SURE}
+    result |= {"rows": sorted(rows, key=place), "rates": sorted(rates, key=place)}
+    with replacing_file(path) as temporary:
+        temporary.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def summarise(rows: Sequence[dict[str, Any]]) -> str:
     """Return the mean of every learner, over seeds and then over sets."""
     table = pd.DataFrame(rows).groupby(["learner", "set"], sort=False)[list(METRICS)].mean()
     return str(table.groupby("learner", sort=False).mean().round(4).to_string())
+
+
+def count_hits(rates: Sequence[dict[str, Any]]) -> str:
+    """Return how often an estimated rate is within two standard errors of the counted one."""
+    table = pd.DataFrame(rates)
+    table["distance"] = (table["estimated"] - table["counted"]).abs()
+    table["hit"] = table["distance"] <= 2 * table["error"]
+    found = table.groupby(["sees", "rate"], sort=False)[["hit", "distance", "error"]].mean()
+    return str(found.round(3).to_string())
 
 
 if __name__ == "__main__":

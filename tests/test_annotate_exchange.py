@@ -433,9 +433,8 @@ def resend(project: Project, key: str) -> None:
 @on_sqlite
 def test_the_matrix_has_the_shape_of_the_project_without_answers(project: Project) -> None:
     dataset, chosen = collect_answers(project)
-    assert dataset.candidates is not None and dataset.asked is not None
-    np.testing.assert_array_equal(dataset.candidates, np.ones((4, 2), dtype=bool))
-    assert not dataset.asked.any() and chosen.empty
+    np.testing.assert_array_equal(dataset.known_candidates(), np.ones((4, 2), dtype=bool))
+    assert chosen.empty
 
 
 def test_ticks_of_another_tool_say_nothing_of_the_prior(projects: Projects, tmp_path: Path) -> None:

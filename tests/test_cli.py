@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import comes
-from comes.datasets import Dataset, make_scenes, write_dataset, write_npz
-from comes.generation import case_b
+from comes.datasets import Dataset, make_scenes, open_dataset, write_dataset, write_npz
+from comes.generation import case_b, simulate_answers
 from comes.training import epochs
 from command_line import Run, command_runner
 
@@ -254,7 +254,7 @@ def test_generate_makes_candidates_that_fit_can_use(run: Run, folder: Path) -> N
     run("fit", "made.npz", *QUICK, "-o", "model")
 
 
-@pytest.mark.parametrize("case", ["a", "one", "size", "instance"])
+@pytest.mark.parametrize("case", ["a", "independent", "one", "size", "instance"])
 def test_generate_knows_every_process(run: Run, folder: Path, case: str) -> None:
     run("generate", "scenes.npz", "--case", case, "-o", "made.npz")
     with np.load(folder / "made.npz") as made:
@@ -264,6 +264,30 @@ def test_generate_knows_every_process(run: Run, folder: Path, case: str) -> None
         assert (excluded.sum(axis=1) == 1).all()
     elif case != "size":  # a tenth, as in the paper
         assert excluded.sum() / (~RELEVANT).sum() == pytest.approx(0.1, abs=0.03)
+
+
+@pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
+def test_generate_draws_answers_that_fit_can_use(run: Run, folder: Path) -> None:
+    rates = ("--asked-rate", "0.5", "--no-rate", "0.9", "--yes-rate", "0.7")
+    how = ("--mistake-rate", "0.05", "--doubt-strength", "2", "--asked-strength", "1")
+    made = ("--case", "answers", *rates, *how, "--seed", "3", "-o", "made.npz", "--json")
+    printed = json.loads(run("generate", "scenes.npz", *made).stdout)
+    expected = simulate_answers(
+        RELEVANT,
+        SCENES.X,
+        asked_rate=0.5,
+        no_rate=0.9,
+        yes_rate=0.7,
+        mistake_rate=0.05,
+        doubt_strength=2,
+        asked_strength=1,
+        seed=3,
+    )
+    assert printed["case"] == "answers" and f"{expected.confirmed.sum()} yes" in printed["data"]
+    answers = open_dataset(folder / "made.npz").answers
+    assert answers is not None
+    np.testing.assert_array_equal(answers.codes, expected.codes)
+    run("fit", "made.npz", *QUICK, "-o", "model")
 
 
 def test_generate_refuses_what_makes_no_sense(run: Run) -> None:
@@ -336,6 +360,10 @@ def test_generate_takes_no_option_of_another_case(run: Run) -> None:
         (("--strength", "5"), "case b has no strength"),
         (("--rate", ","), "--rate should be a number"),
         (("--case", "instance", "--strength", "nan"), "strength must be a finite number"),
+        (("--case", "answers", "--rate", "0.1"), "case answers has no rate; got 0.1"),
+        (("--case", "answers", "--strength", "1"), "case answers has no strength"),
+        (("--case", "b", "--yes-rate", "0"), "case b has no yes-rate; got 0.0. Leave it out"),
+        (("--case", "answers", "--no-rate", "2"), "no_rate must be one number in [0, 1]"),
     ):
         assert message in run("generate", "scenes.npz", *options, "-o", "m.npz", code=1).stderr
 

@@ -24,6 +24,7 @@ def test_every_reading_option_is_in_the_reading() -> None:
         "images": "photos/",
         "skip_broken": True,
         "complementary": True,
+        "separator": "|",
         "label_names": "sky,sea",
         "difficult": "relevant",
         "unannotated": "keep",
@@ -38,6 +39,7 @@ def test_every_reading_option_is_in_the_reading() -> None:
         images="photos/",
         skip_broken=True,
         labels_are="complementary",
+        separator="|",
         label_names=["sky", "sea"],
         difficult="relevant",
         unannotated="keep",
@@ -45,7 +47,8 @@ def test_every_reading_option_is_in_the_reading() -> None:
     assert reading_options(features="X.npz", candidates=True) == Reading(
         features="X.npz", labels_are="candidates"
     )
-    seen = {*options, "features", "candidates"}
+    assert reading_options(positives=True) == Reading(labels_are="positives")
+    seen = {*options, "features", "candidates", "positives"}
     assert seen == set(inspect.signature(reading_options).parameters)
 
 

@@ -11,10 +11,10 @@ import typer
 from typer.testing import CliRunner
 
 from comes import CandidateClassifier, estimate_class_prior, jobs, metrics, risks
+from comes.answers import BoolMatrix
 from comes.datasets import Reading, formats, make_scenes, read_dataset
 from comes.errors import ComesError
 from comes.generation import case_b
-from comes.answers import BoolMatrix
 from comes.methods import families
 from comes.priors import class_prior
 

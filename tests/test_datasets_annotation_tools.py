@@ -2,11 +2,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
+from comes.answers import State
 from comes.datasets import read_dataset
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError
 
 
 def choice(name: str, *choices: str) -> dict[str, Any]:
@@ -43,18 +43,18 @@ def test_choices_of_label_studio_that_are_surely_not(tmp_path: Path) -> None:
     excluded = ~dataset.with_labels(["sea", "sky", "sun"]).candidates
     expected = [[1, 1, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 0, 1]]
     assert excluded.astype(int).tolist() == expected
-    np.testing.assert_array_equal(
-        dataset.with_labels(["sea", "sky", "sun"]).asked.astype(int), expected
-    )
+    assert dataset.asked is None  # nothing but "no": who was asked is not known
     assert dataset.from_complementary
 
 
 def test_choices_of_label_studio_that_are_candidates(tmp_path: Path) -> None:
     """What one of two people thinks possible stays possible."""
-    with pytest.warns(ComesWarning, match="2 pairs of item and label have both"):
-        dataset = label_studio(tmp_path, TASKS).with_labels(["sea", "sky", "sun"])
+    dataset = label_studio(tmp_path, TASKS).with_labels(["sea", "sky", "sun"])
     expected = [[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 0, 1]]
     assert dataset.candidates.astype(int).tolist() == expected
+    said = dataset.answers.said
+    assert said.people == ("", "annotation 2") and said.count_torn(dataset.answers.shape) == 0
+    assert (dataset.answers.codes[4] == [State.MAYBE, State.NO, State.MAYBE]).all()
 
 
 def test_one_control_of_label_studio_per_label(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from comes.answers import State
 from comes.datasets import (
     Dataset,
     combine_answers,
@@ -28,7 +29,7 @@ def written(folder: Path, text: str) -> Path:
     return folder / "answers.csv"
 
 
-def test_of_the_three_states_only_no_excludes(tmp_path: Path) -> None:
+def test_of_all_states_only_no_excludes(tmp_path: Path) -> None:
     dataset = read_dataset(written(tmp_path, LONG))
     assert dataset.items == ["p", "q", "r"]
     assert dataset.label_names == ["sky", "sea", "sun"]
@@ -43,7 +44,7 @@ def test_of_the_three_states_only_no_excludes(tmp_path: Path) -> None:
 
 def test_a_maybe_outweighs_a_no() -> None:
     said = ["p"] * 3, ["sky"] * 3, ["no", "maybe", "no"]
-    with pytest.warns(ComesWarning, match="1 pairs of item and label have both 'no' and 'maybe'"):
+    with pytest.warns(ComesWarning, match="1 pairs of item and label have different answers"):
         dataset = combine_answers(*said)
     assert dataset.candidates is not None and dataset.candidates.tolist() == [[True]]
     quiet = combine_answers(*said, warn_of_torn=False)  # a warning would be an error
@@ -52,8 +53,8 @@ def test_a_maybe_outweighs_a_no() -> None:
 
 def test_all_items_there_are_can_be_named() -> None:
     dataset = combine_answers(["q"], ["sky"], ["no"], item_names=["p", "q"])
-    assert dataset.items == ["p", "q"] and dataset.asked is not None
-    assert dataset.asked.tolist() == [[False], [True]]
+    assert dataset.items == ["p", "q"] and dataset.candidates is not None
+    assert dataset.candidates.tolist() == [[True], [False]]
     with pytest.raises(ComesError, match="item 'r' occurs in an answer but is none of the item"):
         combine_answers(["r"], ["sky"], ["no"], item_names=["p", "q"])
     with pytest.raises(ComesError, match="'p' occurs again at row 1"):
@@ -124,8 +125,9 @@ def test_a_table_of_answers_takes_no_other_view(tmp_path: Path) -> None:
         read_dataset(written(tmp_path, LONG), long=["item", "label"])
 
 
-def test_a_word_must_mean_one_of_the_three_states(tmp_path: Path) -> None:
-    with pytest.raises(ComesError, match="'0' must mean 'no', 'maybe' or 'not asked'; got 'nein'"):
+def test_a_word_must_mean_one_of_the_states(tmp_path: Path) -> None:
+    states = "'no', 'yes', 'maybe' or 'not asked'"
+    with pytest.raises(ComesError, match=f"'0' must mean {states}; got 'nein'"):
         read_dataset(written(tmp_path, LONG), words={"0": "nein"})
 
 
@@ -280,14 +282,24 @@ def test_features_of_another_file_by_column(tmp_path: Path) -> None:
         read_dataset(written(tmp_path, LONG), features=tmp_path / "X.csv", skip_broken=True)
 
 
-def test_answers_to_questions_of_a_model_are_left_out(tmp_path: Path) -> None:
-    """The risks need questions drawn at random."""
+def test_answers_to_questions_of_a_model_are_marked(tmp_path: Path) -> None:
+    """The likelihood may use them; rates and candidates need questions drawn at random."""
+    text = "item,label,answer,source\np,sky,no,model\nq,sky,yes,random\nr,sky,yes,model\n"
+    dataset = read_dataset(written(tmp_path, text + "r,sky,yes,import\n"))
+    answers = dataset.known_answers()
+    assert answers.codes.ravel().tolist() == [State.NO, State.YES, State.YES]
+    assert answers.chosen is not None  # r was asked of a model and without one
+    assert answers.chosen.ravel().tolist() == [True, False, False]
+    assert dataset.known_candidates().ravel().tolist() == [True, True, True]
+
+
+def test_candidates_need_questions_drawn_at_random(tmp_path: Path) -> None:
+    """Where all answers are no, who was asked is not known, and what a model chose is no sample."""
     path = written(tmp_path, "item,label,answer,source\np,sky,no,model\nq,sky,no,random\n")
     with pytest.warns(ComesWarning, match="1 answers to questions that a model chose are left out"):
         dataset = read_dataset(path)
-    assert dataset.items == ["p", "q"]
-    assert dataset.candidates is not None and dataset.candidates.tolist() == [[True], [False]]
-    assert dataset.asked is not None and dataset.asked.tolist() == [[False], [True]]
+    assert dataset.items == ["p", "q"] and dataset.known_answers().kind == "candidates"
+    assert dataset.known_candidates().tolist() == [[True], [False]]
 
 
 def test_a_word_that_looks_like_a_gap_is_a_word(tmp_path: Path) -> None:

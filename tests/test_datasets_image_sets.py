@@ -91,14 +91,13 @@ def test_coco_images_without_annotation_are_left_out_unless_asked(tmp_path: Path
     )
 
 
-def test_categories_verified_absent_are_complementary_labels(tmp_path: Path) -> None:
+def test_categories_verified_absent_are_answers(tmp_path: Path) -> None:
     """As in LVIS: what is neither annotated nor verified absent was not asked."""
     images = [dict(image) for image in COCO["images"]]
     images[0]["neg_category_ids"], images[1]["neg_category_ids"] = [90], [1]
     dataset = read_dataset(write_json(tmp_path, {**COCO, "images": images}))
-    assert dataset.relevant is None and dataset.from_complementary
-    assert dataset.candidates is not None
-    assert dataset.candidates.tolist() == [[True, False], [False, True], [True, True]]
+    assert dataset.relevant is None and not dataset.from_complementary
+    assert dataset.known_answers().codes.tolist() == [[0, 1], [1, 2], [2, 0]]
 
 
 @pytest.mark.parametrize(
@@ -208,11 +207,15 @@ def test_coco_in_other_views_and_forms(tmp_path: Path) -> None:
         read_dataset(write_json(tmp_path, without))
 
 
-def test_what_is_annotated_is_never_excluded(tmp_path: Path) -> None:
+def test_what_is_annotated_cannot_be_verified_absent(tmp_path: Path) -> None:
     """Nor is the truth known where absence was verified; LVIS names images by their address."""
     images: list[dict[str, Any]]
     images = [{"id": k, "coco_url": f"http://x/val/{k}.jpg"} for k in (7, 9, 4)]
     images[1]["neg_category_ids"] = [90, 1]
+    path = write_json(tmp_path, {**COCO, "images": images})
+    with pytest.raises(ComesError, match="yes and no about 1 pairs: 'toothbrush' is .* '9.jpg'"):
+        read_dataset(path)
+    images[1]["neg_category_ids"] = [1]
     path = write_json(tmp_path, {**COCO, "images": images})
     dataset = read_dataset(path)
     assert dataset.items == ["7.jpg", "9.jpg", "4.jpg"]

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from scipy.io import savemat
 
+from comes.answers import Answers, LongAnswers
 from comes.datasets import (
     Dataset,
     Reading,
@@ -542,20 +543,22 @@ def test_a_carriage_return_would_be_lost_in_a_csv(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ending", "form", "lost"),
     [
-        (".mat", "wide", "feature names and asked and items"),
+        (".mat", "wide", "feature names and items and who said what"),
         (".jsonl", "wide", "features and feature names and relevant"),
-        (".csv", "names", "asked"),
+        (".csv", "names", "who said what and which questions a model chose"),
+        (".csv", "wide", "who said what and which questions a model chose"),
         (".csv", "long", "features and feature names and relevant"),
     ],
 )
 def test_every_loss_is_named(tmp_path: Path, ending: str, form: Any, lost: str) -> None:
+    said = LongAnswers.read([0, 1], [1, 0], ["no", "yes"], ["ann", "bob"])
+    chosen = np.array([[False, True]] + [[False, False]] * 2)
     dataset = Dataset(
         pd.DataFrame(X, columns=["u", "v"]),
         ["a", "c"],
-        CANDIDATES,
-        RELEVANT,
-        asked=~CANDIDATES,
+        relevant=RELEVANT,
         items=["p", "q", "r"],
+        answers=Answers.from_long(said, (3, 2), chosen=chosen),
     )
     with pytest.warns(ComesWarning, match=f"cannot hold {lost};"):
         write_dataset(dataset, tmp_path / f"a{ending}", form)

@@ -54,7 +54,7 @@ def test_a_reading_is_a_value(tmp_path: Path) -> None:
     [
         ({"labels": "has_*"}, r"labels must be a list of names; got 'has_\*'. Write \['has_\*'\]"),
         ({"long": ["item", "label"]}, "long must name three columns.*got .'item', 'label'."),
-        ({"words": {"0": "nein"}}, "'0' must mean 'no', 'maybe' or 'not asked'; got 'nein'"),
+        ({"words": {"0": "nein"}}, "'0' must mean 'no', 'yes', 'maybe' or 'not asked'; got 'nein'"),
         (
             {"labels_are": "truth"},
             "labels_are must be 'candidates', 'complementary' or 'positives'; got 'truth'",

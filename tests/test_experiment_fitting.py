@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from comes.answers import Answers
 from comes.datasets import make_scenes, write_dataset
 from comes.errors import ComesError
 from comes.experiment import fitting, run_task
@@ -91,7 +92,9 @@ def test_a_trial_that_diverges_is_not_chosen_and_loses_no_other() -> None:
 def test_data_and_a_method_of_ones_own(tmp_path: Path) -> None:
     scenes = make_scenes(n=300)
     candidates = case_b(scenes.known_relevant(), exclude_rate=0.5)
-    write_dataset(replace(scenes, candidates=candidates), tmp_path / "mine.npz")
+    write_dataset(
+        replace(scenes, answers=Answers.from_candidates(candidates)), tmp_path / "mine.npz"
+    )
     (tmp_path / "mine.py").write_text(
         "def risk(scores, candidates):\n    return (scores * ~candidates).square().mean()\n"
     )

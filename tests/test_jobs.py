@@ -18,7 +18,7 @@ from comes.answers import Answers
 from comes.datasets import Dataset, Reading, make_scenes, write_npz
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import Choice
-from comes.generation import case_b
+from comes.generation import case_b, simulate_answers
 from comes.jobs import (
     choose_model,
     convert_dataset,
@@ -26,6 +26,7 @@ from comes.jobs import (
     estimate_priors,
     fit_jobs,
     fit_model,
+    generate_answers,
     generate_candidates,
     judge_jobs,
     judge_model,
@@ -63,7 +64,8 @@ def model() -> CandidateClassifier:
 
 def test_jobs_are_listed_and_those_that_need_no_torch_do_not_import_it() -> None:
     assert set(comes.jobs.__all__) <= set(dir(comes.jobs))
-    light = "add_questions, generate_candidates, list_datasets, report_project, report_results"
+    light = "add_questions, generate_answers, generate_candidates, list_datasets, report_project"
+    light += ", report_results"
     program = f"import sys; from comes.jobs import {light}; print('torch' in sys.modules)"
     command = [sys.executable, "-c", program]
     assert subprocess.run(command, capture_output=True, text=True).stdout.strip() == "False"
@@ -102,6 +104,7 @@ def test_a_target_is_checked_before_anything_is_read(tmp_path: Path) -> None:
         lambda: convert_dataset("none.npz", tmp_path / "none" / "p.csv"),
         lambda: estimate_priors("none.npz", tmp_path / "none" / "p.csv"),
         lambda: estimate_priors("none.npz", plot=tmp_path / "none" / "p.png"),
+        lambda: generate_answers("none.npz", tmp_path / "none" / "p.csv"),
         lambda: generate_candidates("none.npz", tmp_path / "none" / "p.csv"),
         lambda: report_project("none", tmp_path / "none" / "p.html"),
         lambda: show_examples("none", "none.npz", tmp_path / "taken"),
@@ -322,6 +325,16 @@ def test_generated_candidates_replace_what_was_answered_before() -> None:
     answered = replace(DATA, answers=said, from_complementary=True)
     made = generate_candidates(answered, rate=0.5, seed=3)
     assert made.asked is None and not made.from_complementary
+
+
+def test_answers_are_drawn_from_the_truth_and_survive_a_file(tmp_path: Path) -> None:
+    made = generate_answers(DATA, tmp_path / "made.npz", asked_rate=0.5, yes_rate=0.6, seed=3)
+    expected = simulate_answers(DATA.known_relevant(), asked_rate=0.5, yes_rate=0.6, seed=3)
+    assert made.answers is not None
+    np.testing.assert_array_equal(made.answers.codes, expected.codes)
+    again, _ = describe_dataset(tmp_path / "made.npz")
+    assert again.answers is not None
+    np.testing.assert_array_equal(again.answers.codes, expected.codes)
 
 
 def test_the_seed_is_that_of_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,9 @@
 """What a report says of how an experiment differs from the paper's."""
 
+from dataclasses import replace
+
 from comes.report.paper_differences import what_differs
-from comes.results import Result, SearchSpec
+from comes.results import AnswerSpec, DataSpec, Result, SearchSpec
 from results import make_result
 
 
@@ -44,3 +46,21 @@ def test_experiments_on_images_differ_in_other_ways() -> None:
     assert "fine-tunes a ResNet-50" in text
     assert "bce: epochs 2, weights a; class prior true." in text
     assert "the paper says" not in text
+
+
+def test_what_was_asked_and_said_and_seen_is_said() -> None:
+    answers = AnswerSpec(asked_rate=0.1, no_rate=0.8, yes_rate=0.6)
+    data = DataSpec(name="photos", answers=answers)
+    text = describe(
+        make_result(data_spec=data, sees="all", answer_rates="true"),
+        make_result("gdf", data_spec=data, sees="candidates"),
+    )
+    said = "asked about with probability 0.1; an irrelevant one that is asked about is called no"
+    assert f"{said} with 0.8, a relevant one yes with 0.6" in text
+    assert text.count("answers are drawn") == 1
+    assert "bce sees all answers, and knows the true rates." in text
+    assert "gdf sees candidates, whatever is not no." in text
+    people = replace(answers, people={"ann": (0.9, 0.5), "bob": (1.0, 1.0)}, people_per_pair=2)
+    text = describe(make_result(data_spec=replace(data, answers=people), sees="all"))
+    assert "ann, bob answer with rates of their own" in text
+    assert "sees" not in describe(make_result())

@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from comes.errors import ComesError
-from comes.risks import HammingRisk, RankingRisk
+from comes.risks import HammingRisk, LikelihoodRisk, RankingRisk
 from comes.training import (
     Checkpoint,
     Risk,
@@ -40,6 +40,8 @@ X, _ = problem(seed=5, n=43, q=3)
 _, RELEVANT = problem(seed=6, n=43)
 CANDIDATES = annotate(RELEVANT, 0.5, seed=7)
 PRIOR = prior_of(RELEVANT)
+STATES = torch.randint(0, 4, (43, 4), generator=torch.Generator().manual_seed(8)).to(torch.int8)
+LEANINGS = torch.linspace(-1, 1, 43 * 4).reshape(43, 4)
 ADAM = make_optimizer("adam", learning_rate=0.05)
 SGD = make_optimizer("sgd", learning_rate=0.1)
 
@@ -47,6 +49,8 @@ SGD = make_optimizer("sgd", learning_rate=0.1)
 def risk_of(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
     if name == "hamming":
         return HammingRisk(PRIOR.to(dtype))
+    if name == "likelihood":
+        return LikelihoodRisk(PRIOR.to(dtype), PRIOR.to(dtype) / 2, class_prior=PRIOR.to(dtype))
     return RankingRisk(PRIOR.to(dtype), flood_level=2.4)  # in the range of the risks of batches
 
 
@@ -60,13 +64,18 @@ def weights(model: nn.Module) -> Tensor:
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
-def trained(name: str, dtype: torch.dtype = torch.float64, **options: Any) -> dict[str, Any]:
+def trained(
+    name: str,
+    dtype: torch.dtype = torch.float64,
+    answers: Tensor = CANDIDATES,
+    **options: Any,
+) -> dict[str, Any]:
     """Train in batches of 8 and 9 rows, which two processes share as 4 and 4 or 5 and 4."""
     model, risk = network(dtype), risk_of(name, dtype)
     settings = TrainOptions(SGD, epochs=4, batch_size=9, seed=3)
     is_shared = dist.is_initialized()
     history = train(
-        model, X.to(dtype), CANDIDATES, risk, replace(settings, **options), is_shared=is_shared
+        model, X.to(dtype), answers, risk, replace(settings, **options), is_shared=is_shared
     )
     return {"weights": weights(model), "risk": history.risk}
 
@@ -82,6 +91,11 @@ TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
     "scaled": lambda: trained("hamming", risk_scale=4.0, cosine=False),
     # Of batches of 9 rows one process has 5, in two parts, and the other 4, at once.
     "in parts in one process only": lambda: trained("hamming", part_size=4),
+    "hamming on states": lambda: trained("hamming", answers=STATES),
+    "likelihood": lambda: trained("likelihood"),
+    "likelihood of states": lambda: trained("likelihood", answers=STATES),
+    "likelihood of states, in parts": lambda: trained("likelihood", answers=STATES, part_size=3),
+    "likelihood of leanings": lambda: trained("likelihood", answers=LEANINGS),
 }
 
 

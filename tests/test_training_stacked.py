@@ -20,6 +20,7 @@ from comes.risks import (
     CtlUnbiasedRisk,
     GdfRisk,
     HammingRisk,
+    LikelihoodRisk,
     MlclRisk,
     RankingRisk,
 )
@@ -51,7 +52,12 @@ RISKS: dict[str, Callable[[], nn.Module]] = {
     "ctl unbiased": CtlUnbiasedRisk,
     "mlcl": lambda: MlclRisk(numbers(Q, Q).softmax(dim=0)),
     "comrank": ComrankRisk,
+    "likelihood": lambda: LikelihoodRisk(numbers(Q), label_weight=numbers(Q)),
+    "likelihood, mistakes": lambda: LikelihoodRisk(
+        numbers(Q), numbers(Q), mistake_rate=0.01, class_prior=numbers(Q)
+    ),
 }
+STATES = [torch.randint(0, 4, (n, Q), generator=GENERATOR).to(torch.int8) for n in ROWS]
 
 
 def models(make: Callable[[int, int], nn.Module]) -> list[nn.Module]:
@@ -60,9 +66,12 @@ def models(make: Callable[[int, int], nn.Module]) -> list[nn.Module]:
 
 
 def trainees(
-    together: list[nn.Module], risks: Sequence[nn.Module], rows: list[Tensor] = X
+    together: list[nn.Module],
+    risks: Sequence[nn.Module],
+    rows: list[Tensor] = X,
+    answers: list[Tensor] = CANDIDATES,
 ) -> list[Trainee]:
-    return [Trainee(*own) for own in zip(together, rows, CANDIDATES, risks, SEEDS, strict=True)]
+    return [Trainee(*own) for own in zip(together, rows, answers, risks, SEEDS, strict=True)]
 
 
 def compare(
@@ -70,15 +79,17 @@ def compare(
     make_model: Callable[[int, int], nn.Module] = lambda d, q: mlp(d, q, 8),
     optimizer: str = "sgd",
     vectorised: bool = True,
+    answers: list[Tensor] = CANDIDATES,
 ) -> None:
     settings: dict[str, Any] = {"epochs": 4, "batch_size": 20, "risk_scale": 2.0, "progress": False}
     settings["optimizer"] = make_optimizer(optimizer, learning_rate=1e-2, weight_decay=1e-3)
     together = models(make_model)
     alone, risks = copy.deepcopy(together), [make_risk() for _ in ROWS]
     options = TrainOptions(**settings)
-    histories = train_together(trainees(together, risks), options, vectorised_risk=vectorised)
+    own = trainees(together, risks, answers=answers)
+    histories = train_together(own, options, vectorised_risk=vectorised)
     for which, model in enumerate(alone):
-        data = (X[which], CANDIDATES[which], risks[which])
+        data = (X[which], answers[which], risks[which])
         history = train(model, *data, replace(options, seed=SEEDS[which]))
         torch.testing.assert_close(histories[which].risk, history.risk, rtol=1e-5, atol=1e-6)
         for one, two in zip(together[which].parameters(), model.parameters(), strict=True):
@@ -89,6 +100,15 @@ def compare(
 @pytest.mark.parametrize("name", list(RISKS))
 def test_each_model_is_as_trained_alone(name: str) -> None:
     compare(RISKS[name])
+
+
+@pytest.mark.parametrize("name", ["bce", "hamming", "likelihood", "likelihood, mistakes"])
+def test_each_model_is_as_trained_alone_on_states(name: str) -> None:
+    compare(RISKS[name], answers=STATES)
+
+
+def test_each_model_is_as_trained_alone_on_leanings() -> None:
+    compare(RISKS["likelihood"], answers=[states / 1.5 - 1 for states in STATES])
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw"])

@@ -62,7 +62,7 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
     project : Project
     path : path
         .csv or .parquet: the columns item, label, answer and source (random, import or model).
-        Readers leave out the answers whose source is a model. .npz, .mat or .jsonl: without these.
+        Readers keep the answers whose source is a model apart. .npz, .mat or .jsonl: without these.
 
     Returns
     -------
@@ -155,8 +155,8 @@ def import_answers(
     path : path
         .json (Label Studio), .jsonl (Prodigy), .csv or .parquet (item, label, answer).
     chosen_by_model : bool
-        Whether a model chose the questions. Their answers are kept out of the risk, except where
-        the project has drawn the same question at random.
+        Whether a model chose all questions; a table may say so by answer (source). Their answers
+        are kept out of the risk, except where the project has drawn the same question at random.
     item : str, optional
         The field that names the item.
     complementary : bool
@@ -182,21 +182,25 @@ def import_answers(
         item=item,
         labels_are="complementary" if complementary else None,
     )
-    said = _read_import(project, path, reading)
+    said, by_model = _read_import(project, path, reading)
+    by_model = set(said) if chosen_by_model else by_model
     first = select(cards.c.id, cards.c.item_id, cards.c.class_id, cards.c.is_done)
     first = first.where(cards.c.turn == 0)
     with project.writing() as connection:
         is_done = {(c.item_id, c.class_id): c.is_done for c in connection.execute(first)}
         new = [pair for pair in said if pair not in is_done]
-        append_cards(connection, new, MODEL if chosen_by_model else IMPORTED)
+        append_cards(connection, [pair for pair in new if pair in by_model], MODEL)
+        append_cards(connection, [pair for pair in new if pair not in by_model], IMPORTED)
         numbers = {(c.item_id, c.class_id): c.id for c in connection.execute(first)}
         taken = {numbers[pair]: said[pair] for pair in said if not is_done.get(pair)}
         _insert_imported(connection, taken, f"({path.name})")
     return {"taken": len(taken), "already_answered": len(said) - len(taken)}
 
 
-def _read_import(project: Project, path: Path, reading: Reading) -> dict[Pair, str]:
-    """Return the answers of a file, by the numbers of item and class."""
+def _read_import(
+    project: Project, path: Path, reading: Reading
+) -> tuple[dict[Pair, str], set[Pair]]:
+    """Return the answers of a file, by the numbers of item and class, and what a model chose."""
     dataset = read_dataset(path, reading)
     rows = {name: number for number, name in enumerate(project.item_names, 1)}
     unknown = [name for name in dataset.items or [] if name not in rows]
@@ -206,10 +210,14 @@ def _read_import(project: Project, path: Path, reading: Reading) -> dict[Pair, s
             "project does not have. Make the project with these items, or name the field (--item)."
         )
     candidates, asked = answers_of(dataset)
-    return {
-        (rows[dataset.items[row]], int(column) + 1): MAYBE if candidates[row, column] else NO
-        for row, column in zip(*asked.nonzero(), strict=True)
-    }
+    chosen = dataset.known_answers().chosen
+    said, by_model = {}, set()
+    for row, column in zip(*asked.nonzero(), strict=True):
+        pair = rows[dataset.items[row]], int(column) + 1
+        said[pair] = MAYBE if candidates[row, column] else NO
+        if chosen is not None and chosen[row, column]:
+            by_model.add(pair)
+    return said, by_model
 
 
 def _insert_imported(connection: Connection, taken: dict[int, str], annotator: str) -> None:

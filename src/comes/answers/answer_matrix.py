@@ -8,7 +8,14 @@ import numpy.typing as npt
 
 from comes.answers.indicators import BoolMatrix, as_candidates
 from comes.answers.label_names import match_names
-from comes.answers.masks import GIVEN, check_count, combine_masks, read_masks
+from comes.answers.masks import (
+    GIVEN,
+    check_count,
+    combine_masks,
+    find_first,
+    read_masks,
+    show_label,
+)
 from comes.answers.people import Codes, LongAnswers
 from comes.answers.states import State
 from comes.errors import ComesError, listed
@@ -115,9 +122,14 @@ class Answers:
         numbers = np.asarray(codes)
         if numbers.ndim != 2 or 0 in numbers.shape:
             raise ComesError(f"codes must be a matrix with rows and labels; got {numbers.shape}.")
-        if not np.isin(numbers, list(State)).all():
-            raise ComesError("codes must be 0 not asked, 1 no, 2 yes or 3 maybe.")
         names = None if label_names is None else check_count(label_names, numbers.shape[1])
+        wrong = ~np.isin(numbers, list(State))
+        if wrong.any():
+            row, label = find_first(wrong)
+            raise ComesError(
+                "codes must be 0 not asked, 1 no, 2 yes or 3 maybe; got "
+                f"{numbers[row, label]} at row {row}, label {show_label(label, names)}."
+            )
         made = cls.__new__(cls)
         made._set(numbers.astype(np.int8), kind, names, said=said, chosen=chosen)
         return made
@@ -172,9 +184,13 @@ class Answers:
         >>> Answers.from_long(said, (2, 2))
         Answers about 2 rows and 2 labels: 2 of 4 pairs asked, 1 no, 0 yes, 1 maybe; 2 people
         """
-        if len(said) and (said.row.max() >= shape[0] or said.label.max() >= shape[1]):
+        inside = (said.row >= 0) & (said.row < shape[0])
+        inside &= (said.label >= 0) & (said.label < shape[1])
+        if not inside.all():
+            first = int(np.argmin(inside))
             raise ComesError(
-                f"an answer is about a pair outside {shape[0]} rows, {shape[1]} labels."
+                f"every answer must be about one of {shape[0]} rows and {shape[1]} labels; got "
+                f"row {said.row[first]}, label {said.label[first]}."
             )
         return cls.of_codes(said.combine(shape), "answers", label_names, said=said, chosen=chosen)
 

@@ -15,8 +15,9 @@ maybe         1 - a - f     1 - b - f
 Of the two probabilities only the ratio counts. The *leaning* r of a pair, in [-1, 1], holds it:
 P(answers | irrelevant) / P(answers | relevant) is 1 - r where r > 0, and 1 / (1 + r) where r < 0.
 So 1 is surely relevant, -1 surely irrelevant, and 0 says nothing. A rate of 0 means that the answer
-cannot be given, even by mistake. Candidates are the case in which everybody was asked, a is the
-exclude rate, and b is 0: what is still possible is "maybe". Ticked labels are the mirror image.
+cannot be given, even by mistake, so that "maybe" says less; an answer that is given all the same is
+taken at its word. Candidates are the case in which everybody was asked, a is the exclude rate, and
+b is 0: what is still possible is "maybe". Ticked labels are the mirror image.
 """
 
 from collections.abc import Mapping
@@ -117,17 +118,16 @@ def lean_answers(answers: Answers, rates: AnswerRates) -> npt.NDArray[np.float32
 
 
 def _weigh_states(a: FloatArray, b: FloatArray, f: float) -> tuple[FloatArray, FloatArray]:
-    """Return P(state | irrelevant) and P(state | relevant), each (4, q)."""
-    called_no, called_yes = f * (a > 0), f * (b > 0)  # by mistake
-    a = np.where(a > 0, np.clip(a, SMALLEST, 1 - SMALLEST - called_yes), 0)
-    b = np.where(b > 0, np.clip(b, SMALLEST, 1 - SMALLEST - called_no), 0)
+    """Return P(state | irrelevant) and P(state | relevant), each (4, q), up to a common factor."""
+    says_no, says_yes = a > 0, b > 0
+    a = np.where(says_no, np.clip(a, SMALLEST, 1 - SMALLEST - f * says_yes), 0)
+    b = np.where(says_yes, np.clip(b, SMALLEST, 1 - SMALLEST - f * says_no), 0)
     one = np.ones_like(a)
-    irrelevant = np.stack([one, a, called_yes, 1 - a - called_yes])
-    relevant = np.stack([one, called_no, b, 1 - b - called_no])
+    irrelevant = np.stack([one, np.where(says_no, a, 1), f * one, 1 - a - f * says_yes])
+    relevant = np.stack([one, f * one, np.where(says_yes, b, 1), 1 - b - f * says_no])
     return irrelevant, relevant
 
 
 def _lean(irrelevant: FloatArray, relevant: FloatArray) -> FloatArray:
-    """Return the leaning of two probabilities; 0 where both are 0, which cannot occur."""
-    most = np.maximum(irrelevant, relevant)
-    return np.asarray((relevant - irrelevant) / np.where(most > 0, most, 1))
+    """Return the leaning of two probabilities, of which one at least is above 0."""
+    return np.asarray((relevant - irrelevant) / np.maximum(irrelevant, relevant))

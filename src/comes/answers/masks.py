@@ -21,6 +21,7 @@ def read_masks(
     if "no" not in given and set(given) != {"yes"}:
         raise ComesError("Answers needs no=; where only yes can be said, use from_positives.")
     as_sets = [name for name, values in given.items() if _is_sets(values)]
+    as_sets += [name for name, values in given.items() if as_sets and _is_blank(values)]
     if as_sets and len(as_sets) < len(given):
         raise ComesError("no, yes and maybe must all be matrices or all be sets; got both.")
     if as_sets:
@@ -43,12 +44,17 @@ def read_masks(
 
 def _is_sets(values: Any) -> bool:
     """Return whether values are a list of sets or lists of names."""
-    if hasattr(values, "shape") or not isinstance(values, Sequence) or not len(values):
+    if not isinstance(values, Sequence) or isinstance(values, str) or not len(values):
         return False
-    rows = [row for row in values if len(row)]
-    return all(isinstance(row, set | frozenset) for row in values) or (
-        bool(rows) and all(isinstance(name, str) for name in rows[0])
-    )
+    if any(isinstance(row, set | frozenset) for row in values):
+        return True
+    named = [row for row in values if isinstance(row, Sequence) and len(row)]
+    return bool(named) and all(isinstance(name, str) for name in named[0])
+
+
+def _is_blank(values: Any) -> bool:
+    """Return whether values are a list of empty lists: sets, if others are."""
+    return isinstance(values, Sequence) and all(row == [] for row in values)
 
 
 def _find_names(given: dict[str, Any], label_names: Sequence[str] | None) -> list[str] | None:
@@ -79,6 +85,17 @@ def check_count(label_names: Sequence[str], q: int) -> list[str]:
     return names
 
 
+def find_first(marked: BoolMatrix) -> tuple[int, int]:
+    """Return row and label of the first pair that is marked."""
+    row, label = (int(place) for place in np.argwhere(marked)[0])
+    return row, label
+
+
+def show_label(label: int, names: Sequence[str] | None) -> str:
+    """Return how a message calls a label: by its name if it has one."""
+    return str(label) if names is None else repr(names[label])
+
+
 def combine_masks(matrices: dict[str, BoolMatrix], names: list[str] | None) -> Codes:
     """Return the state of every pair; raise if a pair has two."""
     codes = np.zeros(next(iter(matrices.values())).shape, dtype=np.int8)
@@ -87,9 +104,8 @@ def combine_masks(matrices: dict[str, BoolMatrix], names: list[str] | None) -> C
             continue
         both = matrix & (codes != State.NOT_ASKED)
         if both.any():
-            row, label = (int(place) for place in np.argwhere(both)[0])
-            other = State(codes[row, label]).word
-            shown = label if names is None else repr(names[label])
+            row, label = find_first(both)
+            other, shown = State(codes[row, label]).word, show_label(label, names)
             raise ComesError(
                 f"{int(both.sum())} pairs have two answers; row {row}, label {shown} has {other!r} "
                 f"and {name!r}. Keep one, or give who said it (comes.answers.LongAnswers)."

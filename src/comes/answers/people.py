@@ -51,21 +51,24 @@ class LongAnswers:
         people: Sequence[str],
     ) -> "LongAnswers":
         """Return the answers of equally long columns; rows without an answer are left out."""
-        known = {state.word: state for state in State}
-        unknown = [word for word in words if word not in known]
-        if unknown:
-            raise ComesError(f"an answer must be no, yes, maybe or not asked; got {unknown[0]!r}.")
-        code = np.array([known[word] for word in words], dtype=np.int8)
-        names, number = np.unique(np.asarray(people, dtype=str), return_inverse=True)
-        every = (np.asarray(rows, dtype=np.int64), np.asarray(labels, dtype=np.int64), number)
-        if len({len(column) for column in (*every, code)}) != 1:
+        row, label = (np.asarray(places, dtype=np.int64) for places in (rows, labels))
+        lengths = [len(column) for column in (row, label, words, people)]
+        if len(set(lengths)) != 1:
             raise ComesError(
                 "rows, labels, answers and people must have one length; got "
-                f"{', '.join(str(len(column)) for column in (*every, code))}."
+                f"{', '.join(map(str, lengths))}."
             )
+        known = {state.word: state for state in State}
+        for place, word in enumerate(words):
+            if word not in known:
+                raise ComesError(
+                    f"an answer must be no, yes, maybe or not asked; got {word!r} about row "
+                    f"{row[place]}, label {label[place]}."
+                )
+        code = np.array([known[word] for word in words], dtype=np.int8)
+        names, number = np.unique(np.asarray(people, dtype=str), return_inverse=True)
         said = code != State.NOT_ASKED
-        row, label, person = (column[said] for column in every)
-        return cls(row, label, person, code[said], tuple(map(str, names)))
+        return cls(row[said], label[said], number[said], code[said], tuple(map(str, names)))
 
     def __len__(self) -> int:
         return len(self.code)

@@ -69,9 +69,9 @@ def fit(
 def _print_choice(choice: "Choice") -> None:
     rows = choice.table.sort_values("behind", kind="stable").to_dict("records")
     print_rounded([{str(k): v for k, v in row.items()} for row in rows], digits=".4g")
-    best = choice.classifier
+    best = choice.table.iloc[choice.best]
     print(
-        f"Chosen: {best.method}, learning rate {best.learning_rate:g}, {best.epochs} epochs. It "
+        f"Chosen: {best['method']}, learning rate {best['learning_rate']:g}, {best['epochs']} epochs. It "
         "has the least ranking risk, estimated from candidates of rows that training did not see. "
         "'behind' says what the others are behind by; where its interval reaches 0, they may well "
         "be as good."

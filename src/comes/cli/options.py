@@ -43,10 +43,10 @@ def parse_numbers(text: str | None, option: str) -> float | list[float] | None:
 
 
 def parse_pairs(text: str | None, option: str) -> dict[str, str] | None:
-    """Return what "0=no,1=maybe" says, or None if the option was not given."""
+    """Return what "1=yes,0=no" says, or None if the option was not given."""
     if text is None:
         return None
     pairs = [part.partition("=") for part in split_names(text) or ()]
     if not all(equals for _, equals, _ in pairs):
-        raise ComesError(f"{option} should be pairs such as 0=no,1=maybe; got {text!r}.")
+        raise ComesError(f"{option} should be pairs such as 1=yes,0=no; got {text!r}.")
     return {word.strip(): state.strip() for word, _, state in pairs}

@@ -15,7 +15,7 @@ def reading_options(
     labels: Annotated[
         str | None,
         typer.Option(
-            help="Candidate columns of a table: one per label (0/1, or no/maybe/nothing), "
+            help="Label columns of a table: one per label (0/1, or no/yes/maybe/nothing), "
             'separated by commas, wildcards allowed; or one of label names such as "apple;plate".'
         ),
     ] = None,
@@ -28,10 +28,14 @@ def reading_options(
     item: Annotated[str | None, typer.Option(help="The column that names the items.")] = None,
     long: Annotated[
         str | None,
-        typer.Option(help="The three columns of a table of answers, if not item,label,answer."),
+        typer.Option(
+            help="The columns of a table of answers, if not item,label,answer; then those of the "
+            "person and the source."
+        ),
     ] = None,
     answers: Annotated[
-        str | None, typer.Option(help="What the words of answers mean, such as 0=no,1=maybe.")
+        str | None,
+        typer.Option(help="What the words of answers mean, such as 1=yes,0=no,-1=maybe."),
     ] = None,
     features: Annotated[
         str | None,
@@ -47,6 +51,12 @@ def reading_options(
     complementary: Annotated[
         bool, typer.Option("--complementary", help="The labels mark what is surely irrelevant.")
     ] = False,
+    positives: Annotated[
+        bool, typer.Option("--positives", help="The labels were ticked; others may be relevant.")
+    ] = False,
+    separator: Annotated[
+        str | None, typer.Option(help="What separates label names in a cell, if not ';'.")
+    ] = None,
     label_names: Annotated[
         str | None,
         typer.Option(help="All labels, if a column of names may not show them all."),
@@ -61,11 +71,13 @@ def reading_options(
     """Return what the columns mean; the parameters are the options."""
     from comes.datasets import Reading
 
-    if candidates and complementary:
-        raise ComesError("labels are candidates or complementary; got both options. Leave one out.")
+    kinds = {"candidates": candidates, "complementary": complementary, "positives": positives}
+    given = [kind for kind, is_given in kinds.items() if is_given]
+    if len(given) > 1:
+        raise ComesError(f"labels are {' or '.join(given)}; got both options. Leave one out.")
     checked: dict[str, Any] = {"difficult": difficult, "unannotated": unannotated}
-    if candidates or complementary:
-        checked["labels_are"] = "candidates" if candidates else "complementary"
+    if given:
+        checked["labels_are"] = given[0]
     return Reading(
         labels=split_names(labels),
         relevant=split_names(relevant),
@@ -77,5 +89,6 @@ def reading_options(
         images=images,
         skip_broken=skip_broken,
         label_names=split_names(label_names),
+        separator=separator,
         **checked,
     )

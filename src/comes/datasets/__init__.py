@@ -1,23 +1,21 @@
 """Data sets: by name, from files of many formats, and embedded scenes of digits.
 
 `KNOWN` holds the data sets that have a name. A table of answers has the columns `LONG`; an answer
-is `NO`, `MAYBE` or `NOT_ASKED`, and a column `SOURCE` says `MODEL` if a model chose the question. A
-table names its items in one of `ITEM_COLUMNS`. `TableForm` is the form of the labels in a table
-that is written.
+is `NO`, `YES`, `MAYBE` or `NOT_ASKED`, a column `PERSON` says whose it is, and a column `SOURCE`
+says `MODEL` if a model chose the question. A table names its items in one of `ITEM_COLUMNS`.
+`TableForm` is the form of the labels in a table that is written.
 """
 
 from comes.datasets.answer_tables import (
     LONG,
-    MAYBE,
     MODEL,
-    NO,
-    NOT_ASKED,
+    PERSON,
     SOURCE,
     answers_of,
-    as_text,
     combine_answers,
     long_table,
 )
+from comes.datasets.answer_words import MAYBE, NO, NOT_ASKED, YES, as_text
 from comes.datasets.archive import write_npz
 from comes.datasets.catalogue import KNOWN
 from comes.datasets.column_roles import ITEM_COLUMNS
@@ -47,7 +45,9 @@ __all__ = [
     "MODEL",
     "NO",
     "NOT_ASKED",
+    "PERSON",
     "SOURCE",
+    "YES",
     "Dataset",
     "Finding",
     "Images",

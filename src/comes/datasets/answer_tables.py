@@ -1,36 +1,29 @@
-"""Answers about (item, label) pairs, in three states: no, maybe, not asked.
+"""Answers about (item, label) pairs in long form: a row per answer.
 
-Only "no" (surely irrelevant) excludes a label. "maybe" and "not asked" both leave it a candidate;
-who was asked is kept separately, so that it survives a round trip. Where one person says "no" and
-another "maybe", the label stays a candidate: a false exclusion is the one mistake that the risks
-cannot correct.
+"no" excludes a label, "yes" confirms it, and "maybe" leaves it possible, as does "not asked". Where
+only "no" occurs it is not known who was asked, so the answers are candidates. Where people differ
+about a pair, all that they said is kept, and the pair counts as "maybe".
 
-`NO`, `MAYBE` and `NOT_ASKED` are the states, `LONG` the columns of a table with a row per answer.
-`SOURCE` is the column that says who chose a question; `MODEL` there means that a model did.
+`LONG` are the columns of a table with a row per answer, beside `PERSON`, who said it, and `SOURCE`,
+who chose the question; `MODEL` there means that a model did.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 from warnings import warn
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.answers import BoolMatrix, check_names
+from comes.answers import Answers, BoolMatrix, Kind, LongAnswers, State, check_names
+from comes.datasets.answer_words import STATES, Codes, as_states, as_texts
 from comes.datasets.dataset import Dataset
-from comes.datasets.dataset_parts import check_item_names
+from comes.datasets.dataset_parts import check_item_names, check_size
 from comes.errors import ComesError, ComesWarning, listed
 
-NO, MAYBE, NOT_ASKED = "no", "maybe", "not asked"
-STATES = (NO, MAYBE, NOT_ASKED)
-WORDS = {
-    **dict.fromkeys(("no", "surely not", "reject"), NO),
-    **dict.fromkeys(("maybe", "yes", "accept"), MAYBE),
-    **dict.fromkeys(("not asked", "", "skip", "ignore"), NOT_ASKED),
-}
 LONG = ("item", "label", "answer")
-SOURCE, MODEL = "source", "model"
+PERSON, SOURCE, MODEL = "person", "source", "model"
 
 
 def combine_answers(
@@ -40,56 +33,147 @@ def combine_answers(
     label_names: Sequence[str] | None = None,
     *,
     item_names: Sequence[str] | None = None,
+    people: npt.ArrayLike | None = None,
+    chosen: npt.ArrayLike | None = None,
     warn_of_torn: bool = True,
 ) -> Dataset:
     """Return the data set that answers about (item, label) pairs make, without features.
 
-    Several people may answer about a pair. Where one says "no" and another "maybe", the answers
-    are torn, and the label stays a candidate.
-
     Parameters
     ----------
     items, labels, states : array-like of str, of shape (n_answers,)
-        A state is "no", "maybe" or "not asked".
+        A state is "no", "yes", "maybe" or "not asked".
     label_names, item_names : sequence of str, optional
         All labels and all items, in the order wanted. By default those that occur, in the order
         of their first occurrence.
+    people : array-like of str, of shape (n_answers,), optional
+        Who said it. Several people may answer about a pair; one of them may not say both "yes" and
+        "no" about it.
+    chosen : array-like of bool, of shape (n_answers,), optional
+        Whether a model chose the question. A pair that was drawn at random too counts as drawn.
     warn_of_torn : bool
-        Whether torn answers are a warning.
+        Whether it is a warning that a pair has different answers and nobody's name.
 
     Returns
     -------
     dataset : Dataset
-        With `candidates`, `asked` and `items`.
+        With `answers` and `items`.
 
     Examples
     --------
-    >>> answers = combine_answers(["p", "p", "q"], ["sky", "sea", "sea"], ["no", "maybe", "no"])
-    >>> answers.candidates
+    >>> made = combine_answers(["p", "p", "q"], ["sky", "sea", "sea"], ["no", "maybe", "yes"])
+    >>> made.answers
+    Answers about 2 rows and 2 labels: 3 of 4 pairs asked, 1 no, 1 yes, 1 maybe
+    >>> made.candidates
     array([[False,  True],
-           [ True, False]])
-    >>> answers.asked
-    array([[ True,  True],
-           [False,  True]])
+           [ True,  True]])
     """
+    words, found = pd.factorize(np.asarray(states, dtype=object), use_na_sentinel=False)
+    unknown = [word for word in found if word not in STATES]
+    if unknown:
+        raise ComesError(f"an answer must be no, yes, maybe or not asked; got {unknown[0]!r}.")
+    codes = np.array([State.of_word(word) for word in found], dtype=np.int8)[words]
     check_names(label_names or ())
     check_item_names(item_names)
     row, rows = _number_names(items, item_names, "item")
     column, columns = _number_names(labels, label_names, "label")
-    state = np.asarray(states, dtype=object)
-    no, maybe = (
-        _mark_pairs(row[state == word], column[state == word], (len(rows), len(columns)))
-        for word in (NO, MAYBE)
+    check_size(len(rows), len(columns))
+    is_answer = codes != State.NOT_ASKED
+    names = np.full(len(codes), "") if people is None else as_texts(pd.Series(people))
+    person, everybody = pd.factorize(names[is_answer], sort=True)
+    said = LongAnswers(
+        row[is_answer], column[is_answer], person, codes[is_answer], tuple(map(str, everybody))
     )
-    torn = int((no & maybe).sum())
+    _refuse_contradictions(said, rows, columns)
+    by_model = np.zeros(len(codes), dtype=bool) if chosen is None else np.asarray(chosen, bool)
+    answers = _combine_said(said, by_model[is_answer], (len(rows), len(columns)), warn_of_torn)
+    return Dataset(None, columns, answers=answers, items=rows)
+
+
+def _refuse_contradictions(said: LongAnswers, rows: Sequence[str], columns: Sequence[str]) -> None:
+    """Raise if somebody said both yes and no about a pair."""
+    place = (said.row * len(columns) + said.label) * len(said.people) + said.person
+    no, yes = (place[said.code == state] for state in (State.NO, State.YES))
+    both = np.isin(yes, no)
+    if not both.any():
+        return
+    pair, person = divmod(int(yes[both.argmax()]), len(said.people))
+    name = said.people[person]
+    raise ComesError(
+        f"item {rows[pair // len(columns)]!r} has both 'yes' and 'no' about the label "
+        f"{columns[pair % len(columns)]!r}{f', said by {name!r}' if name else ''}. Keep one of "
+        f"them, or say in a column {PERSON!r} who said it."
+    )
+
+
+def _combine_said(
+    said: LongAnswers, by_model: BoolMatrix, shape: tuple[int, int], warn_of_torn: bool
+) -> Answers:
+    """Return answers in long form as answers about pairs."""
+    codes = said.combine(shape)
+    if find_kind(codes) == "candidates":
+        drawn = mark_pairs(said.row[~by_model], said.label[~by_model], shape)
+        if by_model.any():
+            warn(
+                f"{by_model.sum()} answers to questions that a model chose are left out: all "
+                "answers are 'no', which are candidates, and these need questions drawn at random.",
+                ComesWarning,
+                stacklevel=3,
+            )
+        return Answers.from_candidates(~drawn)
+    chosen = None
+    if by_model.any():
+        drawn = mark_pairs(said.row[~by_model], said.label[~by_model], shape)
+        chosen = mark_pairs(said.row, said.label, shape) & ~drawn
+    if said.people != ("",):
+        return Answers.from_long(said, shape, chosen=chosen)
+    torn = _count_torn(said, shape[1])
     if torn and warn_of_torn:
         warn(
-            f"{torn} pairs of item and label have both 'no' and 'maybe'; the labels stay "
-            "candidates.",
+            f"{torn} pairs of item and label have different answers; they count as 'maybe', "
+            f"and the labels stay candidates. A column {PERSON!r} would keep who said what.",
             ComesWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return Dataset(None, columns, ~no | maybe, asked=no | maybe, items=rows)
+    return Answers.of_codes(codes, chosen=chosen)
+
+
+def _count_torn(said: LongAnswers, q: int) -> int:
+    """Return how many pairs have different answers."""
+    distinct = pd.DataFrame(
+        {"pair": said.row * q + said.label, "code": said.code}
+    ).drop_duplicates()
+    return int(distinct.loc[distinct["pair"].duplicated(), "pair"].nunique())
+
+
+def find_kind(codes: Codes) -> Kind:
+    """Return what a pair without an answer means: not asked, or still possible if all say no."""
+    return "answers" if np.isin(codes, (State.YES, State.MAYBE)).any() else "candidates"
+
+
+def as_ticked(dataset: Dataset) -> Dataset:
+    """Return a data set whose answers are all yes with them as ticked labels."""
+    answers = _answers_to_write(dataset)
+    if np.isin(answers.codes, (State.NO, State.MAYBE)).any():
+        raise ComesError(
+            "ticked labels are all 'yes', and the data has other answers too. Leave out labels_are "
+            "(--positives)."
+        )
+    return replace(dataset, answers=Answers.from_positives(answers.confirmed, dataset.label_names))
+
+
+def warn_of_ticks(answers: Answers) -> None:
+    """Warn if all answers are yes: then nobody could say no, perhaps."""
+    if (
+        answers.kind == "answers"
+        and (answers.codes[answers.codes != State.NOT_ASKED] == State.YES).all()
+    ):
+        warn(
+            "every answer is 'yes'. If labels were ticked and nobody could say no, read them as "
+            "such (labels_are='positives'; --positives on the command line).",
+            ComesWarning,
+            stacklevel=3,
+        )
 
 
 def long_dataset(
@@ -100,26 +184,28 @@ def long_dataset(
 ) -> Dataset:
     """Return the answers of a table with the columns item, label and answer.
 
-    Where a column ``source`` says that a model chose the question, the answer is left out: the
-    risks need questions that were drawn at random.
+    A fourth column says who said it and a fifth who chose the question; where they are not named,
+    columns called ``person`` and ``source`` do, if there are any.
     """
-    items, labels = (_as_texts(table[name]) for name in columns[:2])
+    items, labels = (as_texts(table[name]) for name in columns[:2])
     for name, cells in zip(columns[:2], (items, labels), strict=True):
         empty = cells == ""
         if empty.any():
             raise ComesError(f"column {name!r} is empty at row {int(empty.argmax())}. Fill it in.")
-    states = as_states(table[columns[2]], f"column {columns[2]!r}", words)
-    if SOURCE in table and SOURCE not in columns:
-        chosen = (table[SOURCE] == MODEL).to_numpy()
-        if chosen.any():
-            warn(
-                f"{chosen.sum()} answers to questions that a model chose are left out: the risks "
-                "need questions drawn at random.",
-                ComesWarning,
-                stacklevel=2,
-            )
-        states = np.where(chosen, NOT_ASKED, states)
-    return combine_answers(items, labels, states, label_names)
+    codes = as_states(table[columns[2]], f"column {columns[2]!r}", words)
+    more = dict(zip((PERSON, SOURCE), columns[3:], strict=False))
+    for name in (PERSON, SOURCE):
+        if name in table and name not in columns:
+            more.setdefault(name, name)
+    chosen = as_texts(table[more[SOURCE]]) == MODEL if SOURCE in more else None
+    return combine_answers(
+        items,
+        labels,
+        np.array([State(code).word for code in range(4)], dtype=object)[codes],
+        label_names,
+        people=table[more[PERSON]] if PERSON in more else None,
+        chosen=chosen,
+    )
 
 
 def long_table(dataset: Dataset) -> pd.DataFrame:
@@ -131,12 +217,13 @@ def long_table(dataset: Dataset) -> pd.DataFrame:
     Parameters
     ----------
     dataset : Dataset
-        With candidates.
+        With answers.
 
     Returns
     -------
     table : DataFrame
-        The columns are `LONG`: item, label and answer.
+        The columns are `LONG`: item, label and answer; `PERSON` where it is known who said it; and
+        `SOURCE`, which is "model" where a model chose the question, if it ever did.
 
     Examples
     --------
@@ -146,25 +233,41 @@ def long_table(dataset: Dataset) -> pd.DataFrame:
     1    p   sea  not asked
     2    q   sea      maybe
     """
-    candidates, asked = answers_of(dataset)
-    written = asked.copy()
-    written[0] = True
-    written[~written.any(axis=1), 0] = True
-    row, column = np.nonzero(written)
-    items = dataset.items or [str(number) for number in range(len(dataset))]
-    state = np.where(asked, np.where(candidates, MAYBE, NO), NOT_ASKED)
-    values = (
-        np.asarray(items, dtype=object)[row],
-        np.asarray(dataset.label_names, dtype=object)[column],
-        state[row, column],
+    answers = _answers_to_write(dataset)
+    is_said = answers.codes != State.NOT_ASKED
+    silent = np.zeros_like(is_said)
+    silent[0] = True
+    silent[~is_said.any(axis=1), 0] = True
+    silent &= ~is_said
+    row, column = np.nonzero(is_said)
+    said = answers.said
+    if said is None:
+        said = LongAnswers(row, column, np.zeros_like(row), answers.codes[row, column], ("",))
+    row, column = (
+        np.concatenate([own, more])
+        for own, more in zip((said.row, said.label), np.nonzero(silent), strict=True)
     )
-    return pd.DataFrame(dict(zip(LONG, values, strict=True)))
+    order = np.lexsort((column, row))
+    gaps = np.zeros(len(row) - len(said), dtype=np.int8)
+    words = np.array([State(code).word for code in range(4)], dtype=object)
+    items = dataset.items or [str(number) for number in range(len(dataset))]
+    values = {
+        "item": np.asarray(items, dtype=object)[row],
+        "label": np.asarray(dataset.label_names, dtype=object)[column],
+        "answer": words[np.concatenate([said.code, gaps])],
+    }
+    if answers.said is not None:
+        people = np.asarray(said.people, dtype=object)[said.person]
+        values[PERSON] = np.concatenate([people, np.full(len(gaps), "", dtype=object)])
+    if answers.chosen is not None:
+        values[SOURCE] = np.where(answers.chosen[row, column], MODEL, "").astype(object)
+    return pd.DataFrame({name: cells[order] for name, cells in values.items()})
 
 
 def answers_of(dataset: Dataset) -> tuple[BoolMatrix, BoolMatrix]:
     """Return the candidates, and the pairs about which there is an answer.
 
-    Where the data does not say who was asked, these are the excluded pairs.
+    Where the data does not say who was asked, these are the excluded or the ticked pairs.
 
     Returns
     -------
@@ -176,60 +279,15 @@ def answers_of(dataset: Dataset) -> tuple[BoolMatrix, BoolMatrix]:
     >>> asked.tolist()
     [[False], [True]]
     """
-    if dataset.candidates is None:
+    answers = _answers_to_write(dataset)
+    return answers.candidates, np.asarray(answers.codes != State.NOT_ASKED)
+
+
+def _answers_to_write(dataset: Dataset) -> Answers:
+    """Return the answers; raise if there are only true labels."""
+    if dataset.answers is None:
         raise ComesError("answers are candidates or complementary labels, and the data has none.")
-    asked = ~dataset.candidates if dataset.asked is None else dataset.asked
-    return dataset.candidates, asked
-
-
-def as_states(
-    cells: "pd.Series[Any]", place: str, words: Mapping[str, str] | None = None
-) -> npt.NDArray[Any]:
-    """Return the state that each cell says; raise at the first unknown word."""
-    codes, found = pd.factorize(cells, use_na_sentinel=False)
-    texts = [as_text(cell).strip() for cell in found]
-    states = np.array([_find_state(text, words) for text in texts], dtype=object)
-    unknown = np.array([state is None for state in states])
-    if unknown.any():
-        row = int(unknown[codes].argmax())
-        known = sorted(WORDS if words is None else words)
-        raise ComesError(
-            f"{place} has the answer {texts[codes[row]]!r} at row {row}; "
-            f"expected {listed([word for word in known if word])} or nothing (not asked). Say "
-            "what other words mean (words; --answers 0=no,1=maybe on the command line)."
-        )
-    return np.asarray(states[codes])
-
-
-def _find_state(text: str, words: Mapping[str, str] | None) -> str | None:
-    """Return what a word says; a number means the same however it is written, 0 or 0.0."""
-    if words is None:
-        return WORDS.get(text.lower())
-    if text in words or not text:
-        return words.get(text, NOT_ASKED)
-    try:
-        return {float(word): state for word, state in words.items()}.get(float(text))
-    except ValueError:
-        return None
-
-
-def as_text(cell: Any) -> str:
-    """Return a cell as a person would write it: 3.0 in a column with gaps is 3, a gap is "".
-
-    Examples
-    --------
-    >>> as_text(3.0), as_text(float("nan"))
-    ('3', '')
-    """
-    if pd.isna(cell):
-        return ""
-    return f"{cell:.15g}" if isinstance(cell, float) else str(cell)
-
-
-def _as_texts(cells: "pd.Series[Any]") -> npt.NDArray[Any]:
-    """Return cells as text, each distinct one converted once."""
-    codes, found = pd.factorize(cells, use_na_sentinel=False)
-    return np.array([as_text(cell) for cell in found], dtype=object)[codes]
+    return dataset.answers
 
 
 def _number_names(
@@ -249,7 +307,7 @@ def _number_names(
     return places, list(names)
 
 
-def _mark_pairs(
+def mark_pairs(
     row: npt.NDArray[np.int64], column: npt.NDArray[np.int64], shape: tuple[int, int]
 ) -> BoolMatrix:
     """Return the matrix that is True at these pairs of row and column."""

@@ -1,9 +1,12 @@
 """The npz form of a data set, which holds all of it.
 
 Arrays by name: ``X`` (n, d), or ``X_data``, ``X_indices``, ``X_indptr``, ``X_shape`` of a CSR
-matrix; ``feature_names`` (d,); ``candidates`` or ``complementary`` (n, q); ``relevant`` (n, q);
-``asked`` (n, q); ``label_names`` (q,); ``items`` (n,). Labels of some kind are needed, the rest is
-optional.
+matrix; ``feature_names`` (d,); ``label_names`` (q,); ``items`` (n,). Of labels, (n, q): the truth,
+``relevant``, and one of ``candidates``, ``complementary``, ``positives``, or answers: ``no``,
+``yes`` and ``maybe``, ``chosen`` where a model chose the question, and who said what, one element
+per answer: ``said_row``, ``said_label``, ``said_person``, ``said_code`` (a `State`), and the names
+``said_people``. Beside candidates, ``asked`` says where somebody answered. Labels of some kind are
+needed, the rest is optional.
 """
 
 import zipfile
@@ -12,10 +15,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import as_candidates, as_indicators, as_relevant, from_complementary
+from comes.answers import (
+    Answers,
+    BoolMatrix,
+    LongAnswers,
+    State,
+    as_candidates,
+    as_indicators,
+    as_relevant,
+    from_complementary,
+)
 from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images
 from comes.datasets.reading import Reading
@@ -23,25 +36,19 @@ from comes.errors import ComesError
 from comes.files import replacing_file
 
 CSR_PARTS = ("X_data", "X_indices", "X_indptr", "X_shape")
+SAID_PARTS = ("said_row", "said_label", "said_person", "said_code", "said_people")
 
 
 def read_npz(path: Path, _: Reading) -> Dataset:
     """Read a data set from an npz file; the names of its arrays say what they are."""
     arrays = _load_arrays(path)
-    if "candidates" in arrays and "complementary" in arrays:
-        raise ComesError(f"{path.name} has candidates and complementary labels; keep one of them.")
-    candidates = relevant = None
-    if "candidates" in arrays:
-        candidates = as_candidates(arrays["candidates"])
-    elif "complementary" in arrays:
-        candidates = from_complementary(arrays["complementary"])
-    if "relevant" in arrays:
-        relevant = as_relevant(arrays["relevant"])
-    known = candidates if candidates is not None else relevant
+    candidates, answers = _read_labels(arrays, path)
+    relevant = as_relevant(arrays["relevant"]) if "relevant" in arrays else None
+    known = next((part for part in (candidates, answers, relevant) if part is not None), None)
     if known is None:
         raise ComesError(
-            f"{path.name} needs an array 'candidates', 'complementary' or 'relevant'; "
-            f"it has {', '.join(arrays) or 'none'}."
+            f"{path.name} needs an array 'candidates', 'complementary', 'no', 'positives' or "
+            f"'relevant'; it has {', '.join(arrays) or 'none'}."
         )
     has_features = "X" in arrays or any(part in arrays for part in CSR_PARTS)
     return Dataset(
@@ -52,7 +59,59 @@ def read_npz(path: Path, _: Reading) -> Dataset:
         as_indicators(arrays["asked"], "asked") if "asked" in arrays else None,
         _read_names(arrays, "items", path),
         from_complementary="complementary" in arrays,
+        answers=answers,
     )
+
+
+def _read_labels(arrays: Mapping[str, Any], path: Path) -> tuple[BoolMatrix | None, Answers | None]:
+    """Return the candidates, or the answers, or neither."""
+    found = [name for name in ("candidates", "complementary", "positives", "no") if name in arrays]
+    if len(found) > 1:
+        raise ComesError(f"{path.name} has {found[0]!r} and {found[1]!r} labels; keep one of them.")
+    if "no" not in arrays and any(name in arrays for name in ("yes", "maybe")):
+        raise ComesError(
+            f"{path.name} has answers without an array 'no'; where only yes can be said, call it "
+            "'positives'."
+        )
+    if "candidates" in arrays:
+        return as_candidates(arrays["candidates"]), None
+    if "complementary" in arrays:
+        return from_complementary(arrays["complementary"]), None
+    if "positives" in arrays:
+        return None, Answers.from_positives(as_indicators(arrays["positives"], "positives"))
+    if "no" not in arrays:
+        return None, None
+    masks = {name: arrays[name] for name in ("no", "yes", "maybe", "chosen") if name in arrays}
+    answers = Answers(**masks)
+    said = _read_said(arrays, answers.shape, path)
+    if said is None:
+        return None, answers
+    if not np.array_equal(said.combine(answers.shape), answers.codes):
+        raise ComesError(f"{path.name} has answers of people that are not its answers; keep one.")
+    return None, Answers.from_long(said, answers.shape, chosen=answers.chosen)
+
+
+def _read_said(arrays: Mapping[str, Any], shape: tuple[int, int], path: Path) -> LongAnswers | None:
+    """Return who said what, checked, or None where the file does not say so."""
+    if not any(name in arrays for name in SAID_PARTS):
+        return None
+    people = _read_names(arrays, "said_people", path) or []
+    numbers = [np.asarray(arrays.get(name)) for name in SAID_PARTS[:-1]]
+    sizes = (*shape, len(people), len(State))
+    if len({part.shape for part in numbers}) > 1 or not all(map(_is_place, numbers, sizes)):
+        raise ComesError(
+            f"{path.name} should say who said what in rows of numbers of one length, "
+            f"{', '.join(SAID_PARTS[:-1])}, and their names, {SAID_PARTS[-1]}."
+        )
+    row, label, person = (part.astype(np.int64) for part in numbers[:3])
+    return LongAnswers(row, label, person, numbers[3].astype(np.int8), tuple(people))
+
+
+def _is_place(numbers: npt.NDArray[Any], size: int) -> bool:
+    """Return whether numbers are a row of places among that many."""
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        return False
+    return bool(((numbers >= 0) & (numbers < size)).all())
 
 
 def read_npz_features(path: Path, _: Reading) -> tuple[Any, list[str] | None]:
@@ -102,16 +161,38 @@ def _feature_arrays(X: Any) -> dict[str, Any]:
 def _label_arrays(dataset: Dataset) -> dict[str, Any]:
     """Return the arrays that hold labels, their names and those of the items."""
     arrays: dict[str, Any] = {"label_names": np.asarray(dataset.label_names, dtype=np.str_)}
-    if dataset.candidates is not None and dataset.from_complementary:
-        arrays["complementary"] = ~dataset.candidates
-    elif dataset.candidates is not None:
-        arrays["candidates"] = dataset.candidates
+    if dataset.answers is not None:
+        arrays.update(_answer_arrays(dataset.answers, dataset.from_complementary))
     if dataset.relevant is not None:
         arrays["relevant"] = dataset.relevant
-    if dataset.asked is not None:
-        arrays["asked"] = dataset.asked
     if dataset.items is not None:
         arrays["items"] = np.asarray(dataset.items, dtype=np.str_)
+    return arrays
+
+
+def _answer_arrays(answers: Answers, are_complementary: bool) -> dict[str, Any]:
+    """Return the arrays that hold answers."""
+    if answers.kind == "positives":
+        return {"positives": answers.confirmed}
+    if answers.kind == "candidates" and not are_complementary:
+        return {"candidates": answers.candidates}
+    if answers.kind == "candidates":
+        return {"complementary": answers.excluded}
+    is_plain = answers.said is None and answers.chosen is None and not answers.confirmed.any()
+    if are_complementary and is_plain:
+        return {"complementary": answers.excluded, "asked": answers.asked}
+    arrays: dict[str, Any] = {
+        "no": answers.excluded,
+        "yes": answers.confirmed,
+        "maybe": answers.doubtful,
+    }
+    if answers.chosen is not None:
+        arrays["chosen"] = answers.chosen
+    if answers.said is not None:
+        said = answers.said
+        people = np.asarray(said.people, dtype=np.str_)
+        parts = (said.row, said.label, said.person, said.code, people)
+        arrays.update(zip(SAID_PARTS, parts, strict=True))
     return arrays
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import BoolMatrix, check_names
+from comes.answers import Answers, BoolMatrix, check_names
 from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import compact
 from comes.datasets.label_columns import TRUTHS
@@ -55,14 +55,21 @@ def read_arff(path: Path, reading: Reading) -> Dataset:
         raise ComesError(f"{path.name} has no attribute beside its labels; features are wanted.")
     X = _make_features(table, features, path)
     truth = _read_indicators(table, truth_names, path) if truth_names else None
-    complementary = reading.is_complementary
     if not candidate_names:
-        marked, truth = (truth, None) if complementary else (None, truth)
+        dataset = Dataset(X, truth_names, relevant=truth)
+        return dataset.with_labels_as(reading.labels_are, path.name)
+    marked = _read_indicators(table, candidate_names, path)
+    if reading.is_positive:
+        answers = Answers.from_positives(marked)
     else:
-        marked = _read_indicators(table, candidate_names, path)
-    candidates = ~marked if complementary and marked is not None else marked
-    names = candidate_names or truth_names
-    return Dataset(X, names, candidates, truth, from_complementary=complementary)
+        answers = Answers.from_candidates(~marked if reading.is_complementary else marked)
+    return Dataset(
+        X,
+        candidate_names,
+        relevant=truth,
+        from_complementary=reading.is_complementary,
+        answers=answers,
+    )
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ A category is relevant where an image has an annotation of it, crowds included. 
 any annotation may show nothing, or nobody may have looked: by default it is left out, as in most
 multi-label work; ``unannotated="keep"`` says that nothing is relevant there.
 
-Where images carry ``neg_category_ids`` (verified absent, as in LVIS), these are complementary
-labels: nothing else is excluded, and the truth is not known.
+Where images carry ``neg_category_ids`` (verified absent, as in LVIS), the labels are answers: yes
+where a category is annotated, no where it is verified absent, and elsewhere nobody looked.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from comes.answers import BoolMatrix
+from comes.answers import Answers, BoolMatrix
 from comes.datasets.dataset import Dataset
 from comes.datasets.reading import Reading
 from comes.errors import ComesError
@@ -48,8 +48,9 @@ def coco_dataset(content: Any, path: Path, reading: Reading) -> Dataset:
     coco = _parse_coco(content, path)
     annotated = _mark_pairs(coco.annotated, coco, path)
     if coco.verified_absent is not None:
-        excluded = _mark_pairs(coco.verified_absent, coco, path) & ~annotated
-        return Dataset(None, coco.names, ~excluded, items=coco.files, from_complementary=True)
+        absent = _mark_pairs(coco.verified_absent, coco, path)
+        _refuse_contradictions(annotated & absent, coco, path)
+        return Dataset(None, coco.names, items=coco.files, answers=Answers(absent, annotated))
     dataset = Dataset(None, coco.names, relevant=annotated, items=coco.files)
     if reading.unannotated == "keep":
         return dataset
@@ -59,6 +60,16 @@ def coco_dataset(content: Any, path: Path, reading: Reading) -> Dataset:
             "is relevant there, keep them (--unannotated keep on the command line)."
         )
     return dataset.take(annotated.any(axis=1))
+
+
+def _refuse_contradictions(both: BoolMatrix, coco: _Coco, path: Path) -> None:
+    """Raise if a category is annotated and verified absent in one image."""
+    if both.any():
+        row, column = (int(place) for place in np.argwhere(both)[0])
+        raise ComesError(
+            f"{path.name} says yes and no about {int(both.sum())} pairs: {coco.names[column]!r} is "
+            f"annotated in {coco.files[row]!r} and among its neg_category_ids. Keep one of them."
+        )
 
 
 def _parse_coco(content: Any, path: Path) -> _Coco:

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from comes.datasets.answer_tables import LONG
+from comes.datasets.dataset import LabelsAre
 from comes.datasets.label_columns import (
     ANSWER,
     CANDIDATE,
     EXCLUDED,
     NAMES_COLUMNS,
+    POSITIVE,
     PREFIXES,
     RELEVANT,
+    STATE_COLUMNS,
+    are_state_sets,
 )
 from comes.datasets.reading import Reading
 from comes.datasets.tables import find_columns, no_column
@@ -31,8 +35,13 @@ class Roles:
     truth: list[str]
     ignored: list[str]
     item: str | None
-    complementary: bool  # the labels mark what is surely irrelevant
+    labels_are: LabelsAre  # what the labels mark: what is possible, surely irrelevant, or ticked
     in_states: bool  # the labels are answers, by their name or because their words are declared
+
+    @property
+    def are_state_sets(self) -> bool:
+        """Whether columns called no, yes and maybe hold names of labels."""
+        return are_state_sets(self.labels)
 
     @property
     def text_columns(self) -> set[str]:
@@ -41,7 +50,8 @@ class Roles:
             column for group in (self.labels, self.truth) if len(group) == 1 for column in group
         ]
         named = [] if self.item is None else [self.item]
-        return {*single, *(self.labels if self.in_states else ()), *named}
+        in_words = self.labels if self.in_states or self.are_state_sets else ()
+        return {*single, *in_words, *named}
 
     def find_features(self, columns: Sequence[str]) -> list[str]:
         """Return the columns that have no other role, in this table or in one that we write."""
@@ -50,7 +60,7 @@ class Roles:
 
 
 def find_long_columns(columns: Sequence[str], reading: Reading, path: Path) -> list[str] | None:
-    """Return the columns item, label and answer; None if it is not a table of answers."""
+    """Return the columns item, label and answer, and those named after them; None if not long."""
     wanted = reading.long
     if wanted is None and reading.labels is None and reading.relevant is None:
         wanted = LONG if set(LONG) <= set(columns) else None
@@ -58,7 +68,11 @@ def find_long_columns(columns: Sequence[str], reading: Reading, path: Path) -> l
         return None
     found = find_columns(columns, wanted)
     others = (reading.labels, reading.relevant, reading.ignore, reading.item)
-    if len(found) != 3 or reading.is_complementary or any(other is not None for other in others):
+    if (
+        len(found) != len(wanted)
+        or reading.is_complementary
+        or any(other is not None for other in others)
+    ):
         raise ComesError(
             f"{path.name} is read as a table of answers, with the columns item, label and answer. "
             "Name these three, and leave out other columns and labels_are (--complementary): the "
@@ -78,12 +92,6 @@ def find_roles(columns: Sequence[str], reading: Reading) -> Roles:
         [c for c in find_columns(columns, wanted or ()) if c not in ignored]
         for wanted in (labels, relevant)
     )
-    excluding = [c for c in found if c.startswith(EXCLUDED) or c == "complementary"]
-    if 0 < len(excluding) < len(found):
-        raise ComesError(
-            f"labels are candidates or complementary; got both: {listed(found)}. Name columns of "
-            "one kind."
-        )
     if not found and (reading.is_complementary or reading.words is not None):
         raise ComesError(
             "labels_are (--complementary) and words (--answers) apply to candidates, but only the "
@@ -98,9 +106,29 @@ def find_roles(columns: Sequence[str], reading: Reading) -> Roles:
         truth,
         ignored,
         item,
-        complementary=reading.is_complementary or bool(excluding),
+        labels_are=_find_kind(found, reading),
         in_states=reading.words is not None or any(c.startswith(ANSWER) for c in found),
     )
+
+
+def _find_kind(found: Sequence[str], reading: Reading) -> LabelsAre:
+    """Return what columns of labels mark, from the reading or from their names."""
+    said = reading.labels_are or "candidates"
+    prefixes: dict[LabelsAre, str] = {"complementary": EXCLUDED, "positives": POSITIVE}
+    for kind, prefix in prefixes.items():
+        own = [c for c in found if c.startswith(prefix) or c == kind]
+        if 0 < len(own) < len(found):
+            raise ComesError(
+                f"labels are candidates or {kind}; got both: {listed(list(found))}. Name columns "
+                "of one kind."
+            )
+        if own and reading.labels_are not in (None, kind):
+            raise ComesError(
+                f"the names of the columns say that they are {kind}: {listed(own)}. Leave out "
+                f"labels_are (--{reading.labels_are}), or name other columns (--labels)."
+            )
+        said = kind if own else said
+    return said
 
 
 def _find_item(columns: Sequence[str], taken: set[str], reading: Reading) -> str | None:
@@ -112,9 +140,16 @@ def _find_item(columns: Sequence[str], taken: set[str], reading: Reading) -> str
 def _find_described(columns: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the columns of labels and of the truth in a table with our column names."""
     truth = _find_called(columns, RELEVANT, "relevant")
-    for prefix, name in ((CANDIDATE, "candidates"), (EXCLUDED, "complementary"), (ANSWER, None)):
+    for prefix, name in (
+        (CANDIDATE, "candidates"),
+        (EXCLUDED, "complementary"),
+        (POSITIVE, "positives"),
+        (ANSWER, None),
+    ):
         if labels := _find_called(columns, prefix, name):
             return labels, truth
+    if "no" in columns and are_state_sets(labels := [c for c in columns if c in STATE_COLUMNS]):
+        return labels, truth
     if truth:
         return [], truth
     if len(columns) == 1 and re.search(r"[;\t]", columns[0]):
@@ -132,11 +167,12 @@ def _find_called(columns: Sequence[str], prefix: str, name: str | None) -> list[
 
 
 def _refuse_two_views(columns: Sequence[str], reading: Reading) -> None:
-    """Raise if labels should be complementary, but the names of their columns say otherwise."""
+    """Raise if labels should be of one kind, but the names of their columns say otherwise."""
     ours = ("candidates", "relevant")
     described = [c for c in columns if c.startswith((CANDIDATE, RELEVANT)) or c in ours]
-    if reading.is_complementary and described:
+    if (reading.is_complementary or reading.is_positive) and described:
         raise ComesError(
-            f"the names of the columns say that they are not complementary: {listed(described)}. "
-            "Leave out labels_are (--complementary), or name other columns (--labels)."
+            f"the names of the columns say that they are not {reading.labels_are}: "
+            f"{listed(described)}. Leave out labels_are (--{reading.labels_are}), or name other "
+            "columns (--labels)."
         )

@@ -251,8 +251,12 @@ class Dataset:
         return self.answers
 
     def known_candidates(self) -> BoolMatrix:
-        """Return the candidates; raise if there are none."""
-        answers = self.known_answers()
+        """Return the candidates; raise if there are none.
+
+        Answers to questions that a model chose are left out: the risks of candidates, and
+        estimated rates and priors, need questions drawn at random.
+        """
+        answers = self.known_answers().drawn()
         if answers.kind == "positives":
             raise ComesError(
                 "candidates are needed, and the data has ticked labels, which exclude nothing. "

@@ -26,9 +26,11 @@ from comes.errors import ComesError
 
 # Parts of a data set that a file may lose, as a warning calls them.
 FEATURES, FEATURE_NAMES, ITEMS = "features", "feature names", "items"
-CANDIDATES, RELEVANT, ASKED = "candidates", "relevant", "asked"
+CANDIDATES, RELEVANT, ASKED = "candidates", "relevant", "who was asked"
 COMPLEMENTARY = "that the labels were complementary"
 COMPLEMENTARY_ANSWERS = "that the answers were complementary labels"
+TICKED = "that the labels were ticked"
+PEOPLE, CHOSEN = "who said what", "which questions a model chose"
 PARTS = (
     FEATURES,
     FEATURE_NAMES,
@@ -38,7 +40,11 @@ PARTS = (
     ITEMS,
     COMPLEMENTARY,
     COMPLEMENTARY_ANSWERS,
+    TICKED,
+    PEOPLE,
+    CHOSEN,
 )
+IN_LONG = (CANDIDATES, ASKED, ITEMS, PEOPLE, CHOSEN)
 
 
 @dataclass(frozen=True)
@@ -110,11 +116,11 @@ def _read_json(path: Path, reading: Reading) -> Dataset:
                 "out."
             )
         return label_studio_dataset(content, path, reading)
-    if reading.labels is not None or reading.item is not None:
-        raise ComesError(
-            f"{path.name} is a COCO file, which names its labels and items. Leave out 'labels' and "
-            "'item'."
-        )
+    for name in ("labels", "item", "words"):
+        if getattr(reading, name) is not None:
+            raise ComesError(
+                f"{path.name} is a COCO file, which names its labels and items. Leave out {name!r}."
+            )
     dataset = coco_dataset(content, path, reading)
     if reading.unannotated is not None and dataset.candidates is not None:
         raise ComesError(
@@ -141,13 +147,13 @@ TABLE = Format(
     {
         "wide": Writer(
             partial(write_table_dataset, form="wide"),
-            tuple(part for part in PARTS if part != COMPLEMENTARY_ANSWERS),
+            tuple(p for p in PARTS if p not in (COMPLEMENTARY_ANSWERS, PEOPLE, CHOSEN)),
         ),
         "names": Writer(
             partial(write_table_dataset, form="names"),
-            tuple(part for part in PARTS if part != ASKED),
+            tuple(p for p in PARTS if p not in (COMPLEMENTARY_ANSWERS, PEOPLE, CHOSEN)),
         ),
-        "long": Writer(partial(write_table_dataset, form="long"), (CANDIDATES, ASKED, ITEMS)),
+        "long": Writer(partial(write_table_dataset, form="long"), IN_LONG),
     },
 )
 SVMLIGHT = Format(read_svmlight, ("label_names", "n_features"))
@@ -156,16 +162,21 @@ FORMATS: Mapping[str, Format] = {
     ".parquet": TABLE,
     ".npz": Format(read_npz, (), read_npz_features, {"wide": Writer(write_npz)}),
     ".mat": Format(
-        read_pml_mat, writers={"wide": Writer(write_pml_mat, (FEATURES, CANDIDATES, RELEVANT))}
+        read_pml_mat,
+        writers={
+            "wide": Writer(write_pml_mat, (FEATURES, CANDIDATES, RELEVANT, ASKED, TICKED, CHOSEN))
+        },
     ),
     ".arff": Format(read_arff, ("labels", "relevant", "ignore", "labels_are", "xml")),
     ".svm": SVMLIGHT,
     ".libsvm": SVMLIGHT,
     ".txt": SVMLIGHT,
-    ".json": Format(_read_json, ("labels", "item", "labels_are", "label_names", "unannotated")),
+    ".json": Format(
+        _read_json, ("labels", "item", "words", "labels_are", "label_names", "unannotated")
+    ),
     ".jsonl": Format(
         read_prodigy,
-        ("item", "labels_are", "label_names"),
-        writers={"wide": Writer(write_prodigy, (CANDIDATES, ASKED, ITEMS))},
+        ("item", "words", "labels_are", "label_names"),
+        writers={"wide": Writer(write_prodigy, IN_LONG)},
     ),
 }

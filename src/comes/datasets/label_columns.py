@@ -2,38 +2,57 @@
 
 Labels come in one of three forms:
 
-- wide: a column per label, 0/1, or "no", "maybe" and nothing for not asked;
-- names: one column of label names ("apple;plate");
+- wide: a column per label, 0/1, or "no", "yes", "maybe" and nothing for not asked;
+- names: one column of label names ("apple;plate"), or one for each of no, yes and maybe;
 - long: the columns item, label and answer, a row per answer (`comes.datasets.answer_tables`).
 
 One column is taken for names unless all its cells are 0 or 1, or answers. An empty cell of names is
 refused in candidates and in the truth, where it could mean that nothing applies or that nobody was
-asked: ``(none)`` says the first. Among complementary labels an empty cell excludes nothing.
+asked: ``(none)`` says the first. Elsewhere an empty cell says nothing.
 
 In a table that we write, names say what columns are: ``item``; ``candidate:NAME``,
-``excluded:NAME`` or ``answer:NAME``, and ``relevant:NAME``; or ``candidates``, ``complementary``,
-``relevant`` with names. Every other column is a feature.
+``excluded:NAME``, ``positive:NAME`` or ``answer:NAME``, and ``relevant:NAME``; or, with names,
+``candidates``, ``complementary``, ``positives``, or ``no``, ``yes`` and ``maybe``, and
+``relevant``. Every other column is a feature.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.answers import BoolMatrix, as_indicators, from_sets, match_names, to_sets
-from comes.datasets.answer_tables import NO, NOT_ASKED, WORDS, answers_of, as_states, as_text
+from comes.answers import (
+    Answers,
+    BoolMatrix,
+    State,
+    as_indicators,
+    from_sets,
+    match_names,
+    to_sets,
+)
+from comes.datasets.answer_tables import find_kind
+from comes.datasets.answer_words import ADVICE, WORDS, as_states, as_text
 from comes.datasets.dataset import Dataset
 from comes.datasets.tables import NAMELESS, is_numeric
 from comes.errors import ComesError
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 SEPARATOR = ";"
 NOTHING = "(none)"
 INDICATORS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
 TRUTHS = {**INDICATORS, "no": 0, "yes": 1}
-PREFIXES = CANDIDATE, EXCLUDED, ANSWER, RELEVANT = "candidate:", "excluded:", "answer:", "relevant:"
-NAMES_COLUMNS = ("candidates", "complementary", "relevant")
+PREFIXES = CANDIDATE, EXCLUDED, POSITIVE, ANSWER, RELEVANT = (
+    "candidate:",
+    "excluded:",
+    "positive:",
+    "answer:",
+    "relevant:",
+)
+NAMES_COLUMNS = ("candidates", "complementary", "positives", "relevant")
+STATE_COLUMNS = ("no", "yes", "maybe")
 
 
 def is_reserved(name: str) -> bool:
@@ -56,7 +75,7 @@ def read_labels(
     columns = list(cells.columns)
     cells = _convert_words(cells, words)
     _refuse_empty_cells(cells, is_truth)
-    advice = "Say what other values mean (words; --answers 0=no,1=maybe on the command line)."
+    advice = f"Say what other values mean ({ADVICE})."
     if is_truth:
         advice = "The truth is 0 or 1, or yes or no."
     return _order_labels(as_indicators(cells, "label columns", advice), columns, wanted)
@@ -79,8 +98,8 @@ def _refuse_empty_cells(cells: pd.DataFrame, is_truth: bool) -> None:
         return
     name = str(empty.any().idxmax())
     row = int(empty[name].to_numpy().argmax())
-    advice = "A label that nobody was asked about stays possible: write 1 (0 in a file of "
-    advice += "complementary labels)."
+    advice = "If 1 and 0 are answers, and nobody was asked where nothing stands, say so: "
+    advice += "words={'1': 'yes', '0': 'no'} (--answers 1=yes,0=no on the command line)."
     if is_truth:
         advice = "The truth must be known: fill it in, or leave the row out."
     raise ComesError(f"label column {name!r} must be 0 or 1; row {row} is empty. {advice}")
@@ -95,7 +114,7 @@ def are_names(cells: pd.DataFrame, words: Mapping[str, int] = INDICATORS) -> boo
 
 
 def are_answers(cells: pd.DataFrame) -> bool:
-    """Return whether columns hold words of the three states; a single one, nothing else."""
+    """Return whether columns hold words of the states; a single one, nothing else."""
     if cells.columns[0] in NAMES_COLUMNS:
         return False
     texts = [cells[name].dropna() for name in cells if not is_numeric(cells[name])]
@@ -104,31 +123,73 @@ def are_answers(cells: pd.DataFrame) -> bool:
     return bool(found & words) and (cells.shape[1] > 1 or found <= {*words, ""})
 
 
+def are_state_sets(columns: Sequence[str]) -> bool:
+    """Return whether columns are called no, yes and maybe, two of them at least."""
+    return len(columns) > 1 and set(columns) <= set(STATE_COLUMNS)
+
+
 def read_answers(
     cells: pd.DataFrame, wanted: Sequence[str] | None, words: Mapping[str, str] | None
-) -> tuple[BoolMatrix, BoolMatrix, list[str]]:
-    """Return the candidates, and where somebody was asked, of columns in three states."""
+) -> Answers:
+    """Return the answers of columns in words, with the names of their labels.
+
+    In columns with our prefix a pair without an answer was not asked, even if all answers are no.
+    """
     columns = list(cells.columns)
     states = [as_states(cells[c], f"column {c!r}", words) for c in columns]
-    state = np.stack(states, axis=1)
-    candidates, names = _order_labels(state != NO, columns, wanted)
-    return candidates, _order_labels(state != NOT_ASKED, columns, wanted)[0], names
+    codes, names = _order_labels(np.stack(states, axis=1), columns, wanted)
+    is_ours = all(name.startswith(ANSWER) for name in columns)
+    return Answers.of_codes(codes, "answers" if is_ours else find_kind(codes), names)
+
+
+def read_state_sets(
+    cells: pd.DataFrame, wanted: Sequence[str] | None, separator: str | None
+) -> Answers:
+    """Return the answers of columns of label names that are called no, yes and maybe."""
+    sets = {
+        name: [set(row) for row in names_of_cells(cells[name], True, separator)]
+        for name in cells.columns
+    }
+    names = wanted or sorted({name for rows in sets.values() for row in rows for name in row})
+    if not names:
+        raise ComesError(f"no label stands in the columns {', '.join(sets)}; expected names.")
+    nothing: list[set[str]] = [set() for _ in range(len(cells))]
+    no, yes, maybe = (from_sets(sets.get(name, nothing), names)[0] for name in STATE_COLUMNS)
+    return Answers(no, yes, maybe, label_names=names)
 
 
 def wide_columns(dataset: Dataset) -> pd.DataFrame:
     """Return the labels as a column each, named so that they can be read without options."""
-    parts = []
-    if dataset.asked is not None:
-        candidates, asked = answers_of(dataset)
-        words = np.where(asked, np.where(candidates, "maybe", "no"), "")
-        parts.append(_make_frame(words, ANSWER, dataset))
-    elif dataset.candidates is not None and dataset.from_complementary:
-        parts.append(_make_frame((~dataset.candidates).astype(np.int8), EXCLUDED, dataset))
-    elif dataset.candidates is not None:
-        parts.append(_make_frame(dataset.candidates.astype(np.int8), CANDIDATE, dataset))
+    parts, answers = [], dataset.answers
+    if answers is not None and answers.kind == "answers":
+        words = np.array(["", *(State(code).word for code in (1, 2, 3))], dtype=object)
+        parts.append(_make_frame(words[answers.codes], ANSWER, dataset))
+    elif answers is not None and answers.kind == "positives":
+        parts.append(_make_frame(answers.confirmed.astype(np.int8), POSITIVE, dataset))
+    elif answers is not None and dataset.from_complementary:
+        parts.append(_make_frame(answers.excluded.astype(np.int8), EXCLUDED, dataset))
+    elif answers is not None:
+        parts.append(_make_frame(answers.candidates.astype(np.int8), CANDIDATE, dataset))
     if dataset.relevant is not None:
         parts.append(_make_frame(dataset.relevant.astype(np.int8), RELEVANT, dataset))
     return pd.concat(parts, axis=1)
+
+
+def named_labels(dataset: Dataset) -> dict[str, BoolMatrix]:
+    """Return the labels that each column of names marks."""
+    columns, answers = {}, dataset.answers
+    if answers is not None and answers.kind == "answers":
+        masks = (answers.excluded, answers.confirmed, answers.doubtful)
+        columns = dict(zip(STATE_COLUMNS, masks, strict=True))
+    elif answers is not None and answers.kind == "positives":
+        columns["positives"] = answers.confirmed
+    elif answers is not None and dataset.from_complementary:
+        columns["complementary"] = answers.excluded
+    elif answers is not None:
+        columns["candidates"] = answers.candidates
+    if dataset.relevant is not None:
+        columns["relevant"] = dataset.relevant
+    return columns
 
 
 def names_columns(dataset: Dataset) -> pd.DataFrame:
@@ -139,17 +200,10 @@ def names_columns(dataset: Dataset) -> pd.DataFrame:
                 f"the label {name!r} cannot be one of names joined by {SEPARATOR!r}. Write another "
                 "form."
             )
-    columns = {}
-    if dataset.candidates is not None and dataset.from_complementary:
-        columns["complementary"] = ~dataset.candidates
-    elif dataset.candidates is not None:
-        columns["candidates"] = dataset.candidates
-    if dataset.relevant is not None:
-        columns["relevant"] = dataset.relevant
     return pd.DataFrame(
         {
             column: [SEPARATOR.join(s) or NOTHING for s in to_sets(marked, dataset.label_names)]
-            for column, marked in columns.items()
+            for column, marked in named_labels(dataset).items()
         }
     )
 
@@ -183,8 +237,8 @@ def _read_indicator(cell: Any, words: Mapping[str, int]) -> float:
 
 
 def _order_labels(
-    marked: BoolMatrix, columns: Sequence[str], wanted: Sequence[str] | None
-) -> tuple[BoolMatrix, list[str]]:
+    marked: npt.NDArray[Scalar], columns: Sequence[str], wanted: Sequence[str] | None
+) -> tuple[npt.NDArray[Scalar], list[str]]:
     """Return the labels in the order wanted, and their names."""
     names = _strip_prefix(columns)
     if wanted is None:

@@ -2,7 +2,9 @@
 
 Variables: ``data`` (n, d); ``target``, the truth; ``partial_labels``, ``candidate_labels`` or
 ``partial_target``, the candidates. Labels are usually (q, n), sometimes (n, q), and 0/1 or -1/+1.
-Anything may be dense or sparse. Files of MATLAB 7.3 are HDF5, with every matrix transposed.
+Instead of candidates we write ``no``, ``yes`` and ``maybe``, and ``chosen`` where a model chose the
+question, or ``positives``. Anything may be dense or sparse. Files of MATLAB 7.3 are HDF5, with
+every matrix transposed.
 """
 
 import itertools
@@ -14,7 +16,7 @@ import numpy as np
 from scipy import sparse
 from scipy.io import loadmat, savemat, whosmat
 
-from comes.answers import BoolMatrix
+from comes.answers import Answers, BoolMatrix
 from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import compact
 from comes.datasets.reading import Reading
@@ -26,13 +28,15 @@ SPARSE_BELOW = 0.1
 FEATURES, TRUTH = "data", "target"
 CANDIDATES = ("partial_labels", "candidate_labels", "partial_target")
 NAMES = "label_names"
-WANTED = (FEATURES, TRUTH, *CANDIDATES, NAMES)
+ANSWERS = ("no", "yes", "maybe", "chosen")
+POSITIVES = "positives"
+WANTED = (FEATURES, TRUTH, *CANDIDATES, *ANSWERS, POSITIVES, NAMES)
 
 
 def read_pml_mat(path: Path, _: Reading) -> Dataset:
     """Read features, candidates and the truth of a PML .mat file."""
     variables = _load_variables(path)
-    found = [name for name in CANDIDATES if name in variables]
+    found = [name for name in (*CANDIDATES, ANSWERS[0], POSITIVES) if name in variables]
     if FEATURES not in variables or not (found or TRUTH in variables):
         raise ComesError(
             f"{path.name} should have the variables {FEATURES!r}, {TRUTH!r} (the truth) and "
@@ -41,6 +45,8 @@ def read_pml_mat(path: Path, _: Reading) -> Dataset:
         )
     if len(found) > 1:
         raise ComesError(f"{path.name} has both {found[0]!r} and {found[1]!r}; keep one of them.")
+    if found == [ANSWERS[0]]:
+        found = [name for name in ANSWERS if name in variables]
     labels = {name: variables[name] for name in (TRUTH, *found) if name in variables}
     data = variables[FEATURES]
     for name, values in {FEATURES: data, **labels}.items():
@@ -52,11 +58,24 @@ def read_pml_mat(path: Path, _: Reading) -> Dataset:
     if sparse.issparse(data) or np.count_nonzero(data) < SPARSE_BELOW * data.size:
         data = compact(sparse.csr_array(data))
     n = data.shape[0]
-    relevant = _read_labels(labels[TRUTH], n, path) if TRUTH in labels else None
-    candidates = _read_labels(labels[found[0]], n, path) if found else None
-    known = candidates if candidates is not None else relevant
-    assert known is not None
-    return Dataset(data, _read_label_names(variables, known.shape[1]), candidates, relevant)
+    masks = {name: _read_labels(values, n, path) for name, values in labels.items()}
+    q = next(iter(masks.values())).shape[1]
+    relevant = masks.pop(TRUTH, None)
+    return Dataset(
+        data, _read_label_names(variables, q), relevant=relevant, answers=_read_answers(masks)
+    )
+
+
+def _read_answers(masks: Mapping[str, BoolMatrix]) -> Answers | None:
+    """Return what the variables say about labels, or None if they are the truth alone."""
+    if not masks:
+        return None
+    if POSITIVES in masks:
+        return Answers.from_positives(masks[POSITIVES])
+    if ANSWERS[0] in masks:
+        no, yes, maybe, chosen = (masks.get(name) for name in ANSWERS)
+        return Answers(no, yes, maybe, chosen=chosen)
+    return Answers.from_candidates(next(iter(masks.values())))
 
 
 def write_pml_mat(dataset: Dataset, path: Path) -> None:
@@ -68,10 +87,23 @@ def write_pml_mat(dataset: Dataset, path: Path) -> None:
     }
     if dataset.relevant is not None:
         variables[TRUTH] = dataset.relevant.T.astype(np.uint8)
-    if dataset.candidates is not None:
-        variables[CANDIDATES[0]] = dataset.candidates.T.astype(np.uint8)
+    for name, mask in _masks_of(dataset.answers).items():
+        variables[name] = mask.T.astype(np.uint8)
     with replacing_file(path) as temporary:
         savemat(temporary, variables, do_compression=True)
+
+
+def _masks_of(answers: Answers | None) -> dict[str, BoolMatrix]:
+    """Return the matrices that hold answers, by the name of their variable."""
+    if answers is None:
+        return {}
+    if answers.kind == "candidates":
+        return {CANDIDATES[0]: answers.candidates}
+    if answers.kind == "positives":
+        return {POSITIVES: answers.confirmed}
+    no, yes, maybe, chosen = ANSWERS
+    masks = {no: answers.excluded, yes: answers.confirmed, maybe: answers.doubtful}
+    return masks if answers.chosen is None else {**masks, chosen: answers.chosen}
 
 
 def _load_variables(path: Path) -> dict[str, Any]:

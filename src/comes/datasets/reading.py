@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from comes.datasets.answer_tables import STATES
+from comes.datasets.answer_words import STATES
 from comes.datasets.dataset import LabelsAre
 from comes.errors import ComesError
 
@@ -19,7 +19,8 @@ CHOICES = {"labels_are": LabelsAre, "difficult": Difficult, "unannotated": Unann
 MOVED = {
     "candidates": "labels_are='candidates'",
     "complementary": "labels_are='complementary'",
-    "answers": "words={'0': 'no', '1': 'maybe'}",
+    "answers": "words={'0': 'no', '1': 'yes'}",
+    "positives": "labels_are='positives'",
 }
 
 
@@ -30,9 +31,10 @@ class Reading:
     Parameters
     ----------
     labels, relevant : sequence of str, optional
-        Columns of a table or ARFF file with the candidates and with the truth: one per label, by
-        name or with wildcards (``["has_*"]``), 0/1 or "no", "maybe" and nothing; or one column of
-        label names ("apple;plate"). In a Label Studio export, ``labels`` names the ``<Choices>``.
+        Columns of a table or ARFF file with the candidates or answers, and with the truth: one per
+        label, by name or with wildcards (``["has_*"]``), 0/1 or "no", "yes", "maybe" and nothing;
+        or one column of label names ("apple;plate"), or those called no, yes and maybe. In a Label
+        Studio export, ``labels`` names the ``<Choices>``.
     ignore : sequence of str, optional
         Columns that are neither label nor feature, by name or with wildcards; they are left out of
         ``labels`` and ``relevant`` too.
@@ -40,10 +42,11 @@ class Reading:
         Feature columns; by default every other column.
     item : str, optional
         The column or field that names the items.
-    long : sequence of three str, optional
-        The columns of a table with a row per answer, if not "item", "label" and "answer".
+    long : sequence of three to five str, optional
+        The columns of a table with a row per answer, if not "item", "label" and "answer"; then who
+        said it and who chose the question, if not "person" and "source".
     words : mapping of str to str, optional
-        What the words of answers mean: "no", "maybe" or "not asked".
+        What the words of answers mean: "no", "yes", "maybe" or "not asked".
     labels_are : {"candidates", "complementary", "positives"}, optional
         Read the labels as candidates, as complementary labels (surely irrelevant), or as ticked
         ones (surely relevant, and the others may be), where the format would take them for the
@@ -110,9 +113,10 @@ class Reading:
                 raise ComesError(f"{name} must not be empty. Leave it out, or give None.")
         for name, choices in CHOICES.items():
             _check_choice(name, getattr(self, name), get_args(choices))
-        if self.long is not None and len(self.long) != 3:
+        if self.long is not None and not 3 <= len(self.long) <= 5:
             raise ComesError(
-                f"long must name three columns: item, label and answer; got {list(self.long)}."
+                "long must name three columns, item, label and answer, and may name who said it "
+                f"and who chose the question; got {list(self.long)}."
             )
         if self.features is not None and self.images is not None:
             raise ComesError("a data set has features or images; got both. Leave one out.")
@@ -128,6 +132,11 @@ class Reading:
     def is_complementary(self) -> bool:
         """Whether labels mark what is surely irrelevant."""
         return self.labels_are == "complementary"
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether labels mark what somebody ticked, and nobody says no."""
+        return self.labels_are == "positives"
 
     @property
     def has_labels_alone(self) -> bool:
@@ -185,11 +194,11 @@ def _as_tuple(name: str, values: Sequence[str] | None) -> tuple[str, ...] | None
 
 
 def _check_words(words: Mapping[str, str] | None) -> dict[str, str] | None:
-    """Return a copy; raise unless every word means one of the three states."""
+    """Return a copy; raise unless every word means one of the states."""
     for word, state in (words or {}).items():
         if state not in STATES:
             raise ComesError(
-                f"the answer {word!r} must mean 'no', 'maybe' or 'not asked'; got {state!r}."
+                f"the answer {word!r} must mean 'no', 'yes', 'maybe' or 'not asked'; got {state!r}."
             )
     return dict(words) if words else None
 

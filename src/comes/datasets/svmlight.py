@@ -12,7 +12,7 @@ from pathlib import Path
 from scipy import sparse
 
 from comes.answers import from_sets
-from comes.datasets.answer_tables import as_text
+from comes.datasets.answer_words import as_text
 from comes.datasets.dataset import Dataset
 from comes.datasets.reading import Reading
 from comes.errors import ComesError

@@ -8,8 +8,15 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import BoolMatrix
-from comes.datasets.answer_tables import long_dataset, long_table
+from comes.answers import Answers, BoolMatrix
+from comes.datasets.answer_tables import (
+    PERSON,
+    SOURCE,
+    as_ticked,
+    long_dataset,
+    long_table,
+    warn_of_ticks,
+)
 from comes.datasets.column_roles import Roles, find_long_columns, find_roles
 from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images
@@ -21,6 +28,7 @@ from comes.datasets.label_columns import (
     names_of_cells,
     read_answers,
     read_labels,
+    read_state_sets,
     wide_columns,
 )
 from comes.datasets.reading import Reading
@@ -44,9 +52,8 @@ ROWS_AT_ONCE = 1000  # of a sparse matrix, written as a table
 class Labels(NamedTuple):
     """What a table says about labels."""
 
-    candidates: BoolMatrix | None
+    answers: Answers | None
     truth: BoolMatrix | None
-    asked: BoolMatrix | None
     names: list[str]
 
 
@@ -55,7 +62,12 @@ def read_table_dataset(path: Path, reading: Reading) -> Dataset:
     columns = read_columns(path)
     long = find_long_columns(columns, reading, path)
     if long is not None:
-        return long_dataset(read_table(path, long), long, reading.words, reading.label_names)
+        table = read_table(path, [*long, PERSON, SOURCE])
+        answers = long_dataset(table, long, reading.words, reading.label_names)
+        if reading.is_positive:
+            return as_ticked(answers)
+        warn_of_ticks(answers.known_answers())
+        return answers
     roles = find_roles(columns, reading)
     table = read_table(path, roles.text_columns)
     labels = _read_roles(table, roles, reading)
@@ -66,11 +78,10 @@ def read_table_dataset(path: Path, reading: Reading) -> Dataset:
     return Dataset(
         X,
         labels.names,
-        labels.candidates,
-        labels.truth,
-        labels.asked,
-        None if roles.item is None else item_names(table, roles.item),
-        from_complementary=roles.complementary,
+        relevant=labels.truth,
+        items=None if roles.item is None else item_names(table, roles.item),
+        from_complementary=roles.labels_are == "complementary",
+        answers=labels.answers,
     )
 
 
@@ -78,26 +89,45 @@ def _read_roles(table: pd.DataFrame, roles: Roles, reading: Reading) -> Labels:
     """Return what the columns say about labels."""
     of_labels, of_truth = table[roles.labels], table[roles.truth]
     names = None if reading.label_names is None else list(reading.label_names)
-    if names is None and are_names(of_labels) and are_names(of_truth):
-        cells = pd.Series([*of_labels.iloc[:, 0], *of_truth.iloc[:, 0]], dtype=object)
+    by_name = [c for c in (of_labels, of_truth) if roles.are_state_sets or are_names(c)]
+    if names is None and len(by_name) == 2 and are_names(of_truth):
+        columns = [cells[name] for cells in by_name for name in cells]
+        cells = pd.Series([cell for column in columns for cell in column], dtype=object)
         sets = names_of_cells(cells, empty_is_none=True, separator=reading.separator)
         names = sorted({name for row in sets for name in row})  # names of either are labels
-    candidates = truth = asked = None
-    if roles.labels and (roles.in_states or are_answers(of_labels)):
-        if roles.complementary:
-            raise ComesError(
-                "the labels are answers, and 'no' excludes a label; leave out labels_are "
-                "(--complementary), or say what the words mean (words; --answers)."
-            )
-        candidates, asked, names = read_answers(of_labels, names, reading.words)
-    elif roles.labels:
-        marked, names = read_labels(
-            of_labels, names, empty_is_none=roles.complementary, separator=reading.separator
-        )
-        candidates = ~marked if roles.complementary else marked
+    answers = truth = None
+    if roles.labels:
+        answers = _read_answers(of_labels, names, roles, reading)
+        names = answers.label_names
     if roles.truth:
         truth, names = read_labels(of_truth, names, is_truth=True, separator=reading.separator)
-    return Labels(candidates, truth, asked, names or [])
+    return Labels(answers, truth, names or [])
+
+
+def _read_answers(
+    cells: pd.DataFrame, names: list[str] | None, roles: Roles, reading: Reading
+) -> Answers:
+    """Return what the columns of labels say, with the names of the labels."""
+    is_in_words = roles.in_states or are_answers(cells)
+    if (is_in_words or roles.are_state_sets) and roles.labels_are != "candidates":
+        raise ComesError(
+            "the labels are answers, and 'no' excludes a label; leave out labels_are "
+            f"(--{roles.labels_are}), or say what the words mean (words; --answers)."
+        )
+    if is_in_words or roles.are_state_sets:
+        if is_in_words:
+            answers = read_answers(cells, names, reading.words)
+        else:
+            answers = read_state_sets(cells, names, reading.separator)
+        warn_of_ticks(answers)
+        return answers
+    is_possible = roles.labels_are == "candidates"
+    marked, names = read_labels(
+        cells, names, empty_is_none=not is_possible, separator=reading.separator
+    )
+    if roles.labels_are == "positives":
+        return Answers.from_positives(marked, names)
+    return Answers.from_candidates(marked if is_possible else ~marked, names)
 
 
 def read_table_features(path: Path, reading: Reading) -> tuple[Any, list[str] | None]:

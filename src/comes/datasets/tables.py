@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from comes.datasets.answer_tables import as_text
+from comes.datasets.answer_words import as_text
 from comes.errors import ComesError, listed
 from comes.files import replacing_file
 

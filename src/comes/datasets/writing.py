@@ -10,6 +10,7 @@ from comes.datasets import formats
 from comes.datasets.dataset import Dataset
 from comes.datasets.formats import FORMATS, Writer
 from comes.datasets.images import Images
+from comes.datasets.label_columns import named_labels
 from comes.datasets.table_datasets import TableForm
 from comes.errors import ComesError, ComesWarning, listed
 
@@ -78,16 +79,20 @@ def _find_writer(path: Path, form: str) -> Writer:
 
 def _list_parts(dataset: Dataset) -> list[str]:
     """Return the parts that a data set has, of those that a file may lose."""
+    answers = dataset.answers
     is_answered = dataset.asked is not None
     parts = {
         formats.FEATURES: not isinstance(dataset.X, Images) and dataset.X is not None,
         formats.FEATURE_NAMES: isinstance(dataset.X, pd.DataFrame),
-        formats.CANDIDATES: dataset.candidates is not None,
+        formats.CANDIDATES: answers is not None,
         formats.RELEVANT: dataset.relevant is not None,
         formats.ASKED: is_answered,
         formats.ITEMS: dataset.items is not None,
         formats.COMPLEMENTARY: dataset.from_complementary and not is_answered,
         formats.COMPLEMENTARY_ANSWERS: dataset.from_complementary and is_answered,
+        formats.TICKED: answers is not None and answers.kind == "positives",
+        formats.PEOPLE: answers is not None and answers.said is not None,
+        formats.CHOSEN: answers is not None and answers.chosen is not None,
     }
     return [part for part, is_there in parts.items() if is_there]
 
@@ -95,11 +100,8 @@ def _list_parts(dataset: Dataset) -> list[str]:
 def _warn_of_labels_not_shown(dataset: Dataset, path: Path) -> None:
     """Warn of labels that no cell of names would show."""
     shown = np.zeros(len(dataset.label_names), dtype=bool)
-    if dataset.candidates is not None:
-        marked = ~dataset.candidates if dataset.from_complementary else dataset.candidates
+    for marked in named_labels(dataset).values():
         shown |= marked.any(axis=0)
-    if dataset.relevant is not None:
-        shown |= dataset.relevant.any(axis=0)
     hidden = [name for name, seen in zip(dataset.label_names, shown, strict=True) if not seen]
     if len(hidden) == len(shown):
         raise ComesError(f"no cell of {path.name} would show a label. Write another form.")

@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.cross_fitting import CrossFitted, Rows, Split, split_into_folds
+from comes.estimator.settings import find_settings
 from comes.estimator.together import Fitting, as_matrix, try_each
 from comes.methods import DEFAULT
 from comes.priors import ClassPriorEstimate
@@ -222,8 +223,9 @@ def _measure_gap(risk: float, least: float) -> float:
 
 def _describe(classifier: CandidateClassifier) -> dict[str, Any]:
     """Return the settings that a table of classifiers shows."""
-    shown = {name: getattr(classifier, name) for name in ("learning_rate", "epochs")}
-    return {"method": classifier.method or DEFAULT, **shown}
+    method = DEFAULT if classifier.method is None else classifier.method
+    settings = find_settings(classifier, method)
+    return {"method": method, **{name: settings[name] for name in ("learning_rate", "epochs")}}
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,9 +67,9 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     uses_maybe : bool
         For "likelihood": whether "maybe" counts, with the probability that the rates give it. False
         is right where doubt depends on the item: docs/answers.md.
-    prior_weight : float
-        For "likelihood": how strongly the mean probabilities are kept near a class prior that is
-        given.
+    prior_weight : float, optional
+        For "likelihood": how strongly mean probabilities are kept near the class prior. By default
+        1 for candidates, 0.3 for answers, 0 for an estimated prior where nobody says yes.
     flip_rate : float, array of shape (n_labels,), or "class_prior", optional
         For "ccmn": how often an irrelevant label is a candidate. By default estimated by
         `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies, so that
@@ -93,10 +93,12 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         Scaling of the features, learned in `fit` and part of the model. ``auto`` is ``standard``
         for dense X and none for sparse X.
     epochs, batch_size : int
-    optimizer : {"sgd", "adam", "adamw"} or function of parameters -> torch optimiser
-        A function of your own sets its own learning rate and weight decay.
+        By default 40 epochs for "likelihood", else 200.
+    optimizer : {"sgd", "adam", "adamw"} or function of parameters -> torch optimiser, optional
+        By default ``adam`` for "likelihood", else ``sgd``. A function of your own sets its own
+        learning rate and weight decay.
     learning_rate, momentum, weight_decay : float
-        The momentum is for ``sgd`` only.
+        The learning rate is 5e-4 for "likelihood" and 5e-3 else; the momentum is for ``sgd``.
     cosine : bool
         Let the learning rate fall to zero along a half cosine.
     threshold : {"auto", "zero", "prior", "risk", "f1", "minmax"}
@@ -116,8 +118,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     device : str
         ``auto`` is the GPU if torch sees one, else the CPU.
     random_state : int, RandomState or None
-        Initial weights, order of the rows, what is estimated first, and which excluded label is
-        kept where a method takes one per row.
+        Of initial weights, order of rows, estimates, and the excluded label that some methods keep.
     require_candidates : bool
         Refuse ``fit(X, y)``: candidates must come as ``candidates=`` or ``complementary=``. For
         cross-validation, where y is the truth and a forgotten ``params={"candidates": ...}``
@@ -132,7 +133,6 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     label_names_ : list of str
         Names of the labels if the answers had any, else "0", "1", ...
     method_ : str or function
-        The method that was used.
     class_prior_, class_prior_error_, no_rate_, yes_rate_, flip_rate_ : (n_labels,) each, or None
         What was given or estimated, None where neither the risk nor the cut needs it. The error is
         the standard error of an estimated class prior, NaN where it is not known.
@@ -142,8 +142,8 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         Risk of every epoch, seconds, whether training was interrupted, and with early stopping
         the risk on held-out rows and the epoch that was kept.
     score_offset_ : array of shape (n_labels,)
-        The level of the scores: 0, or for risks over pairs, whose scores have no natural zero,
-        the value that makes the mean predicted probability of training rows the class prior.
+        The level of the scores: 0, or for risks over pairs the value that makes the mean predicted
+        probability of training rows the class prior.
     threshold_ : array of shape (n_labels,)
         Where `predict` cuts the scores.
 
@@ -170,7 +170,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         yes_rate: npt.ArrayLike | None = None,
         mistake_rate: float = 0.0,
         uses_maybe: bool = True,
-        prior_weight: float = 1.0,
+        prior_weight: float | None = None,
         flip_rate: npt.ArrayLike | str | None = None,
         model: Model = "mlp",
         hidden: int = 500,
@@ -178,10 +178,10 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         normaliser: str = "dataset",
         flood_level: float = 0.0,
         scale: str | None = "auto",
-        epochs: int = 200,
+        epochs: int | None = None,
         batch_size: int = 256,
-        optimizer: str | Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] = "sgd",
-        learning_rate: float = 5e-3,
+        optimizer: str | Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None = None,
+        learning_rate: float | None = None,
         momentum: float = 0.9,
         weight_decay: float = 1e-4,
         cosine: bool = True,

@@ -74,8 +74,6 @@ def _learn_by_cross_fitting(classifier: Any, training: Training) -> FloatArray:
     if rates is not None and not isinstance(rates, str):
         rates = classifier.flip_rate_  # in the order of the labels, whose names are not handed on
     known = {"class_prior": prior, "flip_rate": rates}
-    if classifier.class_prior is None:
-        known["prior_weight"] = 0.0  # an estimate is no reason to hold on to it
     plain = clone(classifier).set_params(threshold="auto", progress=False, **known)
     (crossed,) = cross_fit([plain], X, answers, seed=training.options.seed, n_jobs=1)
     cut = choose_thresholds(crossed.scores - crossed.level, answers, prior, classifier.threshold)

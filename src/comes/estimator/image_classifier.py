@@ -131,7 +131,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         yes_rate: npt.ArrayLike | None = None,
         mistake_rate: float = 0.0,
         uses_maybe: bool = True,
-        prior_weight: float = 1.0,
+        prior_weight: float | None = None,
         flip_rate: npt.ArrayLike | str | None = None,
         backbone: str | nn.Module = "resnet50",
         weights: str | Path | None = "imagenet",

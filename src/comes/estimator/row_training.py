@@ -15,7 +15,7 @@ from comes.estimator.first_stage import FirstStage
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.scaling import is_scaled_for_priors
 from comes.estimator.seen_rows import remember_rows
-from comes.estimator.settings import LEARNED_THRESHOLDS
+from comes.estimator.settings import LEARNED_THRESHOLDS, find_settings
 from comes.methods import Knowledge, Method, RiskOptions
 from comes.models import InputLayer, linear, mlp
 from comes.training import MakeOptimizer, Risk, TrainOptions, make_optimizer, to_device
@@ -23,7 +23,7 @@ from comes.training import MakeOptimizer, Risk, TrainOptions, make_optimizer, to
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
 
-SMALLEST_SHARE = 0.01  # of pairs that say something about a label, when labels are weighed
+SMALLEST_SHARE = 1e-3  # of pairs that say something
 SMALLEST_PRIOR = 1e-3
 
 
@@ -48,9 +48,10 @@ def make_options(
 ) -> TrainOptions:
     """Return the options of the training; a wrong one is refused before anything takes long."""
     name = classifier.method_
+    settings = find_settings(classifier, name)
     return TrainOptions(
-        optimizer=_choose_optimizer(classifier),
-        epochs=classifier.epochs,
+        optimizer=_choose_optimizer(classifier, settings),
+        epochs=settings["epochs"],
         batch_size=classifier.batch_size,
         risk_scale=method.risk_scale(classifier.reduction, q),
         cosine=classifier.cosine,
@@ -60,13 +61,13 @@ def make_options(
     )
 
 
-def _choose_optimizer(classifier: "CandidateClassifier") -> MakeOptimizer:
+def _choose_optimizer(classifier: "CandidateClassifier", settings: dict[str, Any]) -> MakeOptimizer:
     """Return a callable that makes the optimiser named in the settings."""
     if callable(classifier.optimizer):
         return classifier.optimizer
     return make_optimizer(
-        classifier.optimizer,
-        learning_rate=classifier.learning_rate,
+        settings["optimizer"],
+        learning_rate=settings["learning_rate"],
         momentum=classifier.momentum,
         weight_decay=classifier.weight_decay,
     )
@@ -82,12 +83,11 @@ def make_risk(
 ) -> Risk:
     """Return the risk, with what is known and the counts of these answers."""
     drawn, by_dataset = answers.drawn(), classifier.normaliser == "dataset"
-    is_known = classifier.class_prior is not None
     options = RiskOptions(
         exclude_share=1 - drawn.candidates.mean(axis=0) if by_dataset else None,
         asked_share=None if drawn.asked is None or not by_dataset else drawn.asked.mean(axis=0),
         label_weight=_weigh_labels(answers, classifier.knowledge_),
-        prior_weight=classifier.prior_weight if is_known else 0.0,
+        prior_weight=_weigh_prior(classifier, answers),
         flood_level=classifier.flood_level,
         corrected=corrected,
     )
@@ -96,14 +96,32 @@ def make_risk(
 
 
 def _weigh_labels(answers: Answers, knowledge: Knowledge) -> Any:
-    """Return 1 / (share of pairs that say something), so that every label has the same say."""
+    """Return 1 / (share of pairs that say something), one number for all labels, (q,).
+
+    The gradient shrinks with that share, and the penalties do not. A number for each label would
+    let the few answers about some labels drown the others.
+    """
     if answers.asked is not None:
-        share = answers.asked.mean(axis=0)
+        share = float(answers.asked.mean())
     elif knowledge.no_rate is not None:
-        share = np.maximum(knowledge.no_rate, knowledge.yes_rate)
+        share = float(np.maximum(knowledge.no_rate, knowledge.yes_rate).mean())
     else:
         return None
-    return 1 / np.maximum(share, SMALLEST_SHARE)
+    return np.full(answers.shape[1], 1 / max(share, SMALLEST_SHARE))
+
+
+def _weigh_prior(classifier: "CandidateClassifier", answers: Answers) -> float:
+    """Return how strongly mean probabilities are kept near the class prior.
+
+    Measured in experiments/answers.py: candidates say little about base rates, answers with "yes"
+    say much, and where only "no" and "maybe" can be said an estimated prior is too rough.
+    """
+    if classifier.prior_weight is not None:
+        return classifier.prior_weight
+    if answers.kind != "answers":
+        return 1.0
+    is_given = classifier.class_prior is not None
+    return 0.3 if is_given or answers.confirmed.any() else 0.0
 
 
 def start_at_prior(module: nn.Module, class_prior: npt.NDArray[np.float64]) -> None:
@@ -155,7 +173,8 @@ def prepare_training(
     seen = show_answers(classifier, method, own)
     if method.keeps_one_excluded:
         seen = keep_one_excluded(seen, options.seed)
-    parts = (classifier.method_, classifier.model, classifier.optimizer)
+    optimizer = find_settings(classifier, classifier.method_)["optimizer"]
+    parts = (classifier.method_, classifier.model, optimizer)
     return Training(
         method=method,
         module=classifier.module_,

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from comes.errors import ComesError
-from comes.methods import find_method
+from comes.methods import find_method, settings_of
 from comes.training import AUGMENTATIONS, of_each_process
 
 LEARNED_THRESHOLDS = ("prior", "risk", "f1")  # from rows that training did not see
@@ -15,13 +15,24 @@ FEATURES = ("auto", "classes", "pooled")
 PRECISIONS = ("auto", "bfloat16", "float32")
 
 
+def find_settings(classifier: Any, method: Any) -> dict[str, Any]:
+    """Return optimiser, learning rate and epochs: those given, else the method's own."""
+    own = settings_of(method)
+    given = {name: getattr(classifier, name) for name in own}
+    found = {name: own[name] if value is None else value for name, value in given.items()}
+    if given["learning_rate"] is None and found["optimizer"] != own["optimizer"]:
+        found["learning_rate"] = settings_of(None)["learning_rate"]
+    return found
+
+
 def check_row_settings(classifier: Any) -> None:
     """Raise an error unless numbers and names in a `CandidateClassifier`'s settings are valid.
 
     Its method, model and optimiser are checked where they are made.
     """
     for name in ("epochs", "batch_size", "hidden"):
-        _check_count(name, getattr(classifier, name), 1)
+        if not (name == "epochs" and classifier.epochs is None):
+            _check_count(name, getattr(classifier, name), 1)
     _check_shared_settings(classifier)
 
 
@@ -64,7 +75,7 @@ def _check_shared_settings(classifier: Any) -> None:
         raise ComesError(
             f"mistake_rate must be at least 0 and below 0.5; got {classifier.mistake_rate!r}."
         )
-    if not 0 <= classifier.prior_weight < np.inf:
+    if classifier.prior_weight is not None and not 0 <= classifier.prior_weight < np.inf:
         raise ComesError(f"prior_weight must be 0 or more; got {classifier.prior_weight!r}.")
     _check_choice("threshold", classifier.threshold, THRESHOLDS)
     if classifier.patience is not None:

@@ -8,7 +8,8 @@ from sklearn.base import clone
 
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
-from comes.methods import METHODS, table_rank
+from comes.estimator.settings import find_settings
+from comes.methods import DEFAULT, METHODS, table_rank
 
 # What the learning rate and the number of epochs are multiplied by.
 FACTORS = {"learning_rate": (0.2, 1.0, 5.0), "epochs": (0.1, 1.0)}
@@ -37,10 +38,13 @@ def vary_settings(
     [10, 100]
     """
     values = {SHORT.get(name, name): _values_to_try(classifier, name) for name in names}
+    now = DEFAULT if classifier.method is None else classifier.method
     found: list[CandidateClassifier] = []
     tried: list[dict[str, Any]] = []
     for combination in itertools.product(*values.values()):
         settings: dict[str, Any] = dict(zip(values, combination, strict=True))
+        usual = find_settings(classifier, settings.get("method", now))
+        settings |= {name: usual[name] * settings[name] for name in FACTORS if name in settings}
         if "epochs" in settings:
             settings["epochs"] = max(1, round(settings["epochs"]))
         if "method" in settings:
@@ -53,12 +57,12 @@ def vary_settings(
 
 
 def _values_to_try(classifier: CandidateClassifier, short: str) -> list[Any]:
-    """Return the values of one setting that are tried."""
+    """Return the values of one setting that are tried, or the factors of a number."""
     name = SHORT.get(short, short)
     if name == "method":
         if classifier.variant is not None or classifier.flip_rate is not None:
             raise ComesError("variant and flip_rate belong to one method; leave them out.")
         return sorted((m for m, f in METHODS.items() if f.may_be_selected), key=table_rank)
     if name in FACTORS:
-        return [getattr(classifier, name) * factor for factor in FACTORS[name]]
+        return list(FACTORS[name])
     raise ComesError(f"what varies must be method, lr or epochs; got {short!r}.")

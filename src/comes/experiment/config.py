@@ -286,7 +286,7 @@ def _describe_mistake(error: ValidationError) -> str:
         message = first["msg"].removeprefix("Value error, ").rstrip(".")
         return f"{where}: {message}." if where else f"{message}."
     parts = [part for part in first["loc"] if isinstance(part, str)]
-    known = list(PARTS[parts[0]].model_fields if len(parts) > 1 else Experiment.model_fields)
+    known = list(PARTS[parts[-2]].model_fields if len(parts) > 1 else Experiment.model_fields)
     return f"{where} is not a key of an experiment.{_suggest_name(parts[-1], known)}"
 
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import KFold, train_test_split
 
-from comes.answers import Answers, BoolMatrix
 from comes.datasets import Dataset, join_rows, make_scenes, open_dataset
 from comes.errors import ComesError
 from comes.experiment.protocols import Rows, draw_labels
@@ -20,7 +19,7 @@ class Repeat(NamedTuple):
 
     train: Rows
     test: Rows
-    labels: BoolMatrix | Answers  # (n, q): candidates, or what the method sees of answers
+    labels: Any  # (n, q): candidates as a bool matrix, or what the method sees as Answers
 
 
 class Loaded(NamedTuple):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from comes.jobs.experiment_jobs import ExperimentRun, run_experiment
     from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
+    from comes.jobs.generate_jobs import generate_answers
     from comes.jobs.judge_jobs import EstimatedQuality, JudgedMetric, Judgement, judge_model
     from comes.jobs.predict_jobs import predict_items, show_examples
     from comes.jobs.prior_jobs import estimate_priors
@@ -39,6 +40,7 @@ _MODULES = {
     "describe_dataset": "data_jobs",
     "estimate_priors": "prior_jobs",
     "fit_model": "fit_jobs",
+    "generate_answers": "generate_jobs",
     "generate_candidates": "data_jobs",
     "judge_model": "judge_jobs",
     "list_datasets": "data_jobs",
@@ -63,6 +65,7 @@ __all__ = [
     "describe_dataset",
     "estimate_priors",
     "fit_model",
+    "generate_answers",
     "generate_candidates",
     "judge_model",
     "list_datasets",

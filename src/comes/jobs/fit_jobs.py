@@ -102,7 +102,7 @@ def fit_model(
     Parameters
     ----------
     data : Dataset, path or name
-        Must have candidates.
+        Must have answers or candidates.
     settings : mapping, optional
         Parameters of `comes.CandidateClassifier`, or of `comes.ImageClassifier` for images. The
         method may be "auto": the best by candidates.
@@ -153,7 +153,7 @@ def fit_model(
         classifier, choice = choose_model(dataset, classifier, varied)
         on_choice(choice)
     X, names = dataset.known_features(), dataset.label_names
-    classifier.fit(X, dataset.known_candidates(), label_names=names)
+    classifier.fit(X, answers=dataset.known_answers().named(names))
     return FittedModel(classifier, dataset, _save_model(classifier, output), choice)
 
 
@@ -231,8 +231,8 @@ def _fit_images(
         )
     checkpoint = None if output is None or not epochs else _name_checkpoint(output)
     classifier = ImageClassifier(**settings)
-    candidates, names = dataset.known_candidates(), dataset.label_names
-    classifier.fit(dataset.X, candidates, label_names=names, checkpoint=checkpoint)
+    answers = dataset.known_answers().named(dataset.label_names)
+    classifier.fit(dataset.X, answers=answers, checkpoint=checkpoint)
     is_leader = process_number() == 0
     leave_processes()
     path = _save_model(classifier, output) if is_leader else None

@@ -9,7 +9,13 @@ and reports can list the methods.
 
 from comes.methods.families import DEFAULT, FOR_ANSWERS, METHODS, SUPERVISED
 from comes.methods.knowledge import Knowledge, RiskOptions
-from comes.methods.lookup import family_of, find_method, table_rank, title_of_label
+from comes.methods.lookup import (
+    family_of,
+    find_method,
+    settings_of,
+    table_rank,
+    title_of_label,
+)
 from comes.methods.method import Method, MethodFamily
 
 __all__ = [
@@ -23,6 +29,7 @@ __all__ = [
     "RiskOptions",
     "family_of",
     "find_method",
+    "settings_of",
     "table_rank",
     "title_of_label",
 ]

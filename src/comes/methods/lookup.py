@@ -1,13 +1,14 @@
 """Methods by name, and by the labels of tables."""
 
 import copy
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from comes.errors import ComesError
 from comes.methods.families import METHODS
 from comes.methods.knowledge import Knowledge, RiskOptions
-from comes.methods.method import Method, MethodFamily, Risk, Use
+from comes.methods.method import AS_PUBLISHED, Method, MethodFamily, Risk, Use
 
 
 def find_method(method: str | Risk, variant: str | None = None, use: Use = "rows") -> Method:
@@ -65,6 +66,27 @@ def family_of(label: Any) -> MethodFamily | None:
     if not isinstance(label, str):
         return None
     return METHODS.get(label.split(",")[0].split(" ")[0])
+
+
+def settings_of(method: Any) -> Mapping[str, Any]:
+    """Return how a method is trained on rows by default; a risk of your own as the paper trains.
+
+    Parameters
+    ----------
+    method : str, or function (scores, candidates) -> scalar tensor
+
+    Returns
+    -------
+    settings : mapping
+        optimizer, learning_rate and epochs.
+
+    Examples
+    --------
+    >>> settings_of("comes-hl")["epochs"]
+    200
+    """
+    family = METHODS.get(method) if isinstance(method, str) else None
+    return AS_PUBLISHED if family is None else family.settings
 
 
 def table_rank(label: str) -> tuple[int, str]:

@@ -13,6 +13,7 @@ Use = Literal["rows", "images"]
 Risk = Callable[[Any, Any], Any]  # risk(scores, what it sees of the answers) -> scalar tensor
 See = Callable[[Answers, Knowledge], Any]  # what a risk sees, an array (n, q)
 REDUCTIONS = ("sum", "mean", "per_label")
+AS_PUBLISHED: Mapping[str, Any] = {"optimizer": "sgd", "learning_rate": 5e-3, "epochs": 200}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +102,7 @@ class MethodFamily:
     may_be_selected: bool = False  # by --select method
     has_sparse_head: bool = False  # the sparse head of images can train it
     needs_large_batches: bool = False  # with small ones a fine-tuned network forgets
+    settings: Mapping[str, Any] = field(default_factory=lambda: AS_PUBLISHED)  # of training rows
     # Settings with which a method that is given the class prior knows exactly what COMES knows.
     settings_with_prior: Mapping[str, Any] = field(default_factory=dict)
 

@@ -49,8 +49,8 @@ def estimate_priors(
     covariance : array of shape (n_labels, 2, 2)
         Of a and b.
     """
-    is_asked = counts.sum(axis=1) > 0
     half = np.full(2, 0.5)
+    is_asked = counts.any(axis=1)
     own = solve_priors(counts, rates, half)
     error = _standard_error(own, counts, rates, covariance, half)
     others = fit_beta(own[is_asked], error[is_asked])
@@ -59,11 +59,17 @@ def estimate_priors(
 
 
 def fit_beta(prior: FloatArray, error: FloatArray) -> FloatArray:
-    """Return alpha and beta of the beta distribution that the class priors come from."""
-    mean = prior.mean()
-    between = prior.var(ddof=1) - (error**2).mean() if len(prior) > 1 else np.inf
-    strength = mean * (1 - mean) / max(between, 1e-9) - 1
-    return np.asarray(np.array([mean, 1 - mean]) * np.clip(strength, FEWEST, MOST))
+    """Return alpha and beta of the beta distribution that the class priors come from.
+
+    Its variance is that of the estimates less that of their errors, but at least as much as the
+    difference of the two is uncertain: few labels do not know how much labels differ.
+    """
+    mean, noise, n_other = prior.mean(), (error**2).mean(), len(prior) - 1
+    if n_other == 0:
+        return np.array([mean, 1 - mean]) * FEWEST
+    between = max(prior.var(ddof=1) - noise, noise * np.sqrt(2 / n_other))
+    strength = np.clip(mean * (1 - mean) / between - 1, FEWEST, MOST)
+    return np.asarray(np.array([mean, 1 - mean]) * strength)
 
 
 def solve_priors(counts: FloatArray, rates: FloatArray, others: FloatArray) -> FloatArray:

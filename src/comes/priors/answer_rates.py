@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
-from comes.answers import AnswerRates, Answers, LongAnswers, State
+from comes.answers import AnswerRates, Answers, Kind, LongAnswers, State
 from comes.errors import ComesError, ComesWarning, listed
 from comes.priors.answer_priors import count_answers, estimate_priors
 from comes.priors.answer_records import draw_rows, find_best_bins, find_leanings, read_records
@@ -30,9 +30,10 @@ FloatArray = npt.NDArray[np.float64]
 
 FEW_ASKED = 20
 MOST_RECORDS = 1_000_000  # of more, the rates are estimated on some of the rows
-NO_CONTRAST = 0.5  # of the difference of the logits of a and b, where 1 is not known at all
+UNCERTAIN = 0.1  # a standard error that deserves a warning
 FLAGS = {
     "never asked": "nobody was asked about it, so it gets what is usual for the other labels",
+    "never ticked": "no row has it, so its class prior is nearly 0",
     "all maybe": "every answer is maybe, so it gets what is usual for the other labels",
     "all no": "every answer is no, so its class prior is nearly 0",
     "all yes": "every answer is yes, so its class prior is nearly 1",
@@ -54,8 +55,8 @@ class RatesEstimate:
     overall, overall_error : arrays of shape (2,)
         The rates of "no" and "yes" over all irrelevant, or relevant, pairs that were asked about.
     flags : tuple of str
-        "ok", "never asked", "all maybe", "all no", "all yes" or "few asked", per label; for
-        candidates, those of `ClassPriorEstimate`.
+        "ok", "never asked", "never ticked", "all maybe", "all no", "all yes" or "few asked", per
+        label; for candidates, those of `ClassPriorEstimate`.
 
     Examples
     --------
@@ -133,17 +134,29 @@ def estimate_answer_rates(
         return _from_exclude_rate(prior)
     drawn = answers.drawn()
     records = read_records(drawn)
-    if not len(records):
+    if not len(records) or (answers.kind == "positives" and not answers.confirmed.any()):
         raise ComesError(
-            "answers must hold questions that were drawn, not chosen by a model, so that rates can "
-            "be estimated; got none. Give no_rate and yes_rate."
+            "answers must hold some that no model asked for, so that rates can be estimated; got "
+            "none. Give no_rate and yes_rate."
         )
     counts = count_answers(records, answers.shape[1])
+    flags = _choose_flags(counts, answers.kind)
+    counts[[flag == "all maybe" for flag in flags]] = 0  # they could mean anything
     rows = draw_rows(records, len(answers), MOST_RECORDS, seed)
     if len(rows) < len(answers):
         X, records = X[rows], records.take(rows, len(answers))
-    estimate = _estimate(X, records, counts, len(rows), seed, is_scaled)
-    flags = _choose_flags(counts)
+    if counts[:, :2].any():
+        estimate = _estimate(X, records, counts, len(rows), seed, is_scaled)
+    else:
+        estimate = _know_nothing(len(records), answers.shape[1])
+    if (estimate.overall_error > UNCERTAIN).any():
+        warnings.warn(
+            "The rates of answers are uncertain (a standard error of "
+            f"{estimate.overall_error.max():.2f}), as X and the answers do not tell them apart. "
+            "Give no_rate and yes_rate if you know them.",
+            ComesWarning,
+            stacklevel=2,
+        )
     _warn_of_flags(flags, names)
     return replace(estimate, flags=flags)
 
@@ -155,15 +168,18 @@ def _estimate(
     shape, said = (n, len(counts)), np.asarray(counts[:, :2].any(axis=0))
     if said.all():
         lean = find_leanings(X, records, shape, seed, is_scaled=is_scaled)
-        kept = np.ones(len(records), dtype=bool)
+        kept = np.isin(records.label, np.flatnonzero(counts.any(axis=1)))
     else:  # also where nobody is sure
         sure = State.YES if said[1] else State.NO
         kept = find_best_bins(X, records, sure, shape, seed, is_scaled=is_scaled)
+        kept &= np.isin(records.label, np.flatnonzero(counts[:, :2].any(axis=1)))
         lean = np.full(len(records), np.inf if said[1] else -np.inf)
     by_label = _group(records, lean, kept, records.label, shape[1])
     share = (~(records.code == State.MAYBE)[kept]).sum() + 0.5
     start = np.full(2, logit(share / (kept.sum() + 1)))
     effects = fit_rates(by_label, start)
+    if not said.all():
+        effects = _raise_rates(effects)
     rates, covariance = _rates_of(effects, said)
     prior, prior_error = estimate_priors(counts, rates, covariance)
     asked = counts.sum(axis=1)[:, None] * np.stack([1 - prior, prior], axis=1)
@@ -178,6 +194,23 @@ def _estimate(
         overall_error * said,
         (),
     )
+
+
+def _know_nothing(n_answers: int, q: int) -> RatesEstimate:
+    """Return an estimate where every answer is "maybe": sure answers are rare, truth is unknown."""
+    half, few = np.full(q, 0.5), np.full(q, 0.5 / (n_answers + 1))
+    rates = AnswerRates(few, few, no_error=few, yes_error=few)
+    return RatesEstimate(rates, half, half, few[:1].repeat(2), few[:1].repeat(2), ())
+
+
+def _raise_rates(effects: RateEffects) -> RateEffects:
+    """Return rates of best bins, those below the highest moved half-way towards them.
+
+    Relevant pairs in the bin of a label lower its rate, so part of the difference between labels is
+    no difference of rates; and a rate that is too low costs more than one that is too high.
+    """
+    high = effects.mean + effects.spread
+    return replace(effects, logit=(effects.logit + np.maximum(effects.logit, high)) / 2)
 
 
 def _group(
@@ -242,12 +275,20 @@ def _from_exclude_rate(prior: ClassPriorEstimate) -> RatesEstimate:
     )
 
 
-def _choose_flags(counts: FloatArray) -> tuple[str, ...]:
+def _choose_flags(counts: FloatArray, kind: Kind) -> tuple[str, ...]:
     """Return the flag of every label: the first condition that holds, else "ok"."""
-    no, yes, maybe = counts.T
+    no, yes, maybe = counts.T > 0
     asked = counts.sum(axis=1)
-    conditions = [asked == 0, maybe == asked, no == asked, yes == asked, asked < FEW_ASKED]
-    return tuple(str(flag) for flag in np.select(conditions, list(FLAGS), "ok"))
+    conditions = {
+        "never asked": asked == 0,
+        "never ticked": ~yes & (kind == "positives"),
+        "all maybe": ~no & ~yes,
+        "all no": ~yes & ~maybe,
+        "all yes": ~no & ~maybe,
+        "few asked": asked < FEW_ASKED,
+    }
+    chosen = np.select(list(conditions.values()), list(conditions), "ok")
+    return tuple(str(flag) for flag in chosen)
 
 
 def _warn_of_flags(flags: Sequence[str], names: Sequence[str]) -> None:

@@ -58,13 +58,12 @@ def find_leanings(
 
 
 def _combine_sure(records: LongAnswers, shape: tuple[int, int]) -> npt.NDArray[np.int8]:
-    """Return NO or YES where the sure answers about a pair agree, else MAYBE or NOT_ASKED."""
-    said = np.zeros((4, *shape), dtype=bool)
-    said[records.code, records.row, records.label] = True
-    states = np.where(said.any(axis=0), np.int8(State.MAYBE), np.int8(State.NOT_ASKED))
-    states[said[State.NO] & ~said[State.YES]] = State.NO
-    states[said[State.YES] & ~said[State.NO]] = State.YES
-    return states
+    """Return NO or YES where the sure answers about a pair agree, else NOT_ASKED."""
+    states = np.zeros(shape, dtype=np.int8)
+    for state in (State.NO, State.YES):
+        is_it = records.code == state
+        states[records.row[is_it], records.label[is_it]] |= state
+    return np.where(states == (State.NO | State.YES), np.int8(State.NOT_ASKED), states)
 
 
 def _hear_others(records: LongAnswers, q: int) -> FloatArray:

@@ -14,7 +14,8 @@ truth is known, and the equation is that of a share.
 The logits of a group (a label, a person) are drawn around a mean with a variance that is itself
 estimated (REML). So groups that agree share one rate, groups that do not have their own, and one
 with few records gets the mean. Where eta says nothing, only the share of sure answers is known; a
-weak prior (the logits of a and b differ by about 1) then makes a and b one, with a large error.
+weak prior then makes a and b one, with a large error: the logits of a and b differ by about 2, and
+half an answer is sure, half is not (so that a rate of 1 is not reached with few answers).
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ N_STEPS = 25
 LARGEST_LOGIT = 7.0  # a rate of 0.999
 LARGEST_STEP = 1.0  # of a logit
 SPREADS = np.concatenate([[0.0], np.geomspace(0.05, 3, 12)])  # of logits over groups, tried in turn
-ALIKE = np.array([[1.0, -1.0], [-1.0, 1.0]])  # precision of the prior: logit a - logit b ~ N(0, 1)
+ALIKE = np.array([[1.0, -1.0], [-1.0, 1.0]]) / 4  # the precision of logit a - logit b ~ N(0, 4)
+A_LITTLE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +123,9 @@ def fit_rates(records: Records, start: FloatArray) -> RateEffects:
         if step % 4 == 0:
             spread = choose_spread(slope, pull, mean)
         follow, weight = _weigh_groups(slope, spread)
-        precision = weight.sum(axis=0) + ALIKE
-        towards = np.einsum("gba,gb->a", follow, pull) - ALIKE @ mean
+        prior_moment, prior_slope = _weigh_prior(mean)
+        precision = weight.sum(axis=0) + prior_slope
+        towards = np.einsum("gba,gb->a", follow, pull) + prior_moment
         move = np.clip(np.linalg.solve(precision, towards), -LARGEST_STEP, LARGEST_STEP)
         own = follow * spread**2  # B T, where T is diagonal
         target = mean + np.einsum("gab,gb->ga", own, pull) + np.einsum("gab,b->ga", follow, move)
@@ -131,7 +134,7 @@ def fit_rates(records: Records, start: FloatArray) -> RateEffects:
         logit = np.clip(logit + change, -LARGEST_LOGIT, LARGEST_LOGIT)
         if step % 4 and abs(change).max() < 1e-6:
             break
-    covariance = _mean_covariance(records, logit, follow, spread)
+    covariance = _mean_covariance(records, logit, follow, spread, _weigh_prior(mean)[1])
     return RateEffects(logit, mean, spread, own, follow, covariance)
 
 
@@ -166,42 +169,57 @@ def _weigh_records(
 
 
 def choose_spread(slope: FloatArray, pull: FloatArray, mean: FloatArray) -> FloatArray:
-    """Return the standard deviations of a's and b's logits between groups, by REML on a grid."""
-    best, lowest = np.zeros(2), np.inf
-    for spread in np.stack(np.meshgrid(SPREADS, SPREADS), axis=-1).reshape(-1, 2):
-        follow, weight = _weigh_groups(slope, spread)
-        precision = weight.sum(axis=0) + ALIKE
-        towards = np.einsum("gba,gb->a", follow, pull) - ALIKE @ mean
-        deviance = (
-            -np.linalg.slogdet(follow)[1].sum()
-            - np.einsum("ga,gab,gb->", pull, follow * spread**2, pull)
-            - towards @ np.linalg.solve(precision, towards)
-            + np.linalg.slogdet(precision)[1]
-        )
-        if deviance < lowest - 1e-9:
-            best, lowest = spread, deviance
-    return best
+    """Return the standard deviations of a's and b's logits between groups, by REML on a grid.
+
+    The prior of the mean counts only as much as a mean that is not known needs: a mean that differs
+    from it is no sign that groups differ.
+    """
+    grid = np.stack(np.meshgrid(SPREADS, SPREADS), axis=-1).reshape(-1, 2)
+    follow, weight = _weigh_groups(slope, grid[:, None])  # (grid, g, 2, 2)
+    prior_moment, prior_slope = (A_LITTLE * part for part in _weigh_prior(mean))
+    precision = weight.sum(axis=1) + prior_slope
+    towards = np.einsum("sgba,gb->sa", follow, pull) + prior_moment
+    shift = np.linalg.solve(precision, towards[:, :, None])[:, :, 0]
+    own = follow * (grid**2)[:, None, None, :]
+    deviance = (
+        -np.linalg.slogdet(follow)[1].sum(axis=1)
+        - np.einsum("ga,sgab,gb->s", pull, own, pull, optimize=True)
+        - (towards * shift).sum(axis=1)
+        + np.linalg.slogdet(precision)[1]
+        + grid.sum(axis=1)  # a weak preference for groups that agree
+    )
+    return np.asarray(grid[deviance.argmin()])
+
+
+def _weigh_prior(mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the moment of the prior of the mean, (2,), and its slope, (2, 2)."""
+    rate = expit(mean.mean())
+    return (0.5 - rate) / 2 - ALIKE @ mean, ALIKE + rate * (1 - rate) / 4
 
 
 def _weigh_groups(slope: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return B = (1 + T P)^-1, how a group follows the mean, and P B, its weight for it."""
-    follow = np.asarray(np.linalg.inv(np.eye(2) + (spread**2)[:, None] * slope), dtype=np.float64)
+    follow = np.asarray(np.linalg.inv(np.eye(2) + (spread**2)[..., None] * slope), dtype=np.float64)
     return follow, slope @ follow
 
 
 def _mean_covariance(
-    records: Records, logit: FloatArray, follow: FloatArray, spread: FloatArray
+    records: Records,
+    logit: FloatArray,
+    follow: FloatArray,
+    spread: FloatArray,
+    prior_slope: FloatArray,
 ) -> FloatArray:
     """Return the covariance of the mean: a sandwich over rows, groups and the prior."""
     rates = expit(logit[records.group] + records.offset)
     direction, variance, residual = _weigh_records(records, rates)
     weights = np.einsum("nba,nb->na", follow[records.group], direction / variance[:, None])
     said = np.stack([records.is_no, records.is_yes], axis=1)
-    bread = weights.T @ (said * (1 - rates) / rates) + ALIKE
+    bread = weights.T @ (said * (1 - rates) / rates) + prior_slope
     by_row = _sum_by(records.row, weights * residual[:, None], int(records.row.max()) + 1)
     slope = sum_moments(records, logit)[1]
     between = (slope @ follow).transpose(0, 2, 1) * spread**2 @ (slope @ follow)
-    meat = by_row.T @ by_row + between.sum(axis=0) + ALIKE
+    meat = by_row.T @ by_row + between.sum(axis=0) + prior_slope
     inverse = np.linalg.inv(bread)
     return np.asarray(inverse @ meat @ inverse.T)
 

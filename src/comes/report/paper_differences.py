@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from comes.report.published import PART_OF, source_name
-from comes.results import Result
+from comes.results import Result, Sees
 
 # What the paper says of its training on tables; the rest is not in it.
 STATED = {
@@ -23,14 +23,23 @@ OPEN = {
     "reduction": "auto",
     "normaliser": "dataset",
 }
+# What a method may see of answers.
+SEEN: dict[Sees, str] = {
+    "all": "all answers",
+    "no_maybe": "no and maybe, with yes as maybe",
+    "candidates": "candidates, whatever is not no",
+    "truth": "the true labels",
+}
 
 
 def what_differs(results: Sequence[Result]) -> list[str]:
     """Return in sentences how an experiment differs from the paper's, and what was chosen."""
     if any(result.spec.images for result in results):
-        return [*_describe_parts(results), *_describe_images(results)]
+        shown = [*_describe_parts(results), *_describe_answers(results)]
+        return [*shown, *_describe_images(results)]
     return [
         *_describe_parts(results),
+        *_describe_answers(results),
         *_describe_repeats(results),
         *_describe_choices(results),
         "Metrics follow the convention pml of docs/metrics.md, which fits the paper's numbers. The "
@@ -43,6 +52,30 @@ def _describe_parts(results: Sequence[Result]) -> list[str]:
     """Name the data sets that are part of one of the paper's."""
     names = dict.fromkeys(source_name(result) for result in results)
     return [f"{n} is {PART_OF[n][1]} of {PART_OF[n][0]}." for n in names if n in PART_OF]
+
+
+def _describe_answers(results: Sequence[Result]) -> list[str]:
+    """Say how answers were drawn, what methods saw of them, and who knew the rates."""
+    lines = []
+    for result in results:
+        answers = result.spec.data.answers
+        if answers is not None:
+            rates = (
+                f"an irrelevant one that is asked about is called no with {answers.no_rate:g}, a "
+                f"relevant one yes with {answers.yes_rate:g}"
+                if answers.people is None
+                else f"{', '.join(answers.people)} answer with rates of their own"
+            )
+            lines.append(
+                f"{result.names.data}: answers are drawn. A pair is asked about with probability "
+                f"{answers.asked_rate:g}; {rates}; the others get maybe. The paper has candidates."
+            )
+    for result in results:
+        if result.spec.sees is not None:
+            seen = SEEN[result.spec.sees]
+            told = ", and knows the true rates" if result.spec.answer_rates else ""
+            lines.append(f"{result.names.method} sees {seen}{told}.")
+    return list(dict.fromkeys(lines))
 
 
 def _describe_repeats(results: Sequence[Result]) -> list[str]:

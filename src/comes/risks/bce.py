@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from comes.answers import State
 from comes.losses import BinaryLoss, logistic_loss
-from comes.risks.excluded import check_states, in_full_precision
+from comes.risks.excluded import check_states, check_width, in_full_precision
 
 
 def bce_risk(
@@ -44,6 +44,7 @@ def bce_risk(
     tensor(0.6931)
     """
     check_states(scores, candidates)
+    check_width(scores, label_weight=label_weight)
     scores = in_full_precision(scores)
     if candidates.dtype == torch.bool:
         losses = torch.where(candidates, loss(scores, 1), loss(scores, 0))

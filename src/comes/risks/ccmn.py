@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from comes.errors import ComesError
 from comes.losses import BinaryLoss, logistic_loss, sigmoid_loss
-from comes.risks.excluded import check_batch, in_full_precision
+from comes.risks.excluded import check_batch, check_width, in_full_precision
 from comes.risks.ranking import ranking_sums
 
 
@@ -66,7 +66,7 @@ def ccmn_hamming_risk(
     tensor(0.)
     """
     check_batch(scores, candidates)
-    _check_rate(flip_rate, scores.shape[1])
+    check_width(scores, flip_rate=flip_rate)
     scores = in_full_precision(scores)
     odds = (flip_rate / (1 - flip_rate)).to(scores)
     if_relevant, if_irrelevant = loss(scores, 1), loss(scores, 0)
@@ -106,7 +106,7 @@ def ccmn_ranking_risk(
     tensor(1.)
     """
     check_batch(scores, candidates)
-    _check_rate(flip_rate, scores.shape[1])
+    check_width(scores, flip_rate=flip_rate)
     sums = ranking_sums(scores, candidates, loss=loss)
     return (sums.excluded_above / (1 - flip_rate).to(sums.excluded_above)).sum() / sums.n_rows
 
@@ -172,11 +172,3 @@ def check_flip_rate(flip_rate: Tensor) -> Tensor:
             f"shape {tuple(flip_rate.shape)} with values {flip_rate.flatten()[:8].tolist()}."
         )
     return flip_rate
-
-
-def _check_rate(flip_rate: Tensor, q: int) -> None:
-    """Raise an error unless there is one rate for each label."""
-    if flip_rate.shape != (q,):
-        raise ComesError(
-            f"scores for {q} labels need a flip_rate of shape {(q,)}; got {tuple(flip_rate.shape)}."
-        )

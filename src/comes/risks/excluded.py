@@ -42,6 +42,16 @@ def check_answers(scores: Tensor, answers: Tensor) -> None:
         )
 
 
+def check_width(scores: Tensor, **of_labels: Tensor | None) -> None:
+    """Raise an error unless what is given by label, under its name, is given for each label."""
+    q = scores.shape[-1]
+    for name, values in of_labels.items():
+        if values is not None and values.shape != (q,):
+            raise ComesError(
+                f"scores for {q} labels need a {name} of shape {(q,)}; got {tuple(values.shape)}."
+            )
+
+
 def in_full_precision(scores: Tensor) -> Tensor:
     """Return half-precision scores (from autocast) as float32, others unchanged."""
     return scores.to(torch.promote_types(scores.dtype, torch.float32))
@@ -68,12 +78,7 @@ def excluded_weight(
 
     n_j is the batch's own count, or the data set's share times the batch size.
     """
-    q = n_excluded.shape[0]
-    for name, values in (("class_prior", class_prior), ("exclude_share", exclude_share)):
-        if values is not None and values.shape != (q,):
-            raise ComesError(
-                f"scores for {q} labels need a {name} of shape {(q,)}; got {tuple(values.shape)}."
-            )
+    check_width(n_excluded, class_prior=class_prior, exclude_share=exclude_share)
     if exclude_share is not None:
         n_excluded = exclude_share.to(n_excluded) * n_rows
     any_excluded = n_excluded > 0

@@ -23,6 +23,7 @@ from comes.risks.excluded import (
     asked_mask,
     check_prior,
     check_states,
+    check_width,
     excluded_mask,
     excluded_weight,
     in_full_precision,
@@ -112,6 +113,7 @@ def hamming_risk_from_sums(
     >>> hamming_risk_from_sums(sums, torch.tensor([0.6, 0.5]))
     tensor(0.3466)
     """
+    check_width(sums.n_excluded, asked_share=asked_share)
     weight, any_excluded = excluded_weight(sums.n_rows, sums.n_excluded, class_prior, exclude_share)
     n_asked = sums.n_asked if asked_share is None else asked_share.to(weight) * sums.n_rows
     # Estimates pi_j E[l(g_j, 1) | y_j = 1]: negative only by sampling error.

@@ -11,20 +11,32 @@ where the *leaning* r in [-1, 1] holds the ratio of the two (`comes.answers.lean
 -1, "yes" is 1, a pair that nobody was asked about is 0 and costs nothing, and a label that is still
 possible leans by its exclude rate p: :math:`-\log(1 - p (1 - \eta))`. On full answers this is BCE.
 It adds up over rows, so parts of a batch and processes need nothing special.
+The loss defines its own gradient, so it cannot be differentiated twice.
 
 Class priors that are known keep the mean probability of a batch near them: a penalty, the
 divergence of the two, which does not add up over rows.
 """
 
+import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from comes.answers import AnswerRates, State, lean_states
-from comes.risks.excluded import check_answers, check_prior, in_full_precision
+from comes.errors import ComesError
+from comes.risks.excluded import (
+    check_answers,
+    check_prior,
+    check_width,
+    in_full_precision,
+)
+
+FAR = 80.0  # exp(80) and exp(-80) are numbers in single precision
 
 
 def likelihood_risk(
@@ -101,7 +113,7 @@ class LikelihoodRisk(nn.Module):
     """
 
     leanings: Tensor  # of every state, (4, q)
-    label_weight: Tensor | None
+    label_weight: Tensor  # over q, so that the weighted sum over labels is a mean, (q,)
     class_prior: Tensor | None
 
     def __init__(
@@ -115,29 +127,42 @@ class LikelihoodRisk(nn.Module):
         prior_weight: float = 1.0,
     ) -> None:
         super().__init__()
-        a = check_prior(torch.as_tensor(no_rate), "no_rate").cpu().double().numpy()
-        b = np.zeros_like(a)
-        if yes_rate is not None:
-            b = check_prior(torch.as_tensor(yes_rate), "yes_rate").cpu().double().numpy()
-        leanings = torch.as_tensor(lean_states(AnswerRates(a, b, mistake_rate)))
-        self.register_buffer("leanings", leanings.to(torch.float32))
-        self.register_buffer("label_weight", label_weight)
+        a = check_prior(torch.as_tensor(no_rate), "no_rate")
+        b = torch.zeros_like(a) if yes_rate is None else torch.as_tensor(yes_rate)
+        check_width(a, yes_rate=check_prior(b, "yes_rate"), label_weight=label_weight)
+        if not 0 <= mistake_rate < 0.5:
+            raise ComesError(
+                f"mistake_rate must be at least 0 and below 0.5; got {mistake_rate!r}."
+            )
+        rates = AnswerRates(_as_array(a), _as_array(b), mistake_rate)
+        precision = torch.promote_types(a.dtype, torch.float32)
+        self.register_buffer("leanings", torch.as_tensor(lean_states(rates), dtype=precision))
+        weight = torch.ones(len(a)) if label_weight is None else label_weight
+        self.register_buffer("label_weight", weight / len(a))
         prior = None if class_prior is None else check_prior(class_prior)
         self.register_buffer("class_prior", prior)
         self.prior_weight = prior_weight
+        self.only_excludes = mistake_rate == 0 and not bool(b.any())
 
     def forward(self, scores: Tensor, answers: Tensor) -> Tensor:
         """Return the scalar risk of one batch."""
         check_answers(scores, answers)
+        check_width(scores, no_rate=self.leanings[0], class_prior=self.class_prior)
         scores = in_full_precision(scores)
-        leaning = _lean_pairs(answers, self.leanings.to(scores.dtype))
-        losses: Tensor = _LeaningLoss.apply(scores, leaning)[0]  # type: ignore[no-untyped-call]
-        of_labels = losses.mean(dim=0)
-        if self.label_weight is not None:
-            of_labels = of_labels * self.label_weight
+        leanings, weight = self.leanings.to(scores.dtype), self.label_weight.to(scores.dtype)
+        exclude_rate = leanings[State.MAYBE] if self.only_excludes else None
+        if exclude_rate is None or answers.dtype != torch.bool:
+            answers, exclude_rate = _lean_pairs(answers, leanings), None
+        risk: Tensor = _MeanLoss.apply(scores, answers, exclude_rate, weight)[0]  # type: ignore[no-untyped-call]
         if self.class_prior is not None:
-            of_labels = of_labels + self.prior_weight * _diverge(scores, self.class_prior)
-        return of_labels.mean()
+            risk = risk + self.prior_weight * _diverge(scores, self.class_prior).mean()
+        return risk
+
+
+def _as_array(values: Tensor) -> npt.NDArray[np.float64]:
+    """Return a tensor as an array in double precision."""
+    array: npt.NDArray[np.float64] = values.detach().cpu().double().numpy()
+    return array
 
 
 def _lean_pairs(answers: Tensor, leanings: Tensor) -> Tensor:
@@ -149,38 +174,58 @@ def _lean_pairs(answers: Tensor, leanings: Tensor) -> Tensor:
     return leanings.gather(0, answers.long())
 
 
-class _LeaningLoss(torch.autograd.Function):
-    """-log(1 - |r| sigmoid(-t)) and its gradient, exact wherever float32 can hold them."""
+class _MeanLoss(torch.autograd.Function):
+    """The mean over rows, and weighted sum over labels, of the losses, and its gradient."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(scores: Tensor, leaning: Tensor) -> tuple[Tensor, Tensor]:
-        size = leaning.abs()
-        t = leaning.sign() * scores
-        log_rest = torch.log1p(-size)  # log(1 - |r|), minus infinity for "no" and "yes"
-        below = torch.sigmoid(-t)
-        # Below zero, 1 - |r| sigmoid(-t) would cancel; above, the difference of logarithms would.
-        at_most = F.softplus(t) - torch.logaddexp(log_rest, t)
-        losses = torch.where(t < 0, at_most, -torch.log1p(-size * below))
-        slope = -leaning * below * torch.sigmoid(t - log_rest)
-        return losses, slope
+    def forward(
+        scores: Tensor, answers: Tensor, exclude_rate: Tensor | None, weight: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        if exclude_rate is None:
+            losses, descents = _lose_by_leaning(scores, answers)
+        else:
+            losses, descents = _lose_by_candidates(scores, answers, exclude_rate)
+        return torch.dot(losses.mean(dim=0), weight), descents  # autocast would round a @
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
         ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(output[1])
+        ctx.save_for_backward(output[1], inputs[3])
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, None]:
-        (slope,) = ctx.saved_tensors
-        return gradient * slope, None
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
+        descents, weight = ctx.saved_tensors
+        return descents * (weight * (gradient / -len(descents))), None, None, None
+
+
+def _lose_by_leaning(g: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the losses log(1 + |r| / (1 - |r| + e^t)), and minus their slopes, each (n, q).
+
+    This form of the loss has no difference that could cancel. Few passes, as each costs time.
+    """
+    t = (g * r.sign()).clamp(min=-FAR)
+    surely = (g * r.trunc()).neg_()  # -t where |r| = 1: what the loss is where e^t underflows
+    odds = r / t.exp().add_(1 - r.abs())
+    losses = torch.maximum(odds.abs().log1p_(), surely)
+    return losses, t.sigmoid_().mul_(odds)
+
+
+def _lose_by_candidates(g: Tensor, possible: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the same where nobody says yes: r is p for what is possible, else -1."""
+    e = g.exp()
+    odds = p / (e + (1 - p))
+    losses = torch.where(possible, odds, e).log1p_()
+    losses = torch.minimum(losses, g.clamp(min=FAR))  # g where e^g overflows
+    return losses, torch.where(possible, odds, -1).mul_(g.sigmoid())
 
 
 def _diverge(scores: Tensor, class_prior: Tensor) -> Tensor:
     """Return the divergence of the batch's mean probability from the class prior, (q,)."""
     log_mean, log_rest = (torch.logsumexp(F.logsigmoid(g), dim=0) for g in (scores, -scores))
-    log_n = np.log(len(scores))
+    log_n = math.log(len(scores))
     prior = class_prior.to(scores)
     cross: Tensor = -prior * (log_mean - log_n) - (1 - prior) * (log_rest - log_n)
     own: Tensor = torch.special.xlogy(prior, prior) + torch.special.xlogy(1 - prior, 1 - prior)

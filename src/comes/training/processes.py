@@ -103,10 +103,12 @@ def of_all_processes(risk: Risk) -> Risk:
         scores = scores.float() if scores.dtype.itemsize < 4 else scores
         all_scores = scores.new_zeros(sum(sizes), scores.shape[1])
         all_scores[rows] = scores
-        all_candidates = torch.zeros(all_scores.shape, dtype=torch.uint8, device=scores.device)
-        all_candidates[rows] = candidates.to(torch.uint8)
-        dist.all_reduce(all_candidates)
-        return risk(_Sum.apply(all_scores), all_candidates.bool())  # type: ignore[no-untyped-call]
+        known = candidates.to(torch.uint8) if candidates.dtype == torch.bool else candidates
+        all_known = known.new_zeros(all_scores.shape)  # a bool matrix cannot be summed
+        all_known[rows] = known
+        dist.all_reduce(all_known)
+        whole = _Sum.apply(all_scores)  # type: ignore[no-untyped-call]
+        return risk(whole, all_known.to(candidates.dtype))
 
     return risk_of_all
 

@@ -3,15 +3,14 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from comes.errors import ComesError, ComesWarning
 from comes.answers import (
     as_candidates,
     check_relevant_inside,
     from_complementary,
     from_sets,
-    match_names,
     to_sets,
 )
+from comes.errors import ComesError
 
 MATRIX = np.array([[True, False, True], [True, True, True]])
 
@@ -92,14 +91,3 @@ def test_the_advice_fits_the_view() -> None:
         as_candidates([[1, -1]])
     with pytest.raises(ComesError, match="surely irrelevant.*stays 0"):
         from_complementary([[1, -1]])
-
-
-def test_names_are_matched_by_name_or_by_position() -> None:
-    assert match_names(["a", "b", "c"], ["c", "a", "b"]) == [2, 0, 1]
-    assert match_names(["has_b!", "has_a!"], ["a", "b"]) == [1, 0]
-    assert match_names(["0", "1"], ["b", "a"]) == match_names(["b", "a"], ["0", "1"]) == [0, 1]
-    with pytest.warns(ComesWarning, match="matched by position.*'x' for 'a', 'y' for 'b'"):
-        assert match_names(["x", "y"], ["a", "b"]) == [0, 1]
-    for names in (["a", "x"], ["a"], ["x", "y", "z"], ["a", "b", "c"]):
-        with pytest.raises(ComesError, match="expected the labels 'a', 'b'"):
-            match_names(names, ["a", "b"])

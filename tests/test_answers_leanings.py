@@ -1,0 +1,126 @@
+"""How far answers lean, against the table of probabilities and Bayes' rule."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from comes.answers import AnswerRates, Answers, LongAnswers, State, lean_answers, lean_states
+
+
+def table(a: float, b: float, f: float) -> dict[int, tuple[float, float]]:
+    """Return P(answer | irrelevant) and P(answer | relevant); who cannot say it does not err so."""
+    no_by_mistake, yes_by_mistake = f * (a > 0), f * (b > 0)
+    return {
+        State.NOT_ASKED: (1.0, 1.0),
+        State.NO: (a, no_by_mistake),
+        State.YES: (yes_by_mistake, b),
+        State.MAYBE: (1 - a - yes_by_mistake, 1 - b - no_by_mistake),
+    }
+
+
+def ratio(leaning: float) -> float:
+    """Return P(answers | irrelevant) / P(answers | relevant) of a leaning."""
+    if leaning >= 0:
+        return 1 - leaning
+    return 1 / (1 + leaning) if leaning > -1 else np.inf
+
+
+RATES = [0.0, 0.2, 0.5, 0.9]
+
+
+@pytest.mark.parametrize("f", [0.0, 0.03])
+@pytest.mark.parametrize(("a", "b"), list(itertools.product(RATES, RATES)))
+def test_a_leaning_holds_the_ratio_of_the_table(a: float, b: float, f: float) -> None:
+    leanings = lean_states(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
+    assert leanings.shape == (4,) and (abs(leanings) <= 1).all()
+    for state, (irrelevant, relevant) in table(a, b, f).items():
+        if irrelevant == relevant == 0:  # cannot be said, so it is taken at its word
+            by_mistake = f if state == State.YES else 1 / f if f > 0 else np.inf
+            assert ratio(leanings[state]) == pytest.approx(by_mistake)
+        elif relevant == 0:
+            assert leanings[state] == -1
+        else:
+            assert ratio(leanings[state]) == pytest.approx(irrelevant / relevant)
+
+
+def test_rates_are_by_label() -> None:
+    a, b = np.array([0.2, 0.9, 0.0]), np.array([0.7, 0.1, 0.4])
+    together = lean_states(AnswerRates(a, b, 0.01))
+    for j in range(3):
+        alone = lean_states(AnswerRates(a[[j]], b[[j]], 0.01))
+        np.testing.assert_array_equal(together[:, [j]], alone)
+
+
+def test_examples_by_hand() -> None:
+    """No and yes are sure; maybe leans by the exclude rate, and not at all where a = b."""
+    assert lean_states(AnswerRates(np.array([0.3]), np.zeros(1)))[:, 0].tolist() == pytest.approx(
+        [0, -1, 1, 0.3]
+    )
+    assert lean_states(AnswerRates(np.zeros(1), np.array([0.3])))[3, 0] == pytest.approx(-0.3)
+    assert lean_states(AnswerRates(np.array([0.8]), np.array([0.8])))[3, 0] == 0
+
+
+@pytest.mark.parametrize("f", [0.0, 0.01])
+def test_rates_of_1_leave_a_maybe_that_says_something_finite(f: float) -> None:
+    one, half = np.ones(1), np.full(1, 0.5)
+    assert lean_states(AnswerRates(one, one, f))[3, 0] == pytest.approx(0, abs=1e-9)
+    assert 0.9999 < lean_states(AnswerRates(one, half, f))[3, 0] < 1
+    assert -1 < lean_states(AnswerRates(half, one, f))[3, 0] < -0.9999
+
+
+def test_pairs_lean_by_their_state() -> None:
+    codes = np.random.default_rng(0).integers(4, size=(6, 3))
+    rates = AnswerRates(np.array([0.2, 0.9, 0.5]), np.array([0.7, 0.1, 0.5]), 0.02)
+    leaning = lean_answers(Answers.of_codes(codes), rates)
+    assert leaning.dtype == np.float32
+    for i, j in itertools.product(range(6), range(3)):
+        assert leaning[i, j] == pytest.approx(lean_states(rates)[codes[i, j], j], abs=1e-7)
+
+
+def test_silence_is_an_answer_where_everybody_was_asked() -> None:
+    p, nobody = np.array([0.25]), np.zeros(1)
+    possible = lean_answers(Answers([[1], [0]]), AnswerRates(p, nobody))
+    np.testing.assert_allclose(possible, [[-1], [0.25]])
+    ticked = lean_answers(Answers.from_positives([[1], [0]]), AnswerRates(nobody, p))
+    np.testing.assert_allclose(ticked, [[1], [-0.25]])
+    asked = lean_answers(Answers([[1], [0]], [[0], [0]]), AnswerRates(p, p))
+    np.testing.assert_allclose(asked, [[-1], [0]])
+
+
+ROWS, LABELS = [0, 0, 0, 1, 1, 2], [0, 0, 0, 0, 1, 1]
+WORDS = ["no", "yes", "maybe", "no", "yes", "no"]
+SAID = LongAnswers.read(ROWS, LABELS, WORDS, list("abcabb"))
+
+
+@pytest.mark.parametrize("f", [0.0, 0.01, 0.2])
+def test_people_are_factors_with_their_own_rates(f: float) -> None:
+    """A mistake rate below 0.01 counts as 0.01, so that contradictions can be weighed."""
+    own = np.array([0.7, 0.3]), np.array([0.6, 0.2])
+    rates = AnswerRates(np.array([0.5, 0.4]), np.array([0.3, 0.2]), f, people={"b": own})
+    leaning = lean_answers(Answers.from_long(SAID, (4, 2)), rates)
+    for i, j in itertools.product(range(4), range(2)):
+        irrelevant = relevant = 1.0
+        for row, label, word, person in zip(ROWS, LABELS, WORDS, "abcabb", strict=True):
+            if (row, label) == (i, j):
+                a, b = own if person == "b" else (rates.no_rate, rates.yes_rate)
+                one, two = table(a[j], b[j], max(f, 0.01))[State.of_word(word)]
+                irrelevant, relevant = irrelevant * one, relevant * two
+        assert ratio(float(leaning[i, j])) == pytest.approx(irrelevant / relevant, rel=1e-4)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_people_at_the_edge_of_rates_lean_finitely(rate: float) -> None:
+    rates = AnswerRates(np.full(2, rate), np.full(2, rate))
+    leaning = lean_answers(Answers.from_long(SAID, (4, 2)), rates)
+    assert np.isfinite(leaning).all()
+    assert leaning[0, 0] == pytest.approx(0, abs=1e-6)  # no, yes and maybe of equal weight
+    assert leaning[1, 0] < -0.9 and leaning[1, 1] > 0.9
+    assert leaning[3].tolist() == [0, 0]
+
+
+def test_many_equal_answers_do_not_underflow() -> None:
+    said = LongAnswers.read([0] * 500, [0] * 500, ["no"] * 500, ["a"] * 500)
+    rates = AnswerRates(np.full(1, 1e-3), np.zeros(1))
+    leaning = lean_answers(Answers.from_long(said, (1, 1)), rates)
+    assert np.isfinite(leaning).all() and abs(leaning[0, 0]) == 1
