@@ -2,8 +2,8 @@
 
     python experiments/intervals.py
 
-writes ``experiments/results/intervals.json``. Each draw splits a data set into two thirds to train
-on and a third to judge, and draws candidates at one exclude rate for all labels, independently or
+writes ``experiments/results/intervals.json``. Each draw splits up to 3000 rows of a data set into two
+thirds to train on and a third to judge, and draws candidates at one exclude rate for all labels, independently or
 as an exact share (case b). A linear COMES-HL estimates its class priors from the training rows and
 is judged by the candidates of the other rows. The truth is the same metric of the same rows and
 labels by true labels. For every metric: how many draws, how many intervals were given, how many of
@@ -30,6 +30,7 @@ from comes.jobs import JudgedMetric, judge_model
 
 RESULT = Path(__file__).parent / "results" / "intervals.json"
 RATES = (0.1, 0.2, 0.5, 0.8)
+MOST_ROWS = 3000
 DRAWINGS = ("independent", "case b")
 # Draws of each set, at every rate and both ways: 200 in all.
 SEEDS = {"emotions": 4, "scene": 4, "scenes": 5, "yeast": 4, "enron": 4, "bibtex": 4}
@@ -38,8 +39,11 @@ Row = tuple[str, float, int, JudgedMetric]  # set, rate, number of labels
 
 
 def load(name: str) -> Dataset:
-    """Return a data set with true labels."""
-    return make_scenes("train", 3000) if name == "scenes" else load_dataset(name)
+    """Return a data set with true labels, at most 3000 of its rows."""
+    dataset = make_scenes("train", MOST_ROWS) if name == "scenes" else load_dataset(name)
+    if len(dataset) <= MOST_ROWS:
+        return dataset
+    return dataset.take(np.random.default_rng(0).permutation(len(dataset))[:MOST_ROWS])
 
 
 def exclude(
