@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from comes.jobs.annotate_jobs import ProjectReport, add_questions, report_project
+    from comes.jobs.check_jobs import check_assumption
     from comes.jobs.data_jobs import (
         convert_dataset,
         describe_dataset,
@@ -35,6 +36,7 @@ _MODULES = {
     "ProjectReport": "annotate_jobs",
     "WrittenReport": "report_jobs",
     "add_questions": "annotate_jobs",
+    "check_assumption": "check_jobs",
     "choose_model": "fit_jobs",
     "convert_dataset": "data_jobs",
     "describe_dataset": "data_jobs",
@@ -60,6 +62,7 @@ __all__ = [
     "ProjectReport",
     "WrittenReport",
     "add_questions",
+    "check_assumption",
     "choose_model",
     "convert_dataset",
     "describe_dataset",
