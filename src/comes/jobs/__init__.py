@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         describe_dataset,
         generate_candidates,
         list_datasets,
+        summarise_dataset,
     )
     from comes.jobs.experiment_jobs import ExperimentRun, run_experiment
     from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
@@ -51,6 +52,7 @@ _MODULES = {
     "report_results": "report_jobs",
     "run_experiment": "experiment_jobs",
     "show_examples": "predict_jobs",
+    "summarise_dataset": "data_jobs",
 }
 
 __all__ = [
@@ -77,6 +79,7 @@ __all__ = [
     "report_results",
     "run_experiment",
     "show_examples",
+    "summarise_dataset",
 ]
 
 
