@@ -81,9 +81,9 @@ def _learn_on_held_out_rows(
     assert training.held_out is not None and classifier.class_prior_ is not None
     precision = training.options.precision
     scores = predict_scores(training.module, training.held_out.X, precision=precision)
-    S = training.held_out.answers.drawn().candidates
     by: Any = classifier.threshold
-    return choose_thresholds(scores.cpu().numpy(), S, classifier.class_prior_, by)
+    answers = training.held_out.answers
+    return choose_thresholds(scores.cpu().numpy(), answers, classifier.class_prior_, by)
 
 
 def _learn_by_cross_fitting(classifier: Any, training: Training) -> FloatArray:
@@ -91,12 +91,11 @@ def _learn_by_cross_fitting(classifier: Any, training: Training) -> FloatArray:
     from comes.estimator.cross_fitting import cross_fit
 
     X, answers = training.raw
-    S = answers.drawn().candidates
     prior, rates = classifier.class_prior_, classifier.flip_rate
     if rates is not None and not isinstance(rates, str):
         rates = classifier.flip_rate_  # in the order of the labels, whose names are not handed on
     known = {"class_prior": prior, "flip_rate": rates}
     plain = clone(classifier).set_params(threshold="auto", progress=False, **known)
     (crossed,) = cross_fit([plain], X, answers, seed=training.options.seed, n_jobs=1)
-    cut = choose_thresholds(crossed.scores - crossed.level, S, prior, classifier.threshold)
+    cut = choose_thresholds(crossed.scores - crossed.level, answers, prior, classifier.threshold)
     return np.asarray(cut + classifier.score_offset_)
