@@ -21,7 +21,7 @@ def estimate_priors(
     output: str | Path | None = None,
     *,
     reading: Reading | None = None,
-    method: str = "best-bin",
+    method: str = "hierarchical",
     plot: str | Path | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
