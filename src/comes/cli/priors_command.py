@@ -19,8 +19,8 @@ def priors(
     data: Data,
     reading: "Reading",
     method: Annotated[
-        str, typer.Option(help="best-bin, bbe, dedpul, km2 or candidate-rate.")
-    ] = "best-bin",
+        str, typer.Option(help="hierarchical, best-bin, bbe, dedpul, km2 or candidate-rate.")
+    ] = "hierarchical",
     exclude_rate: Annotated[
         str | None,
         typer.Option(

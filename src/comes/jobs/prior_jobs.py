@@ -30,7 +30,7 @@ def estimate_priors(
     output: str | Path | None = None,
     *,
     reading: Reading | None = None,
-    method: str = "best-bin",
+    method: str = "hierarchical",
     exclude_rate: float | list[float] | None = None,
     clean: Dataset | str | Path | None = None,
     plot: str | Path | None = None,
