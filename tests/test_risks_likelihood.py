@@ -183,7 +183,8 @@ def test_the_minimiser_on_candidates_is_the_posterior(p: float, eta: float) -> N
 
     def expected(g: Tensor) -> Tensor:
         possible, impossible = (risk(g.reshape(1, 1), torch.tensor([[it]])) for it in (True, False))
-        return (1 - excluded) * possible + excluded * impossible
+        mean: Tensor = (1 - excluded) * possible + excluded * impossible
+        return mean
 
     assert_least_at(expected, math.log(eta / (1 - eta)))
 

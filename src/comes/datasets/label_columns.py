@@ -35,12 +35,12 @@ from comes.answers import (
 from comes.datasets.answer_tables import find_kind
 from comes.datasets.answer_words import ADVICE, WORDS, as_states, as_text
 from comes.datasets.dataset import Dataset
+from comes.datasets.separators import SEPARATOR
 from comes.datasets.tables import NAMELESS, is_numeric
 from comes.errors import ComesError
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
-SEPARATOR = ";"
 NOTHING = "(none)"
 INDICATORS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
 TRUTHS = {**INDICATORS, "no": 0, "yes": 1}

@@ -129,7 +129,8 @@ class LikelihoodRisk(nn.Module):
         super().__init__()
         a = check_prior(torch.as_tensor(no_rate), "no_rate")
         b = torch.zeros_like(a) if yes_rate is None else torch.as_tensor(yes_rate)
-        check_width(a, yes_rate=check_prior(b, "yes_rate"), label_weight=label_weight)
+        check_prior(b, "yes_rate")
+        check_width(a, yes_rate=b, label_weight=label_weight, class_prior=class_prior)
         if not 0 <= mistake_rate < 0.5:
             raise ComesError(
                 f"mistake_rate must be at least 0 and below 0.5; got {mistake_rate!r}."
@@ -147,13 +148,15 @@ class LikelihoodRisk(nn.Module):
     def forward(self, scores: Tensor, answers: Tensor) -> Tensor:
         """Return the scalar risk of one batch."""
         check_answers(scores, answers)
-        check_width(scores, no_rate=self.leanings[0], class_prior=self.class_prior)
+        weight = self.label_weight  # as many as rates
+        check_width(scores, no_rate=weight)
         scores = in_full_precision(scores)
-        leanings, weight = self.leanings.to(scores.dtype), self.label_weight.to(scores.dtype)
-        exclude_rate = leanings[State.MAYBE] if self.only_excludes else None
-        if exclude_rate is None or answers.dtype != torch.bool:
-            answers, exclude_rate = _lean_pairs(answers, leanings), None
-        risk: Tensor = _MeanLoss.apply(scores, answers, exclude_rate, weight)[0]  # type: ignore[no-untyped-call]
+        leanings, exclude_rate = self.leanings.to(scores.dtype), None
+        if self.only_excludes and answers.dtype == torch.bool:
+            exclude_rate = leanings[State.MAYBE]
+        else:
+            answers = _lean_pairs(answers, leanings)
+        risk = _mean_loss(scores, answers, exclude_rate, weight.to(scores.dtype))
         if self.class_prior is not None:
             risk = risk + self.prior_weight * _diverge(scores, self.class_prior).mean()
         return risk
@@ -199,6 +202,18 @@ class _MeanLoss(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
         descents, weight = ctx.saved_tensors
         return descents * (weight * (gradient / -len(descents))), None, None, None
+
+
+def _mean_loss(*arguments: Tensor | None) -> Tensor:
+    """Return the value of `_MeanLoss`, on the shortest way that is open.
+
+    ``Function.apply`` looks up default arguments, which on small batches takes longer than the
+    loss. Only vmap and the compiler need it.
+    """
+    needs_all = torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling()
+    apply = _MeanLoss.apply if needs_all else super(torch.autograd.Function, _MeanLoss).apply
+    value: Tensor = apply(*arguments)[0]  # type: ignore[no-untyped-call]
+    return value
 
 
 def _lose_by_leaning(g: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
