@@ -2,13 +2,13 @@
 
     python experiments/intervals.py
 
-writes ``experiments/results/intervals.json``. Each draw splits up to 3000 rows of a data set into two
-thirds to train on and a third to judge, and draws candidates at one exclude rate for all labels, independently or
-as an exact share (case b). A linear COMES-HL estimates its class priors from the training rows and
-is judged by the candidates of the other rows. The truth is the same metric of the same rows and
-labels by true labels. For every metric: how many draws, how many intervals were given, how many of
-those hold the truth, their mean width and share of the labels, and the reasons for the others with
-numbers written as N. It takes about 20 minutes on one core.
+writes ``experiments/results/intervals.json``. Each draw splits up to 3000 rows of a data set into
+two thirds to train on and a third to judge, and draws candidates at one exclude rate for all
+labels, independently or as an exact share (case b). A linear COMES-HL estimates its class priors
+from the training rows and is judged by the candidates of the other rows. The truth is the same
+metric of the same rows and labels by true labels. For every metric: how many draws, how many
+intervals were given, how many of those hold the truth, their mean width and share of the labels,
+and the reasons for the others with numbers written as N. It takes about 15 minutes on one core.
 """
 
 import json
