@@ -30,8 +30,8 @@ from comes.generation import case_a
 from comes.priors import class_prior, estimate_class_prior
 
 RESULT = Path(__file__).parent / "results" / "rates.json"
-SETS = ("enron", "bibtex", "yeast", "scene", "emotions", "scenes", "Corel5k", "mirflickr5000")
-SMALL_SETS = ("yeast", "scene", "scenes", "Corel5k", "mirflickr5000")
+SETS = ("enron", "bibtex", "yeast", "scene", "emotions", "scenes", "mirflickr5000")
+SMALL_SETS = ("yeast", "scene", "scenes", "mirflickr5000")
 RATES = (0.1, 0.5, 0.9, "by label")
 METHODS = ("hierarchical", "best-bin")
 N_SEEDS, N_SMALL_SEEDS, FEW = 5, 3, 500
