@@ -148,6 +148,23 @@ def real_priors_table() -> Table:
     ]
 
 
+def answer_rates_table() -> Table:
+    """Return how near estimated rates of answers are to counts that know the truth."""
+    heads = ["a, b", "runs", "a within two standard errors", "b", "root mean square of a", "of b"]
+    return [
+        heads,
+        *(
+            [
+                rates,
+                str(row["runs"]),
+                *(f"{share:.0%}" for share in row["within_two_errors"]),
+                *(f"{value:.3f}" for value in row["root_mean_square"]),
+            ]
+            for rates, row in stored("answer_rates")["summary"].items()
+        ),
+    ]
+
+
 def simulation_table() -> Table:
     """Return the bias and the coverage of estimated metrics."""
     result = stored("selection_simulation")
@@ -433,6 +450,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "prior-errors": prior_errors_table,
     "prior-training": prior_training_table,
     "real-priors": real_priors_table,
+    "answer-rates": answer_rates_table,
     "simulation": simulation_table,
     "intervals": intervals_table,
     "choosing": choosing_table,
