@@ -178,7 +178,8 @@ def write(path: Path, rows: list[dict[str, Any]], rates: list[dict[str, Any]]) -
     """Write the result, in an order that does not depend on what was done first."""
     result: dict[str, Any] = {"command": "python experiments/answers.py"}
     result |= {"asked_rate": ASKED, "no_rate": SURE, "yes_rate": SURE}
-    result |= {"rows": sorted(rows, key=place), "rates": sorted(rates, key=place)}
+    rows.sort(key=place)
+    result |= {"rows": rows, "rates": sorted(rates, key=place)}
     with replacing_file(path) as temporary:
         temporary.write_text(json.dumps(result, indent=1) + "\n")
 
