@@ -159,6 +159,19 @@ def simulation_table() -> Table:
     return table
 
 
+def intervals_table() -> Table:
+    """Return how often intervals with estimated priors are given, and hold the truth."""
+    result = stored("intervals")
+    parts = {"all": result["metrics"], **result["by_data"], **result["by_rate"]}
+    names = list(result["metrics"])
+    table = [["draws of", *(name.replace("_", " ") for name in names)]]
+    for part, metrics in parts.items():
+        title = f"exclude rate {part}" if part in result["by_rate"] else part
+        counts = (metrics[name] for name in names)
+        table.append([title, *(f"{c['held']} of {c['printed']} of {c['draws']}" for c in counts)])
+    return table
+
+
 def choosing_table() -> Table:
     """Return how well candidates order 36 models, and what the choice costs."""
     runs = stored("selection")["runs"]
@@ -421,6 +434,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "prior-training": prior_training_table,
     "real-priors": real_priors_table,
     "simulation": simulation_table,
+    "intervals": intervals_table,
     "choosing": choosing_table,
     "choices": choices_table,
     "agreement": agreement_table,

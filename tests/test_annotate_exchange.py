@@ -311,6 +311,18 @@ def resend(project: Project, key: str) -> None:
     desk.send(SentAnswer(row.card_id, row.answer, row.key, row.seconds))
 
 
+def test_an_import_may_say_what_a_model_chose(projects: Projects, tmp_path: Path) -> None:
+    project = projects.make(10, ["sky"], rate=0.1)
+    drawn = {pair_of(project, card)[0] for card in all_cards(project)}
+    chosen, imported = [name for name in project.item_names if name not in drawn][:2]
+    rows = [(chosen, "sky", "maybe", "model"), (imported, "sky", "yes", "random")]
+    table = pd.DataFrame(rows, columns=["item", "label", "answer", "source"])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    assert import_answers(project, tmp_path / "a.csv") == {"taken": 2, "already_answered": 0}
+    source_of = {pair_of(project, card)[0]: card.source for card in all_cards(project)}
+    assert source_of[chosen] == "model" and source_of[imported] == "import"
+
+
 @on_sqlite
 def test_the_matrix_has_the_shape_of_the_project_without_answers(project: Project) -> None:
     dataset = collect_answers(project)

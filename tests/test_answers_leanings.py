@@ -81,11 +81,11 @@ def test_pairs_lean_by_their_state() -> None:
 def test_silence_is_an_answer_where_everybody_was_asked() -> None:
     p, nobody = np.array([0.25]), np.zeros(1)
     possible = lean_answers(Answers([[1], [0]]), AnswerRates(p, nobody))
-    np.testing.assert_allclose(possible, [[-1], [0.25]])
+    assert possible.tolist() == [[-1.0], [0.25]]
     ticked = lean_answers(Answers.from_positives([[1], [0]]), AnswerRates(nobody, p))
-    np.testing.assert_allclose(ticked, [[1], [-0.25]])
+    assert ticked.tolist() == [[1.0], [-0.25]]
     asked = lean_answers(Answers([[1], [0]], [[0], [0]]), AnswerRates(p, p))
-    np.testing.assert_allclose(asked, [[-1], [0]])
+    assert asked.tolist() == [[-1.0], [0.0]]
 
 
 ROWS, LABELS = [0, 0, 0, 1, 1, 2], [0, 0, 0, 0, 1, 1]

@@ -225,7 +225,8 @@ def test_datasets_describes_and_checks_a_file(run: Run) -> None:
     assert "features are constant: 0, 8" in text
     assert "Every relevant label is a candidate." in text
     values = json.loads(run("datasets", "show", "scenes.npz", "--json").stdout)
-    assert values["data"] == text.splitlines()[0] and values["constant_features"] > 0
+    assert values["data"]["rows"] == 120 and values["findings"]["constant_features"] > 0
+    assert values["data"]["labels_are"] == "candidates" and len(values["labels"]) == 10
     assert "does not exist" in run("datasets", "scene.npz", code=1).stderr
 
 
@@ -241,6 +242,17 @@ def test_datasets_convert_there_and_back(run: Run, folder: Path) -> None:
     assert json.loads(result.stdout)["file"] == "long.csv"
     assert "Warning: long.csv cannot hold features and relevant" in result.stderr
     assert "should end in" in run("datasets", "convert", "scenes.npz", "x.doc", code=1).stderr
+
+
+def test_no_input_is_replaced(run: Run, folder: Path) -> None:
+    before = (folder / "scenes.npz").read_bytes()
+    for command in (
+        ("datasets", "convert", "scenes.npz", "scenes.npz"),
+        ("datasets", "convert", "scenes.npz", str(folder / "scenes.npz")),
+        ("generate", "scenes.npz", "-o", "./scenes.npz"),
+    ):
+        assert "would be replaced. Name another one" in run(*command, code=1).stderr
+    assert (folder / "scenes.npz").read_bytes() == before
 
 
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
@@ -328,6 +340,31 @@ def test_answers_in_words_of_ones_own(run: Run, folder: Path) -> None:
     text = run("datasets", "votes.csv", "--answers", "0=no,1=maybe").stdout
     assert text.startswith("1 rows without features, 2 labels, 2 of 2 pairs asked: 1 no, 0 yes")
     assert "pairs such as" in run("datasets", "votes.csv", "--answers", "0", code=1).stderr
+
+
+def test_datasets_counts_what_was_said_by_label(run: Run, folder: Path) -> None:
+    text = "id,size,sky,sea\n1,3,1,\n2,4,0,1\n3,3,-1,0\n4,1,,\n"
+    (folder / "photos.csv").write_text(text)
+    command = ("datasets", "photos.csv", "--labels", "sky,sea", "--answers", "1=yes,0=no,-1=maybe")
+    shown = run(*command).stdout
+    assert "5 of 8 pairs asked: 2 no, 2 yes, 1 maybe" in shown
+    assert "Features: 'id', 'size'." in shown
+    assert re.search(r"sky +3 +1 +1 +1", shown) and re.search(r"sea +2 +1 +1 +0", shown)
+    assert "1 features number the rows, as an id does: 'id'" in shown
+    values = json.loads(run(*command, "--json").stdout)
+    assert values["data"]["feature_names"] == ["id", "size"] and values["data"]["asked"] == 5
+    assert values["labels"][0] == {"label": "sky", "asked": 3, "no": 1, "yes": 1, "maybe": 1}
+    assert values["findings"] == {"row_numbers": 1}
+
+
+def test_ticked_labels_on_the_command_line(run: Run, folder: Path) -> None:
+    (folder / "tags.csv").write_text("x,tags\n1,sea|sky\n2,\n3,sea\n")
+    command = ("datasets", "tags.csv", "--labels", "tags", "--positives")
+    assert "--separator '|'" in run(*command, code=1).stderr
+    shown = run(*command, "--separator", "|").stdout
+    assert "1.00 ticked labels per row" in shown and re.search(r"sea +2", shown)
+    both = run(*command, "--candidates", code=1).stderr
+    assert "labels are candidates or positives; got both" in both
 
 
 def test_predictions_carry_the_names_of_the_items(run: Run, folder: Path) -> None:

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from comes.answers import Answers, LongAnswers
 from comes.datasets import Dataset, check_dataset
 from comes.datasets.findings import row_hashes
 from comes.datasets.joining import join_images
@@ -92,3 +93,44 @@ def test_other_candidates_are_other_labels_too() -> None:
 def test_columns_of_a_sparse_matrix_are_no_rows() -> None:
     X = np.array([[1.0, 2.0], [2.0, 1.0], [0.0, 0.0]])
     np.testing.assert_array_equal(row_hashes(sparse.csc_array(X)), row_hashes(X))
+
+
+def test_labels_that_nobody_was_asked_about_or_could_tell() -> None:
+    codes = [[1, 2, 0, 3], [0, 2, 0, 3], [2, 0, 0, 0]]
+    dataset = Dataset(None, ["a", "b", "c", "d"], answers=Answers.of_codes(codes))
+    assert found(dataset) == {
+        "never_asked": "1 labels were never asked about: 'c'.",
+        "only_maybe": "1 labels have no answer but maybe: 'd'.",
+        "never_excluded": "1 labels are excluded by no row: 'b'.",
+    }
+
+
+def test_people_who_disagree() -> None:
+    said = LongAnswers.read([0, 0, 1], [0, 0, 0], ["no", "yes", "no"], ["ann", "bob", "ann"])
+    dataset = Dataset(None, ["a"], answers=Answers.from_long(said, (2, 1)))
+    assert found(dataset)["disagreements"] == "people disagree about 1 pairs: yes and no."
+
+
+def test_ticks_are_not_exclusions() -> None:
+    dataset = Dataset(None, ["a", "b", "c"], answers=Answers.from_positives([[1, 0, 1], [1, 0, 0]]))
+    assert found(dataset) == {
+        "never_ticked": "1 labels are ticked in no row: 'b'.",
+        "always_ticked": "1 labels are ticked in every row: 'a'.",
+    }
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
+def test_features_that_number_the_rows(container: type) -> None:
+    X = np.array([[7.0, 1.0, 0.0], [8.0, 2.0, 1.0], [9.0, 3.0, 0.0], [10.0, 5.0, 1.0]])
+    relevant = np.array([[True], [False], [True], [False]])
+    findings = found(Dataset(container(X), ["sky"], relevant=relevant))
+    text = "1 features number the rows, as an id does: '0'. Leave them out (--ignore)."
+    assert findings == {"row_numbers": text}
+    assert found(Dataset(X[:, 2:] > 0, ["sky"], relevant=relevant)).keys() == {"duplicate_rows"}
+
+
+def test_other_answers_are_other_labels_too() -> None:
+    X = np.ones((2, 2)) * [1.0, 2.0]
+    answers = Answers(no=[[1, 0], [1, 0]], yes=[[0, 1], [0, 0]])
+    text = found(Dataset(X, SKY_SEA, answers=answers))["duplicate_rows"]
+    assert "1 of them with other labels" in text

@@ -14,7 +14,7 @@ from comes.answers import Answers
 from comes.datasets import make_scenes
 from comes.demo import EXCLUDE_RATE, annotate_by_robots, circle, comparison, make_project, run_demo
 from comes.errors import ComesError
-from comes.generation import case_b
+from comes.generation import case_b, simulate_answers
 from projects import Projects
 
 
@@ -50,17 +50,23 @@ def learner(monkeypatch: pytest.MonkeyPatch) -> type[Learner]:
     return made
 
 
-def test_one_row_is_of_true_labels_and_the_others_of_the_same_candidates(
+def test_one_row_is_of_true_labels_and_the_others_of_the_same_answers(
     learner: type[Learner],
 ) -> None:
     rows = run_demo(n_scenes=60, seed=3)
-    assert [row.title for row in rows] == ["true labels", "BCE", "COMES-HL", "COMES-RL"]
-    truth, *drawn = learner.seen
+    assert [row.title.partition(",")[0] for row in rows] == [
+        *("true labels", "no", "no and maybe", "candidates", "candidates")
+    ]
+    truth, answers, without_yes, *candidates = learner.seen
     relevant = make_scenes("train", 60, 3).known_relevant()
     np.testing.assert_array_equal(truth, relevant)
-    assert len(drawn) == 3
-    for candidates in drawn:
-        np.testing.assert_array_equal(candidates, case_b(relevant, EXCLUDE_RATE, seed=3))
+    drawn = simulate_answers(relevant, asked_rate=0.1, no_rate=0.8, yes_rate=0.8, seed=3)
+    np.testing.assert_array_equal(answers.codes, drawn.codes)
+    np.testing.assert_array_equal(without_yes.asked, drawn.asked)
+    np.testing.assert_array_equal(without_yes.excluded, drawn.excluded)
+    assert not without_yes.confirmed.any()
+    for own in candidates:
+        np.testing.assert_array_equal(own, drawn.candidates)
 
 
 def test_an_interrupted_training_is_no_row(

@@ -402,6 +402,14 @@ def test_the_simulation_keeps_what_the_formulas_promise() -> None:
                 assert 0.88 <= metric["coverage"] <= 0.99
 
 
+def test_intervals_with_estimated_priors_are_given_and_hold() -> None:
+    """In at least half of the draws, and then the truth at least 85 times in a hundred."""
+    for name, found in stored("intervals")["metrics"].items():
+        assert found["draws"] == found["printed"] + sum(found["reasons"].values()), name
+        assert 2 * found["printed"] >= found["draws"], name
+        assert found["held"] >= 0.85 * found["printed"], name
+
+
 def test_the_numbers_of_speed_are_the_stored_results() -> None:
     text = prose("docs/speed.md")
     ten = measured("many_trainings")["ten_folds"]

@@ -46,7 +46,7 @@ def test_a_model_knows_whether_its_class_prior_was_estimated(tmp_path: Path) -> 
     prior = fitted.class_prior_
     given = CandidateClassifier(epochs=1, class_prior=prior).fit(X, CANDIDATES)
     assert given.class_prior_error_ is None
-    flags = ("ok", *["no anchor"] * (len(error) - 1))
+    flags = ("ok", *["never excluded"] * (len(error) - 1))
     estimate = ClassPriorEstimate(prior, prior, prior, prior, error, flags)
     passed = CandidateClassifier(epochs=1, class_prior=estimate).fit(X, CANDIDATES)
     passed.save(tmp_path / "passed")

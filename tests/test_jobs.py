@@ -37,6 +37,7 @@ from comes.jobs import (
     report_results,
     run_experiment,
     show_examples,
+    summarise_dataset,
 )
 from comes.metrics import evaluate
 from comes.priors import ClassPriorEstimate, estimate_class_prior
@@ -193,6 +194,8 @@ def test_predictions_are_those_of_the_model(model: CandidateClassifier, tmp_path
     assert len(pd.read_parquet(tmp_path / "p.parquet")) == len(DATA)
     items = [f"scene {row}" for row in range(len(DATA))]
     assert predict_items(model, replace(DATA, items=items))["item"].tolist() == items
+    with pytest.raises(ComesError, match="p.parquet is the file that is read"):
+        predict_items(model, tmp_path / "p.parquet", tmp_path / "p.parquet")
 
 
 def test_judging_has_metrics_estimates_and_their_true_values(model: CandidateClassifier) -> None:
@@ -316,8 +319,34 @@ def test_data_is_listed_described_converted_and_given_candidates(tmp_path: Path)
     convert_dataset(DATA, tmp_path / "scenes.csv")
     made = generate_candidates(tmp_path / "scenes.csv", tmp_path / "made.npz", rate=0.5, seed=3)
     np.testing.assert_array_equal(made.candidates, case_b(DATA.known_relevant(), 0.5, seed=3))
+    with pytest.raises(ComesError, match="made.npz is the file that is read, and would be"):
+        convert_dataset(tmp_path / "made.npz", tmp_path / "made.npz")
+    reading = Reading(features=tmp_path / "made.npz")
+    with pytest.raises(ComesError, match="is the file that is read"):
+        convert_dataset("scene", tmp_path / "made.npz", reading=reading)
     again, _ = describe_dataset(tmp_path / "made.npz")
     np.testing.assert_array_equal(again.candidates, made.candidates)
+
+
+def test_a_summary_counts_pairs_by_label() -> None:
+    answers = Answers(no=[[1, 0], [0, 0]], yes=[[0, 1], [0, 1]], maybe=[[0, 0], [1, 0]])
+    said = Dataset(None, ["a", "b"], answers=answers, relevant=np.eye(2, dtype=bool))
+    summary = summarise_dataset(said)
+    assert summary["data"] | {"rows": 2, "asked": 4, "yes": 2, "relevant": 2} == summary["data"]
+    assert summary["data"]["features"] is None and summary["data"]["labels_are"] == "answers"
+    assert summary["labels"][1] == {
+        "label": "b",
+        "asked": 2,
+        "no": 0,
+        "yes": 2,
+        "maybe": 0,
+        "relevant": 1,
+    }
+    ticked = Dataset(np.eye(2), ["a"], answers=Answers.from_positives([[1], [0]]))
+    assert summarise_dataset(ticked)["labels"] == [{"label": "a", "ticked": 1}]
+    surely_not = Dataset(np.eye(2), ["a"], np.array([[True], [False]]), from_complementary=True)
+    summary = summarise_dataset(surely_not)
+    assert summary["data"]["labels_are"] == "complementary" and summary["data"]["excluded"] == 1
 
 
 def test_generated_candidates_replace_what_was_answered_before() -> None:

@@ -35,6 +35,12 @@ def test_what_differs_from_the_paper_is_said() -> None:
         assert absent not in plain
 
 
+def test_what_a_method_trains_with_by_default_is_said() -> None:
+    text = describe(make_result("likelihood"), make_result("bce", settings={"epochs": 9}))
+    assert "epochs: 40, 9; the paper says 200." in text
+    assert "optimizer: adam, sgd; the paper says sgd." in text
+
+
 def test_the_first_folds_of_ten_are_said() -> None:
     assert "3 of 10 folds" in describe(make_result(folds=10, first_folds=3))
 

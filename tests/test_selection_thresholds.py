@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from comes.answers import Answers
 from comes.errors import ComesError
 from comes.selection import choose_thresholds, estimate_metrics
 
@@ -71,3 +72,24 @@ def test_edges() -> None:
         choose_thresholds(scores, all_open, PRIOR, "zero")  # type: ignore[arg-type]
     with pytest.raises(ComesError, match="must have one shape"):
         choose_thresholds(scores, all_open[:2], PRIOR)
+
+
+@pytest.mark.parametrize("by", ["risk", "f1"])
+def test_with_yes_the_threshold_is_the_best_of_all_by_plain_search(by: Any) -> None:
+    rng = np.random.default_rng(3)
+    relevant = rng.random((80, 2)) < 0.4
+    scores = np.round(relevant + rng.normal(size=(80, 2)), 1)
+    asked = rng.random((80, 2)) < 0.6
+    answers = Answers(no=~relevant & asked, yes=relevant & asked)
+    cuts = choose_thresholds(scores, answers, [0.4, 0.4], by)
+
+    def loss(label: int, cut: float) -> float:
+        table = estimate_metrics(
+            scores, answers, [0.4, 0.4], predictions=scores > cut, n_resamples=0
+        ).per_label
+        f1 = table["f1"][label]
+        return float(table["error"][label] if by == "risk" else -f1 if np.isfinite(f1) else 0)
+
+    for label in range(2):
+        best = min(loss(label, cut) for cut in (-np.inf, *np.unique(scores[:, label])))
+        assert loss(label, cuts[label]) == pytest.approx(best)

@@ -13,6 +13,7 @@ import typer
 import comes
 from comes.cli.annotate_commands import app as annotate
 from comes.cli.bench_command import bench
+from comes.cli.check_command import check
 from comes.cli.datasets_commands import app as datasets
 from comes.cli.demo_command import demo
 from comes.cli.evaluate_command import evaluate
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Multi-label classification from candidate labels and complementary labels.",
+    help="Multi-label classification from answers, candidate labels and complementary labels.",
 )
 
 
@@ -38,7 +39,7 @@ app = typer.Typer(
 def version(
     show: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """Learn multi-label classifiers from candidate labels and complementary labels."""
+    """Learn multi-label classifiers from answers, candidate labels and complementary labels."""
     if show:
         print(f"comes {comes.__version__}")
         raise typer.Exit
@@ -48,6 +49,7 @@ app.command()(demo)
 app.add_typer(datasets, name="datasets")
 app.command()(generate)
 app.command()(priors)
+app.command()(check)
 app.command()(fit)
 app.command()(predict)
 app.command()(evaluate)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from comes.datasets import Reading
 
 
+LABELS_SHOWN = 20
+
+
 class NameOrCommand(TyperGroup):
     """A group whose first word may be a data set: then ``show`` is meant."""
 
@@ -59,17 +62,25 @@ def datasets(context: typer.Context, as_json: Json = False) -> None:
 @app.command()
 @takes_options(reading=reading_options)
 def show(context: typer.Context, data: Data, reading: "Reading", as_json: Json = False) -> None:
-    """Describe a data set, and say what deserves a look.
+    """Describe a data set: features, what is known of each label, and what deserves a look.
 
     Example: comes datasets show photos.csv --labels 'has_*'
     """
-    from comes.jobs import describe_dataset
+    from comes.errors import listed
+    from comes.jobs import describe_dataset, summarise_dataset
 
     dataset, findings = describe_dataset(data, reading)
+    summary = summarise_dataset(dataset, findings)
     if as_json or context.obj:
-        print_json({"data": str(dataset), **{found.name: found.number for found in findings}})
+        print_json(summary)
         return
     print(dataset)
+    if summary["data"]["feature_names"]:
+        print(f"Features: {listed(summary['data']['feature_names'])}.")
+    by_label = summary["labels"]
+    print_rows(by_label[:LABELS_SHOWN])
+    if len(by_label) > LABELS_SHOWN:
+        print(f"{len(by_label) - LABELS_SHOWN} more labels; --json lists all.")
     for finding in findings:
         print(f"- {finding.text}")
     answers = dataset.answers

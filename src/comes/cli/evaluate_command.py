@@ -63,6 +63,11 @@ def _print_estimates(estimated: "EstimatedQuality") -> None:
             row["true"] = _write_number(metric.true)
         rows.append(row)
     print_rows(rows)
+    rates = (
+        "irrelevant labels are excluded at a constant rate"
+        if estimated.kind == "candidates"
+        else "no and yes are said at constant rates, about pairs that were asked at random,"
+    )
     for reason, names in estimated.reasons().items():
         print(f"Not known: {', '.join(map(_write_name, names))}: {reason}.")
     if estimated.n_seen:
@@ -72,12 +77,14 @@ def _print_estimates(estimated: "EstimatedQuality") -> None:
         )
     print(
         "No true label was used for the estimates. They hold for rows that training did not see, "
-        "if irrelevant labels are excluded at a constant rate and the class prior (here: "
-        f"{estimated.prior_source}) is right. Uncertainty of the prior in the intervals: "
-        f"{estimated.prior_error}. The ranking risk is known up to a constant."
+        f"if {rates} and the class prior (here: {estimated.prior_source}) is right. Uncertainty of "
+        f"the prior in the intervals: {estimated.prior_error}. The ranking risk is known up to a "
+        "constant."
     )
-    if estimated.left_out:
+    if estimated.left_out and estimated.kind == "candidates":
         print(f"Nothing excludes {', '.join(estimated.left_out)}: left out of the estimates.")
+    elif estimated.left_out:
+        print(f"Nobody says no to {', '.join(estimated.left_out)}: only recall can be estimated.")
 
 
 def _write_name(name: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from comes.cli.option_groups import takes_options
-from comes.cli.options import Data, Json, split_names
+from comes.cli.options import Clean, Data, Json, split_names
 from comes.cli.printing import print_rounded, print_summary
 from comes.cli.reading_options import reading_options
 from comes.cli.training_options import training_options
@@ -26,6 +26,7 @@ def fit(
         Path | None,
         typer.Option(help="A table of class priors, as 'comes priors -o' writes it."),
     ] = None,
+    clean: Clean = None,
     freeze: Annotated[
         bool,
         typer.Option(
@@ -41,7 +42,9 @@ def fit(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a model on candidate labels, or on complementary labels.
+    """Train a model on answers, candidate labels or complementary labels.
+
+    Example: comes fit answers.csv --labels 'has_*' --answers 1=yes,0=no,-1=maybe -o model/
 
     Example: comes fit photos.csv --labels 'has_*' --method comes-hl -o model/
 
@@ -54,6 +57,7 @@ def fit(
         settings,
         reading=reading,
         priors=priors,
+        clean=clean,
         select=split_names(select) or (),
         freeze=freeze,
         output=output,
@@ -71,8 +75,9 @@ def _print_choice(choice: "Choice") -> None:
     print_rounded([{str(k): v for k, v in row.items()} for row in rows], digits=".4g")
     best = choice.table.iloc[choice.best]
     print(
-        f"Chosen: {best['method']}, learning rate {best['learning_rate']:g}, {best['epochs']} epochs. It "
-        "has the least ranking risk, estimated from candidates of rows that training did not see. "
+        f"Chosen: {best['method']}, learning rate {best['learning_rate']:g}, "
+        f"{best['epochs']} epochs. It has the least ranking risk, "
+        "estimated from candidates of rows that training did not see. "
         "'behind' says what the others are behind by; where its interval reaches 0, they may well "
         "be as good."
     )

@@ -13,6 +13,10 @@ Data = Annotated[
 Form = Annotated[
     Literal["wide", "names", "long"], typer.Option(help="Form of the labels in a written table.")
 ]
+Clean = Annotated[
+    Path | None,
+    typer.Option(help="A small file with true labels: it sharpens priors, rates and thresholds."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print json.")]
 ModelFolder = Annotated[Path, typer.Option("--model", "-m", help="Folder that 'comes fit' wrote.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]

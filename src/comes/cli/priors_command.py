@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from comes.cli.option_groups import takes_options
-from comes.cli.options import Data, Json, Seed
+from comes.cli.options import Clean, Data, Json, Seed, parse_numbers
 from comes.cli.printing import print_json, print_table
 from comes.cli.reading_options import reading_options
 
@@ -19,8 +19,16 @@ def priors(
     data: Data,
     reading: "Reading",
     method: Annotated[
-        str, typer.Option(help="best-bin, bbe, dedpul, km2 or candidate-rate.")
-    ] = "best-bin",
+        str, typer.Option(help="hierarchical, best-bin, bbe, dedpul, km2 or candidate-rate.")
+    ] = "hierarchical",
+    exclude_rate: Annotated[
+        str | None,
+        typer.Option(
+            help="How often an irrelevant label is excluded, if that is known: one number, or one "
+            "per label separated by commas."
+        ),
+    ] = None,
+    clean: Clean = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file for 'fit'.")
     ] = None,
@@ -30,13 +38,22 @@ def priors(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Estimate how often each label is relevant, from candidates alone.
+    """Estimate how often each label is relevant, and rates, from what was said.
 
     Example: comes priors photos.csv --labels 'has_*' -o priors.csv
     """
     from comes.jobs import estimate_priors
 
-    table = estimate_priors(data, output, reading=reading, method=method, plot=plot, seed=seed)
+    table = estimate_priors(
+        data,
+        output,
+        reading=reading,
+        method=method,
+        exclude_rate=parse_numbers(exclude_rate, "--exclude-rate"),
+        clean=clean,
+        plot=plot,
+        seed=seed,
+    )
     if as_json:
         print_json(table.to_dict("records"))
         return

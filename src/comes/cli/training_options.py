@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from comes.cli.options import Seed, drop_missing, parse_numbers
-from comes.methods import DEFAULT, METHODS
+from comes.methods import DEFAULT, FOR_ANSWERS, METHODS
 
 FLIPPED = ", ".join(
     name
@@ -15,10 +15,39 @@ FLIPPED = ", ".join(
 
 
 def training_options(
-    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}, or auto.")] = DEFAULT,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help=f"One of {', '.join(METHODS)}, or auto. Default: {FOR_ANSWERS} for answers, "
+            f"{DEFAULT} for candidates."
+        ),
+    ] = None,
     variant: Annotated[
         str | None, typer.Option(help="Variant of the method, where it has several.")
     ] = None,
+    exclude_rate: Annotated[
+        str | None,
+        typer.Option(
+            help="For candidates: how often an irrelevant label is excluded, if that is known. One "
+            "number, or one per label separated by commas. Default: estimated."
+        ),
+    ] = None,
+    no_rate: Annotated[
+        str | None,
+        typer.Option(help="For answers: how often an irrelevant pair is called no, likewise."),
+    ] = None,
+    yes_rate: Annotated[
+        str | None,
+        typer.Option(help="For answers: how often a relevant pair is called yes, likewise."),
+    ] = None,
+    mistake_rate: Annotated[
+        float | None,
+        typer.Option(help="For answers: how often a sure answer is wrong. Default: 0.", min=0),
+    ] = None,
+    without_maybe: Annotated[
+        bool,
+        typer.Option("--without-maybe", help="Leave every 'maybe' out of the likelihood."),
+    ] = False,
     flip_rate: Annotated[
         str | None,
         typer.Option(
@@ -64,13 +93,15 @@ def training_options(
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(help="Default: 200; for images 0, which leaves the backbone frozen.", min=0),
+        typer.Option(
+            help="Default: the method's own; for images 0, which leaves the backbone frozen.", min=0
+        ),
     ] = None,
     batch_size: Annotated[
         int | None, typer.Option(help="Default: 256; for images 64.", min=1)
     ] = None,
     learning_rate: Annotated[
-        float | None, typer.Option(help="Default: 5e-3; for images 1e-4.", min=0)
+        float | None, typer.Option(help="Default: the method's own; for images 1e-4.", min=0)
     ] = None,
     reduction: Annotated[str, typer.Option(help="auto, sum, mean or per_label.")] = "auto",
     threshold: Annotated[
@@ -90,6 +121,11 @@ def training_options(
     return drop_missing(
         method=method,
         variant=variant,
+        exclude_rate=parse_numbers(exclude_rate, "--exclude-rate"),
+        no_rate=parse_numbers(no_rate, "--no-rate"),
+        yes_rate=parse_numbers(yes_rate, "--yes-rate"),
+        mistake_rate=mistake_rate,
+        uses_maybe=False if without_maybe else None,
         flip_rate=rates,
         model=model,
         backbone=backbone,

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
+from comes.answers import Answers, BoolMatrix
 from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images, find_broken
 from comes.errors import listed
@@ -39,10 +40,11 @@ def check_dataset(dataset: Dataset) -> list[Finding]:
     Returns
     -------
     findings : list of Finding
-        Duplicate rows, and those among them with other labels; constant columns; images that cannot
-        be read; labels that nothing or everything excludes, or that are never or always relevant;
-        rows without a candidate. (That relevant labels are candidates is checked whenever a data
-        set is made.)
+        Duplicate rows, and those among them with other labels; constant columns, and those that
+        number the rows; images that cannot be read; labels that nothing or everything excludes,
+        that nobody was asked about or could tell, that are never or always ticked or relevant;
+        pairs about which people disagree; rows without a candidate. (That relevant labels are
+        candidates is checked whenever a data set of candidates is made.)
 
     Examples
     --------
@@ -62,7 +64,7 @@ def _check_rows(dataset: Dataset) -> list[Finding]:
         return []
     if not isinstance(dataset.X, Images):
         duplicates = _find_duplicates(row_hashes(dataset.X), dataset)
-        return [duplicates, _find_constant_columns(dataset.X)]
+        return [duplicates, _find_constant_columns(dataset.X), _find_row_numbers(dataset.X)]
     broken = find_broken(dataset.X)
     readable = np.setdiff1d(np.arange(len(dataset)), broken)
     hashes = [hash(dataset.X.read_bytes(row)) for row in readable]
@@ -73,25 +75,13 @@ def _check_rows(dataset: Dataset) -> list[Finding]:
 
 
 def _check_labels(dataset: Dataset) -> list[Finding]:
-    """Return what deserves a look in the candidates and in the truth."""
+    """Return what deserves a look in the answers and in the truth."""
     names = dataset.label_names
     findings = []
-    if dataset.candidates is not None:
-        excluded = ~dataset.candidates
-        n_empty = int(excluded.all(axis=1).sum())
-        findings += [
-            _describe_labels(
-                "never_excluded", ~excluded.any(axis=0), names, "are excluded by no row"
-            ),
-            _describe_labels(
-                "always_excluded", excluded.all(axis=0), names, "are excluded by every row"
-            ),
-            Finding(
-                "rows_without_candidate",
-                n_empty,
-                f"{n_empty} rows have no candidate: all labels are excluded.",
-            ),
-        ]
+    if dataset.answers is not None and dataset.answers.kind == "positives":
+        findings += _check_ticks(dataset.answers, names)
+    elif dataset.answers is not None:
+        findings += _check_answers(dataset.answers, names)
     if dataset.relevant is not None:
         relevant = dataset.relevant
         findings += [
@@ -103,6 +93,44 @@ def _check_labels(dataset: Dataset) -> list[Finding]:
             ),
         ]
     return findings
+
+
+def _check_ticks(answers: Answers, names: Sequence[str]) -> list[Finding]:
+    """Return what deserves a look in ticked labels."""
+    never, always = ~answers.confirmed.any(axis=0), answers.confirmed.all(axis=0)
+    return [
+        _describe_labels("never_ticked", never, names, "are ticked in no row"),
+        _describe_labels("always_ticked", always, names, "are ticked in every row"),
+    ]
+
+
+def _check_answers(answers: Answers, names: Sequence[str]) -> list[Finding]:
+    """Return what deserves a look in answers, of which candidates are the simplest."""
+    excluded, asked = answers.excluded, answers.asked
+    n_empty = int(excluded.all(axis=1).sum())
+    findings = []
+    is_known: BoolMatrix = np.ones(len(names), dtype=bool)
+    if asked is not None:
+        is_known = np.asarray(asked.any(axis=0))
+        unsure = is_known & ~(excluded | answers.confirmed).any(axis=0)
+        torn = 0 if answers.said is None else answers.said.count_torn(answers.shape)
+        findings += [
+            _describe_labels("never_asked", ~is_known, names, "were never asked about"),
+            _describe_labels("only_maybe", unsure, names, "have no answer but maybe"),
+            Finding("disagreements", torn, f"people disagree about {torn} pairs: yes and no."),
+        ]
+        is_known = is_known & ~unsure
+    never, always = is_known & ~excluded.any(axis=0), excluded.all(axis=0)
+    return [
+        *findings,
+        _describe_labels("never_excluded", never, names, "are excluded by no row"),
+        _describe_labels("always_excluded", always, names, "are excluded by every row"),
+        Finding(
+            "rows_without_candidate",
+            n_empty,
+            f"{n_empty} rows have no candidate: all labels are excluded.",
+        ),
+    ]
 
 
 def row_hashes(X: Any) -> npt.NDArray[np.uint64]:
@@ -139,7 +167,8 @@ def _find_duplicates(
     n = int(repeated.sum())
     if not n:
         return Finding("duplicate_rows", 0, "")
-    known = [m for m in (dataset.candidates, dataset.relevant) if m is not None]
+    codes = None if dataset.answers is None else dataset.answers.codes
+    known = [m for m in (codes, dataset.relevant) if m is not None]
     labels = row_hashes(np.concatenate(known, axis=1).astype(np.uint8))
     both = pd.DataFrame({"row": hashes, "labels": labels})
     others = int(n - both.duplicated().to_numpy()[repeated].sum())
@@ -166,6 +195,23 @@ def _find_constant_columns(X: Any) -> Finding:
     shown = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
     text = f"{len(names)} of {X.shape[1]} features are constant: {shown}."
     return Finding("constant_features", len(names), text)
+
+
+def _find_row_numbers(X: Any) -> Finding:
+    """Count features that number the rows, as an id does; a model can only learn them by heart."""
+    if sparse.issparse(X) or X.shape[0] < 3:
+        return Finding("row_numbers", 0, "")
+    values = X.to_numpy() if isinstance(X, pd.DataFrame) else np.asarray(X)
+    start = np.asarray(values[:3], dtype=np.float64)
+    places = [
+        int(j)
+        for j in np.flatnonzero((np.diff(start, axis=0) == 1).all(axis=0))
+        if (values[:, j] == start[0, j] + np.arange(len(values))).all()
+    ]
+    columns = X.columns if isinstance(X, pd.DataFrame) else range(X.shape[1])
+    names = [str(columns[j]) for j in places]
+    text = f"{len(names)} features number the rows, as an id does: {listed(names)}."
+    return Finding("row_numbers", len(names), f"{text} Leave them out (--ignore).")
 
 
 def _describe_broken(names: Sequence[str]) -> Finding:

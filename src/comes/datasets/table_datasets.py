@@ -23,6 +23,7 @@ from comes.datasets.images import Images
 from comes.datasets.label_columns import (
     are_answers,
     are_names,
+    are_state_sets,
     is_reserved,
     names_columns,
     names_of_cells,
@@ -32,6 +33,7 @@ from comes.datasets.label_columns import (
     wide_columns,
 )
 from comes.datasets.reading import Reading
+from comes.datasets.separators import check_separator
 from comes.datasets.tables import (
     check_table_name,
     is_csv,
@@ -89,10 +91,14 @@ def _read_roles(table: pd.DataFrame, roles: Roles, reading: Reading) -> Labels:
     """Return what the columns say about labels."""
     of_labels, of_truth = table[roles.labels], table[roles.truth]
     names = None if reading.label_names is None else list(reading.label_names)
+    if names is None and reading.separator is None:
+        for columns in (of_labels, of_truth):
+            if are_names(columns) or are_state_sets(list(map(str, columns))):
+                check_separator([columns[name] for name in columns])
     by_name = [c for c in (of_labels, of_truth) if roles.are_state_sets or are_names(c)]
     if names is None and len(by_name) == 2 and are_names(of_truth):
-        columns = [cells[name] for cells in by_name for name in cells]
-        cells = pd.Series([cell for column in columns for cell in column], dtype=object)
+        each = [columns[name] for columns in by_name for name in columns]
+        cells = pd.Series([cell for column in each for cell in column], dtype=object)
         sets = names_of_cells(cells, empty_is_none=True, separator=reading.separator)
         names = sorted({name for row in sets for name in row})  # names of either are labels
     answers = truth = None

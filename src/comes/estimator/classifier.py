@@ -14,29 +14,15 @@ from torch import nn
 from comes.answers import Answers, keep_one_excluded
 from comes.estimator import storage
 from comes.estimator.cutting import find_offset, find_thresholds
-from comes.estimator.inputs import as_feature_matrix, check_same_rows, check_training_features
+from comes.estimator.inputs import as_feature_matrix, check_training_features
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
-from comes.estimator.reading_answers import (
-    check_can_learn,
-    choose_method,
-    read_answers,
-    warn_of_idle_labels,
-)
-from comes.estimator.row_training import (
-    find_knowledge,
-    make_module,
-    make_options,
-    make_risk,
-    prepare_training,
-    show_answers,
-    start_at_prior,
-)
-from comes.estimator.scaling import fit_scaling
-from comes.estimator.settings import check_row_settings, draw_seed
+from comes.estimator.reading_answers import read_answers
+from comes.estimator.row_training import make_risk, prepare_rows, show_answers
 from comes.methods import find_method
 from comes.metrics import average_precision
-from comes.training import History, Risk, choose_device, predict_scores, seeded, to_device
+from comes.priors import CleanSample
+from comes.training import History, Risk, choose_device, predict_scores, to_device
 
 FloatArray = npt.NDArray[np.floating]
 Model = str | nn.Module | Callable[[int, int], nn.Module]
@@ -69,7 +55,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         is right where doubt depends on the item: docs/answers.md.
     prior_weight : float, optional
         For "likelihood": how strongly mean probabilities are kept near the class prior. By default
-        1 for candidates, 0.3 for answers, 0 for an estimated prior where nobody says yes.
+        1 for candidates, and for answers 0.3 if the class prior is given, else 0.
     flip_rate : float, array of shape (n_labels,), or "class_prior", optional
         For "ccmn": how often an irrelevant label is a candidate. By default estimated by
         `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies, so that
@@ -234,6 +220,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         candidates: Any = None,
         complementary: Any = None,
         answers: Answers | None = None,
+        clean: Any = None,
         label_names: Sequence[str] | None = None,
     ) -> Self:
         """Train on answers or candidate labels.
@@ -249,6 +236,9 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         complementary : as y, optional
             The other view: 1 where a label is surely irrelevant.
         answers : comes.Answers, optional
+        clean : tuple (X, relevant) or (X, relevant, answers), optional
+            A small sample whose true labels are known: it sharpens class priors, learned
+            thresholds and, with answers about the same rows, rates. It is not trained on.
         label_names : sequence of n_labels str, optional
             For candidates without column names.
 
@@ -266,30 +256,9 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
                 label_names,
                 require_candidates=self.require_candidates,
             )
-            training = self._prepare(X, given)
+            sample = None if clean is None else CleanSample.read(clean)
+            training = prepare_rows(self, X, given, sample)
             return self._finish(training, training.run())
-
-    def _prepare(self, X: Any, answers: Answers) -> Training:
-        """Run everything before the training on checked features, up to the initial weights."""
-        self.method_ = choose_method(self.method, answers)
-        method = find_method(self.method_, self.variant)
-        check_row_settings(self)
-        device = choose_device(self.device)
-        check_same_rows(X, answers)
-        check_can_learn(answers, method, str(self.method_))
-        d, q = X.shape[1], answers.shape[1]
-        self.label_names_, self.classes_ = list(answers.label_names or ()), np.arange(q)
-        seed = draw_seed(self.random_state)
-        warn_of_idle_labels(answers, method)
-        options = make_options(self, method, q, seed)
-        with seeded(seed, device):
-            self.module_ = make_module(self, d, q).to(device)
-        self.scaling_ = fit_scaling(X, self.scale)
-        scaled = self.scaling_(X)
-        self.knowledge_ = find_knowledge(self, method, X, scaled, answers, seed)
-        if method.starts_at_prior and isinstance(self.model, str):
-            start_at_prior(self.module_, self.knowledge_.class_prior)
-        return prepare_training(self, method, X, scaled, answers, device, options)
 
     def _finish(self, training: Training, history: History) -> Self:
         """Keep the results of the training."""

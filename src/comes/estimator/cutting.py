@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
     from comes.estimator.image_classifier import ImageClassifier
 
+FEWEST_CLEAN = 5  # relevant, and irrelevant, clean rows that the threshold of a label needs
 FloatArray = npt.NDArray[np.floating]
 
 
@@ -40,6 +41,26 @@ def find_thresholds(
         return np.zeros(len(classifier.classes_))
     if classifier.threshold not in LEARNED_THRESHOLDS:
         return classifier.score_offset_.copy()
+    if training.clean is not None and training.clean.X is not None:
+        return _learn_on_clean_rows(classifier, training)
+    return _learn_from_answers(classifier, training)
+
+
+def _learn_on_clean_rows(classifier: Any, training: Training) -> FloatArray:
+    """Return thresholds learned from true labels, and from answers where these are too few."""
+    assert training.clean is not None
+    relevant = training.clean.relevant
+    scores = classifier.decision_function(training.clean.X)
+    # With true labels as candidates, and their shares as prior, the estimates are exact.
+    cut = choose_thresholds(scores, relevant, relevant.mean(axis=0), classifier.threshold)
+    few = np.minimum(relevant.sum(axis=0), (~relevant).sum(axis=0)) < FEWEST_CLEAN
+    return np.where(few, _learn_from_answers(classifier, training), cut) if few.any() else cut
+
+
+def _learn_from_answers(
+    classifier: "CandidateClassifier | ImageClassifier", training: Training
+) -> FloatArray:
+    """Return thresholds learned from the answers about rows that training did not see."""
     if training.held_out is not None:
         return _learn_on_held_out_rows(classifier, training)
     if classifier.history_.interrupted:
@@ -47,7 +68,7 @@ def find_thresholds(
             "The threshold was not learned, since training was interrupted; predictions are cut as "
             "by threshold='auto'.",
             ComesWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         return classifier.score_offset_.copy()
     return _learn_by_cross_fitting(classifier, training)
@@ -60,9 +81,9 @@ def _learn_on_held_out_rows(
     assert training.held_out is not None and classifier.class_prior_ is not None
     precision = training.options.precision
     scores = predict_scores(training.module, training.held_out.X, precision=precision)
-    S = training.held_out.answers.drawn().candidates
     by: Any = classifier.threshold
-    return choose_thresholds(scores.cpu().numpy(), S, classifier.class_prior_, by)
+    answers = training.held_out.answers
+    return choose_thresholds(scores.cpu().numpy(), answers, classifier.class_prior_, by)
 
 
 def _learn_by_cross_fitting(classifier: Any, training: Training) -> FloatArray:
@@ -70,12 +91,11 @@ def _learn_by_cross_fitting(classifier: Any, training: Training) -> FloatArray:
     from comes.estimator.cross_fitting import cross_fit
 
     X, answers = training.raw
-    S = answers.drawn().candidates
     prior, rates = classifier.class_prior_, classifier.flip_rate
     if rates is not None and not isinstance(rates, str):
         rates = classifier.flip_rate_  # in the order of the labels, whose names are not handed on
     known = {"class_prior": prior, "flip_rate": rates}
     plain = clone(classifier).set_params(threshold="auto", progress=False, **known)
     (crossed,) = cross_fit([plain], X, answers, seed=training.options.seed, n_jobs=1)
-    cut = choose_thresholds(crossed.scores - crossed.level, S, prior, classifier.threshold)
+    cut = choose_thresholds(crossed.scores - crossed.level, answers, prior, classifier.threshold)
     return np.asarray(cut + classifier.score_offset_)

@@ -8,19 +8,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import Answers
+from comes.answers import AnswerRates, Answers
 from comes.errors import ComesError, ComesWarning
 from comes.estimator.inputs import per_label
 from comes.estimator.reading_answers import warn_of_impossible_prior
 from comes.methods import METHODS, Knowledge, Method
 from comes.priors import (
     MAX_RATE,
+    CleanSample,
     RatesEstimate,
+    count_answer_rates,
     estimate_answer_rates,
     estimate_class_prior,
     estimate_flip_rate,
     estimate_transition,
     flip_rate_from_prior,
+    sharpen_prior,
+    sharpen_rates,
 )
 from comes.selection import prior_error
 
@@ -37,6 +41,7 @@ class FirstStage:
     answers: Answers
     given: Knowledge
     seed: int
+    clean: CleanSample | None = None
     made: list[Any] = field(default_factory=list)  # what was estimated, with standard errors
 
     def run(self, method: Method, *, needs_prior: bool = False) -> Knowledge:
@@ -45,7 +50,62 @@ class FirstStage:
         given = self.given.class_prior
         source = given if given is not None else next(iter(self.made), None)
         error = None if found.class_prior is None else prior_error(source)
-        return replace(found, class_prior_error=error)
+        found = replace(found, class_prior_error=error)
+        if self.clean is not None:
+            found = self._sharpen(found, self.clean)
+        self._check_mistakes(found)
+        return found
+
+    def _check_mistakes(self, found: Knowledge) -> None:
+        """Raise an error if mistakes would be as common as true answers about a label."""
+        for name in ("no_rate", "yes_rate"):
+            rate = getattr(found, name)
+            if rate is None or not found.mistake_rate:
+                continue
+            wrong = np.flatnonzero((rate > 0) & (rate <= found.mistake_rate))
+            if len(wrong):
+                raise ComesError(
+                    f"mistake_rate must be below the {name} of every label; got "
+                    f"{found.mistake_rate:g}, and {rate[wrong[0]]:.3g} for label "
+                    f"{self._names[wrong[0]]!r}. Lower it."
+                )
+
+    def _sharpen(self, found: Knowledge, clean: CleanSample) -> Knowledge:
+        """Return what was estimated, averaged with what a clean sample shows."""
+        if clean.relevant.shape[1] != self.answers.shape[1]:
+            raise ComesError(
+                f"clean must have the {self.answers.shape[1]} labels of the answers; got "
+                f"{clean.relevant.shape[1]}."
+            )
+        if found.class_prior is not None and self.given.class_prior is None:
+            prior, error = sharpen_prior(found.class_prior, found.class_prior_error, clean.relevant)
+            found = replace(found, class_prior=prior, class_prior_error=error)
+            if found.no_rate is not None and self.answers.kind == "candidates":
+                share = 1 - self._candidates.mean(axis=0)
+                found = replace(found, no_rate=_imply_exclude_rate(share, prior))
+        if found.no_rate is None or clean.answers is None:
+            return found
+        rates = AnswerRates(found.no_rate, found.yes_rate, **self._find_rate_errors(found))
+        counted = count_answer_rates(clean.answers, clean.relevant)
+        sharp = sharpen_rates(rates, counted)
+        chosen = {
+            name: getattr(sharp, name)
+            for name in ("no_rate", "yes_rate")
+            if getattr(self.given, name) is None
+        }
+        return replace(found, **chosen)
+
+    def _find_rate_errors(self, found: Knowledge) -> dict[str, Any]:
+        """Return the standard errors of estimated rates; NaN where they are not known."""
+        made = next(iter(self.made), None)
+        if isinstance(made, RatesEstimate):
+            return {"no_error": made.rates.no_error, "yes_error": made.rates.yes_error}
+        unknown = np.full(len(self._names), np.nan)
+        if self.answers.kind != "candidates" or found.class_prior_error is None:
+            return {"no_error": unknown, "yes_error": unknown}
+        # p = share / (1 - pi), so their relative errors are those of 1 - pi.
+        relative = found.class_prior_error / np.maximum(1 - found.class_prior, 1e-9)
+        return {"no_error": found.no_rate * relative, "yes_error": unknown}
 
     def _find_knowledge(self, method: Method, needs_prior: bool) -> Knowledge:
         """Return what the method needs, without the error of the class prior."""
@@ -124,7 +184,7 @@ class FirstStage:
         share = 1 - self._candidates.mean(axis=0)
         if self.given.exclude_rate is None and self.given.class_prior is not None:
             prior = self._find_class_prior()
-            rate = np.clip(share / np.maximum(1 - prior, 1e-9), SMALLEST_RATE, 1)
+            rate = _imply_exclude_rate(share, prior)
         else:
             estimate = self._estimate_class_prior()
             prior, rate = np.asarray(estimate.class_prior), np.asarray(estimate.exclude_rate)
@@ -194,6 +254,11 @@ class FirstStage:
         """Return what one of the estimators of `comes.priors` finds on these candidates."""
         S = self._candidates
         return estimate(self.X, S, random_state=self.seed, is_scaled=self.is_scaled, **options)
+
+
+def _imply_exclude_rate(share: Array, class_prior: Array) -> Array:
+    """Return the exclude rate that a class prior implies, given the share of excluding rows."""
+    return np.clip(share / np.maximum(1 - class_prior, 1e-9), SMALLEST_RATE, 1)
 
 
 def _list_methods(condition: Callable[[Method], bool]) -> str:

@@ -14,6 +14,7 @@ from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import check_training_features, per_label
 from comes.estimator.preparation import Training
+from comes.estimator.row_training import prepare_rows
 from comes.methods import METHODS, family_of, find_method
 from comes.models import (
     Backbone,
@@ -145,7 +146,7 @@ def prepare_probe(
     if reads_classes:
         S, known = answers.drawn().candidates, _find_prior(classifier, X, answers, seed)
         probe = sparse_head(X, S, known, classifier.standard_errors, **settings)
-        return probe, probe._prepare(check_training_features(probe, X), answers)
+        return probe, prepare_rows(probe, check_training_features(probe, X), answers)
     probe = CandidateClassifier(
         class_prior=classifier.class_prior,
         flip_rate=classifier.flip_rate,
@@ -164,7 +165,7 @@ def prepare_probe(
     )
     if classifier.probe_epochs != 0:
         X = power_normalised(torch.from_numpy(X)).numpy()
-    return probe, probe._prepare(check_training_features(probe, X), answers)
+    return probe, prepare_rows(probe, check_training_features(probe, X), answers)
 
 
 def _find_prior(

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from comes.answers import Answers
 from comes.errors import ComesError
 from comes.methods import Method
+from comes.priors import CleanSample
 from comes.risks import choose_pair_sums
 from comes.training import (
     Checkpoint,
@@ -57,6 +58,7 @@ class Training:
     held_out: HeldOut | None = None
     checkpoint: Checkpoint | None = None
     is_shared: bool = False  # by the processes that have joined
+    clean: CleanSample | None = None  # rows whose true labels are known; they are not trained on
 
     def run(self, *, return_on_interrupt: bool = True) -> History:
         """Train the network, in place; keep the weights that the held-out rows judge best."""

@@ -78,9 +78,8 @@ def _name_labels(answers: Answers, values: Any, label_names: Sequence[str] | Non
     own = getattr(values, "columns", getattr(values, "label_names", None))
     if own is not None and label_names is not None:
         raise ComesError(
-            "label_names are for an array of candidates; got a "
-            f"{type(values).__name__}, which names its columns. Leave label_names out, or rename the "
-            "columns."
+            f"label_names are for an array of candidates; got a {type(values).__name__}, which "
+            "names its columns. Leave label_names out, or rename the columns."
         )
     names = label_names if label_names is not None else own
     if names is None:

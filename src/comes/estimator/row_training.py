@@ -1,6 +1,7 @@
 """Everything before the training of a `CandidateClassifier`, from its settings."""
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,19 +13,68 @@ from torch import nn
 from comes.answers import Answers, keep_one_excluded
 from comes.errors import ComesError
 from comes.estimator.first_stage import FirstStage
+from comes.estimator.inputs import check_same_rows
 from comes.estimator.preparation import HeldOut, Training, split_rows
-from comes.estimator.scaling import is_scaled_for_priors
+from comes.estimator.reading_answers import (
+    check_can_learn,
+    choose_method,
+    warn_of_idle_labels,
+)
+from comes.estimator.scaling import fit_scaling, is_scaled_for_priors
 from comes.estimator.seen_rows import remember_rows
-from comes.estimator.settings import LEARNED_THRESHOLDS, find_settings
-from comes.methods import Knowledge, Method, RiskOptions
+from comes.estimator.settings import (
+    LEARNED_THRESHOLDS,
+    check_row_settings,
+    draw_seed,
+    find_settings,
+)
+from comes.methods import Knowledge, Method, RiskOptions, find_method
 from comes.models import InputLayer, linear, mlp
-from comes.training import MakeOptimizer, Risk, TrainOptions, make_optimizer, to_device
+from comes.priors import CleanSample
+from comes.training import (
+    MakeOptimizer,
+    Risk,
+    TrainOptions,
+    choose_device,
+    make_optimizer,
+    seeded,
+    to_device,
+)
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
 
 SMALLEST_SHARE = 1e-3  # of pairs that say something
 SMALLEST_PRIOR = 1e-3
+
+
+def prepare_rows(
+    classifier: "CandidateClassifier",
+    X: Any,
+    answers: Answers,
+    clean: CleanSample | None = None,
+) -> Training:
+    """Run everything before the training on checked features, up to the initial weights."""
+    classifier.method_ = choose_method(classifier.method, answers)
+    method = find_method(classifier.method_, classifier.variant)
+    check_row_settings(classifier)
+    device = choose_device(classifier.device)
+    check_same_rows(X, answers)
+    check_can_learn(answers, method, str(classifier.method_))
+    d, q = X.shape[1], answers.shape[1]
+    classifier.label_names_, classifier.classes_ = list(answers.label_names or ()), np.arange(q)
+    seed = draw_seed(classifier.random_state)
+    warn_of_idle_labels(answers, method)
+    options = make_options(classifier, method, q, seed)
+    with seeded(seed, device):
+        classifier.module_ = make_module(classifier, d, q).to(device)
+    classifier.scaling_ = fit_scaling(X, classifier.scale)
+    scaled = classifier.scaling_(X)
+    classifier.knowledge_ = find_knowledge(classifier, method, X, scaled, answers, seed, clean)
+    if method.starts_at_prior and isinstance(classifier.model, str):
+        start_at_prior(classifier.module_, classifier.knowledge_.class_prior)
+    training = prepare_training(classifier, method, X, scaled, answers, device, options)
+    return replace(training, clean=clean)
 
 
 def make_module(classifier: "CandidateClassifier", d: int, q: int) -> nn.Module:
@@ -113,15 +163,14 @@ def _weigh_labels(answers: Answers, knowledge: Knowledge) -> Any:
 def _weigh_prior(classifier: "CandidateClassifier", answers: Answers) -> float:
     """Return how strongly mean probabilities are kept near the class prior.
 
-    Measured in experiments/answers.py: candidates say little about base rates, answers with "yes"
-    say much, and where only "no" and "maybe" can be said an estimated prior is too rough.
+    Candidates say little about base rates, so even an estimated prior helps; answers say enough
+    that only a prior which is known does.
     """
     if classifier.prior_weight is not None:
         return classifier.prior_weight
     if answers.kind != "answers":
         return 1.0
-    is_given = classifier.class_prior is not None
-    return 0.3 if is_given or answers.confirmed.any() else 0.0
+    return 0.3 if classifier.class_prior is not None else 0.0
 
 
 def start_at_prior(module: nn.Module, class_prior: npt.NDArray[np.float64]) -> None:
@@ -139,12 +188,13 @@ def find_knowledge(
     scaled: Any,
     answers: Answers,
     seed: int,
+    clean: CleanSample | None = None,
 ) -> Knowledge:
     """Return what the method must know: given, or estimated on the scaled features if possible."""
     is_scaled = is_scaled_for_priors(X, classifier.scale)
     names = ("class_prior", "flip_rate", "exclude_rate", "no_rate", "yes_rate", "mistake_rate")
     given = Knowledge(**{name: getattr(classifier, name) for name in names})
-    stage = FirstStage(scaled if is_scaled else X, is_scaled, answers, given, seed)
+    stage = FirstStage(scaled if is_scaled else X, is_scaled, answers, given, seed, clean)
     return stage.run(method, needs_prior=classifier.threshold in LEARNED_THRESHOLDS)
 
 

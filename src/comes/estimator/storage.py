@@ -163,7 +163,8 @@ def _restore(
 
 def knowledge_arrays(knowledge: Knowledge) -> dict[str, Any]:
     """Return what was known, as arrays; rates of single people are of no use later."""
-    return {name: a for name, a in vars(knowledge).items() if isinstance(a, np.ndarray)}
+    arrays = {name: a for name, a in vars(knowledge).items() if isinstance(a, np.ndarray)}
+    return {name: np.ascontiguousarray(a) for name, a in arrays.items()}
 
 
 def stored_knowledge(tensors: dict[str, torch.Tensor]) -> Knowledge:

@@ -20,6 +20,7 @@ from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import check_training_features
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
+from comes.estimator.row_training import prepare_rows
 from comes.estimator.settings import check_row_settings
 from comes.training import Trainee, becomes_dense, choose_device, train_together
 
@@ -70,7 +71,7 @@ class Fitting:
         X = check_training_features(classifier, _safe_indexing(self.X, self.rows))
         own = _safe_indexing(self.candidates, self.rows)
         name = "answers" if isinstance(own, Answers) else "candidates"
-        return classifier, classifier._prepare(X, read_answers(**{name: own}))
+        return classifier, prepare_rows(classifier, X, read_answers(**{name: own}))
 
     def run(self) -> CandidateClassifier:
         """Return a clone, fitted alone."""

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from comes.jobs.annotate_jobs import ProjectReport, add_questions, report_project
+    from comes.jobs.check_jobs import check_assumption
     from comes.jobs.data_jobs import (
         convert_dataset,
         describe_dataset,
         generate_candidates,
         list_datasets,
+        summarise_dataset,
     )
     from comes.jobs.experiment_jobs import ExperimentRun, run_experiment
     from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
@@ -35,6 +37,7 @@ _MODULES = {
     "ProjectReport": "annotate_jobs",
     "WrittenReport": "report_jobs",
     "add_questions": "annotate_jobs",
+    "check_assumption": "check_jobs",
     "choose_model": "fit_jobs",
     "convert_dataset": "data_jobs",
     "describe_dataset": "data_jobs",
@@ -49,6 +52,7 @@ _MODULES = {
     "report_results": "report_jobs",
     "run_experiment": "experiment_jobs",
     "show_examples": "predict_jobs",
+    "summarise_dataset": "data_jobs",
 }
 
 __all__ = [
@@ -60,6 +64,7 @@ __all__ = [
     "ProjectReport",
     "WrittenReport",
     "add_questions",
+    "check_assumption",
     "choose_model",
     "convert_dataset",
     "describe_dataset",
@@ -74,6 +79,7 @@ __all__ = [
     "report_results",
     "run_experiment",
     "show_examples",
+    "summarise_dataset",
 ]
 
 

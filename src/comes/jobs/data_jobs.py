@@ -5,11 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from comes.answers import Answers
 from comes.datasets import (
     KNOWN,
     Dataset,
     Finding,
+    Images,
     Reading,
     TableForm,
     check_dataset,
@@ -17,7 +20,8 @@ from comes.datasets import (
     open_dataset,
     write_dataset,
 )
-from comes.files import check_file_target
+from comes.errors import ComesError
+from comes.files import check_file_target, expanded
 from comes.generation import Case, generate
 
 
@@ -71,6 +75,68 @@ def describe_dataset(
     return dataset, check_dataset(dataset)
 
 
+def summarise_dataset(dataset: Dataset, findings: Sequence[Finding] = ()) -> dict[str, Any]:
+    """Return what a data set holds: counts, the names of features and labels, and findings.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    findings : sequence of Finding
+        As `describe_dataset` returns them.
+
+    Returns
+    -------
+    summary : dict
+        ``data``: rows, features (None without them, and for images), feature_names (None where
+        they have none), labels, labels_are ("answers", "candidates", "complementary", "positives"
+        or None), people (how many, or None), chosen (how many pairs a model chose, or None), and
+        how many pairs there are and of which kind. ``labels``: the same counts, by label.
+        ``findings``: numbers by name.
+
+    Examples
+    --------
+    >>> from comes.datasets import make_scenes
+    >>> summary = summarise_dataset(make_scenes(n=50))
+    >>> summary["data"]["labels_are"], summary["labels"][0]
+    (None, {'label': '0', 'relevant': 10})
+    """
+    answers, X = dataset.answers, None if isinstance(dataset.X, Images) else dataset.X
+    counts = _count_labels(dataset)
+    labels_are = None if answers is None else answers.kind
+    said = None if answers is None else answers.said
+    chosen = None if answers is None else answers.chosen
+    return {
+        "data": {
+            "rows": len(dataset),
+            "features": None if X is None else int(X.shape[1]),
+            "feature_names": list(map(str, X.columns)) if isinstance(X, pd.DataFrame) else None,
+            "images": isinstance(dataset.X, Images),
+            "labels": len(dataset.label_names),
+            "labels_are": "complementary" if dataset.from_complementary else labels_are,
+            "people": None if said is None else len(said.people),
+            "chosen": None if chosen is None else int(chosen.sum()),
+            "pairs": len(dataset) * len(dataset.label_names),
+            **{name: int(counts[name].sum()) for name in counts.columns if name != "label"},
+        },
+        "labels": counts.to_dict("records"),
+        "findings": {found.name: found.number for found in findings},
+    }
+
+
+def _count_labels(dataset: Dataset) -> pd.DataFrame:
+    """Return in how many rows each label is relevant, ticked, excluded, or what was said."""
+    counts, answers = pd.DataFrame({"label": dataset.label_names}), dataset.answers
+    if answers is not None and answers.kind == "answers":
+        counts = answers.count()
+    elif answers is not None and answers.kind == "candidates":
+        counts["excluded"] = answers.excluded.sum(axis=0)
+    elif answers is not None:
+        counts["ticked"] = answers.confirmed.sum(axis=0)
+    if dataset.relevant is not None:
+        counts["relevant"] = dataset.relevant.sum(axis=0)
+    return counts
+
+
 def convert_dataset(
     data: Dataset | str | Path,
     output: str | Path,
@@ -97,7 +163,7 @@ def convert_dataset(
     >>> print(convert_dataset(make_scenes(n=50), Path(tempfile.mkdtemp()) / "scenes.npz"))
     50 rows, 256 features, 10 labels, 2.20 relevant per row, 0 rows without a relevant label
     """
-    check_output(output, form)
+    check_output(output, form, data, reading)
     dataset = as_dataset(data, reading)
     write_dataset(dataset, output, form)
     return dataset
@@ -136,7 +202,7 @@ def generate_candidates(
     0.5
     """
     if output is not None:
-        check_output(output, form)
+        check_output(output, form, data, reading)
     dataset = as_dataset(data, reading)
     X = dataset.known_features() if case == "instance" else None
     relevant = dataset.known_relevant()
@@ -153,7 +219,22 @@ def as_dataset(data: Dataset | str | Path, reading: Reading | None) -> Dataset:
     return data if isinstance(data, Dataset) else open_dataset(data, reading)
 
 
-def check_output(output: str | Path, form: TableForm) -> None:
-    """Raise unless a data set could be written there."""
+def check_output(
+    output: str | Path, form: TableForm, data: Dataset | str | Path, reading: Reading | None
+) -> None:
+    """Raise unless a data set could be written there, and no file that is read is there."""
     check_writable(Path(output), form)
     check_file_target(output)
+    refuse_input(output, data, None if reading is None else reading.features)
+
+
+def refuse_input(output: str | Path, *inputs: Dataset | str | Path | None) -> None:
+    """Raise if the output would replace one of the inputs."""
+    target = expanded(output)
+    for data in inputs:
+        if data is None or isinstance(data, Dataset) or not expanded(data).is_file():
+            continue
+        if target.exists() and target.samefile(expanded(data)):
+            raise ComesError(
+                f"{target} is the file that is read, and would be replaced. Name another one."
+            )

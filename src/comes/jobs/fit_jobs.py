@@ -18,6 +18,7 @@ from comes.estimator import (
     vary_settings,
 )
 from comes.jobs.answer_use import describe_use
+from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset
 from comes.jobs.fitted_models import Classifier
 from comes.priors import estimate_class_prior, read_priors
@@ -91,6 +92,7 @@ def fit_model(
     *,
     reading: Reading | None = None,
     priors: str | Path | None = None,
+    clean: Dataset | str | Path | None = None,
     select: Sequence[str] = (),
     freeze: bool = False,
     output: str | Path | None = None,
@@ -112,6 +114,9 @@ def fit_model(
         What the columns of a file mean.
     priors : path, optional
         A table of class priors, as `estimate_priors` writes it; by default they are estimated.
+    clean : Dataset or path, optional
+        A small sample with true labels, which sharpens priors, rates and learned thresholds. Where
+        it holds items of the data, what was said about them is compared with the truth.
     select : sequence of str
         What to choose by candidates of rows that training did not see: "method", "lr", "epochs".
     freeze : bool
@@ -147,15 +152,18 @@ def fit_model(
     dataset = as_dataset(data, reading)
     if priors is not None:
         chosen["class_prior"] = read_priors(priors)
+    sample = read_clean(dataset, clean, reading)
     if isinstance(dataset.X, Images):
+        if sample is not None:
+            raise ComesError("clean (--clean) is for tables, not for images. Leave it out.")
         return _fit_images(dataset, chosen, varied, freeze, output)
     _refuse_settings(chosen, ImageClassifier, CandidateClassifier, freeze)
     classifier, choice = CandidateClassifier(**chosen), None
     if varied:
         classifier, choice = choose_model(dataset, classifier, varied)
         on_choice(choice)
-    X, names = dataset.known_features(), dataset.label_names
-    classifier.fit(X, answers=dataset.known_answers().named(names))
+    answers = dataset.known_answers().named(dataset.label_names)
+    classifier.fit(dataset.known_features(), answers=answers, clean=sample)
     return FittedModel(classifier, dataset, _save_model(classifier, output), choice)
 
 

@@ -44,7 +44,7 @@ def generate_answers(
     Answers about 500 rows and 10 labels: 487 of 5000 pairs asked, 298 no, 0 yes, 189 maybe
     """
     if output is not None:
-        check_output(output, form)
+        check_output(output, form, data, reading)
     dataset = as_dataset(data, reading)
     X = dataset.known_features() if doubt_strength or asked_strength else None
     answers = simulate_answers(

@@ -17,6 +17,7 @@ from comes.datasets import (
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier
 from comes.files import check_file_target, check_folder_target
+from comes.jobs.data_jobs import refuse_input
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.report import write_examples
 
@@ -60,6 +61,7 @@ def predict_items(
     if output is not None:
         check_table_name(output)
         check_file_target(output)
+        refuse_input(output, data)
     classifier = as_model(model)
     X, items = _read_inputs(classifier, data, images, skip_broken)
     scores = classifier.decision_function(X)

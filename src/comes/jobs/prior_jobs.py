@@ -10,9 +10,18 @@ from comes.datasets import (
     check_table_name,
     write_table,
 )
+from comes.errors import ComesError
+from comes.estimator import per_label
 from comes.files import check_file_target
+from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset
-from comes.priors import estimate_class_prior, prior_table
+from comes.priors import (
+    count_class_prior,
+    estimate_answer_rates,
+    estimate_class_prior,
+    prior_table,
+    sharpen_prior,
+)
 from comes.report import check_plot_name, plot_priors
 
 
@@ -21,22 +30,28 @@ def estimate_priors(
     output: str | Path | None = None,
     *,
     reading: Reading | None = None,
-    method: str = "best-bin",
+    method: str = "hierarchical",
+    exclude_rate: float | list[float] | None = None,
+    clean: Dataset | str | Path | None = None,
     plot: str | Path | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Return how often each label is relevant, estimated from candidates; write it if asked.
+    """Return how often each label is relevant, estimated from what was said; write it if asked.
 
     Parameters
     ----------
     data : Dataset, path or name
-        Must have features and candidates.
+        Must have features, and answers or candidates.
     output : path, optional
         A .csv or .parquet file, which `fit_model` and `judge_model` take as ``priors``.
     reading : Reading, optional
         What the columns of a file mean.
     method : str
-        As in `comes.estimate_class_prior`.
+        As in `comes.estimate_class_prior`, for candidates.
+    exclude_rate : float or one per label, optional
+        How often an irrelevant label is excluded, if that is known; for candidates.
+    clean : Dataset or path, optional
+        A small sample with true labels, which sharpens the estimate.
     plot : path, optional
         A .png, .pdf or .svg file: estimated against true priors.
     seed : int
@@ -44,7 +59,8 @@ def estimate_priors(
     Returns
     -------
     table : DataFrame
-        As `comes.priors.prior_table` makes it: a row per label.
+        As `comes.priors.prior_table` makes it: a row per label. For answers with the rates of "no"
+        and "yes".
 
     Examples
     --------
@@ -61,11 +77,52 @@ def estimate_priors(
         check_plot_name(Path(plot))
         check_file_target(plot)
     dataset = as_dataset(data, reading)
-    X, candidates, names = dataset.known_features(), dataset.known_candidates(), dataset.label_names
-    estimate = estimate_class_prior(X, candidates, method, seed, names)
-    table = prior_table(estimate, names, dataset.relevant)
+    sample = read_clean(dataset, clean, reading)
+    if dataset.known_answers().kind == "candidates":
+        table = _tabulate_candidates(dataset, method, exclude_rate, seed)
+    else:
+        if exclude_rate is not None:
+            raise ComesError("exclude_rate (--exclude-rate) is for candidates. Leave it out.")
+        table = _tabulate_answers(dataset, seed)
+    if sample is not None:
+        sharp = sharpen_prior(table["class_prior"], table["standard_error"], sample.relevant)
+        table["class_prior"], table["standard_error"] = sharp
     if output is not None:
         write_table(table, output)
     if plot is not None:
         plot_priors(table, Path(plot))
+    return table
+
+
+def _tabulate_candidates(
+    dataset: Dataset, method: str, exclude_rate: float | list[float] | None, seed: int
+) -> pd.DataFrame:
+    """Return class priors estimated from candidates, a row per label."""
+    names = dataset.label_names
+    rate = None if exclude_rate is None else per_label(exclude_rate, "exclude_rate", names)
+    X, candidates = dataset.known_features(), dataset.known_candidates()
+    estimate = estimate_class_prior(X, candidates, method, seed, names, exclude_rate=rate)
+    return prior_table(estimate, names, dataset.relevant)
+
+
+def _tabulate_answers(dataset: Dataset, seed: int) -> pd.DataFrame:
+    """Return class priors and rates estimated from answers, a row per label."""
+    X, answers = dataset.known_features(), dataset.known_answers()
+    names = dataset.label_names
+    found = estimate_answer_rates(X, answers, random_state=seed, label_names=names)
+    table = pd.DataFrame(
+        {
+            "label": names,
+            "class_prior": found.class_prior,
+            "standard_error": found.class_prior_error,
+            "no_rate": found.rates.no_rate,
+            "no_error": found.rates.no_error,
+            "yes_rate": found.rates.yes_rate,
+            "yes_error": found.rates.yes_error,
+            "flag": found.flags,
+        }
+    )
+    if dataset.relevant is not None:
+        table["true_prior"] = count_class_prior(dataset.relevant)
+        table["error"] = table["class_prior"] - table["true_prior"]
     return table

@@ -5,6 +5,12 @@
 
 from comes.priors.answer_rates import RatesEstimate, estimate_answer_rates
 from comes.priors.class_prior import PRIOR_METHODS, ClassPriorEstimate, estimate_class_prior
+from comes.priors.clean_sample import (
+    CleanSample,
+    count_answer_rates,
+    sharpen_prior,
+    sharpen_rates,
+)
 from comes.priors.evidence import gradient_error
 from comes.priors.flip_rates import MAX_RATE, estimate_flip_rate, flip_rate_from_prior
 from comes.priors.prior_tables import prior_table, read_priors
@@ -15,8 +21,10 @@ __all__ = [
     "MAX_RATE",
     "PRIOR_METHODS",
     "ClassPriorEstimate",
+    "CleanSample",
     "RatesEstimate",
     "add_prior_noise",
+    "count_answer_rates",
     "count_class_prior",
     "estimate_answer_rates",
     "estimate_class_prior",
@@ -26,4 +34,6 @@ __all__ = [
     "gradient_error",
     "prior_table",
     "read_priors",
+    "sharpen_prior",
+    "sharpen_rates",
 ]

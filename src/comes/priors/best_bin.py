@@ -18,7 +18,6 @@ FloatArray = npt.NDArray[np.float64]
 
 MIN_BIN_SHARE, MIN_BIN_EXCLUDED, MAX_MIN_BIN_SHARE = 0.1, 25, 0.3  # how small a bin may be
 Z = 0.67  # of the lower bound that the best bin maximises
-N_RESAMPLES = 50
 SMALLEST_BOUND_BIN, BIN_GROWTH = 20, 1.25  # sizes of the bins that `prior_bounds` tries
 
 
@@ -73,23 +72,6 @@ def shrink(rate: FloatArray, n_bin: FloatArray) -> FloatArray:
     return np.asarray(1 / (1 + np.exp(-shrunk)))
 
 
-def sampling_error(excluded: BoolMatrix, scores: npt.NDArray[np.floating], seed: int) -> FloatArray:
-    """Return the standard error of the class prior over resampled rows, with fixed scores."""
-    rng = np.random.default_rng(seed)
-    n = len(excluded)
-    order = np.argsort(-scores, axis=0)
-    sorted_excluded = np.take_along_axis(excluded, order, axis=0)
-    priors = []
-    for _ in range(N_RESAMPLES):
-        times = rng.multinomial(n, np.full(n, 1 / n)).astype(float)[order]
-        k = np.maximum(times.cumsum(axis=0), 1e-9)
-        count = (sorted_excluded * times).cumsum(axis=0)
-        share = count[-1] / n
-        rate = np.maximum(shrink(*_find_best(count, k)), share)
-        priors.append(1 - share / np.where(rate > 0, rate, 1))
-    return np.asarray(np.std(priors, axis=0, ddof=1))
-
-
 def prior_bounds(
     excluded: BoolMatrix, scores: npt.NDArray[np.floating], confidence: float = 0.9
 ) -> tuple[FloatArray, FloatArray]:
@@ -99,16 +81,22 @@ def prior_bounds(
     highest lower confidence limit of the exclude rate, over bins that grow by a quarter.
     """
     n = len(excluded)
-    n_excluded = excluded.sum(axis=0)
     error = (1 - confidence) / 2
-    upper = 1 - _clopper_pearson(n_excluded, n, error)[0]
+    lowest, highest = share_bounds(excluded.sum(axis=0), n, confidence)
+    upper = 1 - lowest
     sizes = _choose_bin_sizes(n)
     order = np.argsort(-scores, axis=0)
     count = np.take_along_axis(excluded, order, axis=0).cumsum(axis=0)[sizes - 1]  # (bins, q)
     sure = _clopper_pearson(count, sizes[:, None], error / len(sizes))[0].max(axis=0)
-    share = _clopper_pearson(n_excluded, n, error)[1]
-    lower = np.maximum(1 - share / np.maximum(sure, 1e-9), 0)
+    lower = np.maximum(1 - highest / np.maximum(sure, 1e-9), 0)
     return np.minimum(lower, upper), upper
+
+
+def share_bounds(
+    n_excluded: npt.NDArray[np.int64], n: int, confidence: float = 0.9
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of the share of rows that exclude each label."""
+    return _clopper_pearson(n_excluded, n, (1 - confidence) / 2)
 
 
 def _choose_bin_sizes(n: int) -> npt.NDArray[np.int64]:

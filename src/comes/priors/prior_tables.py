@@ -28,8 +28,8 @@ def prior_table(
     Returns
     -------
     table : DataFrame
-        label, class_prior, lower, upper, standard_error, exclude_rate and flag; with relevant labels
-        also true_prior and error.
+        label, class_prior, lower, upper, standard_error, exclude_rate and flag; with relevant
+        labels also true_prior and error.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from comes.methods import settings_of
 from comes.report.published import PART_OF, source_name
 from comes.results import Result, Sees
 
@@ -142,5 +143,6 @@ def _describe_images(results: Sequence[Result]) -> list[str]:
 
 
 def _list_values(results: Sequence[Result], key: str, default: object) -> str:
-    """Return the values of a setting, in words."""
-    return ", ".join(sorted({str(result.spec.settings.get(key, default)) for result in results}))
+    """Return the values of a setting, in words; a method may have its own default."""
+    own = [{**settings_of(r.spec.method), **r.spec.settings} for r in results]
+    return ", ".join(sorted({str(settings.get(key, default)) for settings in own}))

@@ -17,7 +17,6 @@ Class priors that are known keep the mean probability of a batch near them: a pe
 divergence of the two, which does not add up over rows.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from torch.nn import functional as F
 
 from comes.answers import AnswerRates, State, lean_states
 from comes.errors import ComesError
@@ -36,6 +34,7 @@ from comes.risks.excluded import (
     in_full_precision,
 )
 
+SURE = 1e-6  # mean probabilities are kept this far from 0 and 1
 FAR = 80.0  # exp(80) and exp(-80) are numbers in single precision
 
 
@@ -129,7 +128,8 @@ class LikelihoodRisk(nn.Module):
         super().__init__()
         a = check_prior(torch.as_tensor(no_rate), "no_rate")
         b = torch.zeros_like(a) if yes_rate is None else torch.as_tensor(yes_rate)
-        check_width(a, yes_rate=check_prior(b, "yes_rate"), label_weight=label_weight)
+        check_prior(b, "yes_rate")
+        check_width(a, yes_rate=b, label_weight=label_weight, class_prior=class_prior)
         if not 0 <= mistake_rate < 0.5:
             raise ComesError(
                 f"mistake_rate must be at least 0 and below 0.5; got {mistake_rate!r}."
@@ -147,16 +147,17 @@ class LikelihoodRisk(nn.Module):
     def forward(self, scores: Tensor, answers: Tensor) -> Tensor:
         """Return the scalar risk of one batch."""
         check_answers(scores, answers)
-        check_width(scores, no_rate=self.leanings[0], class_prior=self.class_prior)
+        weight = self.label_weight  # as many as rates
+        check_width(scores, no_rate=weight)
         scores = in_full_precision(scores)
-        leanings, weight = self.leanings.to(scores.dtype), self.label_weight.to(scores.dtype)
-        exclude_rate = leanings[State.MAYBE] if self.only_excludes else None
-        if exclude_rate is None or answers.dtype != torch.bool:
-            answers, exclude_rate = _lean_pairs(answers, leanings), None
-        risk: Tensor = _MeanLoss.apply(scores, answers, exclude_rate, weight)[0]  # type: ignore[no-untyped-call]
-        if self.class_prior is not None:
-            risk = risk + self.prior_weight * _diverge(scores, self.class_prior).mean()
-        return risk
+        leanings, exclude_rate = self.leanings.to(scores.dtype), None
+        if self.only_excludes and answers.dtype == torch.bool:
+            exclude_rate = leanings[State.MAYBE]
+        else:
+            answers = _lean_pairs(answers, leanings)
+        prior = None if self.class_prior is None else self.class_prior.to(scores.dtype)
+        weight = weight.to(scores.dtype)
+        return _mean_loss(scores, answers, exclude_rate, weight, prior, self.prior_weight)
 
 
 def _as_array(values: Tensor) -> npt.NDArray[np.float64]:
@@ -181,24 +182,48 @@ class _MeanLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        scores: Tensor, answers: Tensor, exclude_rate: Tensor | None, weight: Tensor
+        scores: Tensor,
+        answers: Tensor,
+        exclude_rate: Tensor | None,
+        weight: Tensor,
+        class_prior: Tensor | None,
+        prior_weight: float,
     ) -> tuple[Tensor, Tensor]:
         if exclude_rate is None:
             losses, descents = _lose_by_leaning(scores, answers)
         else:
             losses, descents = _lose_by_candidates(scores, answers, exclude_rate)
-        return torch.dot(losses.mean(dim=0), weight), descents  # autocast would round a @
+        descents.mul_(weight)
+        risk = torch.dot(losses.mean(dim=0), weight)  # autocast would round a @
+        if class_prior is not None:
+            away, pull = _diverge(scores, class_prior)
+            share = prior_weight / len(class_prior)
+            risk = risk + share * away.sum()
+            descents = torch.add(descents, pull, alpha=share)
+        return risk, descents
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
         ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(output[1], inputs[3])
+        ctx.save_for_backward(output[1])
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
-        descents, weight = ctx.saved_tensors
-        return descents * (weight * (gradient / -len(descents))), None, None, None
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        (descents,) = ctx.saved_tensors
+        return descents * (gradient / -len(descents)), None, None, None, None, None
+
+
+def _mean_loss(*arguments: Tensor | float | None) -> Tensor:
+    """Return the value of `_MeanLoss`, on the shortest way that is open.
+
+    ``Function.apply`` looks up default arguments, which on small batches takes longer than the
+    loss. Only vmap and the compiler need it.
+    """
+    needs_all = torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling()
+    apply = _MeanLoss.apply if needs_all else super(torch.autograd.Function, _MeanLoss).apply
+    value: Tensor = apply(*arguments)[0]  # type: ignore[no-untyped-call]
+    return value
 
 
 def _lose_by_leaning(g: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
@@ -222,11 +247,14 @@ def _lose_by_candidates(g: Tensor, possible: Tensor, p: Tensor) -> tuple[Tensor,
     return losses, torch.where(possible, odds, -1).mul_(g.sigmoid())
 
 
-def _diverge(scores: Tensor, class_prior: Tensor) -> Tensor:
-    """Return the divergence of the batch's mean probability from the class prior, (q,)."""
-    log_mean, log_rest = (torch.logsumexp(F.logsigmoid(g), dim=0) for g in (scores, -scores))
-    log_n = math.log(len(scores))
-    prior = class_prior.to(scores)
-    cross: Tensor = -prior * (log_mean - log_n) - (1 - prior) * (log_rest - log_n)
-    own: Tensor = torch.special.xlogy(prior, prior) + torch.special.xlogy(1 - prior, 1 - prior)
-    return cross + own
+def _diverge(g: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+    """Return how far the mean probability of each label is from its prior, and the way back.
+
+    The divergence of Bernoulli distributions, (q,), and minus n times its gradient, (n, q).
+    """
+    probability = g.sigmoid()
+    mean = probability.mean(dim=0).clamp(SURE, 1 - SURE)
+    rest, other = 1 - mean, 1 - prior
+    away = torch.special.xlogy(prior, prior / mean) + torch.special.xlogy(other, other / rest)
+    slope = (prior - mean) / (mean * rest)
+    return away, torch.addcmul(probability, probability, probability, value=-1).mul_(slope)

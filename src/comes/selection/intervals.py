@@ -36,7 +36,7 @@ UNKNOWN_ERROR = (
 )
 CAUSES = {  # why a label cannot be judged
     "few": f"fewer than {MIN_ROWS} rows tell about the others",
-    "flagged": "the estimated class priors of the others cannot be trusted",
+    "flagged": "nothing is known of the class priors of the others",
     "undefined": "the others are never predicted, or have a class prior of 0",
     "unsure": "too little is known of the others, or of their class priors",
 }

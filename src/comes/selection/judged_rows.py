@@ -20,16 +20,9 @@ def check_rows(
     class_prior: npt.ArrayLike | ClassPriorEstimate,
     predictions: npt.ArrayLike | None,
 ) -> tuple[Rows, FloatArray]:
-    """Return the rows and the class prior, or raise an error if they do not fit together.
-
-    Of answers, only those to questions that were drawn at random count.
-    """
+    """Return the rows and the class prior, or raise an error if they do not fit together."""
     values = np.asarray(scores, dtype=np.float64)
-    confirmed = None
-    if isinstance(candidates, Answers):
-        said = candidates.drawn()
-        candidates, confirmed = said.candidates, said.confirmed
-    S: BoolMatrix = as_candidates(candidates)
+    S, confirmed = read_answers(candidates)
     prior = check_scores(values, S, class_prior)
     if predictions is None:
         _warn_of_probabilities(values)
@@ -39,8 +32,20 @@ def check_rows(
             f"predictions must have the shape of scores, {S.shape}; got {predicted.shape}."
         )
     below = rankdata(values, axis=1) - 1  # tied labels share their mean rank, so each counts half
-    yes = np.zeros(S.shape) if confirmed is None else confirmed.astype(float)
-    return Rows(values, predicted.astype(float), (~S).astype(float), yes, below), prior
+    predicted, excluded, yes = (mask.astype(float) for mask in (predicted, ~S, confirmed))
+    return Rows(values, predicted, excluded, yes, below), prior
+
+
+def read_answers(candidates: npt.ArrayLike | Answers) -> tuple[BoolMatrix, BoolMatrix]:
+    """Return which labels are still possible, and which have a "yes", (n, q) each.
+
+    Of answers, only those to questions that were drawn at random count.
+    """
+    if isinstance(candidates, Answers):
+        drawn = candidates.drawn()
+        return drawn.candidates, drawn.confirmed
+    possible = as_candidates(candidates)
+    return possible, np.zeros_like(possible)
 
 
 def _warn_of_probabilities(scores: FloatArray) -> None:

@@ -9,7 +9,8 @@ from comes.priors import ClassPriorEstimate, RatesEstimate
 
 FloatArray = npt.NDArray[np.float64]
 
-TRUSTED_FLAGS = ("ok", "always excluded", "all no")
+# The standard error of other labels says nothing: never excluded, never asked, a rate too low.
+TRUSTED_FLAGS = ("ok", "always excluded", "all no", "few excluded", "few asked", "uncertain")
 LEAST_SHARE = 0.25  # of the prior: draws below would divide by almost nothing
 
 
@@ -28,7 +29,7 @@ def prior_error(class_prior: Any) -> FloatArray | None:
     Examples
     --------
     >>> one = np.array([0.2, 0.9])
-    >>> estimate = ClassPriorEstimate(one, one, one, one, one / 10, ("ok", "no anchor"))
+    >>> estimate = ClassPriorEstimate(one, one, one, one, one / 10, ("ok", "never excluded"))
     >>> prior_error(estimate), prior_error([0.2, 0.9]) is None
     (array([0.02,  nan]), True)
     """

@@ -22,7 +22,7 @@ CRITERIA: dict[str, tuple[str, int]] = {
 def candidate_scorer(
     criterion: Criterion = "ranking", class_prior: npt.ArrayLike | None = None
 ) -> Callable[[Any, Any, Any], float]:
-    """Return a scorer for GridSearchCV and similar, for which y is the candidates.
+    """Return a scorer for GridSearchCV and similar, for which y is candidates or `Answers`.
 
     Parameters
     ----------

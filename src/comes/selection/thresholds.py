@@ -1,4 +1,4 @@
-"""Thresholds of scores, label by label, from candidates and class priors."""
+"""Thresholds of scores, label by label, from candidates or answers and class priors."""
 
 from typing import Literal
 
@@ -6,16 +6,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from comes.answers import as_candidates
+from comes.answers import Answers
 from comes.errors import ComesError
-from comes.selection.judged_rows import check_scores
+from comes.selection.judged_rows import check_scores, read_answers
+from comes.selection.resampling import MIN_CONFIRMED
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]  # (n,)
 By = Literal["risk", "f1", "prior"]
 
 
 def choose_thresholds(
-    scores: npt.ArrayLike, candidates: npt.ArrayLike, class_prior: npt.ArrayLike, by: By = "risk"
+    scores: npt.ArrayLike,
+    candidates: npt.ArrayLike | Answers,
+    class_prior: npt.ArrayLike,
+    by: By = "risk",
 ) -> FloatArray:
     """Return the threshold of every label; scores above it predict relevant.
 
@@ -23,7 +28,8 @@ def choose_thresholds(
     ----------
     scores : array of shape (n_samples, n_labels)
         Scores of rows that training did not see, or cross-fitted scores.
-    candidates : bool array of shape (n_samples, n_labels)
+    candidates : bool array of shape (n_samples, n_labels), or Answers
+        Of answers, "yes" counts too, as in `estimate_metrics`.
     class_prior : array of shape (n_labels,)
     by : {"risk", "f1", "prior"}
         "risk" minimises the estimated error of the label, pi - f + 2 (1 - pi) FPR, and so the
@@ -46,10 +52,10 @@ def choose_thresholds(
     if by not in ("risk", "f1", "prior"):
         raise ComesError(f"by must be 'risk', 'f1' or 'prior'; got {by!r}.")
     values = np.asarray(scores, dtype=np.float64)
-    excluded = ~as_candidates(candidates)
-    prior = check_scores(values, ~excluded, class_prior)
-    columns = zip(values.T, excluded.T, prior, strict=True)
-    return np.array([_choose_threshold(g, e, pi, by) for g, e, pi in columns])
+    possible, confirmed = read_answers(candidates)
+    prior = check_scores(values, possible, class_prior)
+    columns = zip(values.T, ~possible.T, confirmed.T, prior, strict=True)
+    return np.array([_choose_threshold(*column, by) for column in columns])
 
 
 def cut_by_row(scores: npt.ArrayLike) -> npt.NDArray[np.bool_]:
@@ -78,7 +84,7 @@ def cut_by_row(scores: npt.ArrayLike) -> npt.NDArray[np.bool_]:
 
 
 def _choose_threshold(
-    scores: FloatArray, excluded: npt.NDArray[np.bool_], prior: float, by: By
+    scores: FloatArray, excluded: BoolArray, confirmed: BoolArray, prior: float, by: By
 ) -> float:
     """Return the best threshold of one label, among those between two distinct scores."""
     order = np.argsort(-scores, kind="stable")
@@ -87,9 +93,12 @@ def _choose_threshold(
     if by == "prior" or not excluded.any():
         loss = np.abs(predicted - prior)
     else:
-        above = np.concatenate([[0], excluded[order].cumsum()])
-        false_positives = (1 - prior) * above / excluded.sum()
-        true_positives = np.clip(predicted - false_positives, 0, np.minimum(predicted, prior))
+        false_positives = (1 - prior) * _count_above(excluded[order])
+        if confirmed.sum() >= MIN_CONFIRMED:
+            true_positives = prior * _count_above(confirmed[order])
+            predicted = true_positives + false_positives
+        else:
+            true_positives = np.clip(predicted - false_positives, 0, np.minimum(predicted, prior))
         if by == "risk":
             loss = prior - predicted + 2 * false_positives
         else:
@@ -101,3 +110,8 @@ def _choose_threshold(
     high, low = float(ranked[cut - 1]), float(ranked[cut])
     middle = low / 2 + high / 2
     return middle if middle < high else low
+
+
+def _count_above(marked: BoolArray) -> FloatArray:
+    """Return the share of the marked rows among the first 0 to n rows, (n + 1,)."""
+    return np.asarray(np.concatenate([[0], marked.cumsum()]) / marked.sum())

@@ -1,0 +1,165 @@
+"""A small sample with true labels, which sharpens what was estimated without any.
+
+A few hundred rows with all their labels say how often each is relevant, with a known error. Where
+somebody was asked about the same rows, they also say how often an answer is the true one. Both are
+averaged with the estimates, each weighted by its precision.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from comes.answers import AnswerRates, Answers, BoolMatrix, as_relevant
+from comes.errors import ComesError
+
+FloatArray = npt.NDArray[np.float64]
+POOLED_PAIRS = 10.0  # pairs of the mean over labels that every label's own count is joined by
+
+
+@dataclass(frozen=True, eq=False)
+class CleanSample:
+    """Rows whose true labels are known.
+
+    Attributes
+    ----------
+    X : array, DataFrame or sparse matrix of shape (n_samples, n_features), or None
+    relevant : bool array of shape (n_samples, n_labels)
+    answers : Answers about the same rows, or None
+
+    Examples
+    --------
+    >>> CleanSample.read((np.eye(2), [[1, 0], [0, 0]])).relevant.sum()
+    np.int64(1)
+    """
+
+    X: Any
+    relevant: BoolMatrix
+    answers: Answers | None = None
+
+    @classmethod
+    def read(cls, given: Any) -> "CleanSample":
+        """Return the sample that ``clean=(X, relevant)`` or ``(X, relevant, answers)`` gives."""
+        if isinstance(given, CleanSample):
+            return given
+        if not isinstance(given, tuple) or len(given) not in (2, 3):
+            raise ComesError(
+                "clean must be a tuple (X, relevant), or (X, relevant, answers) where somebody was "
+                f"asked about the same rows; got {type(given).__name__}."
+            )
+        X, relevant = given[0], as_relevant(given[1])
+        answers = given[2] if len(given) == 3 else None
+        rows = {len(relevant), len(relevant) if X is None else X.shape[0]}
+        if answers is not None:
+            rows.add(len(answers))
+        if len(rows) > 1 or (answers is not None and answers.shape != relevant.shape):
+            raise ComesError(
+                "clean must have the same rows in X, relevant and answers, and labels."
+            )
+        return cls(X, relevant, answers)
+
+
+def sharpen_prior(
+    class_prior: npt.ArrayLike, error: npt.ArrayLike | None, relevant: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Return the class prior averaged with the shares of a clean sample, and its standard error.
+
+    Parameters
+    ----------
+    class_prior : array of shape (n_labels,)
+    error : array of shape (n_labels,), optional
+        Its standard error; None or NaN leaves the prior to the sample.
+    relevant : bool array of shape (n_clean, n_labels)
+
+    Returns
+    -------
+    class_prior, error : arrays of shape (n_labels,)
+
+    Examples
+    --------
+    >>> prior, error = sharpen_prior([0.5], [0.1], np.arange(100)[:, None] < 20)
+    >>> prior.round(2), error.round(2)
+    (array([0.25]), array([0.04]))
+    """
+    truth = as_relevant(relevant)
+    n = len(truth)
+    share = (truth.sum(axis=0) + 0.5) / (n + 1)
+    own = np.full(truth.shape[1], np.nan) if error is None else np.asarray(error, dtype=float)
+    return average(np.asarray(class_prior, float), own, share, np.sqrt(share * (1 - share) / n))
+
+
+def average(
+    first: FloatArray, first_error: FloatArray, second: FloatArray, second_error: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mean of two estimates, weighted by precision; NaN errors have no weight."""
+    weights = [
+        np.where(np.isfinite(error), 1 / np.maximum(error, 1e-6) ** 2, 0.0)
+        for error in (first_error, second_error)
+    ]
+    total = np.maximum(weights[0] + weights[1], 1e-12)
+    mean = (weights[0] * first + weights[1] * np.where(weights[1] > 0, second, 0)) / total
+    return np.where(total > 1e-12, mean, first), 1 / np.sqrt(total)
+
+
+def count_answer_rates(answers: Answers, relevant: npt.ArrayLike) -> AnswerRates:
+    """Return the rates of answers about rows whose true labels are known, with standard errors.
+
+    Parameters
+    ----------
+    answers : Answers
+    relevant : bool array of shape (n_samples, n_labels)
+
+    Returns
+    -------
+    rates : AnswerRates
+        For candidates ``no_rate`` is the exclude rate. The count of a label is joined by ten pairs
+        of the mean over labels; NaN where there is nothing to count at all.
+
+    Examples
+    --------
+    >>> answers = Answers.of_codes([[1], [1], [3], [2]])  # no, no, maybe, yes
+    >>> count_answer_rates(answers, [[0], [0], [0], [1]]).no_rate.round(2)
+    array([0.67])
+    """
+    truth, drawn = as_relevant(relevant), answers.drawn()
+    asked = np.ones(truth.shape, dtype=bool) if drawn.asked is None else drawn.asked
+    a, a_error = _count_share(drawn.excluded, asked & ~truth)
+    b, b_error = _count_share(drawn.confirmed, asked & truth)
+    return AnswerRates(a, b, no_error=a_error, yes_error=b_error)
+
+
+def _count_share(said: BoolMatrix, among: BoolMatrix) -> tuple[FloatArray, FloatArray]:
+    """Return the share of pairs that were called so, by label, and its standard error."""
+    n, k = among.sum(axis=0), (said & among).sum(axis=0)
+    if n.sum() == 0:
+        return np.full(len(n), np.nan), np.full(len(n), np.nan)
+    pooled = k.sum() / n.sum()
+    share = (k + POOLED_PAIRS * pooled) / (n + POOLED_PAIRS)
+    middle = (k.sum() + 0.5) / (n.sum() + 1)
+    return share, np.sqrt(middle * (1 - middle) / (n + POOLED_PAIRS))
+
+
+def sharpen_rates(rates: AnswerRates, counted: AnswerRates) -> AnswerRates:
+    """Return estimated rates averaged with counted ones.
+
+    Examples
+    --------
+    >>> one = np.array([1.0])
+    >>> guess = AnswerRates(0.6 * one, 0 * one, no_error=0.1 * one, yes_error=0 * one)
+    >>> counted = AnswerRates(0.8 * one, 0 * one, no_error=0.1 * one, yes_error=0 * one)
+    >>> sharpen_rates(guess, counted).no_rate
+    array([0.7])
+    """
+    found = {}
+    for name in ("no", "yes"):
+        pairs = [
+            (getattr(r, f"{name}_rate"), getattr(r, f"{name}_error")) for r in (rates, counted)
+        ]
+        (first, first_error), (second, second_error) = pairs
+        if second_error is None or not (first > 0).any():  # what cannot be said stays so
+            continue
+        unknown = np.full(len(first), np.nan) if first_error is None else first_error
+        value, error = average(first, unknown, second, second_error)
+        found |= {f"{name}_rate": np.clip(value, 0, 1), f"{name}_error": error}
+    return replace(rates, **found)
