@@ -76,9 +76,9 @@ LEARNERS = {
 
 def load(name: str, folder: Path | None) -> Dataset:
     """Return a set with true labels, by its name or from a file."""
-    if folder is not None:
-        return open_dataset(folder / f"{name}.npz")
-    return make_scenes("train", 12000) if name == "scenes" else load_dataset(name)
+    if name == "scenes":
+        return make_scenes("train", 12000)
+    return load_dataset(name) if folder is None else open_dataset(folder / f"{name}.npz")
 
 
 def look(answers: Answers, relevant: BoolMatrix, sees: str) -> BoolMatrix | Answers:
