@@ -332,8 +332,8 @@ def tox21_table() -> Table:
 
 def circle_table() -> Table:
     """Return what training on answers of robots reaches."""
-    heads = ["seed", "answers", "error of the priors", "on the answers", "on generated candidates"]
-    names = ("prior_error", "average_precision", "directly")
+    heads = ["seed", "answers", "error of the priors", "on the answers", "on candidates alone"]
+    names = ("prior_error", "average_precision", "on_candidates")
     return [
         heads,
         *(

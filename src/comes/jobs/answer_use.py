@@ -33,7 +33,8 @@ def _describe_answers(classifier: Classifier, method: Method, answers: Answers) 
     counts = {state.word: int((codes == state).sum()) for state in states}
     kinds = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
     chosen = f"; {n_chosen} chosen by a model" if n_chosen else ""
-    people = "" if answers.said is None else f" of {len(answers.said.people)} people"
+    n_people = 1 if answers.said is None else len(answers.said.people)
+    people = f" of {n_people} people" if n_people > 1 else ""
     is_naive = method.takes_positives and not method.needs_rates
     unused = {
         "who was asked": method.sees_only_candidates,
@@ -59,14 +60,16 @@ def _describe_rates(classifier: Classifier, answers: Answers) -> Iterator[str]:
     known = (classifier.no_rate_, classifier.yes_rate_)
     for name, rate in zip(names, known, strict=False):
         if rate is not None and rate.any():
-            origin = "estimated" if _is_estimated(classifier, name) else "given"
-            yield f"{name} rate {_show_range(rate)} {origin}"
+            yield f"{name} rate {_show_range(rate)} {_find_origin(classifier, name)}"
 
 
-def _is_estimated(classifier: Classifier, name: str) -> bool:
-    """Return whether a rate was not given; the class prior implies that of candidates."""
-    is_implied = name == "exclude" and classifier.class_prior is not None
-    return getattr(classifier, f"{name}_rate") is None and not is_implied
+def _find_origin(classifier: Classifier, name: str) -> str:
+    """Return where a rate comes from."""
+    if getattr(classifier, f"{name}_rate") is not None:
+        return "given"
+    if name == "exclude" and classifier.class_prior is not None:
+        return "from the class prior"
+    return "estimated"
 
 
 def _show_range(rate: Any) -> str:
