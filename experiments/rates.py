@@ -2,8 +2,8 @@
 
     python experiments/rates.py
 
-writes ``experiments/results/rates.json``. Its ``rows`` have a data set, a rate (0.1, 0.5 and 0.9 for all
-labels, or "by label", drawn from 0.1 to 0.9), and means over labels and seeds of
+writes ``experiments/results/rates.json``. Its ``rows`` have a data set, a rate (0.1, 0.5 and 0.9
+for all labels, or "by label", drawn from 0.1 to 0.9), and means over labels and seeds of
 
 - ``rate_error``: |estimate - p_j| / p_j, by estimator,
 - ``prior_error``: |estimate - pi_j|, by estimator; beside them ``plug-in``, max(0, 1 - share / p_j)
