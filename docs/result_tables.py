@@ -139,8 +139,8 @@ def prior_training_table() -> Table:
 
 def rates_table() -> Table:
     """Return the errors of exclude rates and class priors under independent draws."""
-    errors = ("rate_error hierarchical", "rate_error best-bin")
-    errors += tuple(f"prior_error {m}" for m in ("hierarchical", "best-bin", "known", "plug-in"))
+    errors = [f"rate_error {m}" for m in ("hierarchical", "best-bin")]
+    errors += [f"prior_error {m}" for m in ("hierarchical", "best-bin", "known", "plug-in")]
     table = [
         [
             "data",
