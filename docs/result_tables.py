@@ -182,7 +182,7 @@ def real_priors_table() -> Table:
     ]
 
 
-def answer_rates_table() -> Table:
+def drawn_rates_table() -> Table:
     """Return how near estimated rates of answers are to counts that know the truth."""
     heads = ["a, b", "runs", "a within two standard errors", "b", "root mean square of a", "of b"]
     return [
@@ -484,7 +484,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "prior-errors": prior_errors_table,
     "prior-training": prior_training_table,
     "real-priors": real_priors_table,
-    "answer-rates": answer_rates_table,
+    "drawn-rates": drawn_rates_table,
     "rates": rates_table,
     "real-rates": real_rates_table,
     "simulation": simulation_table,
