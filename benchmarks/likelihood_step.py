@@ -48,7 +48,7 @@ def read_or_draw(name: str) -> tuple[Any, Any, str]:
     """Return X and the relevant labels of a data set, or drawn in its shape, and which it is."""
     try:
         dataset = load_dataset(name)
-    except ComesError:
+    except (ComesError, ImportError):  # no data here, or nothing to find it with
         n, d, density, q, share = SHAPES[name]
         rng = np.random.default_rng(0)
         X: Any = rng.normal(size=(n, d)).astype(np.float32)

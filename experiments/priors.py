@@ -4,8 +4,9 @@
 
 writes ``experiments/results/priors.json``:
 
-- ``estimators``: the mean absolute error and the seconds of every estimator on data sets with known
-  truth and candidates of case b, at three exclude rates. KM2 sees at most 400 + 400 rows, and the
+- ``estimators``: the mean absolute error and the seconds of every estimator that works label by
+  label (``rates.py`` has the one that does not), on data sets with known truth and candidates of
+  case b, at three exclude rates. KM2 sees at most 400 + 400 rows, and the
   first six labels.
 - ``training``: average precision of COMES-HL with true, estimated and published-BBE priors, on a
   held-out third of the rows, over three label seeds.
@@ -26,12 +27,13 @@ from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
 from comes.generation import case_b
-from comes.priors import PRIOR_METHODS, count_class_prior, estimate_class_prior
+from comes.priors import count_class_prior, estimate_class_prior
 
 RESULT = Path(__file__).parent / "results" / "priors.json"
 SETS = ("scenes", "emotions", "scene", "yeast", "enron", "bibtex")
 RATES = (0.1, 0.5, 0.9)
 KM_LABELS = 6
+METHODS = ("best-bin", "bbe", "dedpul", "km2", "candidate-rate")
 
 
 def load(name: str) -> Dataset:
@@ -48,7 +50,7 @@ def estimators() -> list[dict[str, Any]]:
         truth = count_class_prior(relevant)
         for rate in RATES:
             candidates = case_b(relevant, rate, seed=0)
-            for method in PRIOR_METHODS:
+            for method in METHODS:
                 labels = slice(KM_LABELS) if method == "km2" else slice(None)
                 started = time.perf_counter()
                 estimate = estimate_class_prior(dataset.X, candidates[:, labels], method)
@@ -83,7 +85,7 @@ def training() -> list[dict[str, Any]]:
                 candidates = case_b(relevant, rate, seed)
                 priors = {
                     "true": count_class_prior(relevant),
-                    "best-bin": np.asarray(estimate_class_prior(train.X, candidates)),
+                    "best-bin": np.asarray(estimate_class_prior(train.X, candidates, "best-bin")),
                     "bbe": np.asarray(estimate_class_prior(train.X, candidates, "bbe")),
                 }
                 for which, prior in priors.items():
@@ -104,7 +106,7 @@ def real() -> list[dict[str, Any]]:
         dataset = load_dataset(name)
         truth = count_class_prior(dataset.known_relevant())
         started = time.perf_counter()
-        estimate = estimate_class_prior(dataset.X, dataset.known_candidates())
+        estimate = estimate_class_prior(dataset.X, dataset.known_candidates(), "best-bin")
         seconds = time.perf_counter() - started
         inside = (estimate.lower <= truth) & (truth <= estimate.upper)
         row = {

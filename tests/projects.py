@@ -26,11 +26,14 @@ from comes.annotate.leases import (
     undo_answers,
 )
 from comes.annotate.schema import answers, cards
+from comes.answers import State
+from comes.datasets import Dataset
 
 LEASE = 100.0
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # the other adds nothing
 CLASSES = ("sky", "sea")
 Card = dict[str, Any]
+Pair = tuple[str, str]  # names of an item and a class
 _numbers = count()
 
 
@@ -157,3 +160,51 @@ def stored(project: Project) -> list[Any]:
 def all_cards(project: Project) -> list[Any]:
     with project.reading() as connection:
         return list(connection.execute(select(cards).order_by(cards.c.position)).all())
+
+
+def states(dataset: Dataset) -> dict[Pair, str]:
+    """Return what is known of each pair that was asked."""
+    codes, items = dataset.known_answers().codes, dataset.items
+    assert items is not None
+    return {
+        (items[row], dataset.label_names[column]): State(codes[row, column]).word
+        for row, column in zip(*codes.nonzero(), strict=True)
+    }
+
+
+def by_person(dataset: Dataset) -> dict[tuple[str, Pair], str]:
+    """Return what each person said, where that is kept."""
+    said, items = dataset.known_answers().said, dataset.items
+    assert said is not None and items is not None
+    return {
+        (said.people[person], (items[row], dataset.label_names[label])): State(code).word
+        for row, label, person, code in zip(
+            said.row, said.label, said.person, said.code, strict=True
+        )
+    }
+
+
+def chosen_pairs(dataset: Dataset) -> set[Pair]:
+    """Return the pairs that a model asked about."""
+    chosen, items = dataset.known_answers().chosen, dataset.items
+    assert chosen is not None and items is not None
+    return {(items[row], dataset.label_names[j]) for row, j in zip(*chosen.nonzero(), strict=True)}
+
+
+def say(project: Project, said: dict[Pair, Answer], annotator: str = "Ann") -> None:
+    """Answer the cards of some pairs, and leave the others."""
+    left, number = dict(said), 0
+    while left:
+        desk, number = Desk(project, annotator, f"{annotator}-{number}"), number + 1
+        asked = desk.ask()
+        assert asked, f"nobody asks {left}"
+        wanted = [card for card in asked if (card["name"], card["class"]) in left]
+        given = [
+            new_answer(card["card"], left.pop((card["name"], card["class"]))) for card in wanted
+        ]
+        if given:
+            desk.send(*given)
+
+
+def pair_of(project: Project, card: Any) -> Pair:
+    return project.item_names[card.item_id - 1], project.class_names[card.class_id - 1]

@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import combinations
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -12,7 +13,13 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from comes.annotate import Project, add_chosen_cards, summarise
+from comes.annotate import (
+    Project,
+    add_chosen_cards,
+    describe_summary,
+    import_answers,
+    summarise,
+)
 from comes.annotate.agreement import measure_agreement
 from comes.annotate.leases import Answer
 from comes.annotate.summary import ENOUGH, LATEST, ClassSummary, _bound_share
@@ -187,6 +194,7 @@ def test_the_table_says_the_same(worked_on: Project) -> None:
             "cards": row.n_cards,
             "asked": row.n_asked,
             "excluded": row.n_excluded,
+            "confirmed": row.n_confirmed,
             "torn": row.n_torn,
             "chosen_by_model": row.n_chosen,
             "pairs": agreement.n_pairs,
@@ -265,6 +273,23 @@ def test_no_more_answers_are_wanted_than_there_are_items(projects: Projects) -> 
     assert none.more_cards == 30 and not none.can_be_enough
     assert one_class(projects, 30, 10, 5, "half").more_cards == 15
     assert one_class(projects, 30, 20, 10, "all").more_cards == 0
+
+
+def test_yes_of_another_tool_counts_as_possible(projects: Projects, tmp_path: Path) -> None:
+    """The bound of the prior then holds as before: a relevant item is not called surely not."""
+    project = projects.make(6, ["sky"])
+    rows = ("t0,yes,Ann", "t0,yes,Bob", "t1,yes,Ann", "t1,maybe,Bob", "t2,yes,Ann", "t2,no,Bob")
+    rows += ("t3,no,Ann", "t3,no,Bob", "t4,yes,Ann")
+    table = "\n".join(row.replace(",", ",sky,", 1) for row in rows)
+    (tmp_path / "answers.csv").write_text(f"item,label,answer,person\n{table}\n")
+    import_answers(project, tmp_path / "answers.csv")
+    summary = summarise(project)
+    [sky] = summary.classes
+    assert (sky.n_asked, sky.n_excluded, sky.n_confirmed, sky.n_torn) == (5, 1, 2, 1)
+    assert sky.agreement == summary.agreement == measure_agreement([1, 1, 2])
+    assert sky.share_maybe == 4 / 5
+    assert [person.share_no for person in summary.people] == [1 / 5, 2 / 4]
+    assert describe_summary(summary)["classes"][0]["confirmed"] == 2
 
 
 def test_an_item_that_a_model_chose_can_still_be_drawn(projects: Projects) -> None:

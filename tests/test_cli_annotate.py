@@ -14,7 +14,7 @@ from comes.datasets import Dataset, write_npz
 from comes.errors import ComesError
 from comes.jobs import annotate_jobs, prior_jobs
 from command_line import Result, Run, command_runner
-from projects import Desk, Projects
+from projects import Desk, Projects, stored
 
 N = 60
 NAMES = [f"t{k:02}" for k in range(N)]
@@ -121,6 +121,16 @@ def test_import(run: Run, folder: Path) -> None:
     assert json.loads(run(*command).stdout) == {"taken": 0, "already_answered": 1}
 
 
+def test_import_of_words_that_mean_yes(run: Run, folder: Path, projects: Projects) -> None:
+    init(run)
+    lines = [{"text": "t00", "label": "sport", "answer": "accept"}]
+    (folder / "export.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run("annotate", "import", "news", "export.jsonl", "--answers", "accept=yes,reject=no")
+    [said] = stored(projects.keep(open_project(folder / "news")))
+    assert said.answer == "yes"
+    assert "confirmed" in run("annotate", "report", "news").stdout
+
+
 def test_import_of_what_a_model_chose_and_what_was_ticked(run: Run, folder: Path) -> None:
     init(run)
     choices = {"type": "choices", "from_name": "not", "value": {"choices": ["sport"]}}
@@ -142,6 +152,10 @@ def test_export_then_fit(run: Run, folder: Path, projects: Projects) -> None:
     assert 0 < counts["surely_not"] < 96
     fitted = run(*("fit", "answers.parquet", "--features", "X.npz", "-o", "model", "--epochs", "2"))
     assert f"{N} rows, 5 features, 2 labels" in fitted.stdout
+    assert "method: likelihood\n" in fitted.stdout
+    no = counts["surely_not"]
+    assert f"used: 96 answers ({no} no, {96 - no} maybe); no rate " in fitted.stdout
+    assert " estimated\n" in fitted.stdout
     run("predict", "X.npz", "-m", "model", "-o", "predictions.csv")
     assert len(pd.read_csv(folder / "predictions.csv")) == N
 
@@ -235,11 +249,11 @@ def test_errors_are_one_line(run: Run, command: str, message: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
 def test_robots_go_the_whole_way(run: Run) -> None:
-    """From cards over HTTP to a model, beside one of candidates that were generated."""
+    """From cards over HTTP to a model, beside one of the candidates that the answers leave."""
     short = ("--scenes", "60", "--epochs", "1")
     output = run("annotate", "demo", "--robot", "3", *short, "--json").stdout
     circle = json.loads(output)
     assert (circle["robots"], circle["answers"]) == (3, 60)
     assert 0 < circle["excluded"] < 60
     assert circle["seconds"] > 0
-    assert 0 < circle["average_precision"] <= 1 and 0 < circle["directly"] <= 1
+    assert 0 < circle["average_precision"] <= 1 and 0 < circle["on_candidates"] <= 1

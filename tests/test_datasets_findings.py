@@ -134,3 +134,10 @@ def test_other_answers_are_other_labels_too() -> None:
     answers = Answers(no=[[1, 0], [1, 0]], yes=[[0, 1], [0, 0]])
     text = found(Dataset(X, SKY_SEA, answers=answers))["duplicate_rows"]
     assert "1 of them with other labels" in text
+
+
+def test_labels_with_almost_the_same_name() -> None:
+    relevant = np.array([[True, False, True], [False, True, False]])
+    findings = found(Dataset(None, ["Mexican", "thai", "mexican "], relevant=relevant))
+    text = "2 labels differ from another in case or blanks alone: 'Mexican', 'mexican '."
+    assert findings == {"similar_labels": text}

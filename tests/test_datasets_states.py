@@ -93,6 +93,9 @@ def test_numbers_with_gaps_name_the_option_to_add(tmp_path: Path) -> None:
     path = written(tmp_path, "x,sky,sea\n1,1,\n2,0,1\n")
     with pytest.raises(ComesError, match=r"row 0 is empty.*--answers 1=yes,0=no"):
         read_dataset(path, labels=["sky", "sea"])
+    path = written(tmp_path, "x,sky\n1,1\n2,\n3,0\n")
+    with pytest.raises(ComesError, match=r"'sky' must be 0 or 1; row 1 is empty.*1=yes,0=no"):
+        read_dataset(path, labels=["sky"])
     path = written(tmp_path, "x,sky,sea\n1,1,-1\n2,0,1\n")
     with pytest.raises(ComesError, match="--answers 1=yes,0=no,-1=maybe"):
         read_dataset(path, labels=["sky", "sea"])

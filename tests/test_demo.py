@@ -10,10 +10,11 @@ from PIL import Image
 
 import comes.annotate
 from comes.annotate import RobotReport, collect_answers
+from comes.answers import Answers
 from comes.datasets import make_scenes
-from comes.demo import EXCLUDE_RATE, annotate_by_robots, circle, comparison, make_project, run_demo
+from comes.demo import annotate_by_robots, circle, comparison, make_project, run_demo
 from comes.errors import ComesError
-from comes.generation import case_b
+from comes.generation import simulate_answers
 from projects import Projects
 
 
@@ -49,17 +50,23 @@ def learner(monkeypatch: pytest.MonkeyPatch) -> type[Learner]:
     return made
 
 
-def test_one_row_is_of_true_labels_and_the_others_of_the_same_candidates(
+def test_one_row_is_of_true_labels_and_the_others_of_the_same_answers(
     learner: type[Learner],
 ) -> None:
     rows = run_demo(n_scenes=60, seed=3)
-    assert [row.title for row in rows] == ["true labels", "BCE", "COMES-HL", "COMES-RL"]
-    truth, *drawn = learner.seen
+    assert [row.title.partition(",")[0] for row in rows] == [
+        *("true labels", "no", "no and maybe", "candidates", "candidates")
+    ]
+    truth, answers, without_yes, *candidates = learner.seen
     relevant = make_scenes("train", 60, 3).known_relevant()
     np.testing.assert_array_equal(truth, relevant)
-    assert len(drawn) == 3
-    for candidates in drawn:
-        np.testing.assert_array_equal(candidates, case_b(relevant, EXCLUDE_RATE, seed=3))
+    drawn = simulate_answers(relevant, asked_rate=0.1, no_rate=0.8, yes_rate=0.8, seed=3)
+    np.testing.assert_array_equal(answers.codes, drawn.codes)
+    np.testing.assert_array_equal(without_yes.asked, drawn.asked)
+    np.testing.assert_array_equal(without_yes.excluded, drawn.excluded)
+    assert not without_yes.confirmed.any()
+    for own in candidates:
+        np.testing.assert_array_equal(own, drawn.candidates)
 
 
 def test_an_interrupted_training_is_no_row(
@@ -68,10 +75,9 @@ def test_an_interrupted_training_is_no_row(
     monkeypatch.setattr(learner, "interrupted", True)
     with pytest.raises(KeyboardInterrupt):
         run_demo(n_scenes=60)
-    prior = SimpleNamespace(class_prior=np.full(10, 0.2))
-    monkeypatch.setattr(circle, "estimate_class_prior", lambda *_, **__: prior)
+    answers = Answers.from_candidates(np.ones((4, 10)))
     with pytest.raises(KeyboardInterrupt):
-        circle._train_and_test(np.zeros((4, 256)), np.ones((4, 10), dtype=bool), 1, 0, False)
+        circle._train_and_test(np.zeros((4, 256)), answers, 1, 0, False)
     assert len(learner.seen) == 2
 
 
@@ -89,7 +95,7 @@ def test_robots_say_no_only_where_it_is_true(tmp_path: Path, projects: Projects)
     projects.keep(project)
     (report,) = circle._answer_cards(project, truth, 1, False)
     assert len(report.acknowledged) == 20
-    answers, _ = collect_answers(project)
+    answers = collect_answers(project)
     assert answers.items is not None and truth.items is not None
     rows = [truth.items.index(item) for item in answers.items]
     excluded = ~answers.known_candidates()
@@ -107,18 +113,27 @@ def test_a_robot_in_trouble_ends_the_demonstration(
         circle._answer_cards(project, truth, 2, False)
 
 
-def test_answers_and_generated_candidates_are_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
+def test_the_answers_are_trained_on_and_what_is_left_without_who_was_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[Answers, int | None]] = []
 
-    def train(X: Any, candidates: Any, *_: Any) -> Any:
-        seen.append(candidates)
+    def train(X: Any, answers: Answers, epochs: int | None, *_: Any) -> Any:
+        seen.append((answers, epochs))
         return len(seen) / 10, np.full(10, 0.5)
 
     monkeypatch.setattr(circle, "_train_and_test", train)
-    found = annotate_by_robots(robots=1, n_scenes=20, seed=2, progress=False)
-    relevant = make_scenes("train", 20, 2).known_relevant()
-    asked, drawn = seen
-    np.testing.assert_array_equal(drawn, case_b(relevant, EXCLUDE_RATE, seed=2))
-    assert found.excluded == (~asked).sum() > 0
-    assert (found.average_precision, found.directly) == (0.1, 0.2)
+    found = annotate_by_robots(robots=2, n_scenes=40, seed=2, progress=False)
+    relevant = make_scenes("train", 40, 2).known_relevant()
+    (answers, epochs), (candidates, more_epochs) = seen
+    assert answers.asked is not None and answers.asked.sum() == found.answers == 40
+    np.testing.assert_array_equal(answers.excluded, answers.asked & ~relevant)
+    np.testing.assert_array_equal(answers.doubtful, answers.asked & relevant)
+    assert answers.said is not None and len(answers.said) == 40
+    assert set(answers.said.people) <= {"robot 1", "robot 2"}
+    assert candidates.asked is None
+    np.testing.assert_array_equal(candidates.candidates, answers.candidates)
+    assert (epochs, more_epochs) == (None, circle.EPOCHS_ON_CANDIDATES)
+    assert found.excluded == answers.excluded.sum() > 0
+    assert (found.average_precision, found.on_candidates) == (0.1, 0.2)
     assert found.prior_error == pytest.approx(np.abs(0.5 - relevant.mean(axis=0)).mean())

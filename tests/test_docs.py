@@ -344,7 +344,7 @@ def test_what_images_says_of_the_paper_is_in_the_paper() -> None:
 
 def test_the_numbers_of_annotation_are_the_stored_results() -> None:
     for row in stored("circle"):
-        assert abs(row["average_precision"] - row["directly"]) <= 0.02
+        assert row["average_precision"] >= 0.92 > row["on_candidates"]
     assert measured("annotation_load")["sqlite"]["quick_people"]["fifty_p95_over_one_p95"] <= 5
 
 

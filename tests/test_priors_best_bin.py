@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from comes.priors.best_bin import best_bin_rate, prior_bounds, sampling_error, shrink
+from comes.priors.best_bin import best_bin_rate, prior_bounds, shrink
 
 
 def test_the_best_bin_is_the_one_with_the_highest_lower_bound() -> None:
@@ -39,20 +39,6 @@ def test_bounds_cover_in_repeated_samples() -> None:
         lower, upper = prior_bounds(excluded, (~relevant).astype(float))
         held.append(bool(lower[0] <= 0.3 <= upper[0]))
     assert np.mean(held) > 0.9
-
-
-def test_the_sampling_error_is_that_of_repeated_samples() -> None:
-    """With the scores that separate, as the formula of a binomial bin says."""
-    rng = np.random.default_rng(0)
-    priors, spreads = [], []
-    for seed in range(30):
-        relevant = rng.random((1000, 1)) < 0.2
-        excluded = ~relevant & (rng.random((1000, 1)) < 0.5)
-        scores = (~relevant) + 0.01 * rng.random((1000, 1))
-        rate, _ = best_bin_rate(excluded, scores)
-        priors.append(1 - excluded.mean() / rate[0])
-        spreads.append(sampling_error(excluded, scores, seed)[0])
-    assert 0.4 < np.mean(spreads) / np.std(priors) < 2.5
 
 
 def test_shrinking_is_a_random_effects_model_written_as_loops() -> None:

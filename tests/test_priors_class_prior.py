@@ -8,7 +8,7 @@ from scipy import sparse
 
 from comes.datasets import make_scenes
 from comes.errors import ComesError, ComesWarning
-from comes.generation import case_b
+from comes.generation import case_a, case_b
 from comes.priors import (
     ClassPriorEstimate,
     class_prior,
@@ -38,10 +38,13 @@ def test_the_estimate_is_near_the_truth(rate: float, error: float) -> None:
     assert abs(estimate.exclude_rate - rate).mean() < error
 
 
-def test_prior_and_exclude_rate_say_the_same() -> None:
+def test_prior_and_exclude_rate_say_nearly_the_same() -> None:
     candidates, estimate = case_b(RELEVANT, 0.5, seed=0), estimate_at(0.5)
     expected = 1 - (~candidates).mean(axis=0) / estimate.exclude_rate
-    np.testing.assert_allclose(estimate.class_prior, expected)
+    np.testing.assert_allclose(estimate.class_prior, expected, atol=0.02)
+    best_bin = estimate_class_prior(X[:300], CANDIDATES[:300], "best-bin")
+    expected = 1 - (~CANDIDATES[:300]).mean(axis=0) / best_bin.exclude_rate
+    np.testing.assert_allclose(best_bin.class_prior, expected)
     np.testing.assert_array_equal(np.asarray(estimate), estimate.class_prior)
     assert (estimate.class_prior >= 0).all()
     assert (estimate.class_prior <= candidates.mean(axis=0)).all()
@@ -76,9 +79,9 @@ def test_features_far_from_zero_are_no_obstacle() -> None:
 
 
 @pytest.mark.usefixtures("few_steps")
-def test_rates_are_shared_over_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rates_of_the_best_bin_are_shared_over_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(class_prior, "shrink", lambda rate, n_bin: np.full_like(rate, 0.97))
-    estimate = estimate_class_prior(X[:300], CANDIDATES[:300])
+    estimate = estimate_class_prior(X[:300], CANDIDATES[:300], "best-bin")
     assert (estimate.exclude_rate == 0.97).all()
 
 
@@ -130,8 +133,11 @@ def score_once(X: Any, candidates: Any, seed: int, *, is_scaled: bool) -> npt.ND
 @pytest.mark.parametrize(
     ("method", "shape"),
     [
-        *(("best-bin", shape) for shape in [(1, 1), (5, 3), (30, 1), (30, 4)]),
-        *((method, (30, 4)) for method in ("bbe", "dedpul", "km2", "candidate-rate")),
+        *(
+            ("hierarchical", shape)
+            for shape in [(1, 1), (5, 3), (30, 1), (30, 4), (19, 2), (20, 2)]
+        ),
+        *((method, (30, 4)) for method in ("best-bin", "bbe", "dedpul", "km2", "candidate-rate")),
     ],
 )
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 0.95, 1.0])
@@ -143,7 +149,9 @@ def test_small_and_odd_data_give_numbers_between_0_and_1(
     estimate = estimate_class_prior(X, candidates, method)
     for values in (estimate.class_prior, estimate.exclude_rate, estimate.lower, estimate.upper):
         assert ((values >= 0) & (values <= 1)).all()
-    assert (estimate.lower <= estimate.upper).all() and (estimate.standard_error >= 0).all()
+    assert (estimate.lower <= estimate.upper).all() and (estimate.standard_error > 0).all()
+    assert estimate.exclude_rate_error is not None and (estimate.exclude_rate_error > 0).all()
+    assert estimate.standard_error.max() <= 1
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
@@ -160,19 +168,21 @@ def test_unequal_rows_are_refused() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
-def test_bounds_hold_and_the_sampling_error_is_of_the_right_size(rate: float) -> None:
+def test_bounds_and_standard_errors_hold(rate: float) -> None:
     estimate = estimate_at(rate)
     assert ((estimate.lower <= PRIOR) & (estimate.upper >= PRIOR)).mean() >= 0.9
     assert (estimate.lower <= estimate.class_prior).all()
     assert (estimate.class_prior <= estimate.upper).all()
-    error = abs(estimate.class_prior - PRIOR).mean()
-    assert 0.1 * error < estimate.standard_error.mean() < 10 * error + 0.01
+    error = abs(estimate.class_prior - PRIOR)
+    assert (error <= 2 * estimate.standard_error).mean() >= 0.8
+    assert estimate.standard_error.mean() < 5 * error.mean() + 0.02
+    assert estimate.exclude_rate_error is not None
+    assert (abs(estimate.exclude_rate - rate) <= 2 * estimate.exclude_rate_error).mean() >= 0.8
 
 
 def test_a_label_without_a_relevant_row_has_a_prior_near_0() -> None:
     candidates = case_b(np.where(np.arange(10) == 4, False, RELEVANT), 0.5, seed=0)
-    with pytest.warns(ComesWarning, match="label '4': no rows stand out as irrelevant"):
-        estimate = estimate_class_prior(SCENES.X, candidates)
+    estimate = estimate_class_prior(SCENES.X, candidates)
     assert estimate.class_prior[4] < 0.05 and estimate.lower[4] == 0
 
 
@@ -201,22 +211,64 @@ def test_your_own_estimator_sees_component_and_mixture() -> None:
     np.testing.assert_allclose(estimate.class_prior, 0.2)
     with pytest.raises(ComesError, match=r"mpe must return a share in \[0, 1\]; got 1.5"):
         estimate_class_prior(X, candidates, lambda component, mixture: 1.5)
-    with pytest.raises(ComesError, match="best-bin, bbe, dedpul, km2, candidate-rate, or a func"):
+    with pytest.raises(
+        ComesError, match="hierarchical, best-bin, bbe, dedpul, km2, candidate-rate, or a func"
+    ):
         estimate_class_prior(X, candidates, "km3")
 
 
-@pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
-def test_a_prior_that_nothing_shows_is_a_lower_bound() -> None:
+def test_a_prior_that_nothing_shows_is_uncertain() -> None:
     """The features say nothing of the label, so no row is surely irrelevant."""
     rng = np.random.default_rng(0)
     noise, relevant = rng.normal(size=(2000, 2)), rng.random((2000, 1)) < 0.5
-    estimate = estimate_class_prior(noise, case_b(relevant, 0.5, seed=0))
-    assert estimate.class_prior[0] < 0.2
+    with pytest.warns(ComesWarning, match="its standard error is above 0.15"):
+        estimate = estimate_class_prior(noise, case_b(relevant, 0.5, seed=0))
+    assert estimate.flags == ("uncertain",)
+    assert abs(estimate.class_prior[0] - 0.5) < 2 * estimate.standard_error[0]
     assert estimate.lower[0] <= 0.5 <= estimate.upper[0]
 
 
-def test_a_best_bin_of_nearly_all_rows_is_no_anchor() -> None:
-    excluded = np.zeros((100, 3), dtype=bool)
-    excluded[:50] = True
-    bins, rates = np.array([30.0, 95.0, 95.0]), np.array([0.5, 0.5, 1.0])
-    assert class_prior._choose_flags(excluded, bins, rates) == ("ok", "no anchor", "ok")
+@pytest.mark.usefixtures("few_steps", "scored_once")
+def test_errors_of_other_methods_count_how_far_they_are_from_the_default() -> None:
+    default, naive = (
+        estimate_class_prior(X, CANDIDATES, m) for m in ("hierarchical", "candidate-rate")
+    )
+    gap = naive.class_prior - default.class_prior
+    expected = np.sqrt(default.standard_error**2 + gap**2)
+    np.testing.assert_allclose(naive.standard_error, expected)
+    assert naive.flags == default.flags
+
+
+def test_a_known_rate_needs_no_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(class_prior, "score_out_of_fold", None)
+    candidates = case_a(RELEVANT, 0.5, seed=0)
+    estimate = estimate_class_prior(None, candidates, exclude_rate=0.5)
+    by_label = estimate_class_prior(SCENES.X, candidates, exclude_rate=np.full(10, 0.5))
+    np.testing.assert_array_equal(estimate.class_prior, by_label.class_prior)
+    assert (estimate.exclude_rate == 0.5).all()
+    assert not np.asarray(estimate.exclude_rate_error).any()
+    assert abs(estimate.class_prior - PRIOR).mean() < 0.02
+    assert (estimate.lower <= estimate.class_prior).all()
+    assert (estimate.class_prior <= estimate.upper).all()
+    assert set(estimate.flags) == {"ok"}
+
+
+def test_a_rate_below_the_share_of_excluding_rows_is_told() -> None:
+    candidates = case_a(RELEVANT[:, :2], np.array([0.2, 0.5]), seed=0)
+    with pytest.warns(ComesWarning, match="label 'sky': more rows exclude it than exclude_rate"):
+        estimate = estimate_class_prior(
+            None, candidates, exclude_rate=[0.3, 0.5], label_names=["sky", "sea"]
+        )
+    assert estimate.flags == ("rate too low", "ok")
+    assert estimate.class_prior[0] < 0.01
+
+
+@pytest.mark.parametrize("wrong", [0, 1.1, -0.5, np.nan, "high", [0.5, 0.5, 0.5], [[0.5, 0.5]]])
+def test_a_wrong_rate_is_refused(wrong: Any) -> None:
+    with pytest.raises(ComesError, match=r"exclude_rate must be a number.*each of 2 labels; got"):
+        estimate_class_prior(None, [[True, False]], exclude_rate=wrong)
+
+
+def test_a_known_rate_and_a_method_exclude_each_other() -> None:
+    with pytest.raises(ComesError, match="Give one of them"):
+        estimate_class_prior(X, CANDIDATES, "bbe", exclude_rate=0.5)

@@ -14,6 +14,7 @@ from comes.datasets import MODEL
 from comes.errors import ComesError, listed
 
 Pair = tuple[int, int]  # numbers of an item and a class
+Place = tuple[int, int, int]  # the same, and the turn of the card
 
 
 def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed: int) -> int:
@@ -54,7 +55,7 @@ def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed:
             connection.execute(
                 update(cards).where(cards.c.class_id == number, is_chosen).values(source=RANDOM)
             )
-            new += [(item, number) for item in more if item not in source_of]
+            new += [(item, number, 0) for item in more if item not in source_of]
             n_drawn += len(more)
         append_cards(connection, new, RANDOM)
     return n_drawn
@@ -63,7 +64,8 @@ def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed:
 def add_chosen_cards(project: Project, pairs: pd.DataFrame) -> int:
     """Ask about pairs that a model chose.
 
-    Their answers are kept out of the risk, which needs pairs that were drawn at random.
+    Their answers count in the likelihood, but not in estimated rates and priors, nor in the sums of
+    COMES, which need pairs that were drawn at random.
 
     Parameters
     ----------
@@ -92,7 +94,8 @@ def add_chosen_cards(project: Project, pairs: pd.DataFrame) -> int:
     with project.writing() as connection:
         asked = connection.execute(select(cards.c.item_id, cards.c.class_id))
         known = {(row.item_id, row.class_id) for row in asked}
-        return append_cards(connection, [pair for pair in chosen if pair not in known], MODEL)
+        new = [(*pair, 0) for pair in chosen if pair not in known]
+        return append_cards(connection, new, MODEL)
 
 
 def reopen_skipped_cards(project: Project) -> int:
@@ -114,15 +117,15 @@ def reopen_skipped_cards(project: Project) -> int:
         return connection.execute(undone).rowcount
 
 
-def append_cards(connection: Connection, pairs: Sequence[Pair], source: str) -> int:
+def append_cards(connection: Connection, places: Sequence[Place], source: str) -> int:
     """Add cards behind all others; return how many."""
     last = connection.execute(select(func.max(cards.c.position))).scalar_one() or 0
     rows = (
-        {"item_id": item, "class_id": class_, "turn": 0, "source": source, "position": last + k}
-        for k, (item, class_) in enumerate(pairs, 1)
+        {"item_id": item, "class_id": class_, "turn": turn, "source": source, "position": last + k}
+        for k, (item, class_, turn) in enumerate(places, 1)
     )
     insert_rows(connection, cards, rows)
-    return len(pairs)
+    return len(places)
 
 
 def _number_items(project: Project, wanted: Sequence[str]) -> list[int]:

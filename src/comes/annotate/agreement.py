@@ -22,7 +22,7 @@ class Agreement:
 
 
 def measure_agreement(counts: npt.ArrayLike) -> Agreement:
-    """Return the agreement, from how many pairs are both no, different, and both maybe.
+    """Return the agreement, from how many pairs are both no, different, and both possible.
 
     The interval is that of the posterior under Jeffreys' prior, which also holds for few pairs.
 
@@ -44,7 +44,7 @@ def measure_agreement(counts: npt.ArrayLike) -> Agreement:
 
 
 def _compute_kappa(shares: npt.NDArray[np.float64]) -> Any:
-    """Return Fleiss' kappa of shares of pairs (both no, different, both maybe)."""
+    """Return Fleiss' kappa of shares of pairs (both no, different, both possible)."""
     observed = shares[..., 0] + shares[..., 2]
     no = shares[..., 0] + shares[..., 1] / 2
     expected = no**2 + (1 - no) ** 2

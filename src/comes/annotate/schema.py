@@ -59,7 +59,7 @@ cards = Table(
     Column("id", Integer, primary_key=True),
     Column("item_id", ForeignKey("items.id"), nullable=False),
     Column("class_id", ForeignKey("classes.id"), nullable=False),
-    Column("turn", Integer, nullable=False),  # 0, or 1 on the card for a second person
+    Column("turn", Integer, nullable=False),  # 0; 1, 2, ... on cards for others
     Column("source", String, nullable=False),  # random, model, or import
     Column("position", Integer, nullable=False),
     Column("is_done", Boolean, nullable=False, default=False, server_default=false()),
@@ -78,7 +78,7 @@ answers = Table(
     Column("annotator", Text, nullable=False, index=True),
     Column("tab", String, nullable=False),
     Column("key", String, nullable=False, unique=True),  # the browser's; a copy has the same
-    Column("answer", String, nullable=False),  # no, maybe, or skip
+    Column("answer", String, nullable=False),  # no, maybe, skip; imported also yes
     Column("seconds", Float),
     Column("answered_at", Float, nullable=False),
     Column("undone_at", Float),

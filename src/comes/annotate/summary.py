@@ -1,7 +1,8 @@
 """What the answers of a project amount to: counts, agreement, pace, and what is missing.
 
 Only questions that were drawn at random (or imported) count for the numbers that training depends
-on; those that a model chose are counted apart.
+on; those that a model chose are counted apart. The page asks what is surely not: "yes", which only
+other tools collect, counts with "maybe" as possible.
 """
 
 import math
@@ -16,11 +17,11 @@ from sqlalchemy import func, select
 from comes.annotate.agreement import CONFIDENCE, Agreement, measure_agreement
 from comes.annotate.project import Project
 from comes.annotate.schema import RANDOM, answers, cards
-from comes.datasets import MODEL
+from comes.datasets import MODEL, NO, YES
 
 ENOUGH = 100  # exclusions of a class: the standard error of a mean is a tenth of the spread
 LATEST = 12  # answers that a page shows
-PAIRS = ["both_no", "torn", "both_maybe"]
+PAIRS = ["both_no", "torn", "both_possible"]
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,14 @@ class ClassSummary:
     n_cards: int
     n_done: int
     n_skipped: int
-    n_asked: int  # items with an answer, no or maybe
+    n_asked: int  # items with an answer, other than skip
     n_excluded: int  # n_j: items that nobody thought possible
-    n_torn: int  # items with both answers
+    n_confirmed: int  # items that all said yes about
+    n_torn: int  # items that somebody thought possible and somebody not
     n_chosen: int  # answers to questions that a model chose, which do not count
     agreement: Agreement
     seconds: float  # median per answer
-    share_maybe: float  # of the items asked
+    share_maybe: float  # of the items asked, those that somebody thought possible
     prior_bound: float  # upper bound of the class prior, at 95 % confidence
     more_cards: int  # answers still needed for enough exclusions, on open or new cards
     can_be_enough: bool  # whether enough items are left for that
@@ -99,6 +101,7 @@ class Summary:
                 "skipped": row.n_skipped,
                 "asked": row.n_asked,
                 "excluded": row.n_excluded,
+                "confirmed": row.n_confirmed,
                 "torn": row.n_torn,
                 "chosen_by_model": row.n_chosen,
                 "pairs": row.agreement.n_pairs,
@@ -186,20 +189,21 @@ def _read_state(project: Project) -> tuple[dict[int, _CardCounts], pd.DataFrame]
 def _count_by_question(said: pd.DataFrame) -> pd.DataFrame:
     """Return a row per (item, class) with an answer other than skip, and which answers it has."""
     said = said[said["answer"] != "skip"]
-    no = (said["answer"] == "no").astype(int)
+    no, yes = ((said["answer"] == word).astype(int) for word in (NO, YES))
     drawn = (said["source"] == RANDOM).astype(int)
     keys = [said["item_id"], said["class_id"]]
-    columns = pd.DataFrame({"n_no": no, "n_maybe": 1 - no, "n_drawn": drawn})
+    columns = pd.DataFrame({"n_no": no, "n_yes": yes, "n_possible": 1 - no, "n_drawn": drawn})
     counts = columns.groupby(keys).sum().reset_index()
-    n_no, n_maybe = counts["n_no"], counts["n_maybe"]
+    n_no, n_possible = counts["n_no"], counts["n_possible"]
     return counts.assign(
         drawn=counts["n_drawn"] > 0,
         no=n_no > 0,
-        maybe=n_maybe > 0,
-        no_only=(n_no > 0) & (n_maybe == 0),
-        both_no=(n_no == 2) & (n_maybe == 0),
-        torn=(n_no == 1) & (n_maybe == 1),
-        both_maybe=(n_no == 0) & (n_maybe == 2),
+        possible=n_possible > 0,
+        no_only=(n_no > 0) & (n_possible == 0),
+        yes_only=(n_no == 0) & (counts["n_yes"] == n_possible),
+        both_no=(n_no == 2) & (n_possible == 0),
+        torn=(n_no == 1) & (n_possible == 1),
+        both_possible=(n_no == 0) & (n_possible == 2),
     )
 
 
@@ -219,7 +223,7 @@ def _summarise_class(
     """Summarise one class from its answers, and its questions that no model chose."""
     n_asked, n_excluded = len(questions), int(questions["no_only"].sum())
     drawn = questions[questions["drawn"]]  # imported ticks say nothing about the rest
-    n_maybe = int(drawn["maybe"].sum())
+    n_possible = int(drawn["possible"].sum())
     is_chosen, is_skip = said["source"] == MODEL, said["answer"] == "skip"
     missing = _count_missing(n_excluded, n_asked, exclusion_rate)
     left = n_items - said.loc[~is_chosen, "item_id"].nunique()
@@ -230,12 +234,13 @@ def _summarise_class(
         n_skipped=int(is_skip.sum()),
         n_asked=n_asked,
         n_excluded=n_excluded,
-        n_torn=int((questions["no"] & questions["maybe"]).sum()),
+        n_confirmed=int(questions["yes_only"].sum()),
+        n_torn=int((questions["no"] & questions["possible"]).sum()),
         n_chosen=int((is_chosen & ~is_skip).sum()),
         agreement=measure_agreement(questions[PAIRS].sum()),
         seconds=_find_median(said["seconds"]),
-        share_maybe=_divide(n_maybe, len(drawn)),
-        prior_bound=_bound_share(n_maybe, len(drawn)),
+        share_maybe=_divide(n_possible, len(drawn)),
+        prior_bound=_bound_share(n_possible, len(drawn)),
         more_cards=min(missing, left),
         can_be_enough=missing <= left,
     )
@@ -247,7 +252,7 @@ def _summarise_person(name: str, said: pd.DataFrame) -> PersonSummary:
         name,
         len(given),
         _find_median(said["seconds"]),
-        _divide(int((given["answer"] == "no").sum()), len(given)),
+        _divide(int((given["answer"] == NO).sum()), len(given)),
         float(said["answered_at"].max()),
     )
 

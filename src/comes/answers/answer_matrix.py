@@ -300,9 +300,11 @@ class Answers:
         """Return the answers with every "maybe" taken for not asked."""
         if self.kind != "answers":
             return self
+        if self.said is not None:
+            sure = self.said.without_maybe()
+            return Answers.from_long(sure, self.shape, self.label_names, chosen=self.chosen)
         codes = np.where(self.codes == State.MAYBE, np.int8(State.NOT_ASKED), self.codes)
-        said = None if self.said is None else self.said.keep(codes != State.NOT_ASKED)
-        return Answers.of_codes(codes, self.kind, self.label_names, said=said, chosen=self.chosen)
+        return Answers.of_codes(codes, self.kind, self.label_names, chosen=self.chosen)
 
     def count(self) -> "pd.DataFrame":
         """Return how many pairs were asked, no, yes and maybe, by label.

@@ -122,7 +122,14 @@ class LongAnswers:
 
     def keep(self, pairs: npt.NDArray[np.bool_]) -> "LongAnswers":
         """Return the answers about the pairs that a matrix marks."""
-        kept = pairs[self.row, self.label]
+        return self._select(pairs[self.row, self.label])
+
+    def without_maybe(self) -> "LongAnswers":
+        """Return the answers that are sure."""
+        return self._select(self.code != State.MAYBE)
+
+    def _select(self, kept: npt.NDArray[np.bool_]) -> "LongAnswers":
+        """Return some of the answers."""
         return replace(
             self,
             row=self.row[kept],

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from comes.cli.options import Json, Seed, split_names
+from comes.cli.options import Json, Seed, parse_pairs, split_names
 from comes.cli.printing import print_json, print_rows, print_summary
 from comes.errors import ComesError
 
@@ -177,9 +177,13 @@ def import_(
     complementary: Annotated[
         bool, typer.Option("--complementary", help="What was ticked is surely irrelevant.")
     ] = False,
+    words: Annotated[
+        str | None,
+        typer.Option("--answers", help="What its words mean, such as accept=yes,reject=no."),
+    ] = None,
     chosen_by_model: Annotated[
         bool,
-        typer.Option("--chosen-by-model", help="A model chose what was asked; no risk uses it."),
+        typer.Option("--chosen-by-model", help="A model, not chance, chose what was asked."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -195,6 +199,7 @@ def import_(
         answers,
         item=item,
         complementary=complementary,
+        words=parse_pairs(words, "--answers"),
         chosen_by_model=chosen_by_model,
     )
     print_summary(counts, as_json)
@@ -204,7 +209,7 @@ def import_(
 def export(
     folder: Folder,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="A .parquet, .csv, .npz, .mat or .jsonl file.")
+        Path, typer.Option("--output", "-o", help="A .parquet, .csv, .npz or .jsonl file.")
     ],
     as_json: Json = False,
 ) -> None:
@@ -248,7 +253,7 @@ def _print_report(reported: "ProjectReport") -> None:
     """Print a row per class, without the columns that have nothing to show."""
     table, summary = reported.table(), reported.summary
     left_out = ["asked", "torn", "pairs", "kappa_lower", "kappa_upper", "more_cards"]
-    may_be_empty = ("skipped", "chosen_by_model", "agreement", "kappa", "seconds")
+    may_be_empty = ("skipped", "confirmed", "chosen_by_model", "agreement", "kappa", "seconds")
     left_out += [name for name in may_be_empty if not table[name].fillna(0).any()]
     named = {"chosen_by_model": "by model", "share_maybe": "maybe", "prior_at_most": "prior ≤"}
     shown = table.drop(columns=left_out).rename(columns=named).round(2)
@@ -273,7 +278,9 @@ def demo(
     scenes: Annotated[
         int | None, typer.Option(min=20, help="Digit scenes: 1000, for robots 10000.")
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1)] = 50,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Of both trainings, in place of their own.")
+    ] = None,
     port: Port = 8000,
     seed: Seed = 0,
     as_json: Json = False,
@@ -286,7 +293,7 @@ def demo(
     """
     _check_extra()
     from comes.demo import annotate_by_robots, serve_scenes
-    from comes.methods import DEFAULT, METHODS
+    from comes.methods import DEFAULT, FOR_ANSWERS, METHODS
 
     if not robot:
         ending = "(Ctrl-C ends it, and forgets the answers)"
@@ -305,10 +312,14 @@ def demo(
     )
     print_rows(
         [
-            {f"{METHODS[DEFAULT].title} trained on": title, "average precision ↑": f"{value:.3f}"}
-            for title, value in (
-                ("answers of the robots", circle.average_precision),
-                ("candidates generated directly", circle.directly),
+            {
+                "method": METHODS[method].title,
+                "trained on": title,
+                "average precision ↑": f"{value:.3f}",
+            }
+            for method, title, value in (
+                (FOR_ANSWERS, "answers of the robots", circle.average_precision),
+                (DEFAULT, "candidates alone, without who was asked", circle.on_candidates),
             )
         ]
     )

@@ -14,7 +14,7 @@ def demo(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Learn from candidate labels of embedded digit scenes and compare the methods.
+    """Learn from answers about embedded digit scenes, and show what each kind of answer adds.
 
     Example: comes demo
     """
@@ -25,7 +25,8 @@ def demo(
         print_json([row._asdict() for row in rows])
         return
     print(
-        f"{scenes} scenes of handwritten digits; of the scenes without a digit, one in ten says so."
-        "\nTrained on these candidates, and once on the true labels; metrics on 2000 new scenes."
+        f"{scenes} scenes of handwritten digits. About one pair of scene and digit in ten somebody "
+        "was asked: no, yes\nor maybe. Candidates are what is left if only the no is kept. Metrics "
+        "on 2000 new scenes."
     )
     print_metrics([(row.title, row.metrics) for row in rows])

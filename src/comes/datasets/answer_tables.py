@@ -101,8 +101,9 @@ def _refuse_contradictions(said: LongAnswers, rows: Sequence[str], columns: Sequ
     name = said.people[person]
     raise ComesError(
         f"item {rows[pair // len(columns)]!r} has both 'yes' and 'no' about the label "
-        f"{columns[pair % len(columns)]!r}{f', said by {name!r}' if name else ''}. Keep one of "
-        f"them, or say in a column {PERSON!r} who said it."
+        f"{columns[pair % len(columns)]!r}"
+        + (f", said by {name!r}. " if name else f" (a column {PERSON!r} may say who said it). ")
+        + "Keep one of them."
     )
 
 

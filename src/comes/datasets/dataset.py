@@ -194,8 +194,8 @@ class Dataset:
         if labels_are is None:
             return self
         if self.answers is not None:
-            own = self._kind_of_labels
-            if labels_are == own:
+            own = "complementary" if self.from_complementary else self.answers.kind
+            if labels_are == own or (labels_are, own) == ("candidates", "answers"):
                 return self
             raise ComesError(
                 f"{source} says that its labels are {own}, not {labels_are}. Complementary labels "
@@ -210,13 +210,6 @@ class Dataset:
         return self._replace(
             answers=answers, relevant=None, from_complementary=labels_are == "complementary"
         )
-
-    @property
-    def _kind_of_labels(self) -> LabelsAre:
-        """What labels_are would say; answers are candidates too."""
-        if self.answers is not None and self.answers.kind == "positives":
-            return "positives"
-        return "complementary" if self.from_complementary else "candidates"
 
     def known_features(self) -> Any:
         """Return X as a matrix; raise if there is none."""

@@ -43,7 +43,8 @@ def check_dataset(dataset: Dataset) -> list[Finding]:
         Duplicate rows, and those among them with other labels; constant columns, and those that
         number the rows; images that cannot be read; labels that nothing or everything excludes,
         that nobody was asked about or could tell, that are never or always ticked or relevant;
-        pairs about which people disagree; rows without a candidate. (That relevant labels are
+        pairs about which people disagree; rows without a candidate; labels whose names differ in
+        case or blanks alone. (That relevant labels are
         candidates is checked whenever a data set of candidates is made.)
 
     Examples
@@ -77,7 +78,7 @@ def _check_rows(dataset: Dataset) -> list[Finding]:
 def _check_labels(dataset: Dataset) -> list[Finding]:
     """Return what deserves a look in the answers and in the truth."""
     names = dataset.label_names
-    findings = []
+    findings = [_find_similar_names(names)]
     if dataset.answers is not None and dataset.answers.kind == "positives":
         findings += _check_ticks(dataset.answers, names)
     elif dataset.answers is not None:
@@ -219,6 +220,14 @@ def _describe_broken(names: Sequence[str]) -> Finding:
     return Finding(
         "broken_images", len(names), f"{len(names)} images cannot be read: {listed(names)}."
     )
+
+
+def _find_similar_names(names: Sequence[str]) -> Finding:
+    """Count labels whose names differ from another in case or blanks alone."""
+    plain = pd.Series(["".join(name.split()).casefold() for name in names])
+    is_like = plain.duplicated(keep=False).to_numpy()
+    verb = "differ from another in case or blanks alone"
+    return _describe_labels("similar_labels", is_like, names, verb)
 
 
 def _describe_labels(name: str, chosen: Any, names: Sequence[str], verb: str) -> Finding:

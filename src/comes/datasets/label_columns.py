@@ -106,11 +106,19 @@ def _refuse_empty_cells(cells: pd.DataFrame, is_truth: bool) -> None:
 
 
 def are_names(cells: pd.DataFrame, words: Mapping[str, int] = INDICATORS) -> bool:
-    """Return whether labels are one column of names: by its own name, or not all cells 0 or 1."""
+    """Return whether labels are one column of names: by its own name, or not all cells 0 or 1.
+
+    Empty cells among 0 and 1 do not make names of them.
+    """
     if cells.shape[1] != 1:
         return False
-    as_numbers = cells.iloc[:, 0].map(lambda cell: _read_indicator(cell, words))
-    return cells.columns[0] in NAMES_COLUMNS or bool(as_numbers.isna().any())
+    column = cells.iloc[:, 0]
+    as_numbers = column.map(lambda cell: _read_indicator(cell, words))
+    is_name = as_numbers.isna()
+    if not is_name.all():
+        gaps = column.map(lambda cell: isinstance(cell, str) and not cell.strip())
+        is_name &= ~(column.isna() | gaps.astype(bool))
+    return cells.columns[0] in NAMES_COLUMNS or bool(is_name.any())
 
 
 def are_answers(cells: pd.DataFrame) -> bool:

@@ -1,19 +1,16 @@
-"""The main job on embedded data: candidate labels in, a table of what each method learned out."""
+"""The main job on embedded data: answers in, a table of what each learned out."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from comes.answers import BoolMatrix
+from comes.answers import Answers
 from comes.datasets import make_scenes
 from comes.estimator import CandidateClassifier
-from comes.generation import case_b
-from comes.methods import METHODS, SUPERVISED
+from comes.generation import simulate_answers
+from comes.methods import DEFAULT, FOR_ANSWERS, METHODS, SUPERVISED
 from comes.metrics import evaluate
 
-EXCLUDE_RATE = 0.1
-COMPARED = (
-    SUPERVISED,
-    *(name for name, family in METHODS.items() if family.is_ours and family.place is not None),
-)
+EXCLUDE_RATE = ASKED_RATE = 0.1
+SURE_RATE = 0.8
 
 
 class DemoRow(NamedTuple):
@@ -33,10 +30,10 @@ class DemoRow(NamedTuple):
 def run_demo(
     n_scenes: int = 10000, epochs: int = 50, seed: int = 0, progress: bool | None = None
 ) -> list[DemoRow]:
-    """Train on candidate labels of digit scenes, and once on the true ones, and test.
+    """Train on answers about digit scenes, on what is left of them, and on the truth; test.
 
-    Of the scenes that a digit is absent from, one in ten says so (case b); every other entry
-    stays a candidate. Class priors are estimated from the candidates.
+    Of all pairs of scene and digit, one in ten is asked about, and four of five answers are sure.
+    Candidates are what nobody said no to; rates and class priors are estimated.
 
     Parameters
     ----------
@@ -54,13 +51,25 @@ def run_demo(
     --------
     >>> import warnings
     >>> warnings.simplefilter("ignore")  # so few scenes say little about class priors
-    >>> [row.title for row in run_demo(n_scenes=60, epochs=1, progress=False)]
-    ['true labels', 'BCE', 'COMES-HL', 'COMES-RL']
+    >>> for row in run_demo(n_scenes=60, epochs=1, progress=False):
+    ...     print(row.title)
+    true labels, BCE
+    no, yes and maybe, likelihood
+    no and maybe, likelihood
+    candidates, COMES-HL
+    candidates, BCE
     """
     train, test = make_scenes("train", n_scenes, seed), make_scenes("test", 2000, seed)
-    candidates = case_b(train.known_relevant(), EXCLUDE_RATE, seed)
+    answers = simulate_answers(
+        train.known_relevant(),
+        asked_rate=ASKED_RATE,
+        no_rate=SURE_RATE,
+        yes_rate=SURE_RATE,
+        seed=seed,
+    )
+    without_yes = Answers(no=answers.excluded, maybe=answers.confirmed | answers.doubtful)
 
-    def train_and_test(title: str, method: str, labels: BoolMatrix) -> DemoRow:
+    def train_and_test(given: str, method: str, labels: Any) -> DemoRow:
         classifier = CandidateClassifier(
             method, epochs=epochs, random_state=seed, progress=progress
         ).fit(train.X, labels)
@@ -68,9 +77,13 @@ def run_demo(
             raise KeyboardInterrupt  # a table of half-trained models would mislead
         scores = classifier.decision_function(test.X)
         metrics = evaluate(scores, test.known_relevant(), classifier.cut_scores(scores))
+        title = f"{given}, {METHODS[method].title}"
         return DemoRow(title, metrics, classifier.history_.seconds)
 
     return [
         train_and_test("true labels", SUPERVISED, train.known_relevant()),
-        *(train_and_test(METHODS[name].title, name, candidates) for name in COMPARED),
+        train_and_test("no, yes and maybe", FOR_ANSWERS, answers),
+        train_and_test("no and maybe", FOR_ANSWERS, without_yes),
+        train_and_test("candidates", DEFAULT, answers.candidates),
+        train_and_test("candidates", SUPERVISED, answers.candidates),
     ]

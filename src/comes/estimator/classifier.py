@@ -55,7 +55,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         is right where doubt depends on the item: docs/answers.md.
     prior_weight : float, optional
         For "likelihood": how strongly mean probabilities are kept near the class prior. By default
-        1 for candidates, 0.3 for answers, 0 for an estimated prior where nobody says yes.
+        1 for candidates, and for answers 0.3 if the class prior is given, else 0.
     flip_rate : float, array of shape (n_labels,), or "class_prior", optional
         For "ccmn": how often an irrelevant label is a candidate. By default estimated by
         `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies, so that

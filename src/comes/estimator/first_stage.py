@@ -51,7 +51,24 @@ class FirstStage:
         source = given if given is not None else next(iter(self.made), None)
         error = None if found.class_prior is None else prior_error(source)
         found = replace(found, class_prior_error=error)
-        return found if self.clean is None else self._sharpen(found, self.clean)
+        if self.clean is not None:
+            found = self._sharpen(found, self.clean)
+        self._check_mistakes(found)
+        return found
+
+    def _check_mistakes(self, found: Knowledge) -> None:
+        """Raise an error if mistakes would be as common as true answers about a label."""
+        for name in ("no_rate", "yes_rate"):
+            rate = getattr(found, name)
+            if rate is None or not found.mistake_rate:
+                continue
+            wrong = np.flatnonzero((rate > 0) & (rate <= found.mistake_rate))
+            if len(wrong):
+                raise ComesError(
+                    f"mistake_rate must be below the {name} of every label; got "
+                    f"{found.mistake_rate:g}, and {rate[wrong[0]]:.3g} for label "
+                    f"{self._names[wrong[0]]!r}. Lower it."
+                )
 
     def _sharpen(self, found: Knowledge, clean: CleanSample) -> Knowledge:
         """Return what was estimated, averaged with what a clean sample shows."""

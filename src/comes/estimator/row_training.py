@@ -163,15 +163,14 @@ def _weigh_labels(answers: Answers, knowledge: Knowledge) -> Any:
 def _weigh_prior(classifier: "CandidateClassifier", answers: Answers) -> float:
     """Return how strongly mean probabilities are kept near the class prior.
 
-    Measured in experiments/answers.py: candidates say little about base rates, answers with "yes"
-    say much, and where only "no" and "maybe" can be said an estimated prior is too rough.
+    Candidates say little about base rates, so even an estimated prior helps; answers say enough
+    that only a prior which is known does.
     """
     if classifier.prior_weight is not None:
         return classifier.prior_weight
     if answers.kind != "answers":
         return 1.0
-    is_given = classifier.class_prior is not None
-    return 0.3 if is_given or answers.confirmed.any() else 0.0
+    return 0.3 if classifier.class_prior is not None else 0.0
 
 
 def start_at_prior(module: nn.Module, class_prior: npt.NDArray[np.float64]) -> None:

@@ -137,7 +137,7 @@ def report_project(
     if features is not None:
         from comes.jobs.prior_jobs import estimate_priors  # brings torch
 
-        answers, _ = collect_answers(project)
+        answers = collect_answers(project)
         priors = estimate_priors(join_features(answers, *read_features(features)), seed=seed)
     if output is None:
         return ProjectReport(summarise(project), priors)

@@ -98,7 +98,7 @@ def summarise_dataset(dataset: Dataset, findings: Sequence[Finding] = ()) -> dic
     >>> from comes.datasets import make_scenes
     >>> summary = summarise_dataset(make_scenes(n=50))
     >>> summary["data"]["labels_are"], summary["labels"][0]
-    (None, {'label': '0', 'relevant': 11})
+    (None, {'label': '0', 'relevant': 10})
     """
     answers, X = dataset.answers, None if isinstance(dataset.X, Images) else dataset.X
     counts = _count_labels(dataset)

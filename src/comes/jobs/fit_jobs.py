@@ -17,6 +17,7 @@ from comes.estimator import (
     per_label,
     vary_settings,
 )
+from comes.jobs.answer_use import describe_use
 from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset
 from comes.jobs.fitted_models import Classifier
@@ -71,6 +72,7 @@ class FittedModel:
         found: dict[str, Any] = {
             "data": str(self.dataset),
             "method": self.classifier.method_,
+            "used": describe_use(self.classifier, self.dataset.known_answers()),
             "epochs": len(history.risk),
             "interrupted": history.interrupted,
             "seconds": round(history.seconds, 2),

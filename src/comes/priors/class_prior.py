@@ -30,8 +30,9 @@ Mpe = Callable[[Any, Any], float]
 
 MIN_ROWS = 20  # with fewer, the estimate is the upper bound
 FEW_EXCLUDED = 20
-NEARLY_CERTAIN = 0.98  # rates above are set to 1: a few relevant rows in the bin explain the rest
-UNCERTAIN = 0.1  # a standard error of the class prior that is too large to trust it
+# Rates above are set to 1: a few relevant rows in the bins explain the rest.
+NEARLY_CERTAIN, NEARLY_CERTAIN_BIN = 0.97, 0.98  # of all bins together, of the best bin
+UNCERTAIN = 0.15  # a standard error of the class prior that is too large to trust it
 NOTHING_KNOWN = 0.5  # standard error of a number between 0 and 1 of which nothing is known
 DEFAULT_METHOD = "hierarchical"
 KM_POINTS = 400
@@ -103,7 +104,7 @@ def estimate_class_prior(
     label, the rows are sorted by how much they look like excluding it, and cut into ten bins. All
     bins of all labels are explained together: by exclude rates p_j whose spread over labels is
     estimated (none at all, if one rate explains the bins), by class priors, and by how well scores
-    tell relevant rows. Rates within a standard error of 0.98 count as 1.
+    tell relevant rows. Rates above 0.97 count as 1.
 
     Parameters
     ----------
@@ -194,25 +195,26 @@ def _estimate_all(
     rate, prior = np.where(share > 0, 1.0, 0.0), 1 - share
     lower, upper = np.zeros(len(share)), np.where(share > 0, 1 - share, 1.0)
     error = np.where(share == 0, NOTHING_KNOWN, (1 - share) / math.sqrt(3) + 1 / n)
-    rate_error = error.copy()
+    rate_error, doubt = error.copy(), error.copy()
     unknown = (share > 0) & (share < 1)
     if n >= MIN_ROWS and unknown.any():
         scores = -score_out_of_fold(X, candidates, seed, is_scaled=is_scaled)[:, unknown]
         some = excluded[:, unknown]
         lower[unknown], upper[unknown] = prior_bounds(some, scores)
         found = _round_up(fit_rates(*count_bins(some, scores)), share[unknown])
+        doubt[unknown] = found.standard_error
         if method != DEFAULT_METHOD:
             found = _replace(found, _estimate_rates(method, X, some, scores, seed), some)
         rate[unknown], rate_error[unknown] = found.exclude_rate, found.exclude_rate_error
         prior[unknown] = np.clip(found.class_prior, lower[unknown], upper[unknown])
         error[unknown] = found.standard_error
-    flags = _choose_flags(excluded, error)
+    flags = _choose_flags(excluded, doubt)  # a method that is far off is no doubt about the label
     return ClassPriorEstimate(prior, rate, lower, upper, error, flags, rate_error)
 
 
 def _round_up(found: RatePosterior, share: FloatArray) -> RatePosterior:
     """Return 1 for exclude rates that are near it, with the priors that follow."""
-    is_certain = found.exclude_rate + found.exclude_rate_error > NEARLY_CERTAIN
+    is_certain = found.exclude_rate > NEARLY_CERTAIN
     return replace(
         found,
         exclude_rate=np.where(is_certain, 1.0, found.exclude_rate),
@@ -241,7 +243,7 @@ def _estimate_rates(
         return np.ones(excluded.shape[1])
     if method == "best-bin":
         rate = shrink(*best_bin_rate(excluded, scores))
-        return np.where(rate > NEARLY_CERTAIN, 1.0, rate)
+        return np.where(rate > NEARLY_CERTAIN_BIN, 1.0, rate)
     rng = np.random.default_rng(seed)
     shares = []
     for j in range(excluded.shape[1]):

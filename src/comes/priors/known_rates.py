@@ -25,9 +25,9 @@ def check_exclude_rate(exclude_rate: npt.ArrayLike, q: int) -> FloatArray:
     """Return one exclude rate per label, or raise an error."""
     try:
         rate = np.asarray(exclude_rate, dtype=float)
-        if not ((rate > 0) & (rate <= 1)).all():
+        if rate.shape not in ((), (q,)) or not ((rate > 0) & (rate <= 1)).all():
             raise ValueError
-        return np.broadcast_to(rate, (q,)) if rate.ndim == 0 else rate.reshape((q,))
+        return np.broadcast_to(rate, (q,))
     except (TypeError, ValueError):
         raise ComesError(
             f"exclude_rate must be a number above 0 and at most 1, or one for each of {q} labels; "

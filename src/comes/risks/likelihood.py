@@ -17,7 +17,6 @@ Class priors that are known keep the mean probability of a batch near them: a pe
 divergence of the two, which does not add up over rows.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from comes.risks.excluded import (
     in_full_precision,
 )
 
+SURE = 1e-6  # mean probabilities are kept this far from 0 and 1
 FAR = 80.0  # exp(80) and exp(-80) are numbers in single precision
 
 
@@ -156,10 +156,9 @@ class LikelihoodRisk(nn.Module):
             exclude_rate = leanings[State.MAYBE]
         else:
             answers = _lean_pairs(answers, leanings)
-        risk = _mean_loss(scores, answers, exclude_rate, weight.to(scores.dtype))
-        if self.class_prior is not None:
-            risk = risk + self.prior_weight * _diverge(scores, self.class_prior).mean()
-        return risk
+        prior = None if self.class_prior is None else self.class_prior.to(scores.dtype)
+        weight = weight.to(scores.dtype)
+        return _mean_loss(scores, answers, exclude_rate, weight, prior, self.prior_weight)
 
 
 def _as_array(values: Tensor) -> npt.NDArray[np.float64]:
@@ -184,27 +183,39 @@ class _MeanLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        scores: Tensor, answers: Tensor, exclude_rate: Tensor | None, weight: Tensor
+        scores: Tensor,
+        answers: Tensor,
+        exclude_rate: Tensor | None,
+        weight: Tensor,
+        class_prior: Tensor | None,
+        prior_weight: float,
     ) -> tuple[Tensor, Tensor]:
         if exclude_rate is None:
             losses, descents = _lose_by_leaning(scores, answers)
         else:
             losses, descents = _lose_by_candidates(scores, answers, exclude_rate)
-        return torch.dot(losses.mean(dim=0), weight), descents  # autocast would round a @
+        descents.mul_(weight)
+        risk = torch.dot(losses.mean(dim=0), weight)  # autocast would round a @
+        if class_prior is not None:
+            away, pull = _diverge(scores.sigmoid(), class_prior)
+            share = prior_weight / len(class_prior)
+            risk = risk.add(away, alpha=share)
+            descents.add_(pull, alpha=share)
+        return risk, descents
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
         ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(output[1], inputs[3])
+        ctx.save_for_backward(output[1])
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
-        descents, weight = ctx.saved_tensors
-        return descents * (weight * (gradient / -len(descents))), None, None, None
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        (descents,) = ctx.saved_tensors
+        return descents * (gradient / -len(descents)), None, None, None, None, None
 
 
-def _mean_loss(*arguments: Tensor | None) -> Tensor:
+def _mean_loss(*arguments: Tensor | float | None) -> Tensor:
     """Return the value of `_MeanLoss`, on the shortest way that is open.
 
     ``Function.apply`` looks up default arguments, which on small batches takes longer than the
@@ -230,18 +241,18 @@ def _lose_by_leaning(g: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
 
 def _lose_by_candidates(g: Tensor, possible: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
     """Return the same where nobody says yes: r is p for what is possible, else -1."""
-    e = g.exp()
-    odds = p / (e + (1 - p))
-    losses = torch.where(possible, odds, e).log1p_()
-    losses = torch.minimum(losses, g.clamp(min=FAR))  # g where e^g overflows
+    odds = p / g.exp().add_(1 - p)
+    losses = torch.where(possible, odds.log1p(), F.softplus(g))
     return losses, torch.where(possible, odds, -1).mul_(g.sigmoid())
 
 
-def _diverge(scores: Tensor, class_prior: Tensor) -> Tensor:
-    """Return the divergence of the batch's mean probability from the class prior, (q,)."""
-    log_mean, log_rest = (torch.logsumexp(F.logsigmoid(g), dim=0) for g in (scores, -scores))
-    log_n = math.log(len(scores))
-    prior = class_prior.to(scores)
-    cross: Tensor = -prior * (log_mean - log_n) - (1 - prior) * (log_rest - log_n)
-    own: Tensor = torch.special.xlogy(prior, prior) + torch.special.xlogy(1 - prior, 1 - prior)
-    return cross + own
+def _diverge(probability: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+    """Return how far mean probabilities are from their prior, over labels, and the way back.
+
+    The sum of divergences of Bernoulli distributions, and minus n times its gradient, (n, q).
+    """
+    mean = probability.mean(dim=0).clamp(SURE, 1 - SURE)
+    rest, other = 1 - mean, 1 - prior
+    away = torch.special.xlogy(prior, prior / mean).add_(torch.special.xlogy(other, other / rest))
+    slope = (prior - mean).div_(rest.mul_(mean))
+    return away.sum(), torch.addcmul(probability, probability, probability, value=-1).mul_(slope)

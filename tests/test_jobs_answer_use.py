@@ -1,0 +1,86 @@
+"""The line that says what a training used of the answers."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from comes import Answers, CandidateClassifier
+from comes.answers import LongAnswers
+from comes.datasets import Dataset
+from comes.jobs import fit_model
+from comes.jobs.answer_use import describe_use
+
+pytestmark = pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+CODES = RNG.integers(0, 4, size=(60, 2))  # not asked, no, yes, maybe
+NO, YES, MAYBE = (int((code == CODES).sum()) for code in (1, 2, 3))
+IS_CHOSEN = RNG.random(CODES.shape) < 0.2
+CHOSEN = np.logical_and(CODES > 0, IS_CHOSEN)
+ALL = f"{NO + YES + MAYBE} answers ({NO} no, {YES} yes, {MAYBE} maybe"
+
+
+def use(answers: Answers, method: str | None = None, **settings: Any) -> str:
+    classifier = CandidateClassifier(method, epochs=1, random_state=0, progress=False, **settings)
+    return describe_use(classifier.fit(X, answers), answers)
+
+
+def test_everything_is_used_by_default() -> None:
+    said = use(Answers.of_codes(CODES))
+    assert said.startswith(f"{ALL}); no rate ") and ", without" not in said
+    assert said.count(" estimated") == 2 and "; yes rate " in said
+
+
+def test_a_rate_that_is_known_is_given() -> None:
+    said = use(Answers.of_codes(CODES), no_rate=0.8, yes_rate=[0.5, 0.9])
+    assert said == f"{ALL}); no rate 0.80 given; yes rate 0.50 to 0.90 given"
+
+
+def test_nobody_says_yes() -> None:
+    codes = np.where(CODES == 2, 3, CODES)
+    said = use(Answers.of_codes(codes))
+    assert said.startswith(f"{NO + YES + MAYBE} answers ({NO} no, {YES + MAYBE} maybe); no rate")
+    assert "yes" not in said
+
+
+def test_answers_of_people_are_counted_one_by_one() -> None:
+    people = LongAnswers.read(
+        [0, 0, 1, 2], [0, 0, 1, 0], ["no", "yes", "maybe", "no"], ["ann", "bob", "ann", "ann"]
+    )
+    chosen = np.zeros(CODES.shape, dtype=bool)
+    chosen[0, 0] = True
+    answers = Answers.from_long(people, CODES.shape, chosen=chosen)
+    said = use(answers, no_rate=0.8, yes_rate=0.7)
+    assert said.startswith("4 answers (2 no, 1 yes, 1 maybe; 2 chosen by a model) of 2 people; no")
+
+
+def test_what_a_method_does_not_use_is_named() -> None:
+    answers = Answers.of_codes(CODES, chosen=CHOSEN)
+    head = f"{ALL}; {CHOSEN.sum()} chosen by a model)"
+    assert use(answers).startswith(f"{head}; no rate")
+    assert use(answers, "comes-hl") == f"{head}, without yes and what a model chose"
+    without = "who was asked and yes and what a model chose"
+    assert use(answers, "comes-rl") == f"{head}, without {without}"
+    assert use(answers, "bce") == f"{head}, without maybe"
+    assert use(answers, uses_maybe=False).startswith(f"{head}, without maybe; no rate")
+
+
+def test_candidates_and_ticked_labels() -> None:
+    candidates = Answers.from_candidates(CODES != 1)
+    plain = f"{NO} exclusions; who was asked is not known"
+    assert use(candidates) == plain
+    prior = 1 - (CODES == 1).mean(axis=0) / 0.6
+    given = use(candidates, "likelihood", class_prior=prior)
+    assert given == f"{plain}; exclude rate 0.60 from the class prior"
+    assert use(candidates, "likelihood").endswith(" estimated")
+    ticked = use(Answers.from_positives(CODES == 2), yes_rate=0.4)
+    assert ticked == f"{YES} ticked labels; yes rate 0.40 given"
+
+
+def test_the_summary_of_a_fit_has_it() -> None:
+    dataset = Dataset(X, ["sky", "sea"], answers=Answers.of_codes(CODES))
+    fitted = fit_model(dataset, {"epochs": 1, "random_state": 0, "no_rate": 0.8, "yes_rate": 0.8})
+    assert fitted.summary()["method"] == "likelihood"
+    assert fitted.summary()["used"] == f"{ALL}); no rate 0.80 given; yes rate 0.80 given"
