@@ -12,9 +12,9 @@ import comes.annotate
 from comes.annotate import RobotReport, collect_answers
 from comes.answers import Answers
 from comes.datasets import make_scenes
-from comes.demo import EXCLUDE_RATE, annotate_by_robots, circle, comparison, make_project, run_demo
+from comes.demo import annotate_by_robots, circle, comparison, make_project, run_demo
 from comes.errors import ComesError
-from comes.generation import case_b, simulate_answers
+from comes.generation import simulate_answers
 from projects import Projects
 
 
