@@ -137,6 +137,40 @@ def prior_training_table() -> Table:
     return table
 
 
+def rates_table() -> Table:
+    """Return the errors of exclude rates and class priors under independent draws."""
+    errors = [f"rate_error {m}" for m in ("hierarchical", "best-bin")]
+    errors += [f"prior_error {m}" for m in ("hierarchical", "best-bin", "known", "plug-in")]
+    table = [
+        [
+            "data",
+            "exclude rate",
+            *("rate: hierarchical", "best-bin"),
+            *("prior: hierarchical", "best-bin", "rate known", "plug-in"),
+            *("within 2 standard errors", "standard error"),
+        ]
+    ]
+    for r in stored("rates")["rows"]:
+        cells = [*(f"{r[name]:.3f}" for name in errors), f"{r['inside']:.0%}"]
+        table.append([r["data"], str(r["exclude_rate"]), *cells, f"{r['standard_error']:.3f}"])
+    return table
+
+
+def real_rates_table() -> Table:
+    """Return the errors of class priors on real candidates, by estimator."""
+    return [
+        ["data", "hierarchical", "best-bin", "within 2 standard errors"],
+        *(
+            [
+                r["data"],
+                *(f"{r[f'prior_error {m}']:.4f}" for m in ("hierarchical", "best-bin")),
+                f"{r['inside']:.0%}",
+            ]
+            for r in stored("rates")["real"]
+        ),
+    ]
+
+
 def real_priors_table() -> Table:
     """Return the errors of priors on the candidates that data sets come with."""
     return [
@@ -144,6 +178,23 @@ def real_priors_table() -> Table:
         *(
             [r["data"], f"{r['error']:.4f}", f"{r['inside_bounds']:.0%}", f"{r['seconds']:.0f}"]
             for r in stored("priors")["real"]
+        ),
+    ]
+
+
+def drawn_rates_table() -> Table:
+    """Return how near estimated rates of answers are to counts that know the truth."""
+    heads = ["a, b", "runs", "a within two standard errors", "b", "root mean square of a", "of b"]
+    return [
+        heads,
+        *(
+            [
+                rates,
+                str(row["runs"]),
+                *(f"{share:.0%}" for share in row["within_two_errors"]),
+                *(f"{value:.3f}" for value in row["root_mean_square"]),
+            ]
+            for rates, row in stored("answer_rates")["summary"].items()
         ),
     ]
 
@@ -433,6 +484,9 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "prior-errors": prior_errors_table,
     "prior-training": prior_training_table,
     "real-priors": real_priors_table,
+    "drawn-rates": drawn_rates_table,
+    "rates": rates_table,
+    "real-rates": real_rates_table,
     "simulation": simulation_table,
     "intervals": intervals_table,
     "choosing": choosing_table,

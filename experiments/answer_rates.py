@@ -11,7 +11,6 @@ lies within two of its standard errors of the share, and within two standard err
 """
 
 import json
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -59,9 +58,7 @@ def compare(name: str, dataset: Dataset, rates: tuple[float, float] | None, seed
     answers, true_rates = answer(relevant, rates, seed)
     asked = answers.codes != State.NOT_ASKED
     groups = [(~relevant & asked, answers.excluded), (relevant & asked, answers.confirmed)]
-    started = time.perf_counter()
     estimate = estimate_answer_rates(dataset.X, answers, random_state=seed)
-    seconds = time.perf_counter() - started
     count = np.array([said.sum() / pairs.sum() for pairs, said in groups])
     n = np.array([pairs.sum() for pairs, _ in groups])
     by_label = np.stack([estimate.rates.no_rate, estimate.rates.yes_rate])
@@ -75,7 +72,6 @@ def compare(name: str, dataset: Dataset, rates: tuple[float, float] | None, seed
         "count_error": np.sqrt(count * (1 - count) / n).round(4).tolist(),
         "error_by_label": np.abs(by_label - true_rates).mean(axis=1).round(4).tolist(),
         "prior_error": round(float(np.abs(estimate.class_prior - prior).mean()), 4),
-        "seconds": round(seconds, 1),
     }
 
 

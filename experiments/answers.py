@@ -90,7 +90,9 @@ def look(answers: Answers, relevant: BoolMatrix, sees: str) -> BoolMatrix | Answ
     return answers.candidates if sees == "candidates" else Answers(no=~relevant, yes=relevant)
 
 
-def run(name: str, seed: int, titles: Sequence[str], folder: Path | None) -> dict[str, Any]:
+def run(
+    name: str, seed: int, titles: Sequence[str], folder: Path | None, device: str
+) -> dict[str, Any]:
     """Return what these learners make of the answers of one draw, and the estimated rates."""
     warnings.simplefilter("ignore", ComesWarning)
     dataset = load(name, folder)
@@ -104,7 +106,8 @@ def run(name: str, seed: int, titles: Sequence[str], folder: Path | None) -> dic
         known: dict[str, Any] = dict(learner.rates or {})
         if learner.knows_prior:
             known["class_prior"] = count_class_prior(relevant)
-        classifier = CandidateClassifier(learner.method, **known, random_state=seed, progress=False)
+        known |= {"random_state": seed, "progress": False, "device": device}
+        classifier = CandidateClassifier(learner.method, **known)
         started = time.perf_counter()
         classifier.fit(train.X, look(answers, relevant, learner.sees))
         seconds = time.perf_counter() - started
@@ -145,6 +148,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=range(5))
     parser.add_argument("--learners", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
     parser.add_argument("--workers", type=int, default=2, help="tasks (set, seed) at a time")
+    parser.add_argument("--device", default="auto")
     options = parser.parse_args()
     kept = json.loads(options.out.read_text()) if options.out.exists() else {}
     rows, rates = kept.get("rows", []), kept.get("rates", [])
@@ -152,7 +156,7 @@ def main() -> None:
     tasks = []
     for name, seed in itertools.product(options.sets, options.seeds):
         titles = [title for title in options.learners if (name, seed, title) not in done]
-        tasks += [(name, seed, titles, options.data)] if titles else []
+        tasks += [(name, seed, titles, options.data, options.device)] if titles else []
     work = Parallel(n_jobs=options.workers, return_as="generator_unordered")
     for found in work(delayed(run)(*task) for task in tasks):
         rows += found["rows"]
@@ -174,7 +178,8 @@ def write(path: Path, rows: list[dict[str, Any]], rates: list[dict[str, Any]]) -
     """Write the result, in an order that does not depend on what was done first."""
     result: dict[str, Any] = {"command": "python experiments/answers.py"}
     result |= {"asked_rate": ASKED, "no_rate": SURE, "yes_rate": SURE}
-    result |= {"rows": sorted(rows, key=place), "rates": sorted(rates, key=place)}
+    rows.sort(key=place)
+    result |= {"rows": rows, "rates": sorted(rates, key=place)}
     with replacing_file(path) as temporary:
         temporary.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -9,14 +9,16 @@ tested). On candidates, active and not tested are both "still possible".
 
 The table is read from ``$COMES_DATA/chem/tox21.csv.gz``. Fingerprints need rdkit (``pip install
 'comes[chem]'``); they are kept in ``--cache FILE``, and with that file training needs no rdkit.
+What the result holds already is not run again.
 """
 
 import argparse
+import itertools
 import json
 import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +35,24 @@ from comes.files import cache_folder, data_folder, replacing_file
 RESULT = Path(__file__).parent / "results" / "tox21.json"
 TABLE = Path("chem") / "tox21.csv.gz"  # in $COMES_DATA
 RADIUS, BITS = 2, 1024
-SPLITS = 5
+
+
+class Learner(NamedTuple):
+    """A method, what it sees, and whether it knows the class prior of tested pairs."""
+
+    method: str
+    sees: str
+    knows_prior: bool = False
+
+
+LEARNERS = {
+    "BCE on candidates": Learner("bce", "candidates"),
+    "COMES-HL on candidates": Learner("comes-hl", "candidates"),
+    "COMES-HL on candidates, class prior of tested pairs": Learner("comes-hl", "candidates", True),
+    "likelihood on candidates": Learner("likelihood", "candidates"),
+    "BCE on yes and no": Learner("bce", "yes and no"),
+    "likelihood on yes and no": Learner("likelihood", "yes and no"),
+}
 
 
 def read_table() -> pd.DataFrame:
@@ -81,23 +100,12 @@ def read_molecules(cache: Path) -> tuple[npt.NDArray[np.float32], Answers]:
         return X, Answers.of_codes(kept["codes"], label_names=kept["assays"].tolist())
 
 
-def learners(answers: Answers) -> dict[str, tuple[CandidateClassifier, Any]]:
-    """Return every classifier with what it sees of the answers about the training rows."""
+def look(answers: Answers, sees: str) -> tuple[Any, npt.NDArray[np.float64]]:
+    """Return what a learner sees, and the class prior of tested pairs."""
     asked = answers.asked
     assert asked is not None
-    prior = answers.confirmed.sum(axis=0) / asked.sum(axis=0)  # of tested pairs
-    candidates = answers.candidates
-    return {
-        "BCE on candidates": (CandidateClassifier("bce"), candidates),
-        "COMES-HL on candidates": (CandidateClassifier("comes-hl"), candidates),
-        "COMES-HL on candidates, class prior of tested pairs": (
-            CandidateClassifier("comes-hl", class_prior=prior),
-            candidates,
-        ),
-        "likelihood on candidates": (CandidateClassifier("likelihood"), candidates),
-        "BCE on yes and no": (CandidateClassifier("bce"), answers),
-        "likelihood on yes and no": (CandidateClassifier("likelihood"), answers),
-    }
+    prior = answers.confirmed.sum(axis=0) / asked.sum(axis=0)
+    return (answers if sees == "yes and no" else answers.candidates), prior
 
 
 def measure(scores: npt.NDArray[np.floating], answers: Answers) -> dict[str, Any]:
@@ -116,57 +124,68 @@ def measure(scores: npt.NDArray[np.floating], answers: Answers) -> dict[str, Any
     }
 
 
-def run(split: int, cache: Path, device: str) -> list[dict[str, Any]]:
-    """Return a row per learner for one split."""
+def run(split: int, title: str, cache: Path, device: str) -> dict[str, Any]:
+    """Return what a learner makes of one split."""
     warnings.simplefilter("ignore", ComesWarning)
+    method, sees, knows_prior = LEARNERS[title]
     X, answers = read_molecules(cache)
     train, test = train_test_split(np.arange(len(X)), test_size=0.2, random_state=split)
-    rows = []
-    for name, (classifier, labels) in learners(answers[train]).items():
-        classifier.set_params(random_state=split, progress=False, device=device)
-        started = time.perf_counter()
-        scores = classifier.fit(X[train], labels).decision_function(X[test])
-        seconds = round(time.perf_counter() - started, 1)
-        row = {
-            "split": split,
-            "learner": name,
-            "seconds": seconds,
-            **measure(scores, answers[test]),
-        }
-        print(json.dumps(row), flush=True)
-        rows.append(row)
-    return rows
+    labels, prior = look(answers[train], sees)
+    classifier = CandidateClassifier(
+        method,
+        class_prior=prior if knows_prior else None,
+        random_state=split,
+        progress=False,
+        device=device,
+    )
+    started = time.perf_counter()
+    scores = classifier.fit(X[train], labels).decision_function(X[test])
+    seconds = round(time.perf_counter() - started, 1)
+    row = {"split": split, "learner": title, "seconds": seconds}
+    return row | measure(scores, answers[test])
 
 
 def main() -> None:
-    """Run all and write the result."""
+    """Run what is missing, and write the result after every training."""
     parser = argparse.ArgumentParser(description="Learners on Tox21, by what they see.")
     parser.add_argument("--cache", type=Path, default=cache_folder() / "tox21-morgan.npz")
     parser.add_argument("--out", type=Path, default=RESULT)
-    parser.add_argument("--splits", type=int, default=SPLITS)
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--splits", nargs="+", type=int, default=range(5))
+    parser.add_argument("--learners", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
+    parser.add_argument("--workers", type=int, default=2, help="trainings at a time")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--only-fingerprints", action="store_true")
+    parser.add_argument("--only-fingerprints", action="store_true", help="fill the cache and stop")
     options = parser.parse_args()
-    X, answers = read_molecules(options.cache)
+    answers = read_molecules(options.cache)[1]
     print(answers)
     if options.only_fingerprints:
         return
-    work = Parallel(n_jobs=options.workers)
-    found = work(delayed(run)(k, options.cache, options.device) for k in range(options.splits))
-    rows = [row for of_split in found for row in of_split]
+    kept = json.loads(options.out.read_text()) if options.out.exists() else {}
+    rows = kept.get("rows", [])
+    done = {(row["split"], row["learner"]) for row in rows}
+    tasks = [t for t in itertools.product(options.splits, options.learners) if t not in done]
+    work = Parallel(n_jobs=options.workers, return_as="generator_unordered")
+    for row in work(delayed(run)(*task, options.cache, options.device) for task in tasks):
+        print(json.dumps(row), flush=True)
+        rows.append(row)
+        write(options.out, rows, answers)
+    metrics = ["macro_average_precision", "macro_auc"]
+    print(pd.DataFrame(rows).groupby("learner", sort=False)[metrics].mean().round(4).to_string())
+
+
+def write(path: Path, rows: list[dict[str, Any]], answers: Answers) -> None:
+    """Write the result, in an order that does not depend on what was done first."""
+    rows.sort(key=lambda row: (row["split"], list(LEARNERS).index(row["learner"])))
     result = {
         "command": "python experiments/tox21.py",
-        "molecules": len(X),
+        "molecules": len(answers),
         "assays": answers.label_names,
         "tested": int((answers.codes != State.NOT_ASKED).sum()),
         "active": int(answers.confirmed.sum()),
         "rows": rows,
     }
-    with replacing_file(options.out) as temporary:
+    with replacing_file(path) as temporary:
         temporary.write_text(json.dumps(result, indent=1) + "\n")
-    metrics = ["macro_average_precision", "macro_auc"]
-    print(pd.DataFrame(rows).groupby("learner", sort=False)[metrics].mean().round(4).to_string())
 
 
 if __name__ == "__main__":

@@ -245,7 +245,8 @@ def test_a_known_rate_needs_no_features(monkeypatch: pytest.MonkeyPatch) -> None
     estimate = estimate_class_prior(None, candidates, exclude_rate=0.5)
     by_label = estimate_class_prior(SCENES.X, candidates, exclude_rate=np.full(10, 0.5))
     np.testing.assert_array_equal(estimate.class_prior, by_label.class_prior)
-    assert (estimate.exclude_rate == 0.5).all() and not estimate.exclude_rate_error.any()
+    assert (estimate.exclude_rate == 0.5).all()
+    assert not np.asarray(estimate.exclude_rate_error).any()
     assert abs(estimate.class_prior - PRIOR).mean() < 0.02
     assert (estimate.lower <= estimate.class_prior).all()
     assert (estimate.class_prior <= estimate.upper).all()

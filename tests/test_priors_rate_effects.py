@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -183,7 +184,7 @@ def test_scores_that_say_nothing_give_the_share_of_sure_answers_and_a_large_erro
 def test_answers_about_one_row_may_depend_on_each_other() -> None:
     records = draw(11, 0.8, 0.7)
     columns = ("is_no", "is_yes", "lean", "group", "row", "offset")
-    twice = {name: np.concatenate([getattr(records, name)] * 2) for name in columns}
+    twice: dict[str, Any] = {name: np.concatenate([getattr(records, name)] * 2) for name in columns}
     once, same = fit_rates(records, START), fit_rates(replace(records, **twice), START)
     np.testing.assert_allclose(same.mean_covariance, once.mean_covariance, rtol=0.05)
     twice["row"] = np.arange(len(twice["row"]))

@@ -72,7 +72,7 @@ def test_the_posterior_equals_the_sums_written_as_loops(monkeypatch: pytest.Monk
     expected = np.zeros(found.shape)
     edges = small["PRIOR_EDGES"]
     for of_mean, mean in ((0.25, 0.1), (0.75, 0.4)):
-        cells = np.diff(beta.cdf(edges, 3 * mean, 3 * (1 - mean)))  # type: ignore[call-overload]
+        cells = np.diff(beta.cdf(edges, 3 * mean, 3 * (1 - mean)))
         for of_spread, spread in ((0.7, 0.0), (0.3, 1.0)):
             for mu in grid:
                 joint = np.zeros(found.shape)

@@ -31,6 +31,7 @@ FloatArray = npt.NDArray[np.float64]
 FEW_ASKED = 20
 MOST_RECORDS = 1_000_000  # of more, the rates are estimated on some of the rows
 UNCERTAIN = 0.1  # a standard error that deserves a warning
+BIAS_OF_BINS = 0.2  # log odds that rates of best bins are off by, whatever the number of rows
 FLAGS = {
     "never asked": "nobody was asked about it, so it gets what is usual for the other labels",
     "never ticked": "no row has it, so its class prior is nearly 0",
@@ -210,7 +211,9 @@ def _raise_rates(effects: RateEffects) -> RateEffects:
     no difference of rates; and a rate that is too low costs more than one that is too high.
     """
     high = effects.mean + effects.spread
-    return replace(effects, logit=(effects.logit + np.maximum(effects.logit, high)) / 2)
+    logit = (effects.logit + np.maximum(effects.logit, high)) / 2
+    bias = BIAS_OF_BINS**2 * np.eye(2)
+    return replace(effects, logit=logit, mean_covariance=effects.mean_covariance + bias)
 
 
 def _group(

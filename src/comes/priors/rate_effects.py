@@ -118,24 +118,31 @@ def fit_rates(records: Records, start: FloatArray) -> RateEffects:
     mean = np.asarray(start, dtype=float)
     logit = np.tile(mean, (records.n_groups, 1))
     for step in range(N_STEPS):
-        moment, slope = sum_moments(records, logit)
-        pull = np.einsum("gab,gb->ga", slope, logit - mean) + moment
+        # The mean is fitted with slopes at the mean: slopes at a group's own logits are smaller
+        # where chance made these large, which would lower the mean and take skewness for a spread.
+        moment, slope = sum_moments(records, np.tile(mean, (records.n_groups, 1)))
         if step % 4 == 0:
-            spread = choose_spread(slope, pull, mean)
+            spread = choose_spread(slope, moment, mean)
         follow, weight = _weigh_groups(slope, spread)
         prior_moment, prior_slope = _weigh_prior(mean)
-        precision = weight.sum(axis=0) + prior_slope
-        towards = np.einsum("gba,gb->a", follow, pull) + prior_moment
-        move = np.clip(np.linalg.solve(precision, towards), -LARGEST_STEP, LARGEST_STEP)
+        towards = np.einsum("gba,gb->a", follow, moment) + prior_moment
+        move = np.linalg.solve(weight.sum(axis=0) + prior_slope, towards)
+        mean = _move(mean, mean + move)
+        moment, slope = sum_moments(records, logit)
+        follow, _ = _weigh_groups(slope, spread)
         own = follow * spread**2  # B T, where T is diagonal
-        target = mean + np.einsum("gab,gb->ga", own, pull) + np.einsum("gab,b->ga", follow, move)
-        mean = np.clip(mean + move, -LARGEST_LOGIT, LARGEST_LOGIT)
-        change = np.clip(target - logit, -LARGEST_STEP, LARGEST_STEP)
-        logit = np.clip(logit + change, -LARGEST_LOGIT, LARGEST_LOGIT)
-        if step % 4 and abs(change).max() < 1e-6:
+        pull = np.einsum("gab,gb->ga", slope, logit - mean) + moment
+        before, logit = logit, _move(logit, mean + np.einsum("gab,gb->ga", own, pull))
+        if step % 4 and abs(logit - before).max() < 1e-6:
             break
     covariance = _mean_covariance(records, logit, follow, spread, _weigh_prior(mean)[1])
     return RateEffects(logit, mean, spread, own, follow, covariance)
+
+
+def _move(logit: FloatArray, target: FloatArray) -> FloatArray:
+    """Return logits moved towards a target, not too far at once."""
+    step = np.clip(target - logit, -LARGEST_STEP, LARGEST_STEP)
+    return np.clip(logit + step, -LARGEST_LOGIT, LARGEST_LOGIT)
 
 
 def sum_moments(records: Records, logit: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
 from comes.answers import AnswerRates, State, lean_states
 from comes.errors import ComesError
@@ -196,10 +197,10 @@ class _MeanLoss(torch.autograd.Function):
         descents.mul_(weight)
         risk = torch.dot(losses.mean(dim=0), weight)  # autocast would round a @
         if class_prior is not None:
-            away, pull = _diverge(scores, class_prior)
+            away, pull = _diverge(scores.sigmoid(), class_prior)
             share = prior_weight / len(class_prior)
-            risk = risk + share * away.sum()
-            descents = torch.add(descents, pull, alpha=share)
+            risk = risk.add(away, alpha=share)
+            descents.add_(pull, alpha=share)
         return risk, descents
 
     @staticmethod
@@ -240,21 +241,18 @@ def _lose_by_leaning(g: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
 
 def _lose_by_candidates(g: Tensor, possible: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
     """Return the same where nobody says yes: r is p for what is possible, else -1."""
-    e = g.exp()
-    odds = p / (e + (1 - p))
-    losses = torch.where(possible, odds, e).log1p_()
-    losses = torch.minimum(losses, g.clamp(min=FAR))  # g where e^g overflows
+    odds = p / g.exp().add_(1 - p)
+    losses = torch.where(possible, odds.log1p(), F.softplus(g))
     return losses, torch.where(possible, odds, -1).mul_(g.sigmoid())
 
 
-def _diverge(g: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
-    """Return how far the mean probability of each label is from its prior, and the way back.
+def _diverge(probability: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+    """Return how far mean probabilities are from their prior, over labels, and the way back.
 
-    The divergence of Bernoulli distributions, (q,), and minus n times its gradient, (n, q).
+    The sum of divergences of Bernoulli distributions, and minus n times its gradient, (n, q).
     """
-    probability = g.sigmoid()
     mean = probability.mean(dim=0).clamp(SURE, 1 - SURE)
     rest, other = 1 - mean, 1 - prior
-    away = torch.special.xlogy(prior, prior / mean) + torch.special.xlogy(other, other / rest)
-    slope = (prior - mean) / (mean * rest)
-    return away, torch.addcmul(probability, probability, probability, value=-1).mul_(slope)
+    away = torch.special.xlogy(prior, prior / mean).add_(torch.special.xlogy(other, other / rest))
+    slope = (prior - mean).div_(rest.mul_(mean))
+    return away.sum(), torch.addcmul(probability, probability, probability, value=-1).mul_(slope)
