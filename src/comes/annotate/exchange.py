@@ -87,14 +87,14 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
         write_table(_list_answers(project, said), path)
     else:
         write_dataset(_combine(project, said), path)
-    words = said.groupby(["item_id", "class_id"])["answer"].agg(set)
+    all_say_no = (said["answer"] == NO).groupby([said["item_id"], said["class_id"]]).all()
     return {
         "items": len(project.item_names),
         "classes": len(project.class_names),
         "answers": len(said),
         "people": said[PERSON].nunique(),
-        "asked": len(words),
-        "surely_not": int((words == {NO}).sum()),
+        "asked": len(all_say_no),
+        "surely_not": int(all_say_no.sum()),
         "chosen_by_model": int((said[SOURCE] == MODEL).sum()),
     }
 

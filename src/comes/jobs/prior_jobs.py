@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from comes.datasets import (
@@ -23,6 +24,8 @@ from comes.priors import (
     sharpen_prior,
 )
 from comes.report import check_plot_name, plot_priors
+
+TWO_SIDED = 1.96  # standard errors on either side of an estimate: 95 %
 
 
 def estimate_priors(
@@ -114,6 +117,8 @@ def _tabulate_answers(dataset: Dataset, seed: int) -> pd.DataFrame:
         {
             "label": names,
             "class_prior": found.class_prior,
+            "lower": np.maximum(found.class_prior - TWO_SIDED * found.class_prior_error, 0),
+            "upper": np.minimum(found.class_prior + TWO_SIDED * found.class_prior_error, 1),
             "standard_error": found.class_prior_error,
             "no_rate": found.rates.no_rate,
             "no_error": found.rates.no_error,
