@@ -10,6 +10,8 @@ errors of these shares, and mean absolute errors by label; ``summary`` says how 
 lies within two of its standard errors of the share, and within two standard errors of the share.
 """
 
+import argparse
+import itertools
 import json
 import warnings
 from pathlib import Path
@@ -17,9 +19,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from joblib import Parallel, delayed
 
 from comes.answers import Answers, BoolMatrix, State
-from comes.datasets import Dataset, load_dataset, make_scenes
+from comes.datasets import Dataset, load_dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.files import replacing_file
 from comes.priors import estimate_answer_rates
@@ -34,9 +37,17 @@ ASKED = 0.1
 FloatArray = npt.NDArray[np.float64]
 
 
-def load(name: str) -> Dataset:
-    """Return a data set with true labels."""
-    return make_scenes("train", 12_000) if name == "scenes" else load_dataset(name)
+def load(name: str, folder: Path | None) -> Dataset:
+    """Return a set with true labels, by its name or from a file."""
+    if name == "scenes":
+        return make_scenes("train", 12_000)
+    return load_dataset(name) if folder is None else open_dataset(folder / f"{name}.npz")
+
+
+def run(name: str, title: str, seed: int, folder: Path | None) -> dict[str, Any]:
+    """Return what was estimated and counted in one set, with rates by their title."""
+    warnings.simplefilter("ignore", ComesWarning)  # labels with few answers, by design
+    return {"rates": title, **compare(name, load(name, folder), RATES[title], seed)}
 
 
 def answer(
@@ -97,20 +108,20 @@ def summarise(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     """Run all and write the result."""
-    warnings.simplefilter("ignore", ComesWarning)  # labels with few answers, by design
-    runs = []
-    for name in SETS:
-        dataset = load(name)
-        for title, rates in RATES.items():
-            for seed in SEEDS:
-                runs.append({"rates": title, **compare(name, dataset, rates, seed)})
-                print(runs[-1], flush=True)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", type=Path, help="folder of SET.npz")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    tasks = itertools.product(SETS, RATES, SEEDS)
+    work = Parallel(n_jobs=options.workers, verbose=5)
+    runs = work(delayed(run)(*task, options.data) for task in tasks)
     result = {
         "command": "python experiments/answer_rates.py",
         "summary": summarise(runs),
         "runs": runs,
     }
-    with replacing_file(RESULT) as temporary:
+    with replacing_file(options.out) as temporary:
         temporary.write_text(json.dumps(result, indent=1) + "\n")
 
 

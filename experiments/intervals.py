@@ -11,6 +11,8 @@ intervals were given, how many of those hold the truth, their mean width and sha
 and the reasons for the others with numbers written as N. It takes about 15 minutes on one core.
 """
 
+import argparse
+import itertools
 import json
 import re
 import warnings
@@ -19,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from comes.answers import BoolMatrix
-from comes.datasets import Dataset, load_dataset, make_scenes
+from comes.datasets import Dataset, load_dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
@@ -38,9 +41,11 @@ SEEDS = {"emotions": 4, "scene": 4, "scenes": 5, "yeast": 4, "enron": 4, "bibtex
 Row = tuple[str, float, int, JudgedMetric]  # set, rate, number of labels
 
 
-def load(name: str) -> Dataset:
-    """Return a data set with true labels, at most 3000 of its rows."""
-    dataset = make_scenes("train", MOST_ROWS) if name == "scenes" else load_dataset(name)
+def load(name: str, folder: Path | None) -> Dataset:
+    """Return a set with true labels, by its name or from a file; at most 3000 of its rows."""
+    if name == "scenes":
+        return make_scenes("train", MOST_ROWS)
+    dataset = load_dataset(name) if folder is None else open_dataset(folder / f"{name}.npz")
     if len(dataset) <= MOST_ROWS:
         return dataset
     return dataset.take(np.random.default_rng(0).permutation(len(dataset))[:MOST_ROWS])
@@ -50,8 +55,8 @@ def exclude(
     relevant: BoolMatrix, rate: float, drawing: str, rng: np.random.Generator
 ) -> BoolMatrix:
     """Return candidates drawn at one exclude rate."""
-    draw = independent if drawing == "independent" else case_b
-    return draw(relevant, rate, rng)
+    process = independent if drawing == "independent" else case_b
+    return process(relevant, rate, rng)
 
 
 def judge(dataset: Dataset, rate: float, drawing: str, seed: int) -> list[JudgedMetric]:
@@ -98,16 +103,12 @@ def _average(values: list[float]) -> float | None:
     return round(float(np.mean(values)), 4) if values else None
 
 
-def draw_all(name: str) -> list[Row]:
-    """Return every metric of every draw of one data set."""
-    dataset = load(name)
-    rows: list[Row] = []
-    for rate in RATES:
-        for drawing in DRAWINGS:
-            for seed in range(SEEDS[name]):
-                metrics = judge(dataset, rate, drawing, seed)
-                rows += [(name, rate, len(dataset.label_names), m) for m in metrics]
-    return rows
+def draw(name: str, rate: float, drawing: str, seed: int, folder: Path | None) -> list[Row]:
+    """Return every metric of one draw."""
+    warnings.simplefilter("ignore", ComesWarning)  # of flagged priors, by design
+    dataset = load(name, folder)
+    metrics = judge(dataset, rate, drawing, seed)
+    return [(name, rate, len(dataset.label_names), metric) for metric in metrics]
 
 
 def count(rows: list[Row], name: str, **where: Any) -> dict[str, Any]:
@@ -120,7 +121,7 @@ def count(rows: list[Row], name: str, **where: Any) -> dict[str, Any]:
     return summarise([m for m, _ in chosen], [q for _, q in chosen])
 
 
-def write(rows: list[Row]) -> None:
+def write(rows: list[Row], path: Path) -> None:
     """Write the counts over all draws, by data set and by rate."""
     names = list(dict.fromkeys(m.name for *_, m in rows))
     result = {
@@ -131,18 +132,25 @@ def write(rows: list[Row]) -> None:
             str(rate): {name: count(rows, name, rate=rate) for name in names} for rate in RATES
         },
     }
-    with replacing_file(RESULT) as temporary:
+    with replacing_file(path) as temporary:
         temporary.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def main() -> None:
     """Draw and judge on every set, and write the counts."""
-    warnings.simplefilter("ignore", ComesWarning)  # of flagged priors, by design
-    rows: list[Row] = []
-    for name in SEEDS:
-        rows += draw_all(name)
-        print(name, flush=True)
-    write(rows)
+    parser = argparse.ArgumentParser(description="Intervals with estimated class priors.")
+    parser.add_argument("--data", type=Path, help="folder of SET.npz")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--workers", type=int, default=2, help="draws at a time")
+    options = parser.parse_args()
+    tasks = [
+        (name, rate, drawing, seed)
+        for name, rate, drawing in itertools.product(SEEDS, RATES, DRAWINGS)
+        for seed in range(SEEDS[name])
+    ]
+    work = Parallel(n_jobs=options.workers, verbose=5)
+    parts = work(delayed(draw)(*task, options.data) for task in tasks)
+    write([row for part in parts for row in part], options.out)
 
 
 if __name__ == "__main__":

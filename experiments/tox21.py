@@ -148,7 +148,7 @@ def run(split: int, title: str, cache: Path, device: str) -> dict[str, Any]:
 def main() -> None:
     """Run what is missing, and write the result after every training."""
     parser = argparse.ArgumentParser(description="Learners on Tox21, by what they see.")
-    parser.add_argument("--cache", type=Path, default=cache_folder() / "tox21-morgan.npz")
+    parser.add_argument("--cache", type=Path, help="file of the fingerprints")
     parser.add_argument("--out", type=Path, default=RESULT)
     parser.add_argument("--splits", nargs="+", type=int, default=range(5))
     parser.add_argument("--learners", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
@@ -156,6 +156,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--only-fingerprints", action="store_true", help="fill the cache and stop")
     options = parser.parse_args()
+    options.cache = options.cache or cache_folder() / "tox21-morgan.npz"
     answers = read_molecules(options.cache)[1]
     print(answers)
     if options.only_fingerprints:

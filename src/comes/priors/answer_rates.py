@@ -267,7 +267,7 @@ def _rates_of_people(
 def _from_exclude_rate(prior: ClassPriorEstimate) -> RatesEstimate:
     """Return an estimate from candidates: the rate of "no" is the exclude rate."""
     rate, zero = prior.exclude_rate, np.zeros_like(prior.exclude_rate)
-    error = prior.standard_error * rate / np.maximum(1 - prior.class_prior, 1e-9)
+    error = zero if prior.exclude_rate_error is None else prior.exclude_rate_error
     weight = 1 - prior.class_prior
     weight = weight / max(weight.sum(), 1e-9)
     overall = np.array([weight @ rate, 0.0])
