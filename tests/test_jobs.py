@@ -173,7 +173,7 @@ def test_auto_is_a_method_to_choose_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(fit_jobs, "choose_model", choose)
     for select in ([], ["method"]):
-        with pytest.raises(ComesError, match=r"comes-hl: \['method'\]"):
+        with pytest.raises(ComesError, match=r"None: \['method'\]"):
             fit_model(DATA, {"method": "auto"}, select=select)
 
 
@@ -367,7 +367,9 @@ def test_answers_are_drawn_from_the_truth_and_survive_a_file(tmp_path: Path) -> 
 
 
 def test_the_seed_is_that_of_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
-    def estimate(X: Any, candidates: Any, method: str, seed: int, names: Any) -> Any:
+    def estimate(
+        X: Any, candidates: Any, method: str, seed: int, names: Any, *, exclude_rate: Any
+    ) -> Any:
         raise ComesError(f"{method} with seed {seed}")
 
     monkeypatch.setattr(prior_jobs, "estimate_class_prior", estimate)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 import pytest
-from comes.labels import BoolMatrix
+from comes.answers import BoolMatrix
 from scipy.stats import beta
 
 from comes.priors import rate_model

@@ -50,10 +50,9 @@ def check_assumption(
             "the check needs rows with features, true labels and what was said about them: give "
             "the true labels of some items of the data (--clean FILE, with a column 'item')."
         )
-    known = ~sample.relevant
-    if sample.answers.asked is not None:
-        known &= sample.answers.drawn().asked
-    names = dataset.label_names
-    check = check_constant_rate(sample.X, sample.answers.drawn().candidates, known, seed=seed)
-    check.per_label.insert(0, "label", names)
+    known, drawn = ~sample.relevant, sample.answers.drawn()
+    if drawn.asked is not None:
+        known &= drawn.asked
+    check = check_constant_rate(sample.X, drawn.candidates, known, seed=seed)
+    check.per_label.insert(0, "label", dataset.label_names)
     return check

@@ -21,7 +21,7 @@ from comes.jobs.answer_use import describe_use
 from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset
 from comes.jobs.fitted_models import Classifier
-from comes.priors import estimate_class_prior, read_priors
+from comes.priors import ClassPriorEstimate, estimate_class_prior, read_prior_estimate
 from comes.training import History, leave_processes, process_number
 
 AUTO = "auto"  # a method to be chosen
@@ -113,7 +113,8 @@ def fit_model(
     reading : Reading, optional
         What the columns of a file mean.
     priors : path, optional
-        A table of class priors, as `estimate_priors` writes it; by default they are estimated.
+        A table of class priors, as `estimate_priors` writes it, with standard errors if they are
+        estimates; by default priors are estimated.
     clean : Dataset or path, optional
         A small sample with true labels, which sharpens priors, rates and learned thresholds. Where
         it holds items of the data, what was said about them is compared with the truth.
@@ -151,7 +152,7 @@ def fit_model(
         varied = list(dict.fromkeys(["method", *varied]))
     dataset = as_dataset(data, reading)
     if priors is not None:
-        chosen["class_prior"] = read_priors(priors)
+        chosen["class_prior"] = read_prior_estimate(priors, dataset.label_names)
     sample = read_clean(dataset, clean, reading)
     if isinstance(dataset.X, Images):
         if sample is not None:
@@ -209,7 +210,7 @@ def choose_model(
     prior: Any = classifier.class_prior
     if prior is None:
         prior = estimate_class_prior(X, candidates, random_state=seed, label_names=names)
-    else:
+    elif not isinstance(prior, ClassPriorEstimate):  # which has the order of the labels
         prior = per_label(prior, "class_prior", names)
     choice = choose_classifier(vary_settings(classifier, varied), X, candidates, prior, seed=seed)
     return choice.classifier.set_params(class_prior=prior), choice

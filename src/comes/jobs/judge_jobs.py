@@ -13,7 +13,7 @@ from comes.errors import ComesError
 from comes.estimator import ImageClassifier, count_seen_rows, per_label
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.metrics import Convention, count_degenerate, evaluate
-from comes.priors import estimate_answer_rates, estimate_class_prior, read_priors
+from comes.priors import estimate_answer_rates, estimate_class_prior, read_prior_estimate
 from comes.selection import OVER_LABELS, Estimate, MetricEstimates, estimate_metrics, prior_error
 
 SEEN_SHARE = 0.02  # of the rows: more are hardly equal by chance
@@ -234,8 +234,9 @@ def _find_prior(
 ) -> tuple[Any, Any, str]:
     """Return the class prior to judge with, its standard error, and where it comes from."""
     if priors is not None:
-        prior = per_label(read_priors(priors), "class_prior", classifier.label_names_)
-        return prior, None, str(priors)
+        names = classifier.label_names_
+        given = read_prior_estimate(priors, names)
+        return per_label(given, "class_prior", names), prior_error(given), str(priors)
     if classifier.class_prior_ is not None:
         error = classifier.class_prior_error_
         way = "given" if error is None else "estimated"

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from comes.datasets import (
@@ -15,8 +16,9 @@ from comes.errors import ComesError
 from comes.estimator import per_label
 from comes.files import check_file_target
 from comes.jobs.clean_rows import read_clean
-from comes.jobs.data_jobs import as_dataset
+from comes.jobs.data_jobs import as_dataset, refuse_input
 from comes.priors import (
+    CleanSample,
     count_class_prior,
     estimate_answer_rates,
     estimate_class_prior,
@@ -24,6 +26,8 @@ from comes.priors import (
     sharpen_prior,
 )
 from comes.report import check_plot_name, plot_priors
+
+FloatArray = npt.NDArray[np.float64]
 
 TWO_SIDED = 1.96  # standard errors on either side of an estimate: 95 %
 
@@ -76,6 +80,8 @@ def estimate_priors(
     if output is not None:
         check_table_name(output)
         check_file_target(output)
+        features = None if reading is None else reading.features
+        refuse_input(output, data, clean, features)
     if plot is not None:
         check_plot_name(Path(plot))
         check_file_target(plot)
@@ -88,8 +94,7 @@ def estimate_priors(
             raise ComesError("exclude_rate (--exclude-rate) is for candidates. Leave it out.")
         table = _tabulate_answers(dataset, seed)
     if sample is not None:
-        sharp = sharpen_prior(table["class_prior"], table["standard_error"], sample.relevant)
-        table["class_prior"], table["standard_error"] = sharp
+        table = _sharpen(table, sample)
     if output is not None:
         write_table(table, output)
     if plot is not None:
@@ -117,8 +122,7 @@ def _tabulate_answers(dataset: Dataset, seed: int) -> pd.DataFrame:
         {
             "label": names,
             "class_prior": found.class_prior,
-            "lower": np.maximum(found.class_prior - TWO_SIDED * found.class_prior_error, 0),
-            "upper": np.minimum(found.class_prior + TWO_SIDED * found.class_prior_error, 1),
+            **_bound(found.class_prior, found.class_prior_error),
             "standard_error": found.class_prior_error,
             "no_rate": found.rates.no_rate,
             "no_error": found.rates.no_error,
@@ -131,3 +135,18 @@ def _tabulate_answers(dataset: Dataset, seed: int) -> pd.DataFrame:
         table["true_prior"] = count_class_prior(dataset.relevant)
         table["error"] = table["class_prior"] - table["true_prior"]
     return table
+
+
+def _sharpen(table: pd.DataFrame, clean: CleanSample) -> pd.DataFrame:
+    """Return the table with class priors that a clean sample sharpens."""
+    prior, error = sharpen_prior(table["class_prior"], table["standard_error"], clean.relevant)
+    table = table.assign(class_prior=prior, **_bound(prior, error), standard_error=error)
+    if "true_prior" in table:
+        table["error"] = table["class_prior"] - table["true_prior"]
+    return table
+
+
+def _bound(prior: FloatArray, error: FloatArray) -> dict[str, FloatArray]:
+    """Return the ends of the 95 % intervals of class priors."""
+    lower, upper = prior - TWO_SIDED * error, prior + TWO_SIDED * error
+    return {"lower": np.maximum(lower, 0), "upper": np.minimum(upper, 1)}

@@ -13,7 +13,7 @@ from comes.priors.clean_sample import (
 )
 from comes.priors.evidence import gradient_error
 from comes.priors.flip_rates import MAX_RATE, estimate_flip_rate, flip_rate_from_prior
-from comes.priors.prior_tables import prior_table, read_priors
+from comes.priors.prior_tables import prior_table, read_prior_estimate, read_priors
 from comes.priors.transition import estimate_transition
 from comes.priors.true_priors import add_prior_noise, count_class_prior
 
@@ -33,6 +33,7 @@ __all__ = [
     "flip_rate_from_prior",
     "gradient_error",
     "prior_table",
+    "read_prior_estimate",
     "read_priors",
     "sharpen_prior",
     "sharpen_rates",

@@ -130,7 +130,7 @@ def estimate_answer_rates(
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     if answers.kind == "candidates":
         prior = estimate_class_prior(
-            X, answers.candidates, "best-bin", seed, names, is_scaled=is_scaled
+            X, answers.candidates, random_state=seed, label_names=names, is_scaled=is_scaled
         )
         return _from_exclude_rate(prior)
     drawn = answers.drawn()

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from comes.answers import match_names
 from comes.errors import ComesError, listed
 from comes.files import expanded
 from comes.priors.class_prior import ClassPriorEstimate
@@ -78,6 +80,54 @@ def read_priors(path: str | Path) -> "pd.Series[float]":
     ...     read_priors(path).to_dict()
     {'sky': 0.25, 'sea': 0.1}
     """
+    table = _read_prior_table(path)
+    return pd.Series(table["class_prior"].to_numpy(), index=table["label"])
+
+
+def read_prior_estimate(
+    path: str | Path, label_names: Sequence[str]
+) -> "ClassPriorEstimate | pd.Series[float]":
+    r"""Read class priors that know how far they may be off, if the file says so.
+
+    Parameters
+    ----------
+    path : str or Path
+        A csv or parquet file with the columns label and class_prior, and standard_error if the
+        priors were estimated: a file that ``comes priors -o`` wrote.
+    label_names : sequence of n_labels str
+        The order in which the labels are wanted.
+
+    Returns
+    -------
+    class_prior : ClassPriorEstimate, or Series as `read_priors` returns it
+        An estimate if there are standard errors; what else the file does not have is NaN in it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "priors.csv"
+    ...     _ = path.write_text("label,class_prior,standard_error\nsky,0.25,0.02\nsea,0.1,0.01\n")
+    ...     read_prior_estimate(path, ["sea", "sky"]).standard_error
+    array([0.01, 0.02])
+    """
+    table = _read_prior_table(path)
+    if "standard_error" not in table:
+        return read_priors(path)
+    table = table.iloc[match_names(table["label"].tolist(), label_names)]
+    names = ("class_prior", "exclude_rate", "lower", "upper", "standard_error")
+    numbers = table.reindex(columns=names).apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    if (numbers[:, -1] < 0).any():
+        raise ComesError(
+            f"the column standard_error of {Path(path).name} must hold numbers of at least 0, or "
+            f"nothing where it is not known; got {numbers[:, -1].min():g}."
+        )
+    flags = table["flag"].fillna("ok") if "flag" in table else ["ok"] * len(table)
+    return ClassPriorEstimate(*np.ascontiguousarray(numbers.T), tuple(map(str, flags)))
+
+
+def _read_prior_table(path: str | Path) -> pd.DataFrame:
+    """Return a table with at least the columns label and class_prior."""
     from comes.datasets import check_table_name, read_table
 
     path = expanded(path)
@@ -89,4 +139,4 @@ def read_priors(path: str | Path) -> "pd.Series[float]":
             f"{path.name} has no column {missing[0]!r}; the columns label and class_prior are "
             f"needed, as 'comes priors -o' writes them. It has {listed(list(table.columns))}."
         )
-    return pd.Series(table["class_prior"].to_numpy(), index=table["label"].astype(str))
+    return table.assign(label=table["label"].astype(str))
