@@ -43,10 +43,10 @@ class HammingSums(NamedTuple):
 
     n_rows: Tensor  # n, ()
     n_excluded: Tensor  # n_j, (q,)
+    n_asked: Tensor  # rows that somebody was asked about, (q,); n if that is not known
     if_relevant: Tensor  # sum over all rows, or those asked about, of l(g, 1), (q,)
     excluded_if_relevant: Tensor  # sum over the excluded of l(g, 1), (q,)
     excluded_if_irrelevant: Tensor  # sum over the excluded of l(g, 0), (q,)
-    n_asked: Tensor  # rows that somebody was asked about, (q,); n if that is not known
 
 
 def hamming_sums(
@@ -79,10 +79,10 @@ def hamming_sums(
     return HammingSums(
         n_rows=n_rows,
         n_excluded=excluded.sum(dim=0),
+        n_asked=n_rows if asked is None else asked.sum(dim=0),
         if_relevant=(if_relevant if asked is None else asked * if_relevant).sum(dim=0),
         excluded_if_relevant=(excluded * if_relevant).sum(dim=0),
         excluded_if_irrelevant=(excluded * loss(scores, 0)).sum(dim=0),
-        n_asked=n_rows if asked is None else asked.sum(dim=0),
     )
 
 
