@@ -100,7 +100,7 @@ def test_what_documents_name_is_there() -> None:
     """Dotted names lead to a room, a module or what it holds; paths of the repository to a file."""
     text = "".join(map(read, (path.relative_to(ROOT) for path in DOCUMENTS)))
     rooms = "|".join(room.stem for room in (ROOT / "src" / "comes").iterdir())
-    names = set(re.findall(rf"`(?:comes\.)?((?:{rooms})(?:\.(?!csv|md)\w+)+)[`(]", text))
+    names = set(re.findall(rf"`(?:comes\.)?((?:{rooms})(?:\.(?!csv|md|py|json|parquet|toml)\w+)+)[`(]", text))
     assert "training.of_all_processes" in names
     for name in names:
         assert pydoc.locate(f"comes.{name}") is not None, name

@@ -43,10 +43,10 @@ class HammingSums(NamedTuple):
 
     n_rows: Tensor  # n, ()
     n_excluded: Tensor  # n_j, (q,)
+    n_asked: Tensor  # rows that somebody was asked about, (q,); n if that is not known
     if_relevant: Tensor  # sum over all rows, or those asked about, of l(g, 1), (q,)
     excluded_if_relevant: Tensor  # sum over the excluded of l(g, 1), (q,)
     excluded_if_irrelevant: Tensor  # sum over the excluded of l(g, 0), (q,)
-    n_asked: Tensor  # rows that somebody was asked about, (q,); n if that is not known
 
 
 def hamming_sums(
