@@ -5,9 +5,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 import pytest
-from comes.answers import BoolMatrix
 from scipy.stats import beta
 
+from comes.answers import BoolMatrix
 from comes.priors import rate_model
 from comes.priors.rate_model import RatePosterior, count_bins, fit_rates
 
