@@ -100,10 +100,16 @@ def test_json_of_fit_and_predict(run: Run, method: str) -> None:
 def test_demo_as_table_and_json(run: Run) -> None:
     short = ("demo", "--scenes", "40", "--epochs", "1")
     table = run(*short).stdout
-    for title in ("true labels", "BCE", "COMES-HL", "COMES-RL", "mAP ↑"):
+    for title in ("true labels, BCE", "no, yes and maybe, likelihood", "COMES-HL", "mAP ↑"):
         assert title in table
     rows = json.loads(run(*short, "--json").stdout)
-    assert [row["title"] for row in rows] == ["true labels", "BCE", "COMES-HL", "COMES-RL"]
+    assert [row["title"] for row in rows] == [
+        "true labels, BCE",
+        "no, yes and maybe, likelihood",
+        "no and maybe, likelihood",
+        "candidates, COMES-HL",
+        "candidates, BCE",
+    ]
     assert set(rows[0]["metrics"]) >= {"ranking_loss", "mean_average_precision"}
 
 

@@ -54,16 +54,19 @@ def test_every_reading_option_is_in_the_reading() -> None:
 
 def test_every_training_option_is_a_setting() -> None:
     renamed = {"image_features": "features", "seed": "random_state"}
-    given = {name: f"the {name}" for name in inspect.signature(training_options).parameters}
-    assert training_options(**given | {"flip_rate": "0.1,0.2"}) == {  # type: ignore[arg-type]
-        renamed.get(name, name): value for name, value in given.items()
-    } | {"flip_rate": [0.1, 0.2]}
+    names = set(inspect.signature(training_options).parameters) - {"without_maybe"}
+    given: dict[str, Any] = {name: f"the {name}" for name in names}
+    rates = [name for name in names if name.endswith("_rate") and "learning" not in name]
+    numbers = dict.fromkeys(set(rates) - {"mistake_rate"}, "0.1,0.2")
+    expected = given | {name: [0.1, 0.2] for name in numbers}
+    assert training_options(**given | numbers, without_maybe=True) == {
+        renamed.get(name, name): value for name, value in expected.items()
+    } | {"uses_maybe": False}
     assert training_options(flip_rate="class_prior")["flip_rate"] == "class_prior"
 
 
 def test_settings_that_were_not_given_are_left_to_the_classifier() -> None:
     assert training_options() == {
-        "method": "comes-hl",
         "reduction": "auto",
         "threshold": "auto",
         "early_stopping": False,

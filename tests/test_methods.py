@@ -65,7 +65,10 @@ def test_scores_without_a_zero_are_those_that_no_level_changes(name: str, varian
 
 
 def test_a_correction_can_be_left_out_to_judge_held_out_rows() -> None:
-    as_trained, as_judged = RiskOptions(flood_level=9.0), RiskOptions(None, 9.0, corrected=False)
+    as_trained, as_judged = (
+        RiskOptions(flood_level=9.0),
+        RiskOptions(flood_level=9.0, corrected=False),
+    )
     confident = torch.where(CANDIDATES, 5.0, -5.0) * torch.ones(Q)
     knowledge = Knowledge([0.01] * Q, [0.9] * Q)
     for name in ("comes-hl", "ccmn", "comes-rl"):

@@ -51,7 +51,8 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
     table = Table(box=SIMPLE)
     for name in rows[0]:
         is_number = re.fullmatch(r"[\d.]+|nan|–", str(rows[0][name]))
-        table.add_column(name.replace("_", " "), justify="right" if is_number else "left")
+        justify: Any = "right" if is_number else "left"
+        table.add_column(name.replace("_", " "), justify=justify, no_wrap=not name)  # titles whole
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console(width=max(100, Console().width)).print(table)

@@ -82,7 +82,7 @@ def load(cls: "type[C]", path: str | Path, backbone: nn.Module | None) -> "C":
         classifier.classes_ = np.arange(len(classifier.label_names_))
         classifier.history_ = History(**description["history"])
         classifier.is_frozen_ = about["is_frozen"]
-        classifier.knowledge_ = stored_knowledge(tensors)
+        classifier.knowledge_ = stored_knowledge(tensors, classifier.mistake_rate)
         classifier.score_offset_ = stored_array(tensors, "score_offset")
         classifier.threshold_ = stored_array(tensors, "threshold")
         classifier.network_ = _restore_network(classifier, about, tensors)

@@ -139,7 +139,7 @@ def _restore(
     classifier.label_names_ = description["label_names"]
     classifier.method_ = classifier.method
     classifier.classes_ = np.arange(q)
-    classifier.knowledge_ = stored_knowledge(tensors)
+    classifier.knowledge_ = stored_knowledge(tensors, classifier.mistake_rate)
     classifier.score_offset_ = stored_array(tensors, "score_offset")
     classifier.seen_rows_ = stored_array(tensors, "seen_rows")
     classifier.threshold_ = tensors.get("threshold", tensors["score_offset"]).numpy()
@@ -167,10 +167,11 @@ def knowledge_arrays(knowledge: Knowledge) -> dict[str, Any]:
     return {name: np.ascontiguousarray(a) for name, a in arrays.items()}
 
 
-def stored_knowledge(tensors: dict[str, torch.Tensor]) -> Knowledge:
+def stored_knowledge(tensors: dict[str, torch.Tensor], mistake_rate: float) -> Knowledge:
     """Return the knowledge of the method of a stored model."""
     names = [part.name for part in fields(Knowledge) if part.name in tensors]
-    return Knowledge(**{name: stored_array(tensors, name) for name in names})
+    arrays = {name: stored_array(tensors, name) for name in names}
+    return Knowledge(**arrays, mistake_rate=mistake_rate)
 
 
 def stored_array(tensors: dict[str, torch.Tensor], name: str) -> Any:

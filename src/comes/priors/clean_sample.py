@@ -50,12 +50,17 @@ class CleanSample:
             )
         X, relevant = given[0], as_relevant(given[1])
         answers = given[2] if len(given) == 3 else None
-        rows = {len(relevant), len(relevant) if X is None else X.shape[0]}
-        if answers is not None:
-            rows.add(len(answers))
-        if len(rows) > 1 or (answers is not None and answers.shape != relevant.shape):
+        parts = [part for part in (X, relevant, answers) if part is not None]
+        rows = [np.shape(part)[0] for part in parts]
+        if len(set(rows)) > 1:
             raise ComesError(
-                "clean must have the same rows in X, relevant and answers, and labels."
+                "clean must have the same rows in X, relevant and answers; got "
+                f"{', '.join(map(str, rows))}."
+            )
+        if answers is not None and answers.shape != relevant.shape:
+            raise ComesError(
+                "the answers of clean must be about the labels of relevant; got "
+                f"{answers.shape[1]} and {relevant.shape[1]} labels."
             )
         return cls(X, relevant, answers)
 

@@ -79,10 +79,10 @@ def hamming_sums(
     return HammingSums(
         n_rows=n_rows,
         n_excluded=excluded.sum(dim=0),
+        n_asked=n_rows if asked is None else asked.sum(dim=0),
         if_relevant=(if_relevant if asked is None else asked * if_relevant).sum(dim=0),
         excluded_if_relevant=(excluded * if_relevant).sum(dim=0),
         excluded_if_irrelevant=(excluded * loss(scores, 0)).sum(dim=0),
-        n_asked=n_rows if asked is None else asked.sum(dim=0),
     )
 
 

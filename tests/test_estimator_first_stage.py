@@ -1,0 +1,152 @@
+"""What the estimator finds out before it trains on answers: rates, class priors, a clean sample."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from comes.answers import Answers
+from comes.errors import ComesError, ComesWarning
+from comes.estimator import CandidateClassifier
+from comes.generation import independent, simulate_answers
+from comes.priors import ClassPriorEstimate, estimate_answer_rates, estimate_class_prior
+
+RNG = np.random.default_rng(0)
+N, NAMES = 600, ["sea", "sky", "sun"]
+X = RNG.normal(size=(N, 5))
+RELEVANT = X[:, :3] + 0.3 * RNG.normal(size=(N, 3)) > np.array([0.0, 0.5, 1.0])
+PRIOR = RELEVANT.mean(axis=0)
+ANSWERS = simulate_answers(RELEVANT, asked_rate=0.5, no_rate=0.9, yes_rate=0.6, seed=1)
+CANDIDATES = independent(RELEVANT, 0.5, seed=1)
+
+
+def fit(answers: Any, *, clean: Any = None, **settings: Any) -> CandidateClassifier:
+    settings = {"epochs": 2, "hidden": 16, "random_state": 0} | settings
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComesWarning)
+        return CandidateClassifier(**settings).fit(X, answers, clean=clean)
+
+
+def test_rates_and_priors_of_answers_are_estimated_with_an_error() -> None:
+    fitted = fit(ANSWERS)
+    assert fitted.no_rate_ is not None and fitted.yes_rate_ is not None
+    assert fitted.class_prior_ is not None and fitted.class_prior_error_ is not None
+    assert abs(fitted.no_rate_ - 0.9).max() < 0.1
+    assert abs(fitted.yes_rate_ - 0.6).max() < 0.15
+    assert abs(fitted.class_prior_ - PRIOR).max() < 0.1
+    assert (fitted.class_prior_error_ > 0).all()
+
+
+def test_what_is_given_is_taken() -> None:
+    fitted = fit(ANSWERS, no_rate=0.7, yes_rate=[0.5, 0.6, 0.7], class_prior=PRIOR)
+    np.testing.assert_array_equal(fitted.no_rate_, [0.7] * 3)
+    np.testing.assert_array_equal(fitted.yes_rate_, [0.5, 0.6, 0.7])
+    np.testing.assert_array_equal(fitted.class_prior_, PRIOR)
+    assert fitted.class_prior_error_ is None
+    by_name = fit(ANSWERS.named(NAMES), no_rate=pd.Series([0.9, 0.8, 0.7], NAMES[::-1]))
+    np.testing.assert_array_equal(by_name.no_rate_, [0.7, 0.8, 0.9])
+
+
+def test_an_estimate_that_is_given_keeps_its_error() -> None:
+    error = np.array([0.01, 0.02, 0.03])
+    flags = ("ok", "ok", "never excluded")
+    prior = ClassPriorEstimate(PRIOR, PRIOR, PRIOR, PRIOR, error, flags)
+    fitted = fit(CANDIDATES, class_prior=prior)
+    np.testing.assert_array_equal(fitted.class_prior_, PRIOR)
+    np.testing.assert_array_equal(fitted.class_prior_error_, [0.01, 0.02, np.nan])
+
+
+def test_a_known_exclude_rate_gives_the_class_prior_of_candidates() -> None:
+    fitted = fit(CANDIDATES, method="likelihood", exclude_rate=0.5)
+    np.testing.assert_array_equal(fitted.no_rate_, [0.5] * 3)
+    np.testing.assert_array_equal(fitted.yes_rate_, [0.0] * 3)
+    expected = estimate_class_prior(None, CANDIDATES, exclude_rate=0.5)
+    np.testing.assert_allclose(fitted.class_prior_, expected.class_prior)
+    comes = fit(CANDIDATES, method="comes-hl", exclude_rate=0.5)
+    np.testing.assert_allclose(comes.class_prior_, expected.class_prior)
+
+
+def test_a_class_prior_implies_the_exclude_rate_of_candidates() -> None:
+    fitted = fit(CANDIDATES, method="likelihood", class_prior=PRIOR)
+    np.testing.assert_allclose(fitted.no_rate_, (~CANDIDATES).mean(axis=0) / (1 - PRIOR))
+
+
+def test_a_clean_sample_sharpens_class_prior_and_rates() -> None:
+    rows = slice(0, 400)
+    blind, prior_only = fit(ANSWERS), fit(ANSWERS, clean=(X[rows], RELEVANT[rows]))
+    both = fit(ANSWERS, clean=(X[rows], RELEVANT[rows], ANSWERS[rows]))
+    for sharp in (prior_only, both):
+        assert blind.class_prior_error_ is not None and sharp.class_prior_error_ is not None
+        assert (sharp.class_prior_error_ < blind.class_prior_error_).all()
+        ends = np.stack([blind.class_prior_, RELEVANT[rows].mean(axis=0)])
+        assert (ends.min(axis=0) - 0.01 < sharp.class_prior_).all()
+        assert (sharp.class_prior_ < ends.max(axis=0) + 0.01).all()
+    np.testing.assert_array_equal(prior_only.no_rate_, blind.no_rate_)
+    assert not np.array_equal(both.no_rate_, blind.no_rate_)
+    counted = ANSWERS[rows].excluded.sum() / (ANSWERS[rows].asked & ~RELEVANT[rows]).sum()
+    assert abs(both.no_rate_ - counted).mean() <= abs(blind.no_rate_ - counted).mean() + 1e-3
+    given = fit(ANSWERS, clean=(X[rows], RELEVANT[rows]), class_prior=[0.1] * 3)
+    np.testing.assert_array_equal(given.class_prior_, [0.1] * 3)
+
+
+def test_a_clean_sample_of_candidates_moves_the_exclude_rate_with_the_prior() -> None:
+    fitted = fit(CANDIDATES, method="likelihood", clean=(X[:300], RELEVANT[:300]))
+    share = (~CANDIDATES).mean(axis=0)
+    np.testing.assert_allclose(fitted.no_rate_, np.minimum(share / (1 - fitted.class_prior_), 1))
+
+
+@pytest.mark.parametrize(
+    ("clean", "message"),
+    [
+        (RELEVANT, "clean must be a tuple .X, relevant."),
+        ((X[:3], RELEVANT[:4]), "same rows in X, relevant and answers; got 3, 4"),
+        ((X[:4], RELEVANT[:4], ANSWERS[:3]), "same rows in X, relevant and answers; got 4, 4, 3"),
+        ((X, RELEVANT[:, :2]), "clean must have the 3 labels of the answers; got 2"),
+        ((X, RELEVANT[:, :2], ANSWERS), "must be about the labels of relevant; got 3 and 2"),
+    ],
+)
+def test_a_clean_sample_that_does_not_fit_is_refused(clean: Any, message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        fit(ANSWERS, clean=clean)
+
+
+def test_maybe_may_be_left_out() -> None:
+    known: dict[str, Any] = {"no_rate": 0.9, "yes_rate": 0.6, "class_prior": PRIOR}
+    known |= {"prior_weight": 0.0}
+    model, without = (fit(ANSWERS, uses_maybe=uses, **known) for uses in (True, False))
+    sure = Answers(no=ANSWERS.excluded, yes=ANSWERS.confirmed)
+    assert not np.array_equal(without.decision_function(X), model.decision_function(X))
+    weight = sure.asked.mean() / ANSWERS.asked.mean()  # what the risk is divided by
+    assert without.risk(X, ANSWERS) == pytest.approx(without.risk(X, sure) * weight)
+    assert model.risk(X, ANSWERS) != pytest.approx(model.risk(X, sure) * weight)
+
+
+def test_mistakes_bound_what_one_answer_costs() -> None:
+    known: dict[str, Any] = {"no_rate": 0.9, "yes_rate": 0.6, "class_prior": PRIOR}
+    strict, lenient = (fit(ANSWERS, mistake_rate=m, epochs=20, **known) for m in (0.0, 0.05))
+    wrong = Answers(no=RELEVANT, yes=~RELEVANT)
+    assert lenient.risk(X, wrong) < strict.risk(X, wrong)
+    assert lenient.score(X, RELEVANT) > 0.8
+
+
+def test_a_model_of_answers_is_saved_with_its_rates(tmp_path: Path) -> None:
+    fitted = fit(ANSWERS.named(NAMES), uses_maybe=True, mistake_rate=0.01)
+    fitted.save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    assert loaded.method_ == loaded.method == "likelihood"
+    for name in ("class_prior_", "class_prior_error_", "no_rate_", "yes_rate_", "threshold_"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(fitted, name))
+    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
+    assert loaded.mistake_rate == 0.01
+    assert loaded.risk(X, ANSWERS) == pytest.approx(fitted.risk(X, ANSWERS))
+
+
+def test_candidates_and_their_answers_have_the_same_estimate() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComesWarning)
+        rates = estimate_answer_rates(X, Answers.from_candidates(CANDIDATES), random_state=3)
+    assert abs(rates.rates.no_rate - 0.5).max() < 0.1
+    assert not rates.rates.yes_rate.any()
