@@ -412,6 +412,21 @@ def pair_sums_table() -> Table:
     return table
 
 
+def likelihood_step_table() -> Table:
+    """Return the time of a training step of the likelihood, over that of BCE."""
+    heads = ["data", "answers", "on", "likelihood / BCE", "with class priors that are known / BCE"]
+    names = ("likelihood_over_bce", "likelihood_near_prior_over_bce")
+    return [
+        heads,
+        *(
+            [*title.split(", "), *(f"{row[name]:.2f}" for name in names)]
+            for file in ("likelihood_step", "likelihood_step_cuda")
+            for title, row in measured(file).items()
+            if isinstance(row, dict) and "bce" in row
+        ),
+    ]
+
+
 def fit_time_table() -> Table:
     """Return seconds per epoch against a plain loop."""
     rows = measured("fit_time")["seconds_per_epoch"]
@@ -502,6 +517,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "image-speed": image_speed_table,
     "annotation-load": annotation_load_table,
     "pair-sums": pair_sums_table,
+    "likelihood-step": likelihood_step_table,
     "fit-time": fit_time_table,
     "against-others": against_others_table,
     "many-trainings": many_trainings_table,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from comes.answers import Answers
 from comes.datasets import Dataset, make_scenes, read_dataset, write_npz
-from comes.demo.comparison import EXCLUDE_RATE
+from comes.demo.comparison import ASKED_RATE
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.priors import count_class_prior
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from comes.annotate import Project, RobotReport
 
 SIDE, SHOWN = 16, 320  # pixels along a scene, as it is stored and as it is shown
-EPOCHS_ON_CANDIDATES = 50  # as in the comparison of methods; more cost minutes
+# More than the default of the likelihood, which is for data of any size.
+EPOCHS_ON_ANSWERS, EPOCHS_ON_CANDIDATES = 80, 50
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -95,7 +96,7 @@ def make_project(
         folder / "digits",
         pictures,
         folder / "classes.csv",
-        rate=EXCLUDE_RATE,
+        rate=ASKED_RATE,
         seed=seed,
         overlap=overlap,
         database=database,
@@ -157,7 +158,7 @@ def annotate_by_robots(
         How many answer at the same time.
     n_scenes, seed : int
     epochs : int, optional
-        By default as many as the likelihood has by itself, and 50 on candidates.
+        By default 80 on answers, and 50 on candidates.
     progress : bool, optional
         Show progress bars; by default if standard error is a terminal.
 
@@ -187,7 +188,9 @@ def annotate_by_robots(
         data = read_dataset(home / "answers.parquet", features=home / "X.npz")
     relevant, answers = truth.known_relevant(), data.known_answers()
     candidates = Answers.from_candidates(answers.candidates)
-    average_precision, prior = _train_and_test(data.X, answers, epochs, seed, progress)
+    average_precision, prior = _train_and_test(
+        data.X, answers, epochs or EPOCHS_ON_ANSWERS, seed, progress
+    )
     on_candidates, _ = _train_and_test(
         data.X, candidates, epochs or EPOCHS_ON_CANDIDATES, seed, progress
     )
@@ -225,7 +228,7 @@ def _answer_cards(
 
 
 def _train_and_test(
-    X: Any, answers: Answers, epochs: int | None, seed: int, progress: bool | None
+    X: Any, answers: Answers, epochs: int, seed: int, progress: bool | None
 ) -> tuple[float, npt.NDArray[np.float64]]:
     """Return the average precision on new scenes, and the class prior that was estimated."""
     test = make_scenes("test", 2000, seed)

@@ -9,7 +9,7 @@ from comes.generation import simulate_answers
 from comes.methods import DEFAULT, FOR_ANSWERS, METHODS, SUPERVISED
 from comes.metrics import evaluate
 
-EXCLUDE_RATE = ASKED_RATE = 0.1
+ASKED_RATE = 0.1  # of the pairs of scene and digit
 SURE_RATE = 0.8
 
 
