@@ -135,7 +135,8 @@ def test_priors_of_a_table_count_as_estimated_if_it_has_standard_errors(tmp_path
     table = pd.DataFrame({"label": NAMES, "class_prior": PRIOR, "standard_error": 0.05})[::-1]
     table.to_csv(tmp_path / "estimated.csv", index=False)
     table.drop(columns="standard_error").to_csv(tmp_path / "known.csv", index=False)
-    fitted, judged = {}, {}
+    fitted: dict[str, Any] = {}
+    judged = {}
     for way in ("estimated", "known"):
         path = tmp_path / f"{way}.csv"
         fitted[way] = fit_model(DATA, {"epochs": 1, "random_state": 0}, priors=path).classifier
@@ -151,7 +152,7 @@ def test_priors_of_a_table_count_as_estimated_if_it_has_standard_errors(tmp_path
     wide, narrow = (judged[way].metrics[0] for way in ("estimated", "known"))
     assert wide.value == narrow.value
     assert _width(wide) > _width(narrow)
-    chosen = fit_model(
+    chosen: Any = fit_model(
         DATA, {"epochs": 10}, priors=tmp_path / "estimated.csv", select=["epochs"]
     ).classifier
     np.testing.assert_allclose(chosen.class_prior_error_, 0.05)

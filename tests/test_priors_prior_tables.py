@@ -53,7 +53,7 @@ def test_priors_know_how_far_they_may_be_off_if_the_table_says_so(tmp_path: Path
     plain.to_csv(tmp_path / "plain.csv", index=False)
     known = read_prior_estimate(tmp_path / "plain.csv", NAMES)
     assert isinstance(known, pd.Series)
-    plain.assign(standard_error=[0.1, None]).to_csv(tmp_path / "own.csv", index=False)
+    plain.assign(standard_error=[0.1, np.nan]).to_csv(tmp_path / "own.csv", index=False)
     own = read_prior_estimate(tmp_path / "own.csv", NAMES)
     assert isinstance(own, ClassPriorEstimate) and own.flags == ("ok", "ok")
     np.testing.assert_array_equal(own.standard_error, [0.1, np.nan])
