@@ -59,6 +59,17 @@ def test_an_estimate_that_is_given_keeps_its_error() -> None:
     np.testing.assert_array_equal(fitted.class_prior_error_, [0.01, 0.02, np.nan])
 
 
+def test_an_estimate_of_ones_own_is_worth_what_ours_is() -> None:
+    """A prior that is known keeps mean probabilities near it; an estimate does not."""
+    own = fit(ANSWERS)
+    prior, error = own.class_prior_, own.class_prior_error_
+    passed = ClassPriorEstimate(prior, prior, prior, prior, error, ("ok",) * 3)
+    scores = own.decision_function(X)
+    np.testing.assert_array_equal(fit(ANSWERS, class_prior=passed).decision_function(X), scores)
+    known = fit(ANSWERS, class_prior=prior).decision_function(X)
+    assert not np.array_equal(known, scores)
+
+
 def test_a_known_exclude_rate_gives_the_class_prior_of_candidates() -> None:
     fitted = fit(CANDIDATES, method="likelihood", exclude_rate=0.5)
     np.testing.assert_array_equal(fitted.no_rate_, [0.5] * 3)
