@@ -16,7 +16,6 @@ from typing import Any
 from sklearn.model_selection import KFold
 
 from comes.datasets import Dataset, load_dataset, make_scenes
-from comes.demo import EXCLUDE_RATE
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
@@ -27,6 +26,7 @@ from comes.priors import count_class_prior
 
 RESULT = Path(__file__).parent / "results" / "methods.json"
 SEED = 0
+EXCLUDE_RATE = 0.1
 
 
 def runs() -> list[dict[str, Any]]:
