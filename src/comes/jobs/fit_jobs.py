@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import clone
+
 from comes.datasets import Dataset, Images, Reading
 from comes.errors import ComesError, listed
 from comes.estimator import (
@@ -21,6 +23,7 @@ from comes.jobs.answer_use import describe_use
 from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset
 from comes.jobs.fitted_models import Classifier
+from comes.methods import FOR_ANSWERS
 from comes.priors import ClassPriorEstimate, estimate_class_prior, read_prior_estimate
 from comes.training import History, leave_processes, process_number
 
@@ -206,6 +209,8 @@ def choose_model(
     """
     dataset = as_dataset(data, reading)
     X, candidates, names = dataset.known_features(), dataset.known_candidates(), dataset.label_names
+    if classifier.method is None and dataset.known_answers().kind != "candidates":
+        classifier = clone(classifier).set_params(method=FOR_ANSWERS)  # what will be trained
     seed: Any = classifier.random_state
     prior: Any = classifier.class_prior
     if prior is None:
