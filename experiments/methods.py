@@ -27,7 +27,6 @@ from comes.priors import count_class_prior
 RESULT = Path(__file__).parent / "results" / "methods.json"
 EXCLUDE_RATE = 0.1  # of the scenes: P(j excluded | j irrelevant)
 SEED = 0
-EXCLUDE_RATE = 0.1
 
 
 def runs() -> list[dict[str, Any]]:
