@@ -259,6 +259,11 @@ def test_scikit_learn_takes_rows() -> None:
         ({"no": np.zeros((0, 3))}, "no must have at least one row and one label"),
         ({"no": None, "yes": None}, "needs no=.*from_positives"),
         ({"no": None, "yes": YES, "maybe": MAYBE}, "needs no=.*from_positives"),
+        ({"no": None, "yes": YES}, "needs no=.*from_positives"),
+        (
+            {"no": frame(NO, NAMES), "yes": frame(YES, NAMES)[::-1]},
+            "no and yes must have one index; got the same number of rows in another order",
+        ),
         ({"no": sets(NO), "yes": YES}, "must all be matrices or all be sets; got both"),
         ({"no": frame(NO, NAMES), "label_names": NAMES}, "label_names are for arrays"),
         ({"no": NO, "label_names": ["sea"]}, "each of 3 labels; got 1 names"),

@@ -1,10 +1,14 @@
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
 from comes.answers import (
+    Answers,
     as_candidates,
+    as_relevant,
     check_relevant_inside,
     from_complementary,
     from_sets,
@@ -91,3 +95,11 @@ def test_the_advice_fits_the_view() -> None:
         as_candidates([[1, -1]])
     with pytest.raises(ComesError, match="surely irrelevant.*stays 0"):
         from_complementary([[1, -1]])
+
+
+def test_answers_are_not_read_as_a_matrix_of_0_and_1() -> None:
+    answers = Answers.from_candidates([[1, 0], [1, 1]])
+    readers: list[Any] = [as_candidates, as_relevant, from_complementary, Answers.from_candidates]
+    for read in readers:
+        with pytest.raises(ComesError, match=r"got Answers. Pass them as answers="):
+            read(answers)

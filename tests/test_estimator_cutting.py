@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.metrics import f1_score
 
 from comes import CandidateClassifier
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import cross_fit, cutting, first_stage, fit_together
-from comes.generation import case_b
+from comes.generation import case_b, simulate_answers
 from comes.metrics import hamming_loss
 from comes.risks import bce_risk, hamming_risk
 from comes.selection import choose_thresholds, cut_by_row
@@ -44,6 +45,35 @@ def test_learned_thresholds_are_those_of_cross_fitted_scores(method: str, thresh
     np.testing.assert_array_equal(
         fitted.predict(X), fitted.decision_function(X) > fitted.threshold_
     )
+
+
+def test_thresholds_of_answers_are_learned_as_the_model_was_trained() -> None:
+    """An estimated class prior has no weight in training, and gets none in cross-fitting."""
+    answers = simulate_answers(RELEVANT, asked_rate=0.6)
+    settings: dict[str, Any] = {"class_prior": None, "threshold": "f1", "epochs": 5}
+    fitted = classifier("likelihood", **settings).fit(X, answers)
+    seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
+    prior = fitted.class_prior_
+    assert prior is not None
+    plain = classifier("likelihood", class_prior=prior, prior_weight=0.0, epochs=5)
+    (crossed,) = cross_fit([plain], X, answers, seed=seed)
+    expected = choose_thresholds(crossed.scores, answers, prior, "f1")
+    np.testing.assert_allclose(fitted.threshold_, expected, atol=1e-4)
+
+
+def test_thresholds_are_those_of_clean_rows_where_these_are_enough() -> None:
+    """And of answers for a label that is relevant to too few of them."""
+    clean_X, truth = X[:80], RELEVANT[:80].copy()
+    truth[:, 2] = np.arange(80) < 4
+    fitted = classifier(threshold="f1", epochs=5).fit(X, CANDIDATES, clean=(clean_X, truth))
+    alone = classifier(threshold="f1", epochs=5).fit(X, CANDIDATES)
+    scores = fitted.decision_function(clean_X)
+    for label in (0, 1):
+        cuts = np.concatenate([scores[:, label] - 1e-6, [np.inf]])
+        f1 = [f1_score(truth[:, label], scores[:, label] > cut, zero_division=0) for cut in cuts]
+        own = f1_score(truth[:, label], scores[:, label] > fitted.threshold_[label])
+        assert own == pytest.approx(max(f1))
+    assert fitted.threshold_[2] == alone.threshold_[2]
 
 
 def test_a_threshold_mends_the_predictions_of_bce() -> None:

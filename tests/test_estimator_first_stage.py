@@ -118,6 +118,12 @@ def test_a_clean_sample_of_candidates_moves_the_exclude_rate_with_the_prior() ->
         ((X[:4], RELEVANT[:4], ANSWERS[:3]), "same rows in X, relevant and answers; got 4, 4, 3"),
         ((X, RELEVANT[:, :2]), "clean must have the 3 labels of the answers; got 2"),
         ((X, RELEVANT[:, :2], ANSWERS), "must be about the labels of relevant; got 3 and 2"),
+        ((X, RELEVANT, RELEVANT), "answers of clean must be a comes.Answers; got ndarray"),
+        (
+            (X, RELEVANT, Answers.from_candidates(CANDIDATES)),
+            "must be of the kind that is trained on, 'answers'.* got 'candidates'",
+        ),
+        ((X[:, :2], RELEVANT), "X has 2 features, but CandidateClassifier is expecting 5"),
     ],
 )
 def test_a_clean_sample_that_does_not_fit_is_refused(clean: Any, message: str) -> None:
@@ -164,3 +170,42 @@ def test_candidates_and_their_answers_have_the_same_estimate() -> None:
         rates = estimate_answer_rates(X, Answers.from_candidates(CANDIDATES), random_state=3)
     assert abs(rates.rates.no_rate - 0.5).max() < 0.1
     assert not rates.rates.yes_rate.any()
+
+
+def test_a_clean_sample_is_matched_by_the_names_of_its_labels() -> None:
+    rows, order = slice(0, 300), ["sun", "sea", "sky"]
+    named, truth = ANSWERS.named(NAMES), pd.DataFrame(RELEVANT, columns=NAMES)
+    in_order = fit(named, clean=(X[rows], RELEVANT[rows], named[rows]))
+    moved = fit(named, clean=(X[rows], truth[order].iloc[rows], named.of_labels(order)[rows]))
+    np.testing.assert_array_equal(moved.class_prior_, in_order.class_prior_)
+    np.testing.assert_array_equal(moved.no_rate_, in_order.no_rate_)
+
+
+def test_a_clean_sample_leaves_a_given_exclude_rate_as_it_is() -> None:
+    about = Answers.from_candidates(CANDIDATES)
+    clean = (X[:300], RELEVANT[:300], about[:300])
+    fitted = fit(CANDIDATES, method="likelihood", exclude_rate=0.4, clean=clean)
+    np.testing.assert_array_equal(fitted.no_rate_, [0.4] * 3)
+
+
+def test_rates_that_are_given_are_those_of_everybody() -> None:
+    people = {"ann": (0.9, 0.9), "bob": (0.3, 0.9)}
+    answers = simulate_answers(RELEVANT, asked_rate=0.5, people=people, people_per_pair=2)
+    found = fit(answers, no_rate=0.7).knowledge_.people
+    assert set(found) == set(people)
+    for own_no, own_yes in found.values():
+        np.testing.assert_array_equal(own_no, [0.7] * 3)
+        assert abs(own_yes - 0.9).max() < 0.15
+
+
+def test_answers_that_a_model_chose_need_what_is_known() -> None:
+    chosen = np.ones_like(RELEVANT)
+    answers = Answers(ANSWERS.excluded, ANSWERS.confirmed, ANSWERS.doubtful, chosen=chosen)
+    with pytest.raises(ComesError, match="Give no_rate, yes_rate and class_prior"):
+        fit(answers, no_rate=0.9, yes_rate=0.6)
+    fitted = fit(answers, no_rate=0.9, yes_rate=0.6, class_prior=PRIOR)
+    np.testing.assert_array_equal(fitted.class_prior_, PRIOR)
+    with pytest.raises(ComesError, match="no answer to a question drawn at random is 'no'"):
+        fit(answers, method="comes-hl", class_prior=PRIOR)
+    with pytest.raises(ComesError, match="learns from labels that somebody said 'no' to"):
+        fit(Answers(np.zeros_like(RELEVANT), yes=RELEVANT), method="comes-rl", class_prior=PRIOR)

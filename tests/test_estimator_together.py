@@ -10,10 +10,11 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.model_selection import KFold
 
+from comes.answers import Answers
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, fit_together, together
 from comes.estimator.together import Fitting
-from comes.generation import case_b
+from comes.generation import case_b, simulate_answers
 from comes.methods import METHODS
 from comes.models import mlp
 from comes.risks import bce_risk
@@ -27,7 +28,7 @@ FOLDS = [train for train, _ in KFold(4).split(X)]  # 152 or 153 rows
 PRIOR = RELEVANT.mean(axis=0)
 
 
-def classifiers(method: str = "comes-hl", **options: Any) -> list[CandidateClassifier]:
+def classifiers(method: str | None = "comes-hl", **options: Any) -> list[CandidateClassifier]:
     settings: dict[str, Any] = {"epochs": 3, "batch_size": 50, "hidden": 8, "progress": False}
     settings |= options
     return [CandidateClassifier(method, random_state=k, **settings) for k in range(4)]
@@ -45,7 +46,8 @@ def assert_as_alone(
         own = labels[which] if isinstance(labels, list) else labels
         pick = data.iloc[rows] if isinstance(data, pd.DataFrame) else data[rows]
         own = own.iloc[rows] if isinstance(own, pd.DataFrame) else own[rows]
-        alone = classifier.fit(pick, candidates=own)
+        kind = "answers" if isinstance(own, Answers) else "candidates"
+        alone = classifier.fit(pick, **{kind: own})
         assert_allclose(one.decision_function(pick), alone.decision_function(pick), atol=1e-4)
         assert_allclose(one.score_offset_, alone.score_offset_, atol=1e-4)
         assert_allclose(one.history_.risk, alone.history_.risk, rtol=1e-4)
@@ -73,6 +75,18 @@ def test_each_with_its_own_prior_and_candidates() -> None:
         classifier.set_params(class_prior=PRIOR * (0.6 + 0.1 * which))
     labels = [case_b(RELEVANT, exclude_rate=0.5, seed=k) for k in range(4)]
     assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
+
+
+def test_answers_candidates_and_known_priors_side_by_side() -> None:
+    """Whose risks have other parts, so that they cannot be stacked."""
+    answers = simulate_answers(RELEVANT, asked_rate=0.6)
+    people = {"ann": (0.9, 0.9), "bob": (0.7, 0.9)}
+    said = simulate_answers(RELEVANT, asked_rate=0.6, people=people, people_per_pair=2)
+    for method in (None, "likelihood"):
+        given = classifiers(method)
+        given[1].set_params(class_prior=PRIOR)
+        for labels in ([answers, answers, CANDIDATES, CANDIDATES], [said, said, said, answers]):
+            assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
 
 
 def test_many_labels_over_pairs() -> None:

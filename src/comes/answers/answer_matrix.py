@@ -13,6 +13,7 @@ from comes.answers.masks import (
     check_count,
     combine_masks,
     find_first,
+    find_names,
     read_masks,
     show_label,
 )
@@ -76,6 +77,8 @@ class Answers:
         label_names: Sequence[str] | None = None,
         chosen: Any = None,
     ) -> None:
+        if no is None:
+            raise ComesError("Answers needs no=; where only yes can be said, use from_positives.")
         given = {"no": no, "yes": yes, "maybe": maybe, "chosen": chosen}
         matrices, names = read_masks(
             {name: values for name, values in given.items() if values is not None}, label_names
@@ -148,10 +151,10 @@ class Answers:
         >>> Answers.from_candidates([[1, 0], [1, 1]])
         Candidates of 2 rows and 2 labels: 1 of 4 pairs excluded; who was asked is not known
         """
-        names = getattr(candidates, "columns", label_names)
+        names = find_names({"candidates": candidates}, label_names)
         possible, excluded = np.int8(State.NOT_ASKED), np.int8(State.NO)
         codes = np.where(as_candidates(candidates), possible, excluded)
-        return cls.of_codes(codes, "candidates", None if names is None else list(map(str, names)))
+        return cls.of_codes(codes, "candidates", names)
 
     @classmethod
     def from_positives(cls, yes: Any, label_names: Sequence[str] | None = None) -> "Answers":

@@ -18,8 +18,6 @@ def read_masks(
     given: dict[str, Any], label_names: Sequence[str] | None
 ) -> tuple[dict[str, BoolMatrix], list[str] | None]:
     """Return the masks by name, with one order of labels, and the names of the labels."""
-    if "no" not in given and set(given) != {"yes"}:
-        raise ComesError("Answers needs no=; where only yes can be said, use from_positives.")
     as_sets = [name for name, values in given.items() if _is_sets(values)]
     as_sets += [name for name, values in given.items() if as_sets and _is_blank(values)]
     if as_sets and len(as_sets) < len(given):
@@ -29,7 +27,8 @@ def read_masks(
         names: list[str] | None = sorted(occurring) if label_names is None else list(label_names)
         matrices = {name: from_sets(rows, names)[0] for name, rows in given.items()}
     else:
-        names = _find_names(given, label_names)
+        names = find_names(given, label_names)
+        _check_indexes(given)
         matrices = {name: _read_matrix(name, values, names) for name, values in given.items()}
     first = next(iter(matrices))
     for name, matrix in matrices.items():
@@ -57,7 +56,7 @@ def _is_blank(values: Any) -> bool:
     return isinstance(values, Sequence) and all(row == [] for row in values)
 
 
-def _find_names(given: dict[str, Any], label_names: Sequence[str] | None) -> list[str] | None:
+def find_names(given: dict[str, Any], label_names: Sequence[str] | None) -> list[str] | None:
     """Return the names that are given, else those of the first DataFrame."""
     frames = [values for values in given.values() if hasattr(values, "columns")]
     if frames and label_names is not None:
@@ -65,6 +64,18 @@ def _find_names(given: dict[str, Any], label_names: Sequence[str] | None) -> lis
     if frames:
         return [str(name) for name in frames[0].columns]
     return None if label_names is None else [str(name) for name in label_names]
+
+
+def _check_indexes(given: dict[str, Any]) -> None:
+    """Raise an error if DataFrames name their rows differently: rows are paired by position."""
+    frames = {name: values for name, values in given.items() if hasattr(values, "columns")}
+    for name, frame in frames.items():
+        first, other = next(iter(frames.items()))
+        if len(frame) == len(other) and not frame.index.equals(other.index):
+            raise ComesError(
+                f"{first} and {name} must have one index; got the same number of rows in another "
+                f"order, or other rows. Write {name}.reindex({first}.index), or reset both."
+            )
 
 
 def _read_matrix(name: str, values: Any, names: list[str] | None) -> BoolMatrix:

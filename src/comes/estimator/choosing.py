@@ -1,4 +1,4 @@
-"""Choose a classifier on candidates alone, by a criterion on rows that training did not see."""
+"""Choose a classifier on what was said, by a criterion on rows that training did not see."""
 
 import math
 from collections import defaultdict
@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from comes.answers import Answers
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.cross_fitting import CrossFitted, Rows, Split, split_into_folds
@@ -28,11 +29,12 @@ from comes.selection import (
 )
 
 Prior = npt.ArrayLike | ClassPriorEstimate
+Said = npt.NDArray[np.bool_] | Answers  # candidates, or answers
 
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """Classifiers to choose from, the candidates they learn from, and the rows that judge them.
+    """Classifiers to choose from, what they learn from, and the rows that judge them.
 
     Examples
     --------
@@ -44,7 +46,7 @@ class Contest:
     """
 
     classifiers: Sequence[CandidateClassifier]
-    candidates: npt.NDArray[np.bool_]  # (n, q)
+    candidates: Said  # (n, q)
     splits: Sequence[Split]  # rows to train on, rows held out
     # (q,), the same in training and in judging. None, only for "own_risk", leaves every classifier
     # its own.
@@ -83,7 +85,7 @@ class Choice:
 def choose_classifier(
     classifiers: Sequence[CandidateClassifier],
     X: Any,
-    candidates: npt.NDArray[np.bool_],
+    candidates: Said,
     class_prior: Prior | None,
     *,
     criterion: Criterion | Literal["own_risk"] = "ranking",
@@ -91,13 +93,13 @@ def choose_classifier(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> Choice:
-    """Compare classifiers on candidates of rows that they did not see, by cross-fitting.
+    """Compare classifiers on candidates or answers of rows that they did not see, by cross-fitting.
 
     Parameters
     ----------
     classifiers : list of CandidateClassifier
     X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
-    candidates : bool array of shape (n_samples, n_labels)
+    candidates : bool array of shape (n_samples, n_labels), or Answers
     class_prior : array of shape (n_labels,), or ClassPriorEstimate
         The same for all, in training and in judging. May be None for "own_risk".
     criterion : {"ranking", "hamming", "auc", "own_risk"}
@@ -259,7 +261,10 @@ def _choose_by_estimates(contest: Contest, looks: dict[int, list[Any]], criterio
 
 
 def _judge(
-    contest: Contest, S: npt.NDArray[np.bool_], prior: npt.NDArray[np.float64], looks: list[Any]
+    contest: Contest,
+    S: Said,
+    prior: npt.NDArray[np.float64],
+    looks: list[Any],
 ) -> _Judged | None:
     """Gather the scores of all splits, and cut them by the prior; None if a training failed."""
     if any(isinstance(look, ComesError) for look in looks):
@@ -273,9 +278,7 @@ def _judge(
     return _Judged(raw, aligned, aligned > choose_thresholds(aligned, S, prior, "prior"))
 
 
-def _estimate(
-    judged: _Judged | None, S: npt.NDArray[np.bool_], prior: npt.NDArray[np.float64]
-) -> dict[str, float]:
+def _estimate(judged: _Judged | None, S: Said, prior: npt.NDArray[np.float64]) -> dict[str, float]:
     """Return the metrics of a table of classifiers; NaN for one whose training failed."""
     if judged is None:
         return dict.fromkeys(("ranking_risk", "hamming_loss", "macro_auc"), math.nan)
@@ -293,7 +296,7 @@ def _estimate(
 def _compare(
     judged: _Judged | None,
     winner: _Judged,
-    S: npt.NDArray[np.bool_],
+    S: Said,
     class_prior: Prior,
     criterion: str,
 ) -> dict[str, float]:

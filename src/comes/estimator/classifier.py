@@ -256,7 +256,9 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
                 label_names,
                 require_candidates=self.require_candidates,
             )
-            sample = None if clean is None else CleanSample.read(clean)
+            sample = None if clean is None else CleanSample.read(clean, given.label_names)
+            if sample is not None and sample.X is not None:
+                as_feature_matrix(self, sample.X, reset=False)  # refused before anything takes long
             training = prepare_rows(self, X, given, sample)
             return self._finish(training, training.run())
 

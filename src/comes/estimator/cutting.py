@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from comes.errors import ComesWarning
 from comes.estimator.preparation import Training
+from comes.estimator.row_training import weigh_prior
 from comes.estimator.settings import LEARNED_THRESHOLDS
 from comes.selection import choose_thresholds, offset_matching_prior
 from comes.training import predict_scores
@@ -94,7 +95,9 @@ def _learn_by_cross_fitting(classifier: Any, training: Training) -> FloatArray:
     prior, rates = classifier.class_prior_, classifier.flip_rate
     if rates is not None and not isinstance(rates, str):
         rates = classifier.flip_rate_  # in the order of the labels, whose names are not handed on
-    known = {"class_prior": prior, "flip_rate": rates}
+    # A class prior that was estimated is handed on, but has no more weight than in this training.
+    weight = weigh_prior(classifier, answers)
+    known = {"class_prior": prior, "flip_rate": rates, "prior_weight": weight}
     plain = clone(classifier).set_params(threshold="auto", progress=False, **known)
     (crossed,) = cross_fit([plain], X, answers, seed=training.options.seed, n_jobs=1)
     cut = choose_thresholds(crossed.scores - crossed.level, answers, prior, classifier.threshold)

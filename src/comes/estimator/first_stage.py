@@ -46,6 +46,7 @@ class FirstStage:
 
     def run(self, method: Method, *, needs_prior: bool = False) -> Knowledge:
         """Return what the method needs, and the prior if cutting its scores needs it."""
+        self._check_clean()
         found = self._find_knowledge(method, needs_prior)
         given = self.given.class_prior
         source = given if given is not None else next(iter(self.made), None)
@@ -72,15 +73,11 @@ class FirstStage:
 
     def _sharpen(self, found: Knowledge, clean: CleanSample) -> Knowledge:
         """Return what was estimated, averaged with what a clean sample shows."""
-        if clean.relevant.shape[1] != self.answers.shape[1]:
-            raise ComesError(
-                f"clean must have the {self.answers.shape[1]} labels of the answers; got "
-                f"{clean.relevant.shape[1]}."
-            )
         if found.class_prior is not None and self.given.class_prior is None:
             prior, error = sharpen_prior(found.class_prior, found.class_prior_error, clean.relevant)
             found = replace(found, class_prior=prior, class_prior_error=error)
-            if found.no_rate is not None and self.answers.kind == "candidates":
+            is_implied = self.answers.kind == "candidates" and self.given.exclude_rate is None
+            if found.no_rate is not None and is_implied:
                 share = 1 - self._candidates.mean(axis=0)
                 found = replace(found, no_rate=_imply_exclude_rate(share, prior))
         if found.no_rate is None or clean.answers is None:
@@ -88,12 +85,24 @@ class FirstStage:
         rates = AnswerRates(found.no_rate, found.yes_rate, **self._find_rate_errors(found))
         counted = count_answer_rates(clean.answers, clean.relevant)
         sharp = sharpen_rates(rates, counted)
-        chosen = {
-            name: getattr(sharp, name)
-            for name in ("no_rate", "yes_rate")
-            if getattr(self.given, name) is None
+        known = {
+            "no_rate": self.given.no_rate is not None or self.given.exclude_rate is not None,
+            "yes_rate": self.given.yes_rate is not None,
         }
-        return replace(found, **chosen)
+        return replace(found, **{n: getattr(sharp, n) for n, given in known.items() if not given})
+
+    def _check_clean(self) -> None:
+        """Raise an error unless the clean sample has the labels, and the kind, of the answers."""
+        if self.clean is None:
+            return
+        q, n_clean, kind = self.answers.shape[1], self.clean.relevant.shape[1], self.answers.kind
+        if n_clean != q:
+            raise ComesError(f"clean must have the {q} labels of the answers; got {n_clean}.")
+        if self.clean.answers is not None and self.clean.answers.kind != kind:
+            raise ComesError(
+                f"the answers of clean must be of the kind that is trained on, {kind!r}, as their "
+                f"rates mean different things; got {self.clean.answers.kind!r}. Leave them out."
+            )
 
     def _find_rate_errors(self, found: Knowledge) -> dict[str, Any]:
         """Return the standard errors of estimated rates; NaN where they are not known."""
@@ -162,22 +171,29 @@ class FirstStage:
             given = self.given.class_prior
             prior = prior if given is None else per_label(given, "class_prior", self._names)
             return replace(found, class_prior=prior, no_rate=np.zeros_like(rate), yes_rate=rate)
+        names = ("class_prior", "no_rate", "yes_rate")
+        given = {name: getattr(self.given, name) for name in names}
+        known = {
+            name: per_label(values, name, self._names)
+            for name, values in given.items()
+            if values is not None
+        }
+        if len(known) == len(names):  # nothing is left to estimate
+            return replace(found, **known)
         estimate = self._estimate_rates()
-        rates, prior = estimate.rates, estimate.class_prior
-        if self.given.class_prior is not None:
-            prior = per_label(self.given.class_prior, "class_prior", self._names)
-        return replace(
+        a, b = known.get("no_rate"), known.get("yes_rate")
+        people = {  # a rate that is given is that of everybody
+            person: (own_a if a is None else a, own_b if b is None else b)
+            for person, (own_a, own_b) in estimate.rates.people.items()
+        }
+        found = replace(
             found,
-            class_prior=prior,
-            no_rate=self._choose_rate("no_rate", rates.no_rate),
-            yes_rate=self._choose_rate("yes_rate", rates.yes_rate),
-            people=dict(rates.people),
+            class_prior=estimate.class_prior,
+            no_rate=estimate.rates.no_rate,
+            yes_rate=estimate.rates.yes_rate,
+            people=people,
         )
-
-    def _choose_rate(self, name: str, estimated: Array) -> Array:
-        """Return the rate that the user gave, else the estimated one."""
-        given = getattr(self.given, name)
-        return estimated if given is None else per_label(given, name, self._names)
+        return replace(found, **known)
 
     def _find_exclude_rate(self, found: Knowledge) -> Knowledge:
         """Return the exclude rate and the class prior of candidates; either implies the other."""

@@ -115,8 +115,20 @@ def check_can_learn(answers: Answers, method: Method, name: str) -> None:
         raise ComesError("nothing can be learned: there is no answer about any pair.")
     if answers.kind == "answers" and not (answers.excluded | answers.confirmed).any():
         raise ComesError("nothing can be learned: every answer is 'maybe'.")
+    if answers.kind == "answers" and not method.takes_positives:
+        _check_exclusions(answers, name)
     if answers.kind == "answers" and method.sees_only_candidates and not method.needs_class_prior:
         _warn(f"Method {name!r} takes candidates only: who was asked, and yes, are not used.")
+
+
+def _check_exclusions(answers: Answers, name: str) -> None:
+    """Raise an error if a method that learns from "no" would see none."""
+    if not answers.drawn().excluded.any():
+        chosen = " to a question drawn at random" if answers.excluded.any() else ""
+        raise ComesError(
+            f"method {name!r} learns from labels that somebody said 'no' to, and no answer{chosen} "
+            f"is 'no'. Take method={FOR_ANSWERS!r}."
+        )
 
 
 def warn_of_idle_labels(answers: Answers, method: Method) -> None:

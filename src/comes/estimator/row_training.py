@@ -137,7 +137,7 @@ def make_risk(
         exclude_share=1 - drawn.candidates.mean(axis=0) if by_dataset else None,
         asked_share=None if drawn.asked is None or not by_dataset else drawn.asked.mean(axis=0),
         label_weight=_weigh_labels(answers, classifier.knowledge_),
-        prior_weight=_weigh_prior(classifier, answers),
+        prior_weight=weigh_prior(classifier, answers),
         flood_level=classifier.flood_level,
         corrected=corrected,
     )
@@ -160,7 +160,7 @@ def _weigh_labels(answers: Answers, knowledge: Knowledge) -> Any:
     return np.full(answers.shape[1], 1 / max(share, SMALLEST_SHARE))
 
 
-def _weigh_prior(classifier: "CandidateClassifier", answers: Answers) -> float:
+def weigh_prior(classifier: "CandidateClassifier", answers: Answers) -> float:
     """Return how strongly mean probabilities are kept near the class prior.
 
     Candidates say little about base rates, so even an estimated prior helps; answers say enough

@@ -49,6 +49,15 @@ class Fitting:
         return n, self.X.shape[1], self.candidates.shape[1]
 
     @property
+    def form(self) -> tuple[Any, ...]:
+        """What decides, beside the settings, which parts a risk has; equal within a batch."""
+        if not isinstance(self.candidates, Answers) or self.candidates.kind == "candidates":
+            return ("candidates",)
+        # A class prior that is given adds a penalty to the likelihood of answers.
+        has_prior = self.classifier.class_prior is not None
+        return self.candidates.kind, self.candidates.said is not None, has_prior
+
+    @property
     def on_gpu(self) -> bool:
         """Whether it is to be trained on a GPU."""
         return choose_device(self.classifier.device).type == "cuda"
@@ -198,7 +207,8 @@ def _make_batches(fittings: Sequence[Fitting]) -> Iterator[list[Fitting]]:
             settings = fitting.classifier.get_params()
             shared = tuple(settings[name] for name in sorted(settings) if name not in MAY_DIFFER)
             n, d, q = fitting.shape
-            alike[shared, math.ceil(n / fitting.classifier.batch_size), d, q].append(fitting)
+            n_batches = math.ceil(n / fitting.classifier.batch_size)
+            alike[shared, fitting.form, n_batches, d, q].append(fitting)
     for same in alike.values():
         n, d, _ = max(fitting.shape for fitting in same)
         size = NUMBERS_TOGETHER["cuda" if same[0].on_gpu else "cpu"] // max(1, n * d)

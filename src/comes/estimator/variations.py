@@ -25,7 +25,8 @@ def vary_settings(
     ----------
     classifier : CandidateClassifier
     names : sequence of {"method", "lr", "epochs"}
-        What varies; of several, all combinations.
+        What varies; of several, all combinations. Of methods, the classifier's own and those that
+        are worth trying on candidates.
 
     Returns
     -------
@@ -62,7 +63,10 @@ def _values_to_try(classifier: CandidateClassifier, short: str) -> list[Any]:
     if name == "method":
         if classifier.variant is not None or classifier.flip_rate is not None:
             raise ComesError("variant and flip_rate belong to one method; leave them out.")
-        return sorted((m for m, f in METHODS.items() if f.may_be_selected), key=table_rank)
+        names = {name for name, family in METHODS.items() if family.may_be_selected}
+        if isinstance(classifier.method, str):
+            names.add(classifier.method)
+        return sorted(names, key=table_rank)
     if name in FACTORS:
         return list(FACTORS[name])
     raise ComesError(f"what varies must be method, lr or epochs; got {short!r}.")

@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from comes.answers import Answers
 from comes.datasets import Dataset, Images, Reading
 from comes.errors import ComesError, listed
 from comes.estimator import (
@@ -24,7 +25,12 @@ from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset
 from comes.jobs.fitted_models import Classifier
 from comes.methods import FOR_ANSWERS
-from comes.priors import ClassPriorEstimate, estimate_class_prior, read_prior_estimate
+from comes.priors import (
+    ClassPriorEstimate,
+    estimate_answer_rates,
+    estimate_class_prior,
+    read_prior_estimate,
+)
 from comes.training import History, leave_processes, process_number
 
 AUTO = "auto"  # a method to be chosen
@@ -183,7 +189,7 @@ def choose_model(
     Parameters
     ----------
     data : Dataset, path or name
-        Must have features and candidates.
+        Must have features, and candidates or answers.
     classifier : CandidateClassifier
         Its ``class_prior`` is the one that all variations are trained and judged with; where it has
         none, one is estimated. The classifier that is returned has it.
@@ -208,17 +214,34 @@ def choose_model(
     (True, 2)
     """
     dataset = as_dataset(data, reading)
-    X, candidates, names = dataset.known_features(), dataset.known_candidates(), dataset.label_names
-    if classifier.method is None and dataset.known_answers().kind != "candidates":
+    X, names = dataset.known_features(), dataset.label_names
+    answers = dataset.known_answers().named(names)
+    if answers.kind == "positives":
+        raise ComesError(
+            "choosing (--select, --method auto) compares models on labels that somebody said no "
+            "to, and ticked labels have none. Leave it out."
+        )
+    if classifier.method is None and answers.kind != "candidates":
         classifier = clone(classifier).set_params(method=FOR_ANSWERS)  # what will be trained
     seed: Any = classifier.random_state
     prior: Any = classifier.class_prior
     if prior is None:
-        prior = estimate_class_prior(X, candidates, random_state=seed, label_names=names)
+        prior = _estimate_prior(X, answers, seed)
     elif not isinstance(prior, ClassPriorEstimate):  # which has the order of the labels
         prior = per_label(prior, "class_prior", names)
-    choice = choose_classifier(vary_settings(classifier, varied), X, candidates, prior, seed=seed)
+    if classifier.method is None and answers.kind == "answers":
+        classifier = clone(classifier).set_params(method=FOR_ANSWERS)
+    choice = choose_classifier(vary_settings(classifier, varied), X, answers, prior, seed=seed)
     return choice.classifier.set_params(class_prior=prior), choice
+
+
+def _estimate_prior(X: Any, answers: Answers, seed: Any) -> Any:
+    """Return the class prior that candidates, or answers, suggest."""
+    names = answers.label_names
+    if answers.kind == "answers":
+        found = estimate_answer_rates(X, answers, random_state=seed, label_names=names)
+        return found.class_prior
+    return estimate_class_prior(X, answers.candidates, random_state=seed, label_names=names)
 
 
 def _fit_images(

@@ -138,7 +138,7 @@ def estimate_answer_rates(
     if not len(records) or (answers.kind == "positives" and not answers.confirmed.any()):
         raise ComesError(
             "answers must hold some that no model asked for, so that rates can be estimated; got "
-            "none. Give no_rate and yes_rate."
+            "none. Give no_rate, yes_rate and class_prior."
         )
     counts = count_answers(records, answers.shape[1])
     flags = _choose_flags(counts, answers.kind)

@@ -5,13 +5,14 @@ somebody was asked about the same rows, they also say how often an answer is the
 averaged with the estimates, each weighted by its precision.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import AnswerRates, Answers, BoolMatrix, as_relevant
+from comes.answers import AnswerRates, Answers, BoolMatrix, as_relevant, match_names
 from comes.errors import ComesError
 
 FloatArray = npt.NDArray[np.float64]
@@ -39,8 +40,12 @@ class CleanSample:
     answers: Answers | None = None
 
     @classmethod
-    def read(cls, given: Any) -> "CleanSample":
-        """Return the sample that ``clean=(X, relevant)`` or ``(X, relevant, answers)`` gives."""
+    def read(cls, given: Any, label_names: Sequence[str] | None = None) -> "CleanSample":
+        """Return the sample that ``clean=(X, relevant)`` or ``(X, relevant, answers)`` gives.
+
+        With names of labels, columns of a DataFrame and labels of answers that have names are
+        matched to them. A `CleanSample` is taken as it is.
+        """
         if isinstance(given, CleanSample):
             return given
         if not isinstance(given, tuple) or len(given) not in (2, 3):
@@ -50,6 +55,11 @@ class CleanSample:
             )
         X, relevant = given[0], as_relevant(given[1])
         answers = given[2] if len(given) == 3 else None
+        if not isinstance(answers, Answers | None):
+            raise ComesError(
+                f"the answers of clean must be a comes.Answers; got {type(answers).__name__}. Make "
+                "one: Answers(no=..., yes=..., maybe=...)."
+            )
         parts = [part for part in (X, relevant, answers) if part is not None]
         rows = [np.shape(part)[0] for part in parts]
         if len(set(rows)) > 1:
@@ -62,7 +72,25 @@ class CleanSample:
                 "the answers of clean must be about the labels of relevant; got "
                 f"{answers.shape[1]} and {relevant.shape[1]} labels."
             )
-        return cls(X, relevant, answers)
+        return cls(X, relevant, answers)._order_labels(given[1], label_names)
+
+    def _order_labels(self, values: Any, label_names: Sequence[str] | None) -> "CleanSample":
+        """Return the sample with its labels in the order of these names, where they have names."""
+        relevant, answers = self.relevant, self.answers
+        own = getattr(values, "columns", None)
+        names = label_names if label_names is not None else own
+        if names is None:
+            return self
+        if relevant.shape[1] != len(names):
+            raise ComesError(
+                f"clean must have the {len(names)} labels of the answers; got {relevant.shape[1]}."
+            )
+        names = [str(name) for name in names]
+        if own is not None:
+            relevant = relevant[:, match_names([str(name) for name in own], names)]
+        return replace(
+            self, relevant=relevant, answers=None if answers is None else answers.with_labels(names)
+        )
 
 
 def sharpen_prior(
