@@ -229,8 +229,6 @@ def choose_model(
         prior = _estimate_prior(X, answers, seed)
     elif not isinstance(prior, ClassPriorEstimate):  # which has the order of the labels
         prior = per_label(prior, "class_prior", names)
-    if classifier.method is None and answers.kind == "answers":
-        classifier = clone(classifier).set_params(method=FOR_ANSWERS)
     choice = choose_classifier(vary_settings(classifier, varied), X, answers, prior, seed=seed)
     return choice.classifier.set_params(class_prior=prior), choice
 
