@@ -370,7 +370,7 @@ def test_labels_that_nobody_ticks() -> None:
     ],
 )
 def test_without_answers_nothing_can_be_estimated(answers: Answers) -> None:
-    with pytest.raises(ComesError, match="got none. Give no_rate and yes_rate"):
+    with pytest.raises(ComesError, match="got none. Give no_rate, yes_rate and class_prior"):
         estimate_answer_rates(np.zeros((30, 1)), answers)
 
 
