@@ -278,8 +278,8 @@ def test_no_more_answers_are_wanted_than_there_are_items(projects: Projects) -> 
 def test_yes_of_another_tool_counts_as_possible(projects: Projects, tmp_path: Path) -> None:
     """The bound of the prior then holds as before: a relevant item is not called surely not."""
     project = projects.make(6, ["sky"])
-    rows = ("t0,yes,Ann", "t0,yes,Bob", "t1,yes,Ann", "t1,maybe,Bob", "t2,yes,Ann", "t2,no,Bob")
-    rows += ("t3,no,Ann", "t3,no,Bob", "t4,yes,Ann")
+    rows = ["t0,yes,Ann", "t0,yes,Bob", "t1,yes,Ann", "t1,maybe,Bob", "t2,yes,Ann", "t2,no,Bob"]
+    rows += ["t3,no,Ann", "t3,no,Bob", "t4,yes,Ann"]
     table = "\n".join(row.replace(",", ",sky,", 1) for row in rows)
     (tmp_path / "answers.csv").write_text(f"item,label,answer,person\n{table}\n")
     import_answers(project, tmp_path / "answers.csv")

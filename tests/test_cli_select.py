@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from comes.answers import Answers
 from comes.cli import app
 from comes.datasets import make_scenes, write_dataset
 from comes.generation import case_b
@@ -18,7 +19,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("selection")
     for split, n in (("train", 400), ("test", 300)):
         scenes = make_scenes(split, n)  # type: ignore[arg-type]
-        both = replace(scenes, candidates=case_b(scenes.known_relevant(), exclude_rate=0.5))
+        candidates = case_b(scenes.known_relevant(), exclude_rate=0.5)
+        both = replace(scenes, answers=Answers.from_candidates(candidates))
         write_dataset(both, folder / f"{split}.npz")
         write_dataset(replace(both, relevant=None), folder / f"{split}-blind.npz")
     return folder

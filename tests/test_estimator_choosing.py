@@ -43,7 +43,7 @@ def test_variations() -> None:
     assert len(found) == len(selected) * 3 * 2
     assert {c.method for c in found} == set(selected)
     assert {c.epochs for c in found} == {2, 20}
-    assert sorted({c.learning_rate for c in found}) == pytest.approx([0.002, 0.01, 0.05])
+    assert sorted({c.learning_rate or 0.0 for c in found}) == pytest.approx([0.002, 0.01, 0.05])
     assert {c.flip_rate for c in found if c.method == "ccmn"} == {"class_prior"}
     assert {c.flip_rate for c in found if c.method != "ccmn"} == {None}
     assert [c.epochs for c in vary_settings(classifier(epochs=1), ["epochs"])] == [1]

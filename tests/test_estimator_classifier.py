@@ -489,9 +489,9 @@ def test_features_are_scaled_once_for_training_and_priors() -> None:
     """Where that is the same to the bit; else each scales for itself."""
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
     raw = 3 * X + 7
-    fitted = classifier("mlcl", epochs=1).fit(raw, CANDIDATES)
+    found: Any = classifier("mlcl", epochs=1).fit(raw, CANDIDATES).transition_
     expected = estimate_transition(raw, CANDIDATES, random_state=seed)
-    np.testing.assert_allclose(fitted.transition_, expected, rtol=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
     for data, how in ((raw.astype(np.float32), "auto"), (raw, None), (raw, "maxabs")):
         assert not is_scaled_for_priors(data, how)
     assert is_scaled_for_priors(raw, "standard")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comes.answers import Answers
+from comes.answers import Answers, State
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.generation import independent, simulate_answers
@@ -23,7 +23,7 @@ ANSWERS = simulate_answers(RELEVANT, asked_rate=0.5, no_rate=0.9, yes_rate=0.6, 
 CANDIDATES = independent(RELEVANT, 0.5, seed=1)
 
 
-def fit(answers: Any, *, clean: Any = None, **settings: Any) -> CandidateClassifier:
+def fit(answers: Any, *, clean: Any = None, **settings: Any) -> Any:
     settings = {"epochs": 2, "hidden": 16, "random_state": 0} | settings
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComesWarning)
@@ -59,6 +59,17 @@ def test_an_estimate_that_is_given_keeps_its_error() -> None:
     np.testing.assert_array_equal(fitted.class_prior_error_, [0.01, 0.02, np.nan])
 
 
+def test_an_estimate_of_ones_own_is_worth_what_ours_is() -> None:
+    """A prior that is known keeps mean probabilities near it; an estimate does not."""
+    own = fit(ANSWERS)
+    prior, error = own.class_prior_, own.class_prior_error_
+    passed = ClassPriorEstimate(prior, prior, prior, prior, error, ("ok",) * 3)
+    scores = own.decision_function(X)
+    np.testing.assert_array_equal(fit(ANSWERS, class_prior=passed).decision_function(X), scores)
+    known = fit(ANSWERS, class_prior=prior).decision_function(X)
+    assert not np.array_equal(known, scores)
+
+
 def test_a_known_exclude_rate_gives_the_class_prior_of_candidates() -> None:
     fitted = fit(CANDIDATES, method="likelihood", exclude_rate=0.5)
     np.testing.assert_array_equal(fitted.no_rate_, [0.5] * 3)
@@ -86,7 +97,8 @@ def test_a_clean_sample_sharpens_class_prior_and_rates() -> None:
         assert (sharp.class_prior_ < ends.max(axis=0) + 0.01).all()
     np.testing.assert_array_equal(prior_only.no_rate_, blind.no_rate_)
     assert not np.array_equal(both.no_rate_, blind.no_rate_)
-    counted = ANSWERS[rows].excluded.sum() / (ANSWERS[rows].asked & ~RELEVANT[rows]).sum()
+    asked = ANSWERS[rows].codes != State.NOT_ASKED
+    counted = ANSWERS[rows].excluded.sum() / (asked & ~RELEVANT[rows]).sum()
     assert abs(both.no_rate_ - counted).mean() <= abs(blind.no_rate_ - counted).mean() + 1e-3
     given = fit(ANSWERS, clean=(X[rows], RELEVANT[rows]), class_prior=[0.1] * 3)
     np.testing.assert_array_equal(given.class_prior_, [0.1] * 3)
@@ -125,7 +137,9 @@ def test_maybe_may_be_left_out() -> None:
     model, without = (fit(ANSWERS, uses_maybe=uses, **known) for uses in (True, False))
     sure = Answers(no=ANSWERS.excluded, yes=ANSWERS.confirmed)
     assert not np.array_equal(without.decision_function(X), model.decision_function(X))
-    weight = sure.asked.mean() / ANSWERS.asked.mean()  # what the risk is divided by
+    weight = (
+        sure.codes.astype(bool).mean() / ANSWERS.codes.astype(bool).mean()
+    )  # what the risk is divided by
     assert without.risk(X, ANSWERS) == pytest.approx(without.risk(X, sure) * weight)
     assert model.risk(X, ANSWERS) != pytest.approx(model.risk(X, sure) * weight)
 

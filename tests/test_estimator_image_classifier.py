@@ -23,7 +23,7 @@ from comes.estimator import (
     pretrained,
 )
 from comes.estimator.features import as_pictures
-from comes.generation import case_b
+from comes.generation import case_b, simulate_answers
 from comes.methods import METHODS
 from comes.models import Backbone, ResNet, make_backbone
 from comes.priors import count_class_prior
@@ -525,3 +525,15 @@ def test_fine_tuning_in_small_batches_is_warned_of() -> None:
     classifier(method="bce", epochs=1, batch_size=8).fit(
         images, candidates
     )  # is no matter of batches
+
+
+def test_pictures_are_learned_from_answers(tmp_path: Path) -> None:
+    answers = simulate_answers(RELEVANT, asked_rate=0.8, seed=1)
+    known: dict[str, Any] = {"class_prior": None, "no_rate": 0.8, "yes_rate": 0.8}
+    clf = classifier(**known, mistake_rate=0.01).fit(PIXELS, answers)
+    assert clf.method_ == "likelihood" and clf.score(*pictures(seed=1)) > 0.9
+    clf.save(tmp_path / "model")
+    loaded = ImageClassifier.load(tmp_path / "model", backbone=tiny())
+    assert loaded.method_ == "likelihood" and loaded.knowledge_.mistake_rate == 0.01
+    np.testing.assert_array_equal(loaded.yes_rate_, [0.8] * RELEVANT.shape[1])
+    np.testing.assert_array_equal(loaded.decision_function(PIXELS), clf.decision_function(PIXELS))

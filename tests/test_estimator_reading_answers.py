@@ -137,7 +137,7 @@ def test_what_does_not_fit_together_is_one_sentence(
 
 def test_answers_must_be_answers_and_come_once() -> None:
     with pytest.raises(ComesError, match=r"must be a comes.Answers; got ndarray. Make one"):
-        classifier().fit(X, RELEVANT, answers=ANSWERS.codes)
+        classifier().fit(X, RELEVANT, answers=ANSWERS.codes)  # type: ignore[arg-type]
     with pytest.raises(ComesError, match="got candidates and answers"):
         classifier().fit(X, candidates=RELEVANT, answers=ANSWERS)
 

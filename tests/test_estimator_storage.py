@@ -34,7 +34,7 @@ def test_a_loaded_model_predicts_what_the_saved_one_did(
 
 
 def test_a_model_knows_whether_its_class_prior_was_estimated(tmp_path: Path) -> None:
-    fitted = CandidateClassifier(epochs=1, random_state=0).fit(X, CANDIDATES)
+    fitted: Any = CandidateClassifier(epochs=1, random_state=0).fit(X, CANDIDATES)
     error = fitted.class_prior_error_
     assert error is not None and error.shape == (CANDIDATES.shape[1],) and (error > 0).all()
     fitted.save(tmp_path / "model")
@@ -42,7 +42,8 @@ def test_a_model_knows_whether_its_class_prior_was_estimated(tmp_path: Path) -> 
     np.testing.assert_array_equal(loaded.class_prior_error_, error)
     fitted.knowledge_ = replace(fitted.knowledge_, class_prior_error=None)  # an earlier version
     fitted.save(tmp_path / "old")
-    assert np.isnan(CandidateClassifier.load(tmp_path / "old").class_prior_error_).all()
+    old: Any = CandidateClassifier.load(tmp_path / "old").class_prior_error_
+    assert np.isnan(old).all()
     prior = fitted.class_prior_
     given = CandidateClassifier(epochs=1, class_prior=prior).fit(X, CANDIDATES)
     assert given.class_prior_error_ is None

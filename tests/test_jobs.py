@@ -20,6 +20,7 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator import Choice
 from comes.generation import case_b, simulate_answers
 from comes.jobs import (
+    JudgedMetric,
     choose_model,
     convert_dataset,
     describe_dataset,
@@ -123,6 +124,73 @@ def test_a_table_of_priors_is_what_training_and_judging_use(tmp_path: Path) -> N
     np.testing.assert_allclose(prior, table["class_prior"])
     judged = judge_model(fitted.classifier, DATA, priors=path)
     assert judged.estimated is not None and judged.estimated.prior_source == str(path)
+
+
+def _width(metric: JudgedMetric) -> float:
+    assert metric.low is not None and metric.high is not None
+    return metric.high - metric.low
+
+
+def test_priors_of_a_table_count_as_estimated_if_it_has_standard_errors(tmp_path: Path) -> None:
+    table = pd.DataFrame({"label": NAMES, "class_prior": PRIOR, "standard_error": 0.05})[::-1]
+    table.to_csv(tmp_path / "estimated.csv", index=False)
+    table.drop(columns="standard_error").to_csv(tmp_path / "known.csv", index=False)
+    fitted: dict[str, Any] = {}
+    judged = {}
+    for way in ("estimated", "known"):
+        path = tmp_path / f"{way}.csv"
+        fitted[way] = fit_model(DATA, {"epochs": 1, "random_state": 0}, priors=path).classifier
+        np.testing.assert_allclose(fitted[way].class_prior_, PRIOR)
+        quality = judge_model(fitted[way], DATA, priors=path).estimated
+        own = judge_model(fitted[way], DATA).estimated
+        assert quality is not None and own is not None
+        assert quality.metrics == own.metrics
+        judged[way] = quality
+    np.testing.assert_allclose(fitted["estimated"].class_prior_error_, 0.05)
+    assert fitted["known"].class_prior_error_ is None
+    assert judged["known"].prior_error == "none: the class prior is taken as known"
+    wide, narrow = (judged[way].metrics[0] for way in ("estimated", "known"))
+    assert wide.value == narrow.value
+    assert _width(wide) > _width(narrow)
+    chosen: Any = fit_model(
+        DATA, {"epochs": 10}, priors=tmp_path / "estimated.csv", select=["epochs"]
+    ).classifier
+    np.testing.assert_allclose(chosen.class_prior_error_, 0.05)
+
+
+def test_a_table_of_priors_does_not_replace_what_it_was_estimated_from(tmp_path: Path) -> None:
+    for name in ("scenes.csv", "clean.csv"):
+        convert_dataset(DATA, tmp_path / name)
+    before = (tmp_path / "scenes.csv").read_bytes()
+    for output in ("scenes.csv", "clean.csv"):
+        with pytest.raises(ComesError, match=f"{output} is the file that is read"):
+            estimate_priors(
+                tmp_path / "scenes.csv", tmp_path / output, clean=tmp_path / "clean.csv"
+            )
+    assert (tmp_path / "scenes.csv").read_bytes() == before
+
+
+def test_a_clean_sample_sharpens_the_table_of_priors() -> None:
+    blind = estimate_priors(DATA, exclude_rate=0.5)
+    sharp = estimate_priors(DATA, exclude_rate=0.5, clean=replace(DATA, answers=None))
+    assert (sharp["standard_error"] < blind["standard_error"]).all()
+    assert sharp["error"].abs().mean() < blind["error"].abs().mean()
+    np.testing.assert_allclose(sharp["error"], sharp["class_prior"] - sharp["true_prior"])
+    assert sharp["class_prior"].between(sharp["lower"], sharp["upper"]).all()
+
+
+def test_what_is_chosen_for_answers_is_trained_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    relevant = DATA.known_relevant()
+    answers = simulate_answers(relevant, asked_rate=0.5, seed=2).named(NAMES)
+    data = Dataset(DATA.X, NAMES, answers=answers)
+    known = {"class_prior": PRIOR, "no_rate": 0.8, "yes_rate": 0.8}
+    start = CandidateClassifier(epochs=10, random_state=0, **known)
+    with warnings.catch_warnings():  # of rates that so few rows leave uncertain
+        warnings.simplefilter("ignore", ComesWarning)
+        best, choice = choose_model(data, start, ["epochs"])
+    start = CandidateClassifier(epochs=10, class_prior=PRIOR, random_state=0)
+    assert best.method == "likelihood" and set(choice.table["method"]) == {"likelihood"}
+    assert choose_model(DATA, start, ["epochs"])[0].method in (None, "comes-hl")
 
 
 def test_settings_of_the_other_kind_are_refused() -> None:

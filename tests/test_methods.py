@@ -49,8 +49,9 @@ def test_a_risk_is_made_of_what_its_method_says_it_needs(name: str, variant: str
     risk = method.make_risk(Knowledge(**needed(method)), RiskOptions())
     assert math.isfinite(float(risk(SCORES, CANDIDATES)))
     for missing in needed(method):
+        unknown: dict[str, Any] = {missing: None}
         with pytest.raises(AssertionError):
-            method.make_risk(replace(EVERYTHING, **{missing: None}), RiskOptions())
+            method.make_risk(replace(EVERYTHING, **unknown), RiskOptions())
 
 
 @pytest.mark.parametrize(("name", "variant"), VARIANTS)

@@ -1,10 +1,11 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from comes.errors import ComesError
-from comes.priors import ClassPriorEstimate, prior_table, read_priors
+from comes.priors import ClassPriorEstimate, prior_table, read_prior_estimate, read_priors
 
 PRIOR = np.array([0.25, 0.75])
 ESTIMATE = ClassPriorEstimate(
@@ -37,6 +38,31 @@ def test_a_table_of_priors_is_written_and_read(tmp_path: Path) -> None:
         read = read_priors(tmp_path / name)
         assert list(read.index) == NAMES
         np.testing.assert_allclose(read.to_numpy(), PRIOR)
+
+
+def test_priors_know_how_far_they_may_be_off_if_the_table_says_so(tmp_path: Path) -> None:
+    table = prior_table(ESTIMATE, NAMES)
+    for name, write in (("p.csv", table.to_csv), ("p.parquet", table.to_parquet)):
+        write(tmp_path / name, index=False)
+        read = read_prior_estimate(tmp_path / name, NAMES[::-1])
+        assert isinstance(read, ClassPriorEstimate)
+        assert read.flags == ESTIMATE.flags[::-1]
+        for part in ("class_prior", "exclude_rate", "lower", "upper", "standard_error"):
+            np.testing.assert_allclose(getattr(read, part), getattr(ESTIMATE, part)[::-1])
+    plain = table[["label", "class_prior"]]
+    plain.to_csv(tmp_path / "plain.csv", index=False)
+    known = read_prior_estimate(tmp_path / "plain.csv", NAMES)
+    assert isinstance(known, pd.Series)
+    plain.assign(standard_error=[0.1, np.nan]).to_csv(tmp_path / "own.csv", index=False)
+    own = read_prior_estimate(tmp_path / "own.csv", NAMES)
+    assert isinstance(own, ClassPriorEstimate) and own.flags == ("ok", "ok")
+    np.testing.assert_array_equal(own.standard_error, [0.1, np.nan])
+    assert np.isnan(own.exclude_rate).all()
+    plain.assign(standard_error=-1).to_csv(tmp_path / "bad.csv", index=False)
+    with pytest.raises(ComesError, match="standard_error of bad.csv must hold .* got -1"):
+        read_prior_estimate(tmp_path / "bad.csv", NAMES)
+    with pytest.raises(ComesError, match="expected the labels 'sea', 'lake'; got 'sea', 'sky'"):
+        read_prior_estimate(tmp_path / "own.csv", ["sea", "lake"])
 
 
 def test_names_that_look_like_numbers_stay_names(tmp_path: Path) -> None:

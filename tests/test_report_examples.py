@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from browser import open_page
+from comes.answers import Answers, State
 from comes.datasets import Images
 from comes.errors import ComesError
 from comes.report import write_examples
@@ -123,6 +124,29 @@ def test_a_contradiction_is_seen_at_once(tmp_path: Path) -> None:
     assert "only with contradictions (1)" in html
     for word in ("mistake", "precision", "missed", "false positive"):
         assert word not in text_of(html.split("</style>")[1]), word
+
+
+def test_a_card_says_what_was_asked_and_said(tmp_path: Path) -> None:
+    """Of the first picture: sky yes, sea maybe, cat no; of the third: sky yes, not predicted."""
+    codes = np.zeros(SCORES.shape, dtype=np.int8)
+    codes[0, :3] = State.YES, State.MAYBE, State.NO
+    codes[2, 0] = State.YES
+    page = write_examples(
+        three_pictures(tmp_path),
+        LABELS,
+        SCORES,
+        PREDICTIONS,
+        tmp_path / "page",
+        answers=Answers.of_codes(codes),
+    )
+    first, second, third = map(text_of, cards_of(page))
+    for words in ("sky 0.91 predicted said yes", "sea 0.40 said maybe", "cat 0.30 said no"):
+        assert words in first
+    assert "dog 0.20 not asked" in first and "surely" not in second
+    assert "sky 0.30 surely there, but not predicted" in third
+    assert "contradicts" in cards_of(page)[2] and "contradicts" not in cards_of(page)[0]
+    table = text_of(page.read_text(encoding="utf-8").partition("<tbody>")[2].partition("</tr>")[0])
+    assert table == "sky 33.3% 0 2 0 1"  # predicted, no, yes, maybe, contradictions
 
 
 def test_without_candidates_and_truth_nothing_is_said_of_them(tmp_path: Path) -> None:

@@ -126,7 +126,10 @@ class Answers:
         if numbers.ndim != 2 or 0 in numbers.shape:
             raise ComesError(f"codes must be a matrix with rows and labels; got {numbers.shape}.")
         names = None if label_names is None else check_count(label_names, numbers.shape[1])
-        wrong = ~np.isin(numbers, list(State))
+        if numbers.dtype.kind in "iu":  # without the copies that isin makes
+            wrong = (numbers < State.NOT_ASKED) | (numbers > State.MAYBE)
+        else:
+            wrong = ~np.isin(numbers, list(State))
         if wrong.any():
             row, label = find_first(wrong)
             raise ComesError(
@@ -149,7 +152,8 @@ class Answers:
         Candidates of 2 rows and 2 labels: 1 of 4 pairs excluded; who was asked is not known
         """
         names = find_names({"candidates": candidates}, label_names)
-        codes = np.where(as_candidates(candidates), State.NOT_ASKED, State.NO)
+        possible, excluded = np.int8(State.NOT_ASKED), np.int8(State.NO)
+        codes = np.where(as_candidates(candidates), possible, excluded)
         return cls.of_codes(codes, "candidates", names)
 
     @classmethod

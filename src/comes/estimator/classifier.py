@@ -40,7 +40,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         "comrank": docs/methods.md. Or a risk of your own, a function or a module.
     variant : str, optional
         For methods with variants, such as "ranking" of "ccmn"; docs/methods.md names them.
-    class_prior : array of shape (n_labels,), optional
+    class_prior : array of shape (n_labels,), or ClassPriorEstimate, optional
         How often each label is relevant. By default estimated by `comes.estimate_class_prior`, or
         from answers by `comes.priors.estimate_answer_rates`.
     exclude_rate : float or array of shape (n_labels,), optional
@@ -55,7 +55,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         is right where doubt depends on the item: docs/answers.md.
     prior_weight : float, optional
         For "likelihood": how strongly mean probabilities are kept near the class prior. By default
-        1 for candidates, and for answers 0.3 if the class prior is given, else 0.
+        1 for candidates, and for answers 0.3 if a class prior is given that is no estimate, else 0.
     flip_rate : float, array of shape (n_labels,), or "class_prior", optional
         For "ccmn": how often an irrelevant label is a candidate. By default estimated by
         `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies, so that

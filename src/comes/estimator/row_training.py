@@ -30,7 +30,7 @@ from comes.estimator.settings import (
 )
 from comes.methods import Knowledge, Method, RiskOptions, find_method
 from comes.models import InputLayer, linear, mlp
-from comes.priors import CleanSample
+from comes.priors import ClassPriorEstimate, CleanSample
 from comes.training import (
     MakeOptimizer,
     Risk,
@@ -170,7 +170,8 @@ def weigh_prior(classifier: "CandidateClassifier", answers: Answers) -> float:
         return classifier.prior_weight
     if answers.kind != "answers":
         return 1.0
-    return 0.3 if classifier.class_prior is not None else 0.0
+    given = classifier.class_prior
+    return 0.0 if given is None or isinstance(given, ClassPriorEstimate) else 0.3
 
 
 def start_at_prior(module: nn.Module, class_prior: npt.NDArray[np.float64]) -> None:

@@ -221,14 +221,14 @@ def choose_model(
             "choosing (--select, --method auto) compares models on labels that somebody said no "
             "to, and ticked labels have none. Leave it out."
         )
+    if classifier.method is None and answers.kind != "candidates":
+        classifier = clone(classifier).set_params(method=FOR_ANSWERS)  # what will be trained
     seed: Any = classifier.random_state
     prior: Any = classifier.class_prior
     if prior is None:
         prior = _estimate_prior(X, answers, seed)
     elif not isinstance(prior, ClassPriorEstimate):  # which has the order of the labels
         prior = per_label(prior, "class_prior", names)
-    if classifier.method is None and answers.kind == "answers":
-        classifier = clone(classifier).set_params(method=FOR_ANSWERS)
     choice = choose_classifier(vary_settings(classifier, varied), X, answers, prior, seed=seed)
     return choice.classifier.set_params(class_prior=prior), choice
 

@@ -80,7 +80,7 @@ def show_examples(
     n_examples: int = 60,
     seed: int = 0,
 ) -> tuple[Path, int]:
-    """Write a page of images with their predictions, candidates and contradictions.
+    """Write a page of images with their predictions, what was said, and contradictions.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def show_examples(
         classifier.squash_scores(scores),
         classifier.cut_scores(scores),
         folder,
-        candidates=dataset.candidates,
+        answers=dataset.answers,
         relevant=dataset.relevant,
         n_examples=n_examples,
         seed=seed,

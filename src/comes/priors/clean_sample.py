@@ -184,7 +184,7 @@ def sharpen_rates(rates: AnswerRates, counted: AnswerRates) -> AnswerRates:
     >>> sharpen_rates(guess, counted).no_rate
     array([0.7])
     """
-    found = {}
+    found: dict[str, Any] = {}
     for name in ("no", "yes"):
         pairs = [
             (getattr(r, f"{name}_rate"), getattr(r, f"{name}_error")) for r in (rates, counted)

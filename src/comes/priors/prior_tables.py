@@ -123,7 +123,8 @@ def read_prior_estimate(
             f"nothing where it is not known; got {numbers[:, -1].min():g}."
         )
     flags = table["flag"].fillna("ok") if "flag" in table else ["ok"] * len(table)
-    return ClassPriorEstimate(*np.ascontiguousarray(numbers.T), tuple(map(str, flags)))
+    prior, rate, lower, upper, error = np.ascontiguousarray(numbers.T)
+    return ClassPriorEstimate(prior, rate, lower, upper, error, tuple(map(str, flags)))
 
 
 def _read_prior_table(path: str | Path) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""A page of example predictions: pictures with scores, candidates and what contradicts them."""
+"""A page of example predictions: pictures with scores, answers and what contradicts them."""
 
 import base64
 import io
@@ -13,7 +13,15 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from comes.answers import BoolMatrix, as_candidates, as_indicators, as_relevant, check_names
+from comes.answers import (
+    Answers,
+    BoolMatrix,
+    State,
+    as_candidates,
+    as_indicators,
+    as_relevant,
+    check_names,
+)
 from comes.errors import ComesError
 from comes.files import expanded, replacing_folder
 
@@ -42,11 +50,16 @@ class Label:
     predicted: bool
     candidate: bool  # also where nobody was asked
     relevant: bool | None  # where the truth is known
+    said: str | None = None  # no, yes, maybe or not asked; None if only candidates are known
 
     @property
-    def contradiction(self) -> bool:
-        """Whether it is predicted although it is excluded."""
-        return self.predicted and not self.candidate
+    def contradiction(self) -> str | None:
+        """What is wrong if the prediction is not what somebody said; None if nothing is."""
+        if self.predicted and not self.candidate:
+            return "predicted, but surely not"
+        if self.said == State.YES.word and not self.predicted:
+            return "surely there, but not predicted"
+        return None
 
     @property
     def verdict(self) -> str | None:
@@ -82,7 +95,7 @@ class Example:
         return [
             label
             for place, label in enumerate(self.labels)
-            if place < N_BARS or label.predicted or label.relevant
+            if place < N_BARS or label.predicted or label.relevant or label.contradiction
         ]
 
     @property
@@ -92,7 +105,7 @@ class Example:
 
     @property
     def contradictions(self) -> list[Label]:
-        """Labels that are predicted although they are excluded."""
+        """Labels whose prediction is not what somebody said."""
         return [label for label in self.labels if label.contradiction]
 
     @property
@@ -109,6 +122,7 @@ def write_examples(
     folder: str | Path,
     *,
     candidates: Any = None,
+    answers: Answers | None = None,
     relevant: Any = None,
     title: str = "Example predictions",
     n_examples: int = 60,
@@ -130,6 +144,9 @@ def write_examples(
         An existing page is replaced; a folder that holds anything else is refused.
     candidates : bool array of shape (n_samples, n_labels), optional
         True where the label is still possible. A prediction elsewhere is a contradiction.
+    answers : Answers, optional
+        In place of candidates: what was said. A label that is surely there and not predicted is a
+        contradiction, too.
     relevant : bool array of shape (n_samples, n_labels), optional
         The true labels, if they are known.
     title : str
@@ -157,11 +174,14 @@ def write_examples(
     """
     scores = np.asarray(scores, dtype=float)
     predictions = as_indicators(predictions, "predictions")
+    if answers is not None:
+        candidates = answers.candidates
     candidates = None if candidates is None else as_candidates(candidates)
     relevant = None if relevant is None else as_relevant(relevant)
     given = {"predictions": predictions, "candidates": candidates, "relevant": relevant}
     _check_inputs(images.names, label_names, scores, given, n_examples)
     possible = np.ones_like(predictions) if candidates is None else candidates
+    said = answers.codes if answers is not None and answers.kind == "answers" else None
     n = len(scores)
     drawn = np.random.default_rng(seed).choice(n, min(n_examples, n), replace=False)
     with replacing_folder(folder, ("index.html",)) as temporary:
@@ -169,14 +189,22 @@ def write_examples(
             title=title,
             n_rows=n,
             candidates_known=candidates is not None,
+            answers_known=said is not None,
             truth_known=relevant is not None,
-            table=_count_labels(label_names, predictions, possible, relevant),
+            table=_count_labels(label_names, predictions, possible, said, relevant),
             examples=[
                 Example(
                     row,
                     images.names[row],
                     _shrink_image(images, row),
-                    _list_labels(row, label_names, scores, predictions, possible, relevant),
+                    _list_labels(
+                        label_names,
+                        scores[row],
+                        predictions[row],
+                        possible[row],
+                        None if relevant is None else relevant[row],
+                        None if said is None else said[row],
+                    ),
                 )
                 for row in sorted(drawn.tolist())
             ],
@@ -216,15 +244,21 @@ def _count_labels(
     label_names: Sequence[str],
     predictions: BoolMatrix,
     candidates: BoolMatrix,
+    said: npt.NDArray[np.int8] | None,
     relevant: BoolMatrix | None,
 ) -> list[dict[str, Any]]:
     """Return shares and counts of every label over all rows; NaN is a share of nothing."""
+    wrong = predictions & ~candidates
     columns: dict[str, Any] = {
         "name": label_names,
         "predicted": predictions.mean(axis=0),
         "candidate": candidates.mean(axis=0),
-        "contradictions": (predictions & ~candidates).sum(axis=0),
     }
+    if said is not None:
+        wrong = wrong | (~predictions & (said == State.YES))
+        for state in (State.NO, State.YES, State.MAYBE):
+            columns[state.word] = (said == state).sum(axis=0)
+    columns["contradictions"] = wrong.sum(axis=0)
     if relevant is not None:
         hits = (predictions & relevant).sum(axis=0)
         with np.errstate(invalid="ignore"):
@@ -234,17 +268,18 @@ def _count_labels(
 
 
 def _list_labels(
-    row: int,
     label_names: Sequence[str],
     scores: FloatArray,
-    predictions: BoolMatrix,
-    candidates: BoolMatrix,
-    relevant: BoolMatrix | None,
+    predicted: npt.NDArray[np.bool_],
+    possible: npt.NDArray[np.bool_],
+    relevant: npt.NDArray[np.bool_] | None,
+    said: npt.NDArray[np.int8] | None,
 ) -> list[Label]:
     """Return the labels of a row, the highest score first."""
-    truth = [None] * len(label_names) if relevant is None else relevant[row].tolist()
-    matrices = (scores, predictions, candidates)
-    columns = [label_names, *(matrix[row].tolist() for matrix in matrices), truth]
+    nothing = [None] * len(label_names)
+    truth = nothing if relevant is None else relevant.tolist()
+    words = nothing if said is None else [State(code).word for code in said]
+    columns = (label_names, scores.tolist(), predicted.tolist(), possible.tolist(), truth, words)
     labels = [Label(*values) for values in zip(*columns, strict=True)]
     return sorted(labels, key=lambda label: -label.score)
 
