@@ -173,7 +173,7 @@ class FirstStage:
             return replace(found, class_prior=prior, no_rate=np.zeros_like(rate), yes_rate=rate)
         names = ("class_prior", "no_rate", "yes_rate")
         given = {name: getattr(self.given, name) for name in names}
-        known = {
+        known: dict[str, Any] = {
             name: per_label(values, name, self._names)
             for name, values in given.items()
             if values is not None

@@ -47,5 +47,12 @@ def _read_as_truth(path: Path, reading: Reading | None, label_names: list[str]) 
         return Reading()
     if reading.labels is None or reading.relevant is not None:
         return replace(reading, labels_are=None)
-    named = {"relevant": reading.labels, "label_names": label_names}
-    return replace(reading, labels=None, labels_are=None, long=None, words=None, **named)
+    return replace(
+        reading,
+        labels=None,
+        relevant=reading.labels,
+        label_names=label_names,
+        labels_are=None,
+        long=None,
+        words=None,
+    )
