@@ -113,7 +113,7 @@ def sharpen_prior(
     --------
     >>> prior, error = sharpen_prior([0.5], [0.1], np.arange(100)[:, None] < 20)
     >>> prior.round(2), error.round(2)
-    (array([0.25]), array([0.04]))
+    (array([0.24]), array([0.04]))
     """
     truth = as_relevant(relevant)
     n = len(truth)
