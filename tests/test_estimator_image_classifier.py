@@ -26,7 +26,7 @@ from comes.estimator.features import as_pictures
 from comes.generation import case_b, simulate_answers
 from comes.methods import METHODS
 from comes.models import Backbone, ResNet, make_backbone
-from comes.priors import count_class_prior
+from comes.priors import count_class_prior, estimate_class_prior
 from comes.training import PixelRows, epochs
 from pictures import LABELS, SIZE, pictures, randomised, tiny, write_pictures
 from serving import Server
@@ -93,6 +93,14 @@ def test_a_head_on_classes_is_sparse_and_at_least_zero() -> None:
     nothing = classifier(backbone=with_classes(), standard_errors=1000.0).fit(PIXELS, CANDIDATES)
     assert isinstance(nothing.network_.head, nn.Linear)
     assert (nothing.network_.head.weight == 0).all()
+
+
+def test_a_known_exclude_rate_gives_the_prior_of_a_sparse_head() -> None:
+    known = {"class_prior": None, "exclude_rate": 0.4, "probe_epochs": 1}
+    clf = classifier(backbone=with_classes(), **known).fit(PIXELS, CANDIDATES)
+    assert clf.class_prior_ is not None
+    expected = estimate_class_prior(None, CANDIDATES, exclude_rate=0.4)
+    np.testing.assert_allclose(clf.class_prior_, expected.class_prior)
 
 
 def test_classes_are_refused_where_there_are_none() -> None:

@@ -89,14 +89,14 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         Let the learning rate fall to zero along a half cosine.
     threshold : {"auto", "zero", "prior", "risk", "f1", "minmax"}
         Where `predict` cuts the scores. ``auto`` is zero, or for risks over pairs, whose scores
-        have no natural zero, the level that fits the class prior. Learned per label from
-        candidates of rows that training did not see (held out by early stopping, else scored by
-        three more trainings on other rows): ``risk`` has the least estimated Hamming loss, ``f1``
-        the greatest estimated F1, ``prior`` predicts each label as often as the prior says.
-        ``minmax`` is the upper half of the probabilities of each row.
+        have no natural zero, the level that fits the class prior. Learned per label from what was
+        said about rows that training did not see (held out by early stopping, else scored by three
+        more trainings on other rows), or from the truth of a clean sample: ``risk`` has the least
+        estimated Hamming loss, ``f1`` the greatest estimated F1, ``prior`` predicts each label as
+        often as the prior says. ``minmax`` is the upper half of the probabilities of each row.
     early_stopping : bool
-        Hold rows out and keep the weights of the epoch with the least risk on their candidates,
-        without the corrections that training needs.
+        Hold rows out and keep the weights of the epoch with the least risk on what was said about
+        them, without the corrections that training needs.
     validation_share : float
         Share of the rows that early stopping holds out.
     patience : int, optional
@@ -106,9 +106,9 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     random_state : int, RandomState or None
         Of initial weights, order of rows, estimates, and the excluded label that some methods keep.
     require_candidates : bool
-        Refuse ``fit(X, y)``: candidates must come as ``candidates=`` or ``complementary=``. For
-        cross-validation, where y is the truth and a forgotten ``params={"candidates": ...}``
-        would train on it.
+        Refuse ``fit(X, y)``: what was said must come as ``candidates=``, ``complementary=`` or
+        ``answers=``. For cross-validation, where y is the truth and a forgotten
+        ``params={"candidates": ...}`` would train on it.
     progress : bool, optional
         Show a progress bar; by default if standard error is a terminal.
 

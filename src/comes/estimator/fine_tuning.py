@@ -76,7 +76,7 @@ def _warn_of_small_batches(classifier: "ImageClassifier", answers: Answers) -> N
     family = family_of(classifier.method_)
     if family is None or not family.needs_large_batches or classifier.probe_epochs == 0:
         return
-    in_a_batch = float(np.median(answers.excluded.mean(axis=0))) * classifier.batch_size
+    in_a_batch = float(np.median(answers.drawn().excluded.mean(axis=0))) * classifier.batch_size
     is_small = in_a_batch < FEW_IN_A_BATCH and len(answers) > 10 * classifier.batch_size
     if is_small:
         warnings.warn(
@@ -105,8 +105,9 @@ def make_checkpoint(
     for name in UNDECIDED:
         del settings[name]
     settings |= {"seed": probed.options.seed, "precision": str(precision)}
-    labels = hashlib.sha256(probed.raw[1].codes.tobytes()).hexdigest()
-    text = json.dumps([settings, images.fingerprint(), labels, start], sort_keys=True)
+    labels = hashlib.sha256(probed.raw[1].codes.tobytes())
+    labels.update(probed.seen.cpu().numpy().tobytes())  # kinds of answers, people, what was chosen
+    text = json.dumps([settings, images.fingerprint(), labels.hexdigest(), start], sort_keys=True)
     return Checkpoint(Path(path), hashlib.sha256(text.encode()).hexdigest())
 
 

@@ -178,7 +178,14 @@ def _find_prior(
     if answers.kind == "answers":
         found = estimate_answer_rates(X, answers, random_state=seed, label_names=names)
         return np.asarray(found.class_prior)
-    estimate = estimate_class_prior(X, answers.candidates, random_state=seed, label_names=names)
+    rate = classifier.exclude_rate
+    estimate = estimate_class_prior(
+        X,
+        answers.candidates,
+        random_state=seed,
+        label_names=names,
+        exclude_rate=None if rate is None else per_label(rate, "exclude_rate", names),
+    )
     return np.asarray(estimate.class_prior)
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from comes.datasets import Dataset, Reading
+from comes.datasets import Dataset, Images, Reading
 from comes.errors import ComesError
 from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset
@@ -45,7 +45,8 @@ def check_assumption(
     sample = read_clean(dataset, clean, reading)
     if sample is None and dataset.relevant is not None:
         sample = CleanSample(dataset.X, dataset.relevant, dataset.known_answers())
-    if sample is None or sample.answers is None or sample.X is None:
+    has_features = sample is not None and not isinstance(sample.X, Images | None)
+    if sample is None or sample.answers is None or not has_features:
         raise ComesError(
             "the check needs rows with features, true labels and what was said about them: give "
             "the true labels of some items of the data (--clean FILE, with a column 'item')."

@@ -1,20 +1,27 @@
 """A small sample with true labels, read and matched to the data."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from comes.datasets import Dataset, Reading
+from comes.datasets import Dataset, Reading, open_dataset
 from comes.errors import ComesError
-from comes.jobs.data_jobs import as_dataset
 from comes.priors import CleanSample
+
+WITH_COLUMNS = (".csv", ".parquet", ".arff")  # files whose columns a Reading names
 
 
 def read_clean(
     dataset: Dataset, clean: Dataset | str | Path | None, reading: Reading | None
 ) -> CleanSample | None:
-    """Return the clean sample, with the answers about its rows if they are items of the data."""
+    """Return the clean sample, with the answers about its rows if they are items of the data.
+
+    The columns of a file have the names that those of the data have, and hold the truth.
+    """
     if clean is None:
         return None
-    sample = as_dataset(clean, reading).with_labels(dataset.label_names)
+    if not isinstance(clean, Dataset):
+        clean = open_dataset(clean, _read_as_truth(Path(clean), reading, dataset.label_names))
+    sample = clean.with_labels(dataset.label_names)
     relevant = sample.known_relevant()
     if sample.answers is not None:
         return CleanSample(sample.X, relevant, sample.answers)
@@ -32,3 +39,20 @@ def read_clean(
         )
     X = dataset.take(found).X if sample.X is None else sample.X
     return CleanSample(X, relevant, dataset.answers[found])
+
+
+def _read_as_truth(path: Path, reading: Reading | None, label_names: list[str]) -> Reading:
+    """Return what the columns of a file of true labels mean, given those of the data."""
+    if reading is None or path.suffix.lower() not in WITH_COLUMNS:
+        return Reading()
+    if reading.labels is None or reading.relevant is not None:
+        return replace(reading, labels_are=None)
+    return replace(
+        reading,
+        labels=None,
+        relevant=reading.labels,
+        label_names=label_names,
+        labels_are=None,
+        long=None,
+        words=None,
+    )

@@ -88,7 +88,7 @@ def check_constant_rate(
     >>> check_constant_rate(X, ~excluded, ~relevant).per_label["says"].tolist()
     ['nothing found', 'not constant']
     """
-    values = np.asarray(X, dtype=np.float64)
+    values = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
     excluded = ~as_candidates(candidates)
     known = as_relevant(surely_irrelevant)  # 0 or 1, checked
     if known.shape != excluded.shape or len(values) != len(excluded):
