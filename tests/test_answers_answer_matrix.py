@@ -257,6 +257,12 @@ def test_scikit_learn_takes_rows() -> None:
         ({"no": "sea"}, "no must have two dimensions"),
         ({"no": ["sea", "sky"]}, "a set of names per row; got strings"),
         ({"no": np.zeros((0, 3))}, "no must have at least one row and one label"),
+        (
+            {"no": frame(NO, NAMES), "yes": frame(YES, NAMES).iloc[::-1]},
+            "no and yes must have the same rows in the same order; got .* indices",
+        ),
+        ({}, "needs no=.*from_positives"),
+        ({"yes": YES}, "needs no=.*from_positives"),
         ({"no": None, "yes": None}, "needs no=.*from_positives"),
         ({"no": None, "yes": YES, "maybe": MAYBE}, "needs no=.*from_positives"),
         ({"no": sets(NO), "yes": YES}, "must all be matrices or all be sets; got both"),

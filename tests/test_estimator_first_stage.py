@@ -106,6 +106,10 @@ def test_a_clean_sample_of_candidates_moves_the_exclude_rate_with_the_prior() ->
         ((X[:3], RELEVANT[:4]), "same rows in X, relevant and answers; got 3, 4"),
         ((X[:4], RELEVANT[:4], ANSWERS[:3]), "same rows in X, relevant and answers; got 4, 4, 3"),
         ((X, RELEVANT[:, :2]), "clean must have the 3 labels of the answers; got 2"),
+        ((X[:, :2], RELEVANT), "clean must have the features of X: X has 2 features.*expecting 5"),
+        ((X * np.nan, RELEVANT), "clean must have the features of X: .*NaN"),
+        ((X, RELEVANT, RELEVANT), "answers of clean must be a comes.Answers; got ndarray"),
+        ((X, RELEVANT, Answers(~RELEVANT)), "must be answers, .*; got candidates"),
         ((X, RELEVANT[:, :2], ANSWERS), "must be about the labels of relevant; got 3 and 2"),
     ],
 )
@@ -153,3 +157,30 @@ def test_candidates_and_their_answers_have_the_same_estimate() -> None:
         rates = estimate_answer_rates(X, Answers.from_candidates(CANDIDATES), random_state=3)
     assert abs(rates.rates.no_rate - 0.5).max() < 0.1
     assert not rates.rates.yes_rate.any()
+
+
+def test_the_labels_of_a_clean_sample_are_matched_by_name() -> None:
+    named, names = ANSWERS.named(["sea", "sky", "sun"]), ["sea", "sky", "sun"]
+    truth = pd.DataFrame(RELEVANT[:100], columns=names)
+    first = fit(named, clean=(X[:100], truth, named[:100]))
+    turned = named[:100].of_labels(names[::-1])
+    second = fit(named, clean=(X[:100], truth[names[::-1]], turned))
+    np.testing.assert_allclose(first.class_prior_, second.class_prior_)
+    np.testing.assert_allclose(first.no_rate_, second.no_rate_)
+
+
+@pytest.mark.parametrize(
+    ("settings", "answers", "message"),
+    [
+        ({"no_rate": 0.0}, ANSWERS, "no_rate must be above 0 where somebody said 'no'; got 0"),
+        ({"yes_rate": [0.5, 0, 0.5]}, ANSWERS, "above 0 where .* 'yes'; got 0 for label '1'"),
+        ({"no_rate": 0.5}, Answers.from_positives(RELEVANT), "for ticked labels give yes_rate"),
+        ({"exclude_rate": 0.5}, Answers.from_positives(RELEVANT), "ticked labels give yes_rate"),
+        ({"exclude_rate": 0.5}, ANSWERS, "known who was asked, give no_rate"),
+    ],
+)
+def test_rates_that_do_not_fit_the_answers_are_refused(
+    settings: dict[str, Any], answers: Answers, message: str
+) -> None:
+    with pytest.raises(ComesError, match=message):
+        fit(answers, **settings)

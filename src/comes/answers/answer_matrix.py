@@ -69,13 +69,15 @@ class Answers:
 
     def __init__(
         self,
-        no: Any,
+        no: Any = None,
         yes: Any = None,
         maybe: Any = None,
         *,
         label_names: Sequence[str] | None = None,
         chosen: Any = None,
     ) -> None:
+        if no is None:
+            raise ComesError("Answers needs no=; where only yes can be said, use from_positives.")
         given = {"no": no, "yes": yes, "maybe": maybe, "chosen": chosen}
         matrices, names = read_masks(
             {name: values for name, values in given.items() if values is not None}, label_names

@@ -18,8 +18,6 @@ def read_masks(
     given: dict[str, Any], label_names: Sequence[str] | None
 ) -> tuple[dict[str, BoolMatrix], list[str] | None]:
     """Return the masks by name, with one order of labels, and the names of the labels."""
-    if "no" not in given and set(given) != {"yes"}:
-        raise ComesError("Answers needs no=; where only yes can be said, use from_positives.")
     as_sets = [name for name, values in given.items() if _is_sets(values)]
     as_sets += [name for name, values in given.items() if as_sets and _is_blank(values)]
     if as_sets and len(as_sets) < len(given):
@@ -59,12 +57,25 @@ def _is_blank(values: Any) -> bool:
 
 def _find_names(given: dict[str, Any], label_names: Sequence[str] | None) -> list[str] | None:
     """Return the names that are given, else those of the first DataFrame."""
-    frames = [values for values in given.values() if hasattr(values, "columns")]
+    frames = {name: values for name, values in given.items() if hasattr(values, "columns")}
     if frames and label_names is not None:
         raise ComesError("label_names are for arrays; a DataFrame names its columns.")
     if frames:
-        return [str(name) for name in frames[0].columns]
+        _check_one_index(frames)
+        return [str(name) for name in next(iter(frames.values())).columns]
     return None if label_names is None else [str(name) for name in label_names]
+
+
+def _check_one_index(frames: dict[str, Any]) -> None:
+    """Raise an error unless DataFrames have their rows in one order."""
+    first, *others = frames
+    for other in others:
+        if not frames[first].index.equals(frames[other].index):
+            raise ComesError(
+                f"{first} and {other} must have the same rows in the same order; got DataFrames "
+                f"with different indices. Reindex one ({other}.loc[{first}.index]), or drop both "
+                "(reset_index(drop=True))."
+            )
 
 
 def _read_matrix(name: str, values: Any, names: list[str] | None) -> BoolMatrix:

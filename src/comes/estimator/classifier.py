@@ -18,10 +18,10 @@ from comes.estimator.inputs import as_feature_matrix, check_training_features
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
+from comes.estimator.reading_clean import read_clean_sample
 from comes.estimator.row_training import make_risk, prepare_rows, show_answers
 from comes.methods import find_method
 from comes.metrics import average_precision
-from comes.priors import CleanSample
 from comes.training import History, Risk, choose_device, predict_scores, to_device
 
 FloatArray = npt.NDArray[np.floating]
@@ -256,7 +256,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
                 label_names,
                 require_candidates=self.require_candidates,
             )
-            sample = None if clean is None else CleanSample.read(clean)
+            sample = read_clean_sample(self, clean, given)
             training = prepare_rows(self, X, given, sample)
             return self._finish(training, training.run())
 

@@ -30,6 +30,11 @@ from comes.selection import prior_error
 
 Array = npt.NDArray[np.float64]
 SMALLEST_RATE = 1e-3  # of "no" or "yes", where a class prior implies it
+OWN_RATES = {
+    "answers": "where it is known who was asked, give no_rate",
+    "candidates": "for candidates give exclude_rate",
+    "positives": "for ticked labels give yes_rate",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,11 +147,9 @@ class FirstStage:
                 "out of others."
             )
         if given.exclude_rate is not None and kind != "candidates":
-            raise ComesError(
-                "exclude_rate is for candidates; where it is known who was asked, give no_rate."
-            )
+            raise ComesError(f"exclude_rate is for candidates; {OWN_RATES[kind]}.")
         if given.no_rate is not None and kind != "answers":
-            raise ComesError("no_rate is for answers; for candidates give exclude_rate.")
+            raise ComesError(f"no_rate is for answers; {OWN_RATES[kind]}.")
         if given.yes_rate is not None and kind == "candidates":
             raise ComesError(
                 "yes_rate is for answers, and candidates do not say yes. Leave it out."
@@ -177,7 +180,17 @@ class FirstStage:
     def _choose_rate(self, name: str, estimated: Array) -> Array:
         """Return the rate that the user gave, else the estimated one."""
         given = getattr(self.given, name)
-        return estimated if given is None else per_label(given, name, self._names)
+        if given is None:
+            return estimated
+        rate = per_label(given, name, self._names)
+        said = self.answers.excluded if name == "no_rate" else self.answers.confirmed
+        never = np.flatnonzero((rate == 0) & said.any(axis=0))
+        if len(never):
+            raise ComesError(
+                f"{name} must be above 0 where somebody said {name.removesuffix('_rate')!r}; got 0 "
+                f"for label {self._names[never[0]]!r}. Leave it out to have it estimated."
+            )
+        return rate
 
     def _find_exclude_rate(self, found: Knowledge) -> Knowledge:
         """Return the exclude rate and the class prior of candidates; either implies the other."""

@@ -50,6 +50,11 @@ class CleanSample:
             )
         X, relevant = given[0], as_relevant(given[1])
         answers = given[2] if len(given) == 3 else None
+        if answers is not None and not isinstance(answers, Answers):
+            raise ComesError(
+                "the answers of clean must be a comes.Answers; got "
+                f"{type(answers).__name__}. Make one: Answers(no=..., yes=..., maybe=...)."
+            )
         parts = [part for part in (X, relevant, answers) if part is not None]
         rows = [np.shape(part)[0] for part in parts]
         if len(set(rows)) > 1:
