@@ -257,6 +257,8 @@ def test_scikit_learn_takes_rows() -> None:
         ({"no": "sea"}, "no must have two dimensions"),
         ({"no": ["sea", "sky"]}, "a set of names per row; got strings"),
         ({"no": np.zeros((0, 3))}, "no must have at least one row and one label"),
+        ({}, "needs no=.*from_positives"),
+        ({"yes": YES}, "needs no=.*from_positives"),
         ({"no": None, "yes": None}, "needs no=.*from_positives"),
         ({"no": None, "yes": YES, "maybe": MAYBE}, "needs no=.*from_positives"),
         ({"no": None, "yes": YES}, "needs no=.*from_positives"),

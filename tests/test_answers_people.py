@@ -100,6 +100,8 @@ def test_nothing_said_is_nothing_asked() -> None:
         (([0, 1], [2, 3], ["no", "nope"], ["a", "b"]), "got 'nope' about row 1, label 3"),
         (([0], [0], [""], ["a"]), "no, yes, maybe or not asked; got ''"),
         (([0, 1], [0], ["no"], ["a"]), "must have one length; got 2, 1, 1, 1"),
+        (([0.5], [0], ["no"], ["a"]), r"rows must be whole numbers, from 0; got \[0.5\]"),
+        (([0], ["sea"], ["no"], ["a"]), r"labels must be whole .* got \['sea'\]. Number names"),
         (([0], [0], ["no"], []), "must have one length; got 1, 1, 1, 0"),
     ],
 )

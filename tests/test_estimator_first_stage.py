@@ -209,3 +209,20 @@ def test_answers_that_a_model_chose_need_what_is_known() -> None:
         fit(answers, method="comes-hl", class_prior=PRIOR)
     with pytest.raises(ComesError, match="learns from labels that somebody said 'no' to"):
         fit(Answers(np.zeros_like(RELEVANT), yes=RELEVANT), method="comes-rl", class_prior=PRIOR)
+
+
+@pytest.mark.parametrize(
+    ("settings", "answers", "message"),
+    [
+        ({"no_rate": 0.0}, ANSWERS, "no_rate must be above 0 where somebody said 'no'; got 0"),
+        ({"yes_rate": [0.5, 0, 0.5]}, ANSWERS, "above 0 where .* 'yes'; got 0 for label '1'"),
+        ({"no_rate": 0.5}, Answers.from_positives(RELEVANT), "for ticked labels give yes_rate"),
+        ({"exclude_rate": 0.5}, Answers.from_positives(RELEVANT), "ticked labels give yes_rate"),
+        ({"exclude_rate": 0.5}, ANSWERS, "known who was asked, give no_rate"),
+    ],
+)
+def test_rates_that_do_not_fit_the_answers_are_refused(
+    settings: dict[str, Any], answers: Answers, message: str
+) -> None:
+    with pytest.raises(ComesError, match=message):
+        fit(answers, **settings)

@@ -442,10 +442,10 @@ def test_edges_are_finite(rate: float, shape: tuple[int, int], state: State) -> 
     rates = torch.full((shape[1],), rate)
     sizes = torch.tensor([100.0, 1e18]).repeat(shape[0])[: shape[0], None]
     scores = sizes * torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    answers: Sequence[Tensor] = [torch.full(shape, state, dtype=torch.int8)]
-    if state in (State.NO, State.MAYBE):
-        answers = [*answers, torch.full(shape, state == State.MAYBE)]
     for risk in (LikelihoodRisk(rates), LikelihoodRisk(rates, rates, mistake_rate=0.01)):
+        answers: Sequence[Tensor] = [torch.full(shape, state, dtype=torch.int8)]
+        if state in (State.NO, State.MAYBE) and not risk.can_say_yes:
+            answers = [*answers, torch.full(shape, state == State.MAYBE)]
         for each in answers:
             value, gradient = value_and_gradient(risk, scores, each)
             assert value.isfinite() and gradient.isfinite().all()
@@ -493,3 +493,16 @@ def test_wrong_shapes_types_and_rates_are_refused() -> None:
             LikelihoodRisk(torch.tensor([0.5]), torch.tensor([wrong]))
     with pytest.raises(ComesError, match=r"mistake_rate must be at least 0 and below 0.5; got 0.5"):
         LikelihoodRisk(torch.tensor([0.5]), mistake_rate=0.5)
+
+
+def test_what_is_no_answer_is_refused() -> None:
+    risk = LikelihoodRisk(NO_RATE, YES_RATE)
+    for wrong in (-1, 4):
+        with pytest.raises(ComesError, match="0 not asked, 1 no, 2 yes or 3 maybe; got other"):
+            risk(SCORES, torch.full_like(STATES, wrong))
+    with pytest.raises(ComesError, match=r"candidates \(bool\) do not say yes. Leave it out"):
+        risk(SCORES, CANDIDATES)
+    with pytest.raises(ComesError, match="must be a tensor; got ndarray"):
+        risk(SCORES, STATES.numpy())
+    with pytest.raises(ComesError, match="no_rate must hold .* got None"):
+        LikelihoodRisk(None)  # type: ignore[arg-type]

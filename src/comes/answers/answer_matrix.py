@@ -70,7 +70,7 @@ class Answers:
 
     def __init__(
         self,
-        no: Any,
+        no: Any = None,
         yes: Any = None,
         maybe: Any = None,
         *,

@@ -51,7 +51,7 @@ class LongAnswers:
         people: Sequence[str],
     ) -> "LongAnswers":
         """Return the answers of equally long columns; rows without an answer are left out."""
-        row, label = (np.asarray(places, dtype=np.int64) for places in (rows, labels))
+        row, label = _read_places("rows", rows), _read_places("labels", labels)
         lengths = [len(column) for column in (row, label, words, people)]
         if len(set(lengths)) != 1:
             raise ComesError(
@@ -137,3 +137,19 @@ class LongAnswers:
             person=self.person[kept],
             code=self.code[kept],
         )
+
+
+def _read_places(name: str, places: npt.ArrayLike) -> Places:
+    """Return the numbers of rows or labels; raise unless they are whole."""
+    given = np.asarray(places)
+    try:
+        numbers = given.astype(np.int64)
+        is_whole = bool((numbers == given).all())
+    except (TypeError, ValueError):
+        is_whole = False
+    if not is_whole:
+        raise ComesError(
+            f"{name} must be whole numbers, from 0; got {given.ravel()[:3].tolist()}. Number names "
+            "first, or read a table of them (comes.datasets.open_dataset)."
+        )
+    return numbers

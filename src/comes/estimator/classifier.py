@@ -258,7 +258,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
             )
             sample = None if clean is None else CleanSample.read(clean, given.label_names)
             if sample is not None and sample.X is not None:
-                as_feature_matrix(self, sample.X, reset=False)  # refused before anything takes long
+                as_feature_matrix(self, sample.X, reset=False)  # before anything takes long
             training = prepare_rows(self, X, given, sample)
             return self._finish(training, training.run())
 

@@ -30,6 +30,11 @@ from comes.selection import prior_error
 
 Array = npt.NDArray[np.float64]
 SMALLEST_RATE = 1e-3  # of "no" or "yes", where a class prior implies it
+OWN_RATES = {
+    "answers": "where it is known who was asked, give no_rate",
+    "candidates": "for candidates give exclude_rate",
+    "positives": "for ticked labels give yes_rate",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,11 +156,9 @@ class FirstStage:
                 "out of others."
             )
         if given.exclude_rate is not None and kind != "candidates":
-            raise ComesError(
-                "exclude_rate is for candidates; where it is known who was asked, give no_rate."
-            )
+            raise ComesError(f"exclude_rate is for candidates; {OWN_RATES[kind]}.")
         if given.no_rate is not None and kind != "answers":
-            raise ComesError("no_rate is for answers; for candidates give exclude_rate.")
+            raise ComesError(f"no_rate is for answers; {OWN_RATES[kind]}.")
         if given.yes_rate is not None and kind == "candidates":
             raise ComesError(
                 "yes_rate is for answers, and candidates do not say yes. Leave it out."
@@ -178,6 +181,7 @@ class FirstStage:
             for name, values in given.items()
             if values is not None
         }
+        self._check_rates(known)
         if len(known) == len(names):  # nothing is left to estimate
             return replace(found, **known)
         estimate = self._estimate_rates()
@@ -194,6 +198,19 @@ class FirstStage:
             people=people,
         )
         return replace(found, **known)
+
+    def _check_rates(self, known: dict[str, Any]) -> None:
+        """Raise an error if a rate that is given says that an answer which was given cannot be."""
+        for name, said in (
+            ("no_rate", self.answers.excluded),
+            ("yes_rate", self.answers.confirmed),
+        ):
+            never = np.flatnonzero((known.get(name, 1) == 0) & said.any(axis=0))
+            if len(never):
+                raise ComesError(
+                    f"{name} must be above 0 where somebody said {name.removesuffix('_rate')!r}; "
+                    f"got 0 for label {self._names[never[0]]!r}. Leave it out to have it estimated."
+                )
 
     def _find_exclude_rate(self, found: Knowledge) -> Knowledge:
         """Return the exclude rate and the class prior of candidates; either implies the other."""

@@ -30,6 +30,10 @@ def check_states(scores: Tensor, answers: Tensor) -> None:
 
 def check_answers(scores: Tensor, answers: Tensor) -> None:
     """Raise an error unless answers are candidates, states or leanings in the shape of scores."""
+    if not isinstance(answers, Tensor):
+        raise ComesError(
+            f"answers must be a tensor; got {type(answers).__name__}. Call torch.as_tensor."
+        )
     if scores.ndim != 2 or answers.shape != scores.shape:
         raise ComesError(
             "scores and answers must be two matrices of one shape (n, q); "

@@ -127,6 +127,8 @@ class LikelihoodRisk(nn.Module):
         prior_weight: float = 1.0,
     ) -> None:
         super().__init__()
+        if no_rate is None:
+            raise ComesError("no_rate must hold one number in [0, 1] for each label; got None.")
         a = check_prior(torch.as_tensor(no_rate), "no_rate")
         b = torch.zeros_like(a) if yes_rate is None else torch.as_tensor(yes_rate)
         check_prior(b, "yes_rate")
@@ -143,11 +145,17 @@ class LikelihoodRisk(nn.Module):
         prior = None if class_prior is None else check_prior(class_prior)
         self.register_buffer("class_prior", prior)
         self.prior_weight = prior_weight
-        self.only_excludes = mistake_rate == 0 and not bool(b.any())
+        self.can_say_yes = bool(b.any())
+        self.only_excludes = mistake_rate == 0 and not self.can_say_yes
 
     def forward(self, scores: Tensor, answers: Tensor) -> Tensor:
         """Return the scalar risk of one batch."""
         check_answers(scores, answers)
+        if self.can_say_yes and answers.dtype == torch.bool:
+            raise ComesError(
+                "yes_rate is for answers, and candidates (bool) do not say yes. Leave it out, or "
+                "give states (int8, Answers.codes)."
+            )
         weight = self.label_weight  # as many as rates
         check_width(scores, no_rate=weight)
         scores = in_full_precision(scores)
@@ -173,7 +181,13 @@ def _lean_pairs(answers: Tensor, leanings: Tensor) -> Tensor:
         return answers.to(leanings.dtype)
     if answers.dtype == torch.bool:
         return torch.where(answers, leanings[State.MAYBE], leanings[State.NO])
-    return leanings.gather(0, answers.long())
+    try:
+        return leanings.gather(0, answers.long())
+    except RuntimeError as error:  # a check beforehand would cost a pass over the batch
+        raise ComesError(
+            "answers (int8) must be 0 not asked, 1 no, 2 yes or 3 maybe; got other numbers. Take "
+            "them from Answers.codes."
+        ) from error
 
 
 class _MeanLoss(torch.autograd.Function):
