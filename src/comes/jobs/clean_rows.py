@@ -1,10 +1,13 @@
 """A small sample with true labels, read and matched to the data."""
 
 from pathlib import Path
+from typing import Any
 
-from comes.datasets import Dataset, Reading
+import numpy as np
+from scipy.sparse import issparse
+
+from comes.datasets import Dataset, Images, Reading, open_truth
 from comes.errors import ComesError
-from comes.jobs.data_jobs import as_dataset
 from comes.priors import CleanSample
 
 
@@ -14,7 +17,7 @@ def read_clean(
     """Return the clean sample, with the answers about its rows if they are items of the data."""
     if clean is None:
         return None
-    sample = as_dataset(clean, reading).with_labels(dataset.label_names)
+    sample = _read_truth(clean, reading).with_labels(dataset.label_names)
     relevant = sample.known_relevant()
     if sample.answers is not None:
         return CleanSample(sample.X, relevant, sample.answers)
@@ -30,5 +33,33 @@ def read_clean(
             f"{len(missing)} of {len(found)} clean items are not in the data (first: "
             f"{missing[0]!r}). Give items of the data only, or none of them."
         )
-    X = dataset.take(found).X if sample.X is None else sample.X
-    return CleanSample(X, relevant, dataset.answers[found])
+    of_data = dataset.take(found).X
+    _refuse_other_features(sample, of_data)
+    return CleanSample(of_data, relevant, dataset.answers[found])
+
+
+def _read_truth(clean: Dataset | str | Path, reading: Reading | None) -> Dataset:
+    """Return the clean data, with true labels."""
+    found = clean if isinstance(clean, Dataset) else open_truth(clean, reading)
+    if found.relevant is None:
+        raise ComesError(
+            "the clean sample (--clean) must have true labels; got none. Call their columns "
+            "'relevant:NAME', or as the labels of the data are called."
+        )
+    return found
+
+
+def _refuse_other_features(sample: Dataset, of_data: Any) -> None:
+    """Raise an error if clean items have other features than the items of that name in the data."""
+    if sample.X is None or isinstance(of_data, Images):
+        return
+    first, second = (np.asarray(X.todense() if issparse(X) else X) for X in (sample.X, of_data))
+    if first.shape != second.shape:
+        return  # the estimator says what it wants
+    differ = ~np.isclose(first, second, rtol=1e-4, atol=1e-6).all(axis=1)
+    if differ.any() and sample.items is not None:
+        name = sample.items[int(differ.argmax())]
+        raise ComesError(
+            f"{int(differ.sum())} clean items have other features than the data has for items of "
+            f"that name (first: {name!r}). Name other items otherwise, or leave the names out."
+        )
