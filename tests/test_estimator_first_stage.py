@@ -176,6 +176,7 @@ def test_the_labels_of_a_clean_sample_are_matched_by_name() -> None:
         ({"yes_rate": [0.5, 0, 0.5]}, ANSWERS, "above 0 where .* 'yes'; got 0 for label '1'"),
         ({"no_rate": 0.5}, Answers.from_positives(RELEVANT), "for ticked labels give yes_rate"),
         ({"exclude_rate": 0.5}, Answers.from_positives(RELEVANT), "ticked labels give yes_rate"),
+        ({"class_prior": pd.Series({"0": 0.5})}, ANSWERS, r"of the 3 labels; got \{'0': 0.5\}"),
         ({"exclude_rate": 0.5}, ANSWERS, "known who was asked, give no_rate"),
     ],
 )
