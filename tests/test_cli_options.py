@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from comes.cli.options import parse_numbers, split_names
+from comes.cli.options import parse_numbers, parse_pairs, split_names
 from comes.cli.reading_options import reading_options
 from comes.cli.training_options import training_options
 from comes.datasets import Reading
@@ -83,3 +83,9 @@ def test_lists_of_names_and_numbers() -> None:
     for wrong in ("", ",", "half"):
         with pytest.raises(ComesError, match="--rate should be a number, or one per label; got"):
             parse_numbers(wrong, "--rate")
+
+
+def test_a_word_of_answers_means_one_thing() -> None:
+    assert parse_pairs("1=yes, 0=no", "--answers") == {"1": "yes", "0": "no"}
+    with pytest.raises(ComesError, match="--answers should say once what '1' means; got '1=yes"):
+        parse_pairs("1=yes,1=no", "--answers")

@@ -127,8 +127,10 @@ def test_ticked_labels_of_every_format(tmp_path: Path) -> None:
     ticked = [[True, True], [False, False], [True, False]]
     names = written(tmp_path, "x,tags\n1,sea;sky\n2,\n3,sea\n")
     columns = written(tmp_path, "x,sea,sky\n1,1,1\n2,0,0\n3,1,0\n", "wide.csv")
+    blanks = written(tmp_path, "x,sea,sky\n1,1,1\n2,,\n3,1,\n", "blanks.csv")
     libsvm = written(tmp_path, "0,1 1:1\n 1:2\n0 1:3\n", "a.svm")
-    for path, labels in ((names, ["tags"]), (columns, ["sea", "sky"]), (libsvm, None)):
+    wide = ["sea", "sky"]
+    for path, labels in ((names, ["tags"]), (columns, wide), (blanks, wide), (libsvm, None)):
         answers = read_dataset(path, labels=labels, labels_are="positives").known_answers()
         assert answers.kind == "positives" and answers.confirmed.tolist() == ticked
 

@@ -459,3 +459,31 @@ def test_an_experiment_is_run_once_and_reported(tmp_path: Path) -> None:
     written = report_results([tmp_path / "runs"], tmp_path / "report")
     assert written.page.read_text() == first.page.read_text()
     assert len(written.results) == 1 and written.errors == []
+
+
+def test_a_clean_table_is_read_as_the_data_are(tmp_path: Path) -> None:
+    features = pd.DataFrame(DATA.X).add_prefix("x")
+    said = pd.DataFrame(np.where(DATA.relevant, "1", "0"), columns=NAMES)
+    said = said.mask(np.arange(said.size).reshape(said.shape) % 3 == 0, "")
+    pd.concat([features, said], axis=1).to_csv(tmp_path / "said.csv", index=False)
+    truth = pd.DataFrame(DATA.relevant.astype(int), columns=NAMES)
+    pd.concat([features, truth], axis=1).to_csv(tmp_path / "named.csv", index=False)
+    own = pd.concat([features, truth.add_prefix("relevant:")], axis=1)
+    own.to_csv(tmp_path / "own.csv", index=False)
+    reading = Reading(labels=NAMES, words={"1": "yes", "0": "no"})
+    priors = [
+        estimate_priors(tmp_path / "said.csv", reading=reading, clean=tmp_path / name)
+        for name in ("named.csv", "own.csv")
+    ]
+    pd.testing.assert_frame_equal(*priors)
+    with pytest.raises(ComesError, match="said.csv: .*The truth must be known"):
+        estimate_priors(tmp_path / "said.csv", reading=reading, clean=tmp_path / "said.csv")
+
+
+def test_clean_items_with_other_features_are_refused() -> None:
+    answers = Answers(no=~DATA.relevant, yes=DATA.relevant, label_names=NAMES)
+    items = [f"i{row}" for row in range(len(DATA))]
+    data = Dataset(DATA.X, NAMES, answers=answers, items=items)
+    turned = Dataset(DATA.X[::-1], NAMES, relevant=DATA.relevant, items=items)
+    with pytest.raises(ComesError, match="clean items have other features.*first: 'i0'"):
+        estimate_priors(data, clean=turned)

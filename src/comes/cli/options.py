@@ -53,4 +53,8 @@ def parse_pairs(text: str | None, option: str) -> dict[str, str] | None:
     pairs = [part.partition("=") for part in split_names(text) or ()]
     if not all(equals for _, equals, _ in pairs):
         raise ComesError(f"{option} should be pairs such as 1=yes,0=no; got {text!r}.")
-    return {word.strip(): state.strip() for word, _, state in pairs}
+    words = [word.strip() for word, _, _ in pairs]
+    for word in words:
+        if words.count(word) > 1:
+            raise ComesError(f"{option} should say once what {word!r} means; got {text!r}.")
+    return {word: state.strip() for word, (_, _, state) in zip(words, pairs, strict=True)}

@@ -35,6 +35,7 @@ from comes.datasets.reading import Reading, as_reading
 from comes.datasets.scenes import make_scenes
 from comes.datasets.table_datasets import TableForm
 from comes.datasets.tables import check_table_name, read_table, write_table
+from comes.datasets.truth_files import open_truth
 from comes.datasets.writing import check_writable, write_dataset
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "make_scenes",
     "open_dataset",
     "open_images",
+    "open_truth",
     "prediction_table",
     "read_dataset",
     "read_features",

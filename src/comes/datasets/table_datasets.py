@@ -128,6 +128,9 @@ def _read_answers(
         warn_of_ticks(answers)
         return answers
     is_possible = roles.labels_are == "candidates"
+    if roles.labels_are == "positives" and not are_names(cells):
+        empty = cells.isna() | (cells.astype(object) == "")
+        cells = cells.astype(object).mask(empty, 0)  # what is not ticked
     marked, names = read_labels(
         cells, names, empty_is_none=not is_possible, separator=reading.separator
     )

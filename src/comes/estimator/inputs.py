@@ -50,8 +50,9 @@ def per_label(values: Any, name: str, label_names: list[str]) -> npt.NDArray[np.
     if name != "class_prior" and numbers.shape == ():
         numbers = np.full(q, float(numbers))
     if numbers.shape != (q,) or not ((numbers >= 0) & (numbers <= 1)).all():
+        shown = values.to_dict() if hasattr(values, "to_dict") else values  # on one line
         raise ComesError(
-            f"{name} must hold one number in [0, 1] for each of the {q} labels; got {values!r}."
+            f"{name} must hold one number in [0, 1] for each of the {q} labels; got {shown!r}."
         )
     names = getattr(values, "index", None)
     if names is not None and not callable(names):  # a Series; lists have a method index

@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from comes.datasets import Dataset, Reading, open_dataset
+import numpy as np
+from scipy.sparse import issparse
+
+from comes.datasets import Dataset, Images, Reading, open_truth
 from comes.errors import ComesError
 from comes.priors import CleanSample
-
-WITH_COLUMNS = (".csv", ".parquet", ".arff")  # files whose columns a Reading names
 
 
 def read_clean(
@@ -19,9 +21,9 @@ def read_clean(
     """
     if clean is None:
         return None
-    if not isinstance(clean, Dataset):
-        clean = open_dataset(clean, _read_as_truth(Path(clean), reading, dataset.label_names))
-    sample = clean.with_labels(dataset.label_names)
+    if reading is not None and reading.labels is not None:
+        reading = replace(reading, label_names=dataset.label_names)  # a file may miss some
+    sample = _read_truth(clean, reading).with_labels(dataset.label_names)
     relevant = sample.known_relevant()
     if sample.answers is not None:
         return CleanSample(sample.X, relevant, sample.answers)
@@ -37,22 +39,33 @@ def read_clean(
             f"{len(missing)} of {len(found)} clean items are not in the data (first: "
             f"{missing[0]!r}). Give items of the data only, or none of them."
         )
-    X = dataset.take(found).X if sample.X is None else sample.X
-    return CleanSample(X, relevant, dataset.answers[found])
+    of_data = dataset.take(found).X
+    _refuse_other_features(sample, of_data)
+    return CleanSample(of_data, relevant, dataset.answers[found])
 
 
-def _read_as_truth(path: Path, reading: Reading | None, label_names: list[str]) -> Reading:
-    """Return what the columns of a file of true labels mean, given those of the data."""
-    if reading is None or path.suffix.lower() not in WITH_COLUMNS:
-        return Reading()
-    if reading.labels is None or reading.relevant is not None:
-        return replace(reading, labels_are=None)
-    return replace(
-        reading,
-        labels=None,
-        relevant=reading.labels,
-        label_names=label_names,
-        labels_are=None,
-        long=None,
-        words=None,
-    )
+def _read_truth(clean: Dataset | str | Path, reading: Reading | None) -> Dataset:
+    """Return the clean data, with true labels."""
+    found = clean if isinstance(clean, Dataset) else open_truth(clean, reading)
+    if found.relevant is None:
+        raise ComesError(
+            "the clean sample (--clean) must have true labels; got none. Call their columns "
+            "'relevant:NAME', or as the labels of the data are called."
+        )
+    return found
+
+
+def _refuse_other_features(sample: Dataset, of_data: Any) -> None:
+    """Raise an error if clean items have other features than the items of that name in the data."""
+    if sample.X is None or isinstance(of_data, Images):
+        return
+    first, second = (np.asarray(X.todense() if issparse(X) else X) for X in (sample.X, of_data))
+    if first.shape != second.shape:
+        return  # the estimator says what it wants
+    differ = ~np.isclose(first, second, rtol=1e-4, atol=1e-6).all(axis=1)
+    if differ.any() and sample.items is not None:
+        name = sample.items[int(differ.argmax())]
+        raise ComesError(
+            f"{int(differ.sum())} clean items have other features than the data has for items of "
+            f"that name (first: {name!r}). Name other items otherwise, or leave the names out."
+        )
