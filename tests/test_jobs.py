@@ -463,25 +463,26 @@ def test_an_experiment_is_run_once_and_reported(tmp_path: Path) -> None:
 
 def test_a_clean_table_is_read_as_the_data_are(tmp_path: Path) -> None:
     features = pd.DataFrame(DATA.X).add_prefix("x")
-    said = pd.DataFrame(np.where(DATA.relevant, "1", "0"), columns=NAMES)
+    said = pd.DataFrame(np.where(DATA.known_relevant(), "1", "0"), columns=NAMES)
     said = said.mask(np.arange(said.size).reshape(said.shape) % 3 == 0, "")
     pd.concat([features, said], axis=1).to_csv(tmp_path / "said.csv", index=False)
-    truth = pd.DataFrame(DATA.relevant.astype(int), columns=NAMES)
+    truth = pd.DataFrame(DATA.known_relevant().astype(int), columns=NAMES)
     pd.concat([features, truth], axis=1).to_csv(tmp_path / "named.csv", index=False)
     own = pd.concat([features, truth.add_prefix("relevant:")], axis=1)
     own.to_csv(tmp_path / "own.csv", index=False)
     reading = Reading(labels=NAMES, words={"1": "yes", "0": "no"})
-    priors = [
+    named, own_columns = (
         estimate_priors(tmp_path / "said.csv", reading=reading, clean=tmp_path / name)
         for name in ("named.csv", "own.csv")
-    ]
-    pd.testing.assert_frame_equal(*priors)
+    )
+    pd.testing.assert_frame_equal(named, own_columns)
     with pytest.raises(ComesError, match="said.csv: .*The truth must be known"):
         estimate_priors(tmp_path / "said.csv", reading=reading, clean=tmp_path / "said.csv")
 
 
 def test_clean_items_with_other_features_are_refused() -> None:
-    answers = Answers(no=~DATA.relevant, yes=DATA.relevant, label_names=NAMES)
+    relevant = DATA.known_relevant()
+    answers = Answers(no=~relevant, yes=relevant, label_names=NAMES)
     items = [f"i{row}" for row in range(len(DATA))]
     data = Dataset(DATA.X, NAMES, answers=answers, items=items)
     turned = Dataset(DATA.X[::-1], NAMES, relevant=DATA.relevant, items=items)
