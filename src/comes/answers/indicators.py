@@ -42,6 +42,11 @@ def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
     """
     if np.ma.is_masked(values):
         raise ComesError(f"{name} must not have masked entries. {advice}")
+    if hasattr(values, "codes") and hasattr(values, "confirmed"):  # Answers: 1 would be "no"
+        raise ComesError(
+            f"{name} must be a matrix of 0 and 1; got {type(values).__name__}. Take one of its "
+            f"views: candidates, excluded or confirmed. {advice}".rstrip()
+        )
     try:
         array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
     except ValueError as error:
