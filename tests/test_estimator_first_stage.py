@@ -227,3 +227,19 @@ def test_rates_that_do_not_fit_the_answers_are_refused(
 ) -> None:
     with pytest.raises(ComesError, match=message):
         fit(answers, **settings)
+
+
+def test_rows_in_another_order_are_refused() -> None:
+    frame, labels = pd.DataFrame(X).add_prefix("x"), pd.DataFrame(CANDIDATES).add_prefix("l")
+    classifier = CandidateClassifier(epochs=1, hidden=4)
+    with pytest.raises(ComesError, match="rows in the same order; got DataFrames"):
+        classifier.fit(frame.iloc[::-1], labels)
+    classifier.fit(frame, labels.set_axis(range(N, 2 * N)))  # other names: by position
+
+
+def test_answers_are_not_taken_for_the_truth() -> None:
+    fitted = fit(ANSWERS)
+    with pytest.raises(ComesError, match="relevant labels must be a matrix of 0 and 1; got Ans"):
+        fitted.score(X, Answers(~CANDIDATES))
+    with pytest.raises(ComesError, match="got Answers. Pass them as answers=, or take"):
+        CandidateClassifier().fit(X, candidates=Answers(~CANDIDATES))

@@ -488,3 +488,12 @@ def test_clean_items_with_other_features_are_refused() -> None:
     turned = Dataset(DATA.X[::-1], NAMES, relevant=DATA.relevant, items=items)
     with pytest.raises(ComesError, match="clean items have other features.*first: 'i0'"):
         estimate_priors(data, clean=turned)
+
+
+def test_priors_of_answers_need_sure_ones_and_no_method() -> None:
+    doubt = np.ones(DATA.known_relevant().shape, dtype=bool)
+    unsure = Dataset(DATA.X, NAMES, answers=Answers(no=~doubt, maybe=doubt))
+    with pytest.raises(ComesError, match="nobody said no or yes about any pair"):
+        estimate_priors(unsure)
+    with pytest.raises(ComesError, match="is for candidates; got 'bbe'"):
+        estimate_priors(unsure, method="bbe")

@@ -14,7 +14,7 @@ from torch import nn
 from comes.answers import Answers, keep_one_excluded
 from comes.estimator import storage
 from comes.estimator.cutting import find_offset, find_thresholds
-from comes.estimator.inputs import as_feature_matrix, check_training_features
+from comes.estimator.inputs import as_feature_matrix, check_same_order, check_training_features
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
@@ -247,6 +247,8 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         self : CandidateClassifier
         """
         with keeping_earlier_fit(self):
+            for labels in (y, candidates, complementary):
+                check_same_order(X, labels)
             X = check_training_features(self, X)
             given = read_answers(
                 y,

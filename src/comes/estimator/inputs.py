@@ -114,6 +114,21 @@ def _ask_for_finite(error: ValueError) -> str:
     return f"{str(error).splitlines()[0]} X must be finite and real: fill or drop those entries."
 
 
+def check_same_order(X: Any, labels: Any) -> None:
+    """Raise an error if two DataFrames name the same rows, in another order."""
+    if not (hasattr(X, "columns") and hasattr(labels, "columns")):
+        return
+    first, second = (getattr(values, "index", ()) for values in (X, labels))
+    if list(first) == list(second):
+        return
+    if len(first) == len(second) and set(first) == set(second):
+        raise ComesError(
+            "X and its labels must have their rows in the same order; got DataFrames with the same "
+            "index in another order. Reindex one (labels.loc[X.index]), or drop both "
+            "(reset_index(drop=True))."
+        )
+
+
 def check_same_rows(X: Any, answers: Answers) -> None:
     """Raise an error unless features and answers have the same number of rows."""
     if len(answers) != X.shape[0]:

@@ -92,6 +92,8 @@ def estimate_priors(
     else:
         if exclude_rate is not None:
             raise ComesError("exclude_rate (--exclude-rate) is for candidates. Leave it out.")
+        if method != "hierarchical":
+            raise ComesError(f"method (--method) is for candidates; got {method!r}. Leave it out.")
         table = _tabulate_answers(dataset, seed)
     if sample is not None:
         table = _sharpen(table, sample)
@@ -116,6 +118,8 @@ def _tabulate_candidates(
 def _tabulate_answers(dataset: Dataset, seed: int) -> pd.DataFrame:
     """Return class priors and rates estimated from answers, a row per label."""
     X, answers = dataset.known_features(), dataset.known_answers()
+    if not (answers.excluded | answers.confirmed).any():
+        raise ComesError("nothing can be estimated: nobody said no or yes about any pair.")
     names = dataset.label_names
     found = estimate_answer_rates(X, answers, random_state=seed, label_names=names)
     table = pd.DataFrame(
