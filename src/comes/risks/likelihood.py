@@ -184,6 +184,8 @@ def _lean_pairs(answers: Tensor, leanings: Tensor) -> Tensor:
     try:
         return leanings.gather(0, answers.long())
     except RuntimeError as error:  # a check beforehand would cost a pass over the batch
+        if "index" not in str(error):
+            raise
         raise ComesError(
             "answers (int8) must be 0 not asked, 1 no, 2 yes or 3 maybe; got other numbers. Take "
             "them from Answers.codes."
