@@ -49,8 +49,9 @@ SGD = make_optimizer("sgd", learning_rate=0.1)
 def risk_of(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
     if name == "hamming":
         return HammingRisk(PRIOR.to(dtype))
-    if name == "likelihood":
-        return LikelihoodRisk(PRIOR.to(dtype), PRIOR.to(dtype) / 2, class_prior=PRIOR.to(dtype))
+    if name.startswith("likelihood"):
+        yes_rate = None if name == "likelihood of candidates" else PRIOR.to(dtype) / 2
+        return LikelihoodRisk(PRIOR.to(dtype), yes_rate, class_prior=PRIOR.to(dtype))
     return RankingRisk(PRIOR.to(dtype), flood_level=2.4)  # in the range of the risks of batches
 
 
@@ -92,7 +93,7 @@ TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
     # Of batches of 9 rows one process has 5, in two parts, and the other 4, at once.
     "in parts in one process only": lambda: trained("hamming", part_size=4),
     "hamming on states": lambda: trained("hamming", answers=STATES),
-    "likelihood": lambda: trained("likelihood"),
+    "likelihood": lambda: trained("likelihood of candidates"),
     "likelihood of states": lambda: trained("likelihood", answers=STATES),
     "likelihood of states, in parts": lambda: trained("likelihood", answers=STATES, part_size=3),
     "likelihood of leanings": lambda: trained("likelihood", answers=LEANINGS),

@@ -54,7 +54,7 @@ RISKS: dict[str, Callable[[], nn.Module]] = {
     "comrank": ComrankRisk,
     "likelihood": lambda: LikelihoodRisk(numbers(Q), label_weight=numbers(Q)),
     "likelihood, mistakes": lambda: LikelihoodRisk(
-        numbers(Q), numbers(Q), mistake_rate=0.01, class_prior=numbers(Q)
+        numbers(Q), mistake_rate=0.01, class_prior=numbers(Q)
     ),
 }
 STATES = [torch.randint(0, 4, (n, Q), generator=GENERATOR).to(torch.int8) for n in ROWS]
