@@ -293,7 +293,7 @@ def demo(
     """
     _check_extra()
     from comes.demo import annotate_by_robots, serve_scenes
-    from comes.methods import DEFAULT, FOR_ANSWERS, METHODS
+    from comes.methods import DEFAULT, METHODS
 
     if not robot:
         ending = "(Ctrl-C ends it, and forgets the answers)"
@@ -318,7 +318,7 @@ def demo(
                 "average precision ↑": f"{value:.3f}",
             }
             for method, title, value in (
-                (FOR_ANSWERS, "answers of the robots", circle.average_precision),
+                (DEFAULT, "answers of the robots", circle.average_precision),
                 (DEFAULT, "candidates alone, without who was asked", circle.on_candidates),
             )
         ]

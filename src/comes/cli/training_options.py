@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from comes.cli.options import Seed, drop_missing, parse_numbers
-from comes.methods import DEFAULT, FOR_ANSWERS, METHODS
+from comes.methods import DEFAULT, FOR_PICTURES, METHODS
 
 FLIPPED = ", ".join(
     name
@@ -18,8 +18,8 @@ def training_options(
     method: Annotated[
         str | None,
         typer.Option(
-            help=f"One of {', '.join(METHODS)}, or auto. Default: {FOR_ANSWERS} for answers, "
-            f"{DEFAULT} for candidates."
+            help=f"One of {', '.join(METHODS)}, or auto. Default: {DEFAULT}; for images with "
+            f"candidates {FOR_PICTURES}."
         ),
     ] = None,
     variant: Annotated[
@@ -98,7 +98,7 @@ def training_options(
         ),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="Default: 256; for images 64.", min=1)
+        int | None, typer.Option(help="Default: the method's own; for images 64.", min=1)
     ] = None,
     learning_rate: Annotated[
         float | None, typer.Option(help="Default: the method's own; for images 1e-4.", min=0)

@@ -6,7 +6,7 @@ from comes.answers import Answers
 from comes.datasets import make_scenes
 from comes.estimator import CandidateClassifier
 from comes.generation import simulate_answers
-from comes.methods import DEFAULT, FOR_ANSWERS, METHODS, SUPERVISED
+from comes.methods import DEFAULT, METHODS, SUPERVISED
 from comes.metrics import evaluate
 
 ASKED_RATE = 0.1  # of the pairs of scene and digit
@@ -82,8 +82,8 @@ def run_demo(
 
     return [
         train_and_test("true labels", SUPERVISED, train.known_relevant()),
-        train_and_test("no, yes and maybe", FOR_ANSWERS, answers),
-        train_and_test("no and maybe", FOR_ANSWERS, without_yes),
+        train_and_test("no, yes and maybe", DEFAULT, answers),
+        train_and_test("no and maybe", DEFAULT, without_yes),
         train_and_test("candidates", DEFAULT, answers.candidates),
         train_and_test("candidates", SUPERVISED, answers.candidates),
     ]

@@ -19,7 +19,7 @@ from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
 from comes.estimator.row_training import make_risk, prepare_rows, show_answers
-from comes.methods import find_method
+from comes.methods import AS_PUBLISHED, PUBLISHED, find_method
 from comes.metrics import average_precision
 from comes.priors import CleanSample
 from comes.training import History, Risk, choose_device, predict_scores, to_device
@@ -34,10 +34,10 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     Parameters
     ----------
     method : str, or function (scores, candidates) -> scalar tensor, optional
-        "likelihood" uses all that was said, and is the default for answers. "comes-hl", the default
-        for candidates, estimates the Hamming loss, "comes-rl" the ranking loss; "bce" takes every
-        candidate for relevant. Also "ccmn", "gdf", "ctl", "mlcl", "comes-hl-unbiased" and
-        "comrank": docs/methods.md. Or a risk of your own, a function or a module.
+        "likelihood", the default, uses all that was said. "comes-hl" estimates the Hamming loss,
+        "comes-rl" the ranking loss; "bce" takes every candidate for relevant. Also "ccmn", "gdf",
+        "ctl", "mlcl", "comes-hl-unbiased" and "comrank": docs/methods.md. Or a risk of your own, a
+        function or a module.
     variant : str, optional
         For methods with variants, such as "ranking" of "ccmn"; docs/methods.md names them.
     class_prior : array of shape (n_labels,), or ClassPriorEstimate, optional
@@ -55,7 +55,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         is right where doubt depends on the item: docs/answers.md.
     prior_weight : float, optional
         For "likelihood": how strongly mean probabilities are kept near the class prior. By default
-        1 for candidates, and for answers 0.3 if a class prior is given that is no estimate, else 0.
+        1; for answers without a yes 0.3 if a class prior is given that is no estimate, else 0.
     flip_rate : float, array of shape (n_labels,), or "class_prior", optional
         For "ccmn": how often an irrelevant label is a candidate. By default estimated by
         `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies, so that
@@ -64,6 +64,12 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         A module is copied and trained on from its weights.
     hidden : int
         Hidden units of the ``mlp``.
+    dropout : float, optional
+        Share of the hidden units of the ``mlp`` that are left out of every step.
+    n_networks : int, optional
+        Train several ``mlp`` networks at once, and average their scores.
+    starts_at_prior : bool, optional
+        Start the bias of the last layer at the log odds of the class prior.
     reduction : {"auto", "sum", "mean", "per_label"}
         What the risk is divided by for the gradient. ``sum`` over labels, or over pairs of labels
         for COMES-RL; ``mean`` over these; ``per_label`` divides the sum by the number of labels.
@@ -77,14 +83,17 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         The beta of COMES-RL (Equation 14), in units of the pair sum.
     scale : {"auto", "standard", "centre", "maxabs"} or None
         Scaling of the features, learned in `fit` and part of the model. ``auto`` is ``standard``
-        for dense X and none for sparse X.
-    epochs, batch_size : int
-        By default 40 epochs for "likelihood", else 200.
+        for dense X, but for columns of 0 and 1, and none for sparse X.
+    epochs, batch_size : int, optional
     optimizer : {"sgd", "adam", "adamw"} or function of parameters -> torch optimiser, optional
-        By default ``adam`` for "likelihood", else ``sgd``. A function of your own sets its own
-        learning rate and weight decay.
-    learning_rate, momentum, weight_decay : float
-        The learning rate is 5e-4 for "likelihood" and 5e-3 else; the momentum is for ``sgd``.
+        A function of your own sets its own learning rate and weight decay.
+    learning_rate : float, optional
+        These, dropout, n_networks and starts_at_prior are the method's own by default. "likelihood"
+        and "bce": four networks, dropout 0.5, Adam at 5e-4 in batches of 64, started at the class
+        prior, for up to 25 epochs (fewer where little is sure, more on small sets:
+        docs/training.md). Others: as the paper trains, see `as_published`.
+    momentum, weight_decay : float
+        The momentum is for ``sgd``.
     cosine : bool
         Let the learning rate fall to zero along a half cosine.
     threshold : {"auto", "zero", "prior", "risk", "f1", "minmax"}
@@ -160,12 +169,15 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         flip_rate: npt.ArrayLike | str | None = None,
         model: Model = "mlp",
         hidden: int = 500,
+        dropout: float | None = None,
+        n_networks: int | None = None,
+        starts_at_prior: bool | None = None,
         reduction: str = "auto",
         normaliser: str = "dataset",
         flood_level: float = 0.0,
         scale: str | None = "auto",
         epochs: int | None = None,
-        batch_size: int = 256,
+        batch_size: int | None = None,
         optimizer: str | Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None = None,
         learning_rate: float | None = None,
         momentum: float = 0.9,
@@ -192,6 +204,9 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         self.flip_rate = flip_rate
         self.model = model
         self.hidden = hidden
+        self.dropout = dropout
+        self.n_networks = n_networks
+        self.starts_at_prior = starts_at_prior
         self.reduction = reduction
         self.normaliser = normaliser
         self.flood_level = flood_level
@@ -211,6 +226,26 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         self.random_state = random_state
         self.require_candidates = require_candidates
         self.progress = progress
+
+    @classmethod
+    def as_published(cls, method: str = PUBLISHED, **changes: Any) -> Self:
+        """Return a classifier with the settings of the paper, and the field's where it is silent.
+
+        One network of 500 hidden units, SGD with momentum 0.9, learning rate 5e-3 and weight decay
+        1e-4, 200 epochs in batches of 256, no dropout, no flood level.
+
+        Parameters
+        ----------
+        method : str
+        **changes
+            Parameters that are to differ.
+
+        Examples
+        --------
+        >>> CandidateClassifier.as_published("comes-rl", epochs=100).optimizer
+        'sgd'
+        """
+        return cls(method, **{**AS_PUBLISHED, **changes})
 
     def fit(
         self,

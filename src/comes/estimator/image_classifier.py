@@ -231,7 +231,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         given = read_answers(y, candidates, complementary, answers, label_names)
         device = join_processes(choose_device(self.device))
         with keeping_earlier_fit(self), explaining_memory(self):
-            self.method_ = choose_method(self.method, given)
+            self.method_ = choose_method(self.method, given, of_pictures=True)
             self._fit(as_pictures(images), given, device, checkpoint)
         return self
 

@@ -16,7 +16,7 @@ from comes.answers import (
 )
 from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.inputs import match_columns
-from comes.methods import DEFAULT, FOR_ANSWERS, Method
+from comes.methods import DEFAULT, FOR_PICTURES, Method
 
 
 def read_answers(
@@ -95,11 +95,11 @@ def _check_truth(y: Any, answers: Answers) -> None:
         check_relevant_inside(relevant, answers.candidates, answers.label_names)
 
 
-def choose_method(method: Any, answers: Answers) -> Any:
-    """Return the method asked for; by default the one for answers of this kind."""
+def choose_method(method: Any, answers: Answers, *, of_pictures: bool = False) -> Any:
+    """Return the method asked for, or the default for such answers."""
     if method is not None:
         return method
-    return DEFAULT if answers.kind == "candidates" else FOR_ANSWERS
+    return FOR_PICTURES if of_pictures and answers.kind == "candidates" else DEFAULT
 
 
 def check_can_learn(answers: Answers, method: Method, name: str) -> None:
@@ -107,7 +107,7 @@ def check_can_learn(answers: Answers, method: Method, name: str) -> None:
     if answers.kind == "positives" and not method.takes_positives:
         raise ComesError(
             f"method {name!r} learns from excluded labels, and ticked labels exclude none. Take "
-            f"method={FOR_ANSWERS!r}."
+            f"method={DEFAULT!r}."
         )
     if (answers.asked is not None and not answers.asked.any()) or (
         answers.kind == "positives" and not answers.confirmed.any()
@@ -127,7 +127,7 @@ def _check_exclusions(answers: Answers, name: str) -> None:
         chosen = " to a question drawn at random" if answers.excluded.any() else ""
         raise ComesError(
             f"method {name!r} learns from labels that somebody said 'no' to, and no answer{chosen} "
-            f"is 'no'. Take method={FOR_ANSWERS!r}."
+            f"is 'no'. Take method={DEFAULT!r}."
         )
 
 

@@ -28,8 +28,9 @@ from comes.estimator.settings import (
     draw_seed,
     find_settings,
 )
+from comes.estimator.training_length import choose_epochs, count_sure
 from comes.methods import Knowledge, Method, RiskOptions, find_method
-from comes.models import InputLayer, linear, mlp
+from comes.models import Ensemble, InputLayer, OfEachNetwork, linear, mlp
 from comes.priors import ClassPriorEstimate, CleanSample
 from comes.training import (
     MakeOptimizer,
@@ -65,14 +66,15 @@ def prepare_rows(
     classifier.label_names_, classifier.classes_ = list(answers.label_names or ()), np.arange(q)
     seed = draw_seed(classifier.random_state)
     warn_of_idle_labels(answers, method)
-    options = make_options(classifier, method, q, seed)
+    options = make_options(classifier, method, answers, seed)
     with seeded(seed, device):
         classifier.module_ = make_module(classifier, d, q).to(device)
     classifier.scaling_ = fit_scaling(X, classifier.scale)
     scaled = classifier.scaling_(X)
     classifier.knowledge_ = find_knowledge(classifier, method, X, scaled, answers, seed, clean)
-    if method.starts_at_prior and isinstance(classifier.model, str):
-        start_at_prior(classifier.module_, classifier.knowledge_.class_prior)
+    is_ours = isinstance(classifier.model, str)
+    if is_ours and find_settings(classifier, classifier.method_)["starts_at_prior"]:
+        start_at_prior(classifier.module_, guess_prior(classifier.knowledge_, answers))
     training = prepare_training(classifier, method, X, scaled, answers, device, options)
     return replace(training, clean=clean)
 
@@ -85,7 +87,11 @@ def make_module(classifier: "CandidateClassifier", d: int, q: int) -> nn.Module:
     if callable(model):
         return model(d, q)
     if model == "mlp":
-        return mlp(d, q, classifier.hidden)
+        settings = find_settings(classifier, classifier.method_)
+        dropout, n_networks = settings["dropout"], settings["n_networks"]
+        if n_networks == 1:
+            return mlp(d, q, classifier.hidden, dropout=dropout)
+        return Ensemble(d, q, classifier.hidden, dropout=dropout, n_networks=n_networks)
     if model == "linear":
         return linear(d, q)
     raise ComesError(
@@ -94,16 +100,21 @@ def make_module(classifier: "CandidateClassifier", d: int, q: int) -> nn.Module:
 
 
 def make_options(
-    classifier: "CandidateClassifier", method: Method, q: int, seed: int
+    classifier: "CandidateClassifier", method: Method, answers: Answers, seed: int
 ) -> TrainOptions:
     """Return the options of the training; a wrong one is refused before anything takes long."""
     name = classifier.method_
     settings = find_settings(classifier, name)
+    (n, q), batch_size = answers.shape, settings["batch_size"]
+    n_networks = settings["n_networks"] if classifier.model == "mlp" else 1  # their mean is trained
+    epochs = settings["epochs"]
+    if epochs is None:
+        epochs = choose_epochs(n, q, count_sure(answers, method), batch_size)
     return TrainOptions(
         optimizer=_choose_optimizer(classifier, settings),
-        epochs=settings["epochs"],
-        batch_size=classifier.batch_size,
-        risk_scale=method.risk_scale(classifier.reduction, q),
+        epochs=epochs,
+        batch_size=batch_size,
+        risk_scale=method.risk_scale(classifier.reduction, q) * n_networks,
         cosine=classifier.cosine,
         seed=seed,
         progress=classifier.progress,
@@ -163,23 +174,38 @@ def _weigh_labels(answers: Answers, knowledge: Knowledge) -> Any:
 def weigh_prior(classifier: "CandidateClassifier", answers: Answers) -> float:
     """Return how strongly mean probabilities are kept near the class prior.
 
-    Candidates say little about base rates, so even an estimated prior helps; answers say enough
-    that only a prior which is known does.
+    Even an estimated prior helps, but for answers without a yes, where only a prior that is known
+    does: few of them say how common rare labels are.
     """
     if classifier.prior_weight is not None:
         return classifier.prior_weight
-    if answers.kind != "answers":
+    if answers.kind != "answers" or answers.confirmed.any():
         return 1.0
     given = classifier.class_prior
     return 0.0 if given is None or isinstance(given, ClassPriorEstimate) else 0.3
 
 
+def guess_prior(knowledge: Knowledge, answers: Answers) -> npt.NDArray[np.float64]:
+    """Return the class prior, or for methods that do without it what the answers say, (q,)."""
+    if knowledge.class_prior is not None:
+        return knowledge.class_prior
+    if answers.kind == "candidates":
+        return np.asarray(answers.candidates.mean(axis=0))
+    n_yes, n_no = answers.confirmed.sum(axis=0), answers.excluded.sum(axis=0)
+    return np.asarray((n_yes + 0.5) / (n_yes + n_no + 1))
+
+
 def start_at_prior(module: nn.Module, class_prior: npt.NDArray[np.float64]) -> None:
-    """Set the bias of the last layer to the log odds of the class prior."""
-    layers = [layer for layer in module.modules() if isinstance(layer, nn.Linear | InputLayer)]
+    """Set the bias of the last layer of a network of ours to the log odds of the class prior.
+
+    From 0, rare labels do not get off the ground.
+    """
+    kinds = (nn.Linear, InputLayer, Ensemble)
+    layers = [layer for layer in module.modules() if isinstance(layer, kinds)]
+    last = layers[0] if isinstance(module, Ensemble) else layers[-1]
     odds = torch.logit(torch.as_tensor(class_prior, dtype=torch.float32), eps=SMALLEST_PRIOR)
     with torch.no_grad():
-        layers[-1].bias.copy_(odds)
+        last.bias.copy_(odds)
 
 
 def find_knowledge(
@@ -224,6 +250,7 @@ def prepare_training(
     seen = show_answers(classifier, method, own)
     if method.keeps_one_excluded:
         seen = keep_one_excluded(seen, options.seed)
+    risk = make_risk(classifier, method, own, device)
     optimizer = find_settings(classifier, classifier.method_)["optimizer"]
     parts = (classifier.method_, classifier.model, optimizer)
     return Training(
@@ -231,7 +258,7 @@ def prepare_training(
         module=classifier.module_,
         X=to_device(scaled, device),
         seen=torch.tensor(seen, device=device),
-        risk=make_risk(classifier, method, own, device),
+        risk=OfEachNetwork(risk) if isinstance(classifier.module_, Ensemble) else risk,
         held_out=held_out,
         raw=(X, answers),
         is_ours=all(isinstance(part, str) for part in parts),

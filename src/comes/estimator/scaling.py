@@ -48,7 +48,9 @@ class Scaling:
 
 def is_scaled_for_priors(X: Any, how: str | None) -> bool:
     """Return whether X so scaled is, bit for bit, what the estimators of priors would train on."""
-    return not sparse.issparse(X) and X.dtype == np.float64 and how in ("auto", "standard")
+    if sparse.issparse(X) or X.dtype != np.float64:
+        return False
+    return how == "standard" or (how == "auto" and not _find_flags(X).any())
 
 
 def fit_scaling(X: Any, how: str | None) -> Scaling:
@@ -56,11 +58,12 @@ def fit_scaling(X: Any, how: str | None) -> Scaling:
 
     ``standard`` subtracts the mean and divides by the standard deviation, ``centre`` subtracts the
     mean alone (dense X), ``maxabs`` divides by the largest absolute value, None does nothing;
-    ``auto`` is ``standard`` for dense X and nothing for sparse.
+    ``auto`` is nothing for sparse X, and for dense X ``standard``, but columns of 0 and 1 stay as
+    they are: divided by its standard deviation, a rare flag would outweigh everything else.
     """
     is_sparse = sparse.issparse(X)
     if how == "auto":
-        how = None if is_sparse else "standard"
+        return Scaling() if is_sparse else _leave_flags(X, fit_scaling(X, "standard"))
     if how is None:
         return Scaling()
     if how not in SCALINGS:
@@ -77,3 +80,17 @@ def fit_scaling(X: Any, how: str | None) -> Scaling:
     if how == "centre":
         return Scaling(shift=np.asarray(X).mean(axis=0, dtype=np.float64))
     return Scaling(scale=MaxAbsScaler().fit(X).scale_)
+
+
+def _leave_flags(X: Any, scaling: Scaling) -> Scaling:
+    """Return the scaling with columns that hold nothing but 0 and 1 left as they are."""
+    assert scaling.shift is not None and scaling.scale is not None
+    flags = _find_flags(X)
+    return Scaling(np.where(flags, 0.0, scaling.shift), np.where(flags, 1.0, scaling.scale))
+
+
+def _find_flags(X: Any) -> npt.NDArray[np.bool_]:
+    """Return which columns hold nothing but 0 and 1, (d,)."""
+    values = np.asarray(X)
+    found: npt.NDArray[np.bool_] = ((values == 0) | (values == 1)).all(axis=0)
+    return found

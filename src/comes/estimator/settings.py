@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from comes.errors import ComesError
-from comes.methods import find_method, settings_of
+from comes.methods import AS_PUBLISHED, find_method, settings_of
 from comes.training import AUGMENTATIONS, of_each_process
 
 LEARNED_THRESHOLDS = ("prior", "risk", "f1")  # from rows that training did not see
@@ -16,13 +16,15 @@ PRECISIONS = ("auto", "bfloat16", "float32")
 
 
 def find_settings(classifier: Any, method: Any) -> dict[str, Any]:
-    """Return optimiser, learning rate and epochs: those given, else the method's own."""
-    own = settings_of(method)
+    """Return how to train: what is given, else the method's own; epochs may be None.
+
+    Another optimiser than the method's own brings the learning rate and the epochs of the paper.
+    """
+    own = dict(settings_of(method))
     given = {name: getattr(classifier, name) for name in own}
-    found = {name: own[name] if value is None else value for name, value in given.items()}
-    if given["learning_rate"] is None and found["optimizer"] != own["optimizer"]:
-        found["learning_rate"] = settings_of(None)["learning_rate"]
-    return found
+    if given["optimizer"] not in (None, own["optimizer"]):
+        own |= {name: AS_PUBLISHED[name] for name in ("learning_rate", "epochs")}
+    return {name: own[name] if value is None else value for name, value in given.items()}
 
 
 def check_row_settings(classifier: Any) -> None:
@@ -30,9 +32,12 @@ def check_row_settings(classifier: Any) -> None:
 
     Its method, model and optimiser are checked where they are made.
     """
-    for name in ("epochs", "batch_size", "hidden"):
-        if not (name == "epochs" and classifier.epochs is None):
+    for name in ("epochs", "batch_size", "n_networks"):
+        if getattr(classifier, name) is not None:
             _check_count(name, getattr(classifier, name), 1)
+    _check_count("hidden", classifier.hidden, 1)
+    if classifier.dropout is not None and not 0 <= classifier.dropout < 1:
+        raise ComesError(f"dropout must be at least 0 and below 1; got {classifier.dropout!r}.")
     _check_shared_settings(classifier)
 
 

@@ -13,6 +13,7 @@ import comes
 from comes.errors import ComesError
 from comes.estimator.row_training import make_module
 from comes.estimator.scaling import Scaling
+from comes.estimator.settings import find_settings
 from comes.files import check_folder_target, expanded, replacing_folder
 from comes.methods import Knowledge
 from comes.training import History, seeded
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 FILES = DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
 FORMAT = 1
 OWN = "your own"  # stands for a parameter that is code
+PLAIN_NETWORK = {"dropout": 0.0, "n_networks": 1}  # of models that were saved without these
 
 
 def check_model_target(path: str | Path) -> None:
@@ -60,6 +62,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         tensors[f"module.{name}"] = tensor.cpu().clone().contiguous()  # tied weights twice
     parameters = {k: plain(v) for k, v in classifier.get_params(deep=False).items()}
     parameters["method"] = plain(classifier.method_)
+    parameters |= _describe_network(classifier)
     parameters["device"] = "auto"  # where it was trained need not be where it is used
     description = {
         "parameters": parameters,
@@ -69,6 +72,12 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         "history": vars(classifier.history_),
     }
     write_model(path, description, tensors)
+
+
+def _describe_network(classifier: "CandidateClassifier") -> dict[str, Any]:
+    """Return the size of the network, so that later defaults do not change what is loaded."""
+    settings = find_settings(classifier, classifier.method_)
+    return {name: settings[name] for name in PLAIN_NETWORK}
 
 
 def write_model(
@@ -121,7 +130,7 @@ def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
                     f"{path} holds weights of a model of your own: pass it, load(path, model=...)."
                 )
             parameters["model"] = model
-        classifier = cls(**parameters)
+        classifier = cls(**PLAIN_NETWORK | parameters)
         _restore(classifier, description, tensors)
     except (KeyError, TypeError, AttributeError) as error:
         raise ComesError(f"{Path(path) / DESCRIPTION} is damaged: {error!r}.") from error

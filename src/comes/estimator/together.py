@@ -21,7 +21,9 @@ from comes.estimator.inputs import check_training_features
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
 from comes.estimator.row_training import prepare_rows
-from comes.estimator.settings import check_row_settings
+from comes.estimator.settings import check_row_settings, find_settings
+from comes.estimator.training_length import choose_epochs, count_sure
+from comes.methods import DEFAULT, find_method
 from comes.training import Trainee, becomes_dense, choose_device, train_together
 
 # Up to this many products per step a CPU spends more time on starting operations than on doing
@@ -49,6 +51,22 @@ class Fitting:
         return n, self.X.shape[1], self.candidates.shape[1]
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """How it is trained, with the number of epochs."""
+        method = DEFAULT if self.classifier.method is None else self.classifier.method
+        found = find_settings(self.classifier, method)
+        if found["epochs"] is None:
+            answers = self._read_labels()
+            n_sure = count_sure(answers, find_method(method, self.classifier.variant))
+            found["epochs"] = choose_epochs(*answers.shape, n_sure, found["batch_size"])
+        return found
+
+    def _read_labels(self) -> Answers:
+        """Return what was said about its rows."""
+        own = _safe_indexing(self.candidates, self.rows)
+        return read_answers(**{"answers" if isinstance(own, Answers) else "candidates": own})
+
+    @property
     def form(self) -> tuple[Any, ...]:
         """What decides, beside the settings, which parts a risk has; equal within a batch."""
         if not isinstance(self.candidates, Answers) or self.candidates.kind == "candidates":
@@ -70,17 +88,18 @@ class Fitting:
             return False
         if c.early_stopping:  # each stops where it likes
             return False
+        settings = self.settings
+        if c.model == "mlp" and (settings["dropout"] or settings["n_networks"] > 1):
+            return False  # each draws what it leaves out, and is a batch already
         weights = c.hidden * (d + q) if c.model == "mlp" else d * q
-        small = self.on_gpu or min(n, c.batch_size) * weights <= SMALL_STEP
+        small = self.on_gpu or min(n, settings["batch_size"]) * weights <= SMALL_STEP
         return small and becomes_dense(self.X, choose_device(c.device))
 
     def prepare(self) -> tuple[CandidateClassifier, Training]:
         """Return a clone, and its training, ready to run."""
         classifier = clone(self.classifier)
         X = check_training_features(classifier, _safe_indexing(self.X, self.rows))
-        own = _safe_indexing(self.candidates, self.rows)
-        name = "answers" if isinstance(own, Answers) else "candidates"
-        return classifier, prepare_rows(classifier, X, read_answers(**{name: own}))
+        return classifier, prepare_rows(classifier, X, self._read_labels())
 
     def run(self) -> CandidateClassifier:
         """Return a clone, fitted alone."""
@@ -207,8 +226,9 @@ def _make_batches(fittings: Sequence[Fitting]) -> Iterator[list[Fitting]]:
             settings = fitting.classifier.get_params()
             shared = tuple(settings[name] for name in sorted(settings) if name not in MAY_DIFFER)
             n, d, q = fitting.shape
-            n_batches = math.ceil(n / fitting.classifier.batch_size)
-            alike[shared, fitting.form, n_batches, d, q].append(fitting)
+            trained = fitting.settings
+            n_batches = math.ceil(n / trained["batch_size"])
+            alike[shared, fitting.form, trained["epochs"], n_batches, d, q].append(fitting)
     for same in alike.values():
         n, d, _ = max(fitting.shape for fitting in same)
         size = NUMBERS_TOGETHER["cuda" if same[0].on_gpu else "cpu"] // max(1, n * d)

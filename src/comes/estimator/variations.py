@@ -9,6 +9,7 @@ from sklearn.base import clone
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.settings import find_settings
+from comes.estimator.training_length import PASSES
 from comes.methods import DEFAULT, METHODS, table_rank
 
 # What the learning rate and the number of epochs are multiplied by.
@@ -45,6 +46,7 @@ def vary_settings(
     for combination in itertools.product(*values.values()):
         settings: dict[str, Any] = dict(zip(values, combination, strict=True))
         usual = find_settings(classifier, settings.get("method", now))
+        usual["epochs"] = usual["epochs"] or PASSES
         settings |= {name: usual[name] * settings[name] for name in FACTORS if name in settings}
         if "epochs" in settings:
             settings["epochs"] = max(1, round(settings["epochs"]))

@@ -117,6 +117,7 @@ class MethodChoice(Strict):
     class_prior: Literal["true", "estimated"] | None = None  # None: that of the experiment
     answer_rates: Literal["true", "estimated"] | None = None  # None: that of the experiment
     sees: Sees | None = None  # None: all answers where they are drawn, else candidates
+    training: Literal["default"] | None = None  # None: as published
     settings: dict[str, Any] = {}  # parameters of CandidateClassifier, or of ImageClassifier
 
     @field_validator("method")

@@ -66,8 +66,13 @@ def _make_classifier(spec: TaskSpec, dataset: Dataset, trial: Trial) -> Any:
         known |= true_rates(spec)
     if spec.flood is not None:
         known["flood_level"] = spec.flood * risk_floor(relevant)
-    make: Any = ImageClassifier if spec.images else CandidateClassifier
-    return make(load_method(spec.method), **known | dict(spec.settings) | trial.settings)
+    settings = known | dict(spec.settings) | trial.settings
+    method = load_method(spec.method)
+    if spec.images:
+        return ImageClassifier(method, **settings)
+    if spec.training == "default":
+        return CandidateClassifier(method, **settings)
+    return CandidateClassifier.as_published(method, **settings)
 
 
 def choose_settings(

@@ -72,6 +72,7 @@ def _make_task(
         train_rows=experiment.train_rows,
         sees=method.sees or (None if data.answers is None else "all"),
         answer_rates="true" if rates == "true" else None,
+        training=method.training,
     )
     varied: dict[str, Any] = {} if sweep is None else {sweep.key: value}
     names = Names(experiment.name, data.title, method.name, None if sweep is None else sweep.key)

@@ -24,7 +24,7 @@ from comes.jobs.answer_use import describe_use
 from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset
 from comes.jobs.fitted_models import Classifier
-from comes.methods import FOR_ANSWERS
+from comes.methods import DEFAULT
 from comes.priors import (
     ClassPriorEstimate,
     estimate_answer_rates,
@@ -221,8 +221,8 @@ def choose_model(
             "choosing (--select, --method auto) compares models on labels that somebody said no "
             "to, and ticked labels have none. Leave it out."
         )
-    if classifier.method is None and answers.kind != "candidates":
-        classifier = clone(classifier).set_params(method=FOR_ANSWERS)  # what will be trained
+    if classifier.method is None:
+        classifier = clone(classifier).set_params(method=DEFAULT)  # what will be trained
     seed: Any = classifier.random_state
     prior: Any = classifier.class_prior
     if prior is None:

@@ -1,13 +1,14 @@
 """All methods: the risk of each, what it must know, where it may be used, its title.
 
 `METHODS` holds a `MethodFamily` by name, and each family its variants. `DEFAULT` is the method of
-the estimators and of the command line for candidates, `FOR_ANSWERS` for answers. `SUPERVISED` is
-the one that takes its labels at their word: for true labels, and as the naive baseline. No other
-room knows a method by name, and importing this one does not import torch, so that the command line
-and reports can list the methods.
+the estimators and of the command line, `FOR_PICTURES` that of pictures with candidates.
+`SUPERVISED` is the one that takes its labels at their word: for true labels, and as the naive
+baseline. `PUBLISHED` is the paper's, and `AS_PUBLISHED` are its settings. No other room knows a
+method by name, and importing this one does not import torch, so that the command line and reports
+can list the methods.
 """
 
-from comes.methods.families import DEFAULT, FOR_ANSWERS, METHODS, SUPERVISED
+from comes.methods.families import DEFAULT, FOR_PICTURES, METHODS, PUBLISHED, SUPERVISED
 from comes.methods.knowledge import Knowledge, RiskOptions
 from comes.methods.lookup import (
     family_of,
@@ -16,12 +17,14 @@ from comes.methods.lookup import (
     table_rank,
     title_of_label,
 )
-from comes.methods.method import Method, MethodFamily
+from comes.methods.method import AS_PUBLISHED, Method, MethodFamily
 
 __all__ = [
+    "AS_PUBLISHED",
     "DEFAULT",
-    "FOR_ANSWERS",
+    "FOR_PICTURES",
     "METHODS",
+    "PUBLISHED",
     "SUPERVISED",
     "Knowledge",
     "Method",

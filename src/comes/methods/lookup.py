@@ -78,7 +78,7 @@ def settings_of(method: Any) -> Mapping[str, Any]:
     Returns
     -------
     settings : mapping
-        optimizer, learning_rate and epochs.
+        optimizer, learning_rate, epochs, batch_size, dropout, n_networks and starts_at_prior.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """Networks for rows of features and, pretrained, for images.
 
 `linear` and `mlp` make networks for rows: functions of (number of features, number of labels) that
-return a module. A network for images is a `Backbone`, which maps pixels to features, with a head.
+return a module; an `Ensemble` is several at once. A network for images is a `Backbone`, which maps
+pixels to features, with a head.
 """
 
 from comes.models.backbones import (
@@ -11,6 +12,7 @@ from comes.models.backbones import (
     power_normalised,
     zero_linear,
 )
+from comes.models.ensembles import Ensemble, OfEachNetwork
 from comes.models.libraries import make_backbone
 from comes.models.resnet import ResNet
 from comes.models.tabular import InputLayer, Stack, as_csr_tensor, linear, mlp
@@ -18,8 +20,10 @@ from comes.models.weights import choose_strides, load_weights
 
 __all__ = [
     "Backbone",
+    "Ensemble",
     "ImageNetwork",
     "InputLayer",
+    "OfEachNetwork",
     "ResNet",
     "Stack",
     "as_csr_tensor",

@@ -117,15 +117,25 @@ def linear(d: int, q: int) -> nn.Module:
     return InputLayer(d, q)
 
 
-def mlp(d: int, q: int, hidden: int = 500) -> nn.Module:
+def mlp(d: int, q: int, hidden: int = 500, *, dropout: float = 0.0) -> nn.Module:
     """Return the network that this field compares methods with: one hidden layer of 500 ReLUs.
+
+    Parameters
+    ----------
+    d, q : int
+        Numbers of features and of labels.
+    hidden : int
+    dropout : float
+        Share of the hidden units that are left out of every step.
 
     Examples
     --------
     >>> mlp(3, 2)(torch.zeros(5, 3)).shape
     torch.Size([5, 2])
     """
-    return nn.Sequential(InputLayer(d, hidden), nn.ReLU(inplace=True), nn.Linear(hidden, q))
+    hidden_layer = [InputLayer(d, hidden), nn.ReLU(inplace=True)]
+    left_out = [nn.Dropout(dropout)] if dropout else []
+    return nn.Sequential(*hidden_layer, *left_out, nn.Linear(hidden, q))
 
 
 class Stack(nn.Module):

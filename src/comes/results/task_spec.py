@@ -105,6 +105,7 @@ class TaskSpec:
     train_rows: int | float | None = None  # float where an experiment varies it
     sees: Sees | None = None  # None: candidates
     answer_rates: Literal["true"] | None = None  # None: estimated
+    training: Literal["default"] | None = None  # None: as published
 
     @cached_property
     def key(self) -> str:
