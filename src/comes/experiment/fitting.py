@@ -24,6 +24,9 @@ from comes.priors import add_prior_noise, count_class_prior
 from comes.results import TaskSpec
 
 CHECKPOINT = ".checkpoint"  # ending of the state of one repeat
+# What a setting that a spec leaves out means, where the classifier's default is no longer the
+# paper's: results that are stored keep their keys and their meaning.
+LEFT_OUT = {"flood_level": 0.0}
 
 
 class Trial(NamedTuple):
@@ -56,7 +59,7 @@ def _make_classifier(spec: TaskSpec, dataset: Dataset, trial: Trial) -> Any:
     """Return the classifier of a trial, which knows what the spec lets it know; not fitted."""
     relevant = dataset.known_relevant()[trial.repeat.train]
     seed = spec.seed + trial.number
-    known: dict[str, Any] = {"random_state": seed, "progress": False}
+    known: dict[str, Any] = {**LEFT_OUT, "random_state": seed, "progress": False}
     if spec.class_prior == "true":
         prior = count_class_prior(relevant)
         known["class_prior"] = add_prior_noise(prior, spec.prior_noise, seed=seed)
