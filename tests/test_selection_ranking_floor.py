@@ -1,6 +1,7 @@
 """The ranking risk of held-out rows against what the class priors allow."""
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from comes.answers import Answers
@@ -18,8 +19,9 @@ RANKS = SCORES.argsort(axis=1).argsort(axis=1)
 EASY = ~RELEVANT & (RANKS < 2)  # what the model is sure of: the rate depends on the row
 
 
-def floor_by_loops(prior: np.ndarray) -> float:
-    return sum(max(0.0, 1 - prior[j] - prior[k]) for j in range(len(prior)) for k in range(j))
+def floor_by_loops(prior: npt.NDArray[np.float64]) -> float:
+    pairs = [(j, k) for j in range(len(prior)) for k in range(j)]
+    return sum(max(0.0, 1 - float(prior[j]) - float(prior[k])) for j, k in pairs)
 
 
 def test_a_constant_rate_is_possible_and_exclusions_of_easy_labels_are_not() -> None:
