@@ -65,10 +65,24 @@ def methods_table(data: str) -> Table:
     for row in rows:
         method = row["method"] + (" (rates of the prior)" if "flip_rate" in row else "")
         method += f" (Adam, {row['learning_rate']})" if "optimizer" in row else ""
+        method += " (no flood)" if row.get("flood_level") == 0 else ""
         failed = ["runs away", *[""] * (len(names) - 1)]
         cells = metric_cells(row["metrics"], names) if "metrics" in row else failed
         table.append([method, row["variant"], *cells])
     return table
+
+
+def redrawn_table() -> Table:
+    """Return COMES-RL on candidates of a file and on redrawn ones, without and with a flood."""
+    keys = ("average_precision", "risk", "high", "floor")
+    heads = ["candidates", "flood level", "average precision ↑", "risk", "at most", "floor"]
+    return [
+        heads,
+        *(
+            [row["candidates"], row["flood_level"], *(f"{row[key]:.3f}" for key in keys)]
+            for row in stored("redrawn")["rows"]
+        ),
+    ]
 
 
 def stored_metrics(rows: Iterable[dict[str, Any]]) -> list[str]:
@@ -494,6 +508,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "sweep": sweep_table,
     "demo": demo_table,
     "methods": methods_table,
+    "redrawn": redrawn_table,
     "names": names_table,
     "options": options_table,
     "prior-errors": prior_errors_table,

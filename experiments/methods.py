@@ -5,8 +5,8 @@
 writes ``experiments/results/methods.json``: the metrics of the last epoch with the estimator's
 defaults. Methods that need class priors get those counted on the training rows (estimated for the
 scenes). CCMN runs with estimated flip rates and with those that the class prior implies, so that it
-knows what COMES knows; MLCL also runs with Adam, as its authors train it. mirflickr5000 is read by
-its name, from ``$COMES_DATA``.
+knows what COMES knows; MLCL also runs with Adam, as its authors train it, and COMES-RL also without
+a flood level. mirflickr5000 is read by its name, from ``$COMES_DATA``.
 """
 
 import json
@@ -30,7 +30,7 @@ SEED = 0
 
 
 def runs() -> list[dict[str, Any]]:
-    """Return the settings of every training: each variant, CCMN with the prior, MLCL with Adam."""
+    """Return the settings of every training: each variant, and some with other settings."""
     settings: list[dict[str, Any]] = [
         {"method": method, "variant": variant}
         for method, family in METHODS.items()
@@ -40,7 +40,9 @@ def runs() -> list[dict[str, Any]]:
     of_prior = [{**setting, "flip_rate": "class_prior"} for setting in ccmn]
     adam = {"optimizer": "adam", "learning_rate": 1e-3}  # as its authors train it
     of_adam = [{**setting, **adam} for setting in settings if setting["method"] == "mlcl"]
-    return settings + of_prior + of_adam
+    ranking = [setting for setting in settings if setting["method"] == "comes-rl"]
+    unflooded = [{**setting, "flood_level": 0.0} for setting in ranking]
+    return settings + of_prior + of_adam + unflooded
 
 
 def compare(

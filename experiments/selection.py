@@ -99,6 +99,7 @@ def make_classifier(
     if method == "ccmn":
         known["flip_rate"] = "class_prior"
     known |= {"learning_rate": learning_rate, "epochs": epochs, "random_state": seed}
+    known["flood_level"] = 0.0  # of COMES-RL, as in the paper
     return CandidateClassifier(method, progress=False, **known)
 
 

@@ -58,11 +58,15 @@ def test_every_training_option_is_a_setting() -> None:
     given: dict[str, Any] = {name: f"the {name}" for name in names}
     rates = [name for name in names if name.endswith("_rate") and "learning" not in name]
     numbers = dict.fromkeys(set(rates) - {"mistake_rate"}, "0.1,0.2")
-    expected = given | {name: [0.1, 0.2] for name in numbers}
+    numbers["flood_level"] = "1.5"
+    expected = given | {name: [0.1, 0.2] for name in numbers} | {"flood_level": 1.5}
     assert training_options(**given | numbers, without_maybe=True) == {
         renamed.get(name, name): value for name, value in expected.items()
     } | {"uses_maybe": False}
     assert training_options(flip_rate="class_prior")["flip_rate"] == "class_prior"
+    assert training_options(flood_level="auto")["flood_level"] == "auto"
+    with pytest.raises(ComesError, match="--flood-level should be auto or a number; got 'high'"):
+        training_options(flood_level="high")
 
 
 def test_settings_that_were_not_given_are_left_to_the_classifier() -> None:

@@ -78,3 +78,19 @@ def test_priors_for_estimates_come_from_a_table_or_the_rows(files: Path) -> None
     given = json.loads(run(*command, "--priors", table).stdout)["estimated"]
     assert given["class_prior"] == str(table)
     assert given["metrics"]["macro_f1"] != own["metrics"]["macro_f1"]
+
+
+def test_a_flood_level_is_an_option_and_a_contradiction_is_printed(files: Path) -> None:
+    """Priors of 0.001 leave hardly a label whose rank could be better than chance."""
+    priors = write_priors(files / "some.csv", 0.22)
+    fit = ["fit", files / "train.npz", "--method", "comes-rl", "--priors", priors]
+    fit += ["--epochs", 60, "--learning-rate", 0.05, "-o", files / "rl"]
+    for option, stored in ((("--flood-level", "0.5"), 0.5), ((), "auto")):
+        run(*fit, *option)
+        described = json.loads((files / "rl" / "model.json").read_text())
+        assert described["parameters"]["flood_level"] == stored
+    evaluate = ("evaluate", files / "test-blind.npz", "--model", files / "rl")
+    assert "Warning" not in run(*evaluate).stdout
+    low = run(*evaluate, "--priors", write_priors(files / "low.csv", 0.001)).stdout
+    assert "Warning: the estimated ranking risk of held-out rows is" in low
+    assert "the class priors are wrong, or" in low

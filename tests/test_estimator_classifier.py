@@ -36,7 +36,7 @@ from comes.priors import (
     flip_rate_from_prior,
     small_models,
 )
-from comes.risks import BceRisk
+from comes.risks import BceRisk, ranking_risk
 from comes.training import train
 
 RNG = np.random.default_rng(0)
@@ -258,9 +258,31 @@ def test_the_normaliser_of_the_data_set_is_another_training(method: str) -> None
 
 
 def test_flood_level_reaches_the_risk() -> None:
-    plain = classifier("comes-rl", epochs=20).fit(X, CANDIDATES)
+    plain = classifier("comes-rl", epochs=20, flood_level=0.0).fit(X, CANDIDATES)
     flooded = classifier("comes-rl", epochs=20, flood_level=2.5).fit(X, CANDIDATES)
     assert plain.history_.risk[-1] < 2.5 <= min(flooded.history_.risk)
+
+
+def test_the_flood_level_follows_from_the_class_prior_by_default() -> None:
+    left = 1 - PRIOR
+    rule = 0.75 * sum(left[j] * left[k] for j in range(3) for k in range(j))
+    auto, given, none = (
+        classifier("comes-rl", epochs=3, **level).fit(X, CANDIDATES).decision_function(X)
+        for level in ({}, {"flood_level": rule}, {"flood_level": 0.0})
+    )
+    np.testing.assert_allclose(auto, given, atol=1e-5)
+    high = classifier("comes-rl", epochs=3, flood_level=100.0).fit(X, CANDIDATES)
+    assert np.abs(none - high.decision_function(X)).max() > 0.01
+
+
+def test_the_risk_on_other_rows_is_not_flooded() -> None:
+    """Or levels could not be compared by it."""
+    fitted = classifier("comes-rl", epochs=3, flood_level=100.0).fit(X, CANDIDATES)
+    scores = torch.as_tensor(fitted.decision_function(X))
+    prior = torch.as_tensor(PRIOR)
+    share = torch.as_tensor(1 - CANDIDATES.mean(axis=0))
+    risk = ranking_risk(scores, torch.as_tensor(CANDIDATES), prior, exclude_share=share)
+    assert fitted.risk(X, CANDIDATES) == pytest.approx(float(risk), rel=1e-5)
 
 
 def test_every_parameter_reaches_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -423,7 +445,8 @@ def test_one_label_and_one_row_are_not_errors() -> None:
         ({"learning_rate": np.inf}, "learning_rate and weight_decay must be finite"),
         ({"learning_rate": -1.0}, "learning_rate and weight_decay must be finite"),
         ({"momentum": 1.0}, "momentum in .0, 1."),
-        ({"flood_level": np.nan}, "flood_level must be 0 or more; got nan"),
+        ({"flood_level": np.nan}, "flood_level must be 'auto', or a number of 0 or more; got nan"),
+        ({"flood_level": "much"}, "flood_level must be 'auto', .*; got 'much'"),
         ({"device": "abacus"}, "device 'abacus' cannot be used here"),
     ],
 )

@@ -150,6 +150,20 @@ def test_held_out_rows_are_judged_without_corrections(method: str) -> None:
         assert len(set(fitted.history_.validation)) == 8
 
 
+def test_held_out_rows_show_that_exclusion_depends_on_the_row() -> None:
+    """Where only what is far from relevant is excluded, the risk is impossibly low."""
+    rng = np.random.default_rng(1)
+    own = rng.normal(size=(800, 5))
+    relevant = own > 1
+    far = own == own.min(axis=1, keepdims=True)
+    settings = {"class_prior": relevant.mean(axis=0), "early_stopping": True, "epochs": 30}
+    with pytest.warns(ComesWarning, match="irrelevant labels are not excluded at a constant rate"):
+        classifier("comes-rl", **settings).fit(own, ~far)
+    at_random = case_b(relevant, exclude_rate=0.2)
+    for method in ("comes-rl", "comes-hl"):
+        classifier(method, **settings).fit(own, at_random)  # a warning would be an error
+
+
 def test_an_interrupted_training_is_kept_though_its_threshold_was_not_learned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -77,6 +77,24 @@ def test_each_with_its_own_prior_and_candidates() -> None:
     assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
 
 
+def test_each_with_its_own_flood_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given, or by the rule from its own prior; one without any has another risk."""
+    calls = []
+
+    def spy(*arguments: Any, **options: Any) -> Any:
+        calls.append([float(trainee.risk.flood_level) for trainee in arguments[0]])
+        return train_together(*arguments, **options)
+
+    monkeypatch.setattr(together, "train_together", spy)
+    given = classifiers("comes-rl")
+    for which, classifier in enumerate(given):
+        classifier.set_params(class_prior=PRIOR * (0.6 + 0.1 * which))
+    given[1].set_params(flood_level=1.5)
+    given[3].set_params(flood_level=0.0)
+    assert_as_alone(fit_together(given, X, CANDIDATES, FOLDS), given, X, CANDIDATES)
+    assert len(calls) == 1 and len(set(calls[0])) == 3 and 1.5 in calls[0]
+
+
 def test_answers_candidates_and_known_priors_side_by_side() -> None:
     """Whose risks have other parts, so that they cannot be stacked."""
     answers = simulate_answers(RELEVANT, asked_rate=0.6)

@@ -10,7 +10,7 @@ import pytest
 from comes.answers import Answers
 from comes.datasets import make_scenes, write_dataset
 from comes.errors import ComesError
-from comes.experiment import fitting, run_task
+from comes.experiment import fitting, read_experiment, run_task, tasks_of
 from comes.experiment.repeats import draw_repeats, load_data
 from comes.generation import case_b
 from small_experiments import SETTINGS, small_task, small_tasks
@@ -71,6 +71,28 @@ def test_the_flood_level_is_in_units_of_the_floor_of_the_risk(
     irrelevant = ~dataset.known_relevant()[first.train]
     floor = sum((irrelevant[:, j] & irrelevant[:, k]).mean() for j in range(10) for k in range(j))
     assert settings_of_classifiers[0]["flood_level"] == pytest.approx(0.5 * floor)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [({}, 0.0), ({"flood_level": "auto"}, "auto"), ({"flood_level": 2}, 2)]
+)
+def test_a_flood_level_that_is_left_out_is_the_papers(
+    given: dict[str, Any], expected: Any, settings_of_classifiers: list[dict[str, Any]]
+) -> None:
+    """Stored results left it out when 0 was the default, and still mean that."""
+    with pytest.raises(InterruptedError):
+        run_task(small_task("comes-rl", settings=SETTINGS | given))
+    assert [own["flood_level"] for own in settings_of_classifiers] == [expected] * 3
+
+
+def test_the_stored_results_of_the_paper_have_the_keys_of_its_config() -> None:
+    """A setting that is left out is not part of the key, whatever its default has become."""
+    root = Path(__file__).parents[1] / "experiments"
+    tasks = tasks_of(read_experiment(root / "paper.toml"))
+    without_level = [task for task in tasks if "flood_level" not in task.spec.settings]
+    assert len(without_level) == 32
+    for task in without_level:
+        assert (root / "results" / "paper" / task.key / "result.json").exists(), task.name
 
 
 def test_a_search_chooses_by_the_risk_of_held_out_candidates() -> None:

@@ -380,6 +380,23 @@ def test_judging_says_that_training_saw_the_rows(model: CandidateClassifier) -> 
     assert judged is not None and judged.n_seen == 0
 
 
+def test_judging_says_that_the_assumption_or_the_priors_are_wrong(
+    model: CandidateClassifier,
+) -> None:
+    """Where a row excludes what scores lowest; rows that training saw prove nothing."""
+    others = make_scenes("test", n=50)
+    scores = model.decision_function(others.X)
+    lowest = scores.argsort(axis=1).argsort(axis=1) < 3
+    broken, fair = (
+        judge_model(model, Dataset(others.X, NAMES, candidates)).estimated
+        for candidates in (~lowest, case_b(others.known_relevant(), 0.5, seed=0))
+    )
+    assert broken is not None and fair is not None and fair.contradiction is None
+    assert "the class priors are wrong, or" in broken.as_dict()["contradiction"]
+    seen = judge_model(model, DATA).estimated
+    assert seen is not None and seen.floor is None
+
+
 def test_data_is_listed_described_converted_and_given_candidates(tmp_path: Path) -> None:
     assert {"YeastBP", "scene:train"} <= {row["name"] for row in list_datasets()}
     dataset, findings = describe_dataset(DATA)

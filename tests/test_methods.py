@@ -80,6 +80,18 @@ def test_a_correction_can_be_left_out_to_judge_held_out_rows() -> None:
         assert judged < trained, name
 
 
+def test_comes_rl_floods_unless_told_otherwise() -> None:
+    knowledge = Knowledge([0.2] * Q)
+    share = [0.0] + [0.5] * (Q - 1)
+    risk: Any = find_method("comes-rl").make_risk(knowledge, RiskOptions())
+    assert float(risk.flood_level) == pytest.approx(0.75 * 0.8**2 * Q * (Q - 1) / 2)
+    risk = find_method("comes-rl").make_risk(knowledge, RiskOptions(exclude_share=share))
+    assert float(risk.flood_level) == pytest.approx(0.75 * 0.8**2 * (Q - 1) * (Q - 2) / 2)
+    for options in (RiskOptions(flood_level=0.0), RiskOptions(corrected=False)):
+        risk = find_method("comes-rl").make_risk(knowledge, options)
+        assert risk.flood_level is None
+
+
 def test_the_share_of_the_data_set_reaches_the_risk() -> None:
     for name in ("comes-hl", "comes-rl", "comes-hl-unbiased"):
         risk: Any = find_method(name).make_risk(EVERYTHING, RiskOptions(exclude_share=[0.5] * Q))

@@ -41,6 +41,13 @@ def test_what_a_method_trains_with_by_default_is_said() -> None:
     assert "optimizer: adam, sgd; the paper says sgd." in text
 
 
+def test_a_rule_that_was_read_off_test_rows_is_said() -> None:
+    flooded = make_result("comes-rl", settings={"flood_level": "auto"})
+    assert "read off test rows of mirflickr5000" in describe(flooded)
+    for level in ({}, {"flood_level": 2.0}):
+        assert "flood level" not in describe(make_result("comes-rl", settings=level))
+
+
 def test_the_first_folds_of_ten_are_said() -> None:
     assert "3 of 10 folds" in describe(make_result(folds=10, first_folds=3))
 

@@ -7,6 +7,7 @@ from comes.losses import MarginLoss
 from comes.risks import (
     RankingRisk,
     RankingSums,
+    flood_level_of_prior,
     pairs,
     ranking_risk,
     ranking_risk_from_sums,
@@ -74,6 +75,44 @@ def test_flood_level_is_equation_14() -> None:
     flooded_risk = ranking_risk(scores, CANDIDATES, PRIOR, flood_level=2 * risk)
     (turned,) = torch.autograd.grad(flooded_risk, scores)
     torch.testing.assert_close(turned, -plain)
+
+
+def test_the_rule_for_the_flood_level_is_a_sum_over_pairs() -> None:
+    expected = sum(
+        0.75 * (1 - PRIOR[j]) * (1 - PRIOR[k]) for j in range(Q) for k in range(j + 1, Q)
+    )
+    torch.testing.assert_close(flood_level_of_prior(PRIOR), expected)
+    torch.testing.assert_close(flood_level_of_prior(PRIOR, factor=1.5), 2 * expected)
+    assert flood_level_of_prior(PRIOR[:1]) == 0  # no pair, no flood
+
+
+def test_the_rule_leaves_out_labels_that_nothing_excludes() -> None:
+    """Their part of the risk can be 0: whatever is excluded may score below them."""
+    share = torch.full((Q,), 0.3)
+    share[1] = 0
+    others = torch.arange(Q) != 1
+    expected = flood_level_of_prior(PRIOR[others])
+    torch.testing.assert_close(flood_level_of_prior(PRIOR, exclude_share=share), expected)
+
+
+def test_the_rule_is_three_quarters_of_the_least_risk_of_independent_labels() -> None:
+    """Scores that rank every row right reach it, with the truth as candidates (Theorem 4)."""
+    prior = torch.tensor([0.2, 0.5, 0.7], dtype=torch.float64)
+    generator = torch.Generator().manual_seed(0)
+    relevant = torch.rand(200_000, 3, generator=generator, dtype=torch.float64) < prior
+    risk = ranking_risk(200.0 * relevant.double(), relevant, prior)
+    assert 0.75 * risk.item() == pytest.approx(flood_level_of_prior(prior).item(), rel=0.01)
+
+
+@pytest.mark.parametrize("loss", SYMMETRIC, ids=lambda loss: loss.name)
+def test_a_module_may_find_its_flood_level(loss: MarginLoss) -> None:
+    level = (loss.symmetry_constant or 0) * flood_level_of_prior(PRIOR)
+    module = RankingRisk(PRIOR, loss=loss, flood_level="auto")
+    expected = ranking_risk(SCORES, CANDIDATES, PRIOR, loss=loss, flood_level=level.item())
+    torch.testing.assert_close(module(SCORES, CANDIDATES), expected)
+    assert RankingRisk(PRIOR, loss=loss).flood_level is None
+    with pytest.raises(ComesError, match="0 or more; got nan"):
+        RankingRisk(PRIOR, flood_level=float("nan"))
 
 
 def test_gradient_is_that_of_ccmn_and_differs_by_a_constant() -> None:

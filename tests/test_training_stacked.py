@@ -44,6 +44,7 @@ RISKS: dict[str, Callable[[], nn.Module]] = {
     "hamming": lambda: HammingRisk(numbers(Q)),
     "hamming, share": lambda: HammingRisk(numbers(Q), exclude_share=numbers(Q) / 2 + 0.1),
     "ranking": lambda: RankingRisk(numbers(Q), flood_level=0.1),
+    "ranking, levels of their own": lambda: RankingRisk(numbers(Q), flood_level="auto"),
     "ccmn hamming": lambda: CcmnHammingRisk(numbers(Q) * 0.8),
     "ccmn ranking": lambda: CcmnRankingRisk(numbers(Q) * 0.8),
     "gdf": GdfRisk,

@@ -15,6 +15,10 @@ loss                  phi(m)                                    M
 `unhinged_loss`       1 - m                                     2
 ====================  ========================================  ====
 
+The paper asks for a non-negative loss: its bounds, and the flood level of `ranking_risk`, rest on
+that. `unhinged_loss` is symmetric but negative for margins above 1, so its ranking risk has no
+lower bound; it is here for comparison.
+
 `BinaryLoss` is the type of all of these and of your own: a callable (scores, 0 or 1) -> tensor.
 
 Examples

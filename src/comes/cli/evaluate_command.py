@@ -75,6 +75,8 @@ def _print_estimates(estimated: "EstimatedQuality") -> None:
             f"{estimated.n_seen} rows have the features of rows that training saw: the estimates "
             "are too good for them. Take rows that were held out."
         )
+    if estimated.contradiction is not None:
+        print(f"Warning: {estimated.contradiction}")
     print(
         "No true label was used for the estimates. They hold for rows that training did not see, "
         f"if {rates} and the class prior (here: {estimated.prior_source}) is right. Uncertainty of "

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from comes.cli.options import Seed, drop_missing, parse_numbers
+from comes.errors import ComesError
 from comes.methods import DEFAULT, FOR_PICTURES, METHODS
 
 FLIPPED = ", ".join(
@@ -53,6 +54,13 @@ def training_options(
         typer.Option(
             help=f"For {FLIPPED}: one number, one per label separated by commas, or class_prior. "
             "Default: estimated."
+        ),
+    ] = None,
+    flood_level: Annotated[
+        str | None,
+        typer.Option(
+            help="For comes-rl: its risk is kept above this level, in units of the pair sum. A "
+            "number, 0 for none, or auto, a rule of the class priors (default)."
         ),
     ] = None,
     model: Annotated[
@@ -127,6 +135,7 @@ def training_options(
         mistake_rate=mistake_rate,
         uses_maybe=False if without_maybe else None,
         flip_rate=rates,
+        flood_level=_parse_flood_level(flood_level),
         model=model,
         backbone=backbone,
         weights=weights,
@@ -145,3 +154,13 @@ def training_options(
         device=device,
         random_state=seed,
     )
+
+
+def _parse_flood_level(text: str | None) -> float | str | None:
+    """Return "auto", a number, or None if the option was not given."""
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ComesError(f"--flood-level should be auto or a number; got {text!r}.") from None

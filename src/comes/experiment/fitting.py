@@ -68,8 +68,9 @@ def _make_classifier(spec: TaskSpec, dataset: Dataset, trial: Trial) -> Any:
         known["flood_level"] = spec.flood * risk_floor(relevant)
     settings = known | dict(spec.settings) | trial.settings
     method = load_method(spec.method)
+    # What a spec leaves out keeps the paper's value, so that stored results keep their meaning.
     if spec.images:
-        return ImageClassifier(method, **settings)
+        return ImageClassifier(method, **{"flood_level": 0.0} | settings)
     if spec.training == "default":
         return CandidateClassifier(method, **settings)
     return CandidateClassifier.as_published(method, **settings)

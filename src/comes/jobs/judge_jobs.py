@@ -14,7 +14,15 @@ from comes.estimator import ImageClassifier, count_seen_rows, per_label
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.metrics import Convention, count_degenerate, evaluate
 from comes.priors import estimate_answer_rates, estimate_class_prior, read_prior_estimate
-from comes.selection import OVER_LABELS, Estimate, MetricEstimates, estimate_metrics, prior_error
+from comes.selection import (
+    OVER_LABELS,
+    Estimate,
+    MetricEstimates,
+    RankingFloor,
+    check_ranking_risk,
+    estimate_metrics,
+    prior_error,
+)
 
 SEEN_SHARE = 0.02  # of the rows: more are hardly equal by chance
 
@@ -69,6 +77,9 @@ class EstimatedQuality:
         What the estimates are from, as in `Answers`.
     n_seen : int
         Rows with the features of a row that training saw, for which the estimates are too good.
+    floor : RankingFloor, or None
+        Whether the ranking risk of the rows is possible, given the class priors and a constant
+        rate; None where training saw rows, or labels were only ticked.
 
     Examples
     --------
@@ -84,6 +95,7 @@ class EstimatedQuality:
     n_labels: int = 0
     kind: Kind = "candidates"
     n_seen: int = 0
+    floor: RankingFloor | None = None
 
     def reasons(self) -> dict[str, list[str]]:
         """Return why metrics are not known, each reason with the names of its metrics."""
@@ -92,6 +104,11 @@ class EstimatedQuality:
             if metric.reason is not None:
                 found.setdefault(metric.reason, []).append(metric.name)
         return found
+
+    @property
+    def contradiction(self) -> str | None:
+        """Why the assumption or the class priors cannot be right; None if nothing says so."""
+        return None if self.floor is None or self.floor.is_possible else self.floor.conclusion
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for json."""
@@ -102,6 +119,7 @@ class EstimatedQuality:
             "left_out": self.left_out,
             "labels": self.n_labels,
             "from": self.kind,
+            "contradiction": self.contradiction,
             "rows_seen_in_training": self.n_seen,
         }
 
@@ -218,6 +236,10 @@ def _estimate_quality(
     n_seen = 0
     if not isinstance(classifier, ImageClassifier):
         n_seen = count_seen_rows(classifier, dataset.known_features())
+    n_seen = n_seen if n_seen > SEEN_SHARE * len(dataset) else 0
+    floor = None
+    if not n_seen and dataset.answers.kind != "positives":
+        floor = check_ranking_risk(scores, dataset.answers, prior, class_prior_error=error)
     return EstimatedQuality(
         [JudgedMetric.of(name, e, true.get(name)) for name, e in found.metrics.items()],
         source,
@@ -225,7 +247,8 @@ def _estimate_quality(
         [classifier.label_names_[label] for label in found.left_out],
         n_labels=scores.shape[1],
         kind=dataset.answers.kind,
-        n_seen=n_seen if n_seen > SEEN_SHARE * len(dataset) else 0,
+        n_seen=n_seen,
+        floor=floor,
     )
 
 

