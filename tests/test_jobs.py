@@ -218,7 +218,7 @@ def test_all_variations_have_one_seed_and_one_prior(monkeypatch: pytest.MonkeyPa
 
     def estimate(X: Any, answers: Any, *, random_state: int) -> Any:
         seen.append(random_state)
-        return PRIOR
+        return SimpleNamespace(class_prior=PRIOR)
 
     def choose(variations: Any, X: Any, candidates: Any, prior: Any, *, seed: int) -> Any:
         seen.append(seed)

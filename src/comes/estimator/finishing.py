@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from comes.estimator.cutting import find_offset, find_thresholds
-from comes.estimator.fit_checks import check_fit
+from comes.estimator.fit_checks import check_fit, refuse_runaway
 from comes.estimator.preparation import Training
 from comes.training import History
 
@@ -17,6 +17,7 @@ def finish_fit(
     classifier: "CandidateClassifier | ImageClassifier", training: Training, history: History
 ) -> None:
     """Keep what the training did, where its scores are cut, and what is wrong with it."""
+    refuse_runaway(training)
     classifier.history_ = history
     classifier.score_offset_ = find_offset(classifier, training)
     classifier.threshold_ = find_thresholds(classifier, training)

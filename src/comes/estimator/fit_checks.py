@@ -48,18 +48,18 @@ class Risks(NamedTuple):
 
 
 def check_fit(classifier: PredictsFromScores, training: Training, history: History) -> list[str]:
-    """Return what is wrong with a fit, a sentence each; raise if the training ran away."""
+    """Return what is wrong with a fit, a sentence each."""
     rows = _draw_rows(training)
-    scores, seen = _score_rows(training, rows), training.seen[rows.to(training.seen.device)]
-    risks = _compare_risks(training, scores, seen)
-    _refuse_runaway(risks, training)
     if history.interrupted or _is_meant_short(classifier, training) or len(rows) < FEWEST_ROWS:
         return []
-    numbers = scores.cpu().numpy()
-    found = _say_undertrained(training, history, risks) or _say_nothing_learned(training, risks)
-    if not found:
-        found = _say_flat_labels(classifier, numbers, training.raw[1])
-    return [*found, *_say_extremes(classifier, numbers, training.raw[1])]
+    scores = _score_rows(training, rows)
+    risks, numbers, answers = _compare_risks(training, rows, scores), scores.cpu(), training.raw[1]
+    undertrained = _say_undertrained(training, history, risks)
+    nothing = [] if undertrained else _say_nothing_learned(risks)
+    if nothing:
+        return nothing
+    flat = _say_flat_labels(classifier, numbers.numpy(), answers)
+    return [*undertrained, *flat, *_say_extremes(classifier, numbers.numpy(), answers)]
 
 
 def _is_meant_short(classifier: PredictsFromScores, training: Training) -> bool:
@@ -111,7 +111,8 @@ def _score_rows(training: Training, rows: Tensor) -> Tensor:
     """Return the scores of some rows."""
     training.module.eval()
     if not isinstance(training.X, PixelRows):
-        return training.module(_take_rows(training, rows)).float()
+        scores: Tensor = training.module(_take_rows(training, rows))
+        return scores.float()
     precision, device = training.options.precision, training.X.device.type
     with torch.autocast(device, precision, enabled=precision is not None):
         batches = training.X.batches(rows.split(training.options.part_size or MOST_PICTURES))
@@ -119,15 +120,18 @@ def _score_rows(training: Training, rows: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _compare_risks(training: Training, scores: Tensor, seen: Tensor) -> Risks:
-    """Return the risks of the scores, of constant ones, and of zeros."""
+def _compare_risks(training: Training, rows: Tensor, scores: Tensor) -> Risks:
+    """Return the risks of the scores of some rows, of constant ones, and of zeros."""
+    seen = training.seen[rows.to(training.seen.device)]
     constant = scores.mean(dim=0, keepdim=True).expand_as(scores).contiguous()
     others = (scores, constant, torch.zeros_like(scores))
     return Risks(*(float(training.risk(some, seen)) for some in others))
 
 
-def _refuse_runaway(risks: Risks, training: Training) -> None:
+def refuse_runaway(training: Training) -> None:
     """Raise an error if the risk is finite, but far above that of a network that knows nothing."""
+    rows = _draw_rows(training)
+    risks = _compare_risks(training, rows, _score_rows(training, rows))
     if training.method.is_users_own or not risks.zero > 0:
         return
     ratio = risks.own / risks.zero
@@ -171,7 +175,7 @@ def _measure_fall(risk: list[float], *, cosine: bool) -> float:
     way = (np.cumsum(rate) - rate / 2) / rate.sum()
     near = np.abs(way - (1 - LAST_PART)) <= max(0.05, np.abs(way - (1 - LAST_PART)).min())
     values = np.asarray(risk)
-    return float(values[near].mean() - values[-max(1, n // 10) :].mean())
+    return float(values[near].mean() - values[-max(1, n // 30) :].mean())
 
 
 def measure_coherence(training: Training) -> float:
@@ -209,7 +213,7 @@ def _find_gradient(training: Training, weights: list[nn.Parameter], rows: Tensor
     return torch.cat([g.to_dense().flatten() for g in of_each if g is not None])
 
 
-def _say_nothing_learned(training: Training, risks: Risks) -> list[str]:
+def _say_nothing_learned(risks: Risks) -> list[str]:
     """Say that constant scores would be as good."""
     if risks.gain > NO_GAIN * abs(risks.constant):
         return []

@@ -24,6 +24,7 @@ from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset
 from comes.jobs.fitted_models import Classifier
 from comes.jobs.given_priors import read_given_priors
+from comes.jobs.prior_advice import advise
 from comes.methods import FOR_ANSWERS
 from comes.priors import ClassPriorEstimate, find_class_prior
 from comes.training import History, leave_processes, process_number
@@ -47,6 +48,8 @@ class FittedModel:
         How it was chosen, if there was a choice.
     is_leader : bool
         False in a process that only helps with training; it should print nothing.
+    advice : str, or None
+        What would help most, where class priors are too uncertain; for tables.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class FittedModel:
     path: Path | None = None
     choice: Choice | None = None
     is_leader: bool = True
+    advice: str | None = None
 
     @property
     def history(self) -> History:
@@ -87,6 +91,8 @@ class FittedModel:
             found["kept_epoch"] = kept
         if with_choice and self.choice is not None:
             found["compared"] = self.choice.table.to_dict("records")
+        if self.advice is not None:
+            found["advice"] = self.advice
         return found
 
 
@@ -168,9 +174,10 @@ def fit_model(
     if varied:
         classifier, choice = choose_model(dataset, classifier, varied)
         on_choice(choice)
-    answers = dataset.known_answers().named(dataset.label_names)
-    classifier.fit(dataset.known_features(), answers=answers, clean=sample)
-    return FittedModel(classifier, dataset, _save_model(classifier, output), choice)
+    X, answers = dataset.known_features(), dataset.known_answers().named(dataset.label_names)
+    classifier.fit(X, answers=answers, clean=sample)
+    path = _save_model(classifier, output)
+    return FittedModel(classifier, dataset, path, choice, advice=advise(classifier, X))
 
 
 def choose_model(
