@@ -67,18 +67,18 @@ def test_the_table_is_filled_in_and_read_by_fit(tmp_path: Path) -> None:
     table = pd.read_csv(path, dtype={"label": str})
     assert list(table.columns[:3]) == ["label", "known_prior", "class_prior"]
     assert table["known_prior"].isna().all() and "known_prior" not in printed
-    untouched = fit_model(FEW, SETTINGS | {"epochs": 1}, priors=path).classifier
+    untouched: Any = fit_model(FEW, SETTINGS | {"epochs": 1}, priors=path).classifier
     np.testing.assert_allclose(untouched.class_prior_, table["class_prior"])
     table.loc[[0, 3], "known_prior"] = [0.4, 0.1]
     table.to_csv(path, index=False)
-    some = fit_model(FEW, SETTINGS | {"epochs": 1}, priors=path).classifier
+    some: Any = fit_model(FEW, SETTINGS | {"epochs": 1}, priors=path).classifier
     expected = table["known_prior"].fillna(table["class_prior"])
     np.testing.assert_allclose(some.class_prior_, expected)
     assert some.class_prior_error_ is not None
     assert (some.class_prior_error_ == 0).nonzero()[0].tolist() == [0, 3]
     table["known_prior"] = 0.2
     table.to_csv(path, index=False)
-    known = fit_model(FEW, SETTINGS | {"epochs": 1}, priors=path).classifier
+    known: Any = fit_model(FEW, SETTINGS | {"epochs": 1}, priors=path).classifier
     np.testing.assert_array_equal(known.class_prior_, [0.2] * 10)
     assert known.class_prior_error_ is None
 

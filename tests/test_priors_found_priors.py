@@ -26,7 +26,8 @@ ANSWERS = simulate_answers(RELEVANT, asked_rate=0.5, no_rate=0.9, yes_rate=0.6, 
 
 def test_each_kind_has_its_own_estimator() -> None:
     said = Answers.from_candidates(CANDIDATES)
-    for options in ({}, {"exclude_rate": 0.5}):
+    cases: tuple[dict[str, Any], ...] = ({}, {"exclude_rate": 0.5})
+    for options in cases:
         found = find_class_prior(X, said, random_state=3, **options)
         same = estimate_class_prior(X, CANDIDATES, random_state=3, **options)
         assert isinstance(found, ClassPriorEstimate)
