@@ -97,6 +97,7 @@ def test_a_table_of_ones_own_may_leave_labels_open(tmp_path: Path) -> None:
     np.testing.assert_allclose(given.class_prior[0], 0.3)
     assert given.standard_error[0] == 0.01 and given.flags[0] == "ok"
     np.testing.assert_allclose(given.standard_error[1:], estimated["standard_error"][1:])
-    own.assign(class_prior=1.3).to_csv(path, index=False)
-    with pytest.raises(ComesError, match="one number in .0, 1."):
-        fit_model(FEW, SETTINGS | {"epochs": 1}, priors=path)
+    for wrong in (1.3, "often"):
+        own.assign(class_prior=wrong).to_csv(path, index=False)
+        with pytest.raises(ComesError, match="one number in .0, 1."):
+            fit_model(FEW, SETTINGS | {"epochs": 1}, priors=path)

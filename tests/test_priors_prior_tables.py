@@ -96,6 +96,13 @@ def test_what_is_filled_in_takes_the_place_of_estimates(tmp_path: Path) -> None:
     assert isinstance(untouched, ClassPriorEstimate) and untouched.flags == ESTIMATE.flags
 
 
+def test_an_estimate_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    table = prior_table(ESTIMATE, NAMES).assign(class_prior=["often", "0.1"])
+    table.to_csv(tmp_path / "p.csv", index=False)
+    with pytest.raises(ComesError, match=r"class_prior of p.csv must hold numbers.*got 'often'"):
+        read_prior_estimate(tmp_path / "p.csv", NAMES)
+
+
 @pytest.mark.parametrize("wrong", ["often", "1.2", "-0.1"])
 def test_what_is_filled_in_must_be_a_share(tmp_path: Path, wrong: str) -> None:
     table = prior_table(ESTIMATE, NAMES).assign(known_prior=["", wrong])

@@ -21,10 +21,12 @@ def read_given_priors(path: str | Path, dataset: Dataset, seed: Any = 0) -> Any:
     names = dataset.label_names
     given = read_prior_estimate(path, names)
     if isinstance(given, ClassPriorEstimate):
-        known = given.class_prior
+        known: Any = given.class_prior
     else:
         order = match_names([str(name) for name in given.index], names)
-        known = np.asarray(given, dtype=float)[order]
+        known = given.to_numpy()[order]
+    if known.dtype != float:  # the estimator says what it wants
+        return given
     is_open = np.isnan(known)
     if not is_open.any():
         return given

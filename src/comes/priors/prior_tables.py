@@ -122,6 +122,12 @@ def read_prior_estimate(
     table = table.iloc[match_names(table["label"].tolist(), label_names)]
     names = ("class_prior", "exclude_rate", "lower", "upper", "standard_error")
     numbers = table.reindex(columns=names).apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    unread = table["class_prior"].notna().to_numpy() & np.isnan(numbers[:, 0])
+    if unread.any():
+        raise ComesError(
+            f"the column class_prior of {Path(path).name} must hold numbers, or nothing where a "
+            f"prior is not known; got {table['class_prior'][unread].iloc[0]!r}. Correct it."
+        )
     if (numbers[:, -1] < 0).any():
         raise ComesError(
             f"the column standard_error of {Path(path).name} must hold numbers of at least 0, or "
