@@ -19,6 +19,7 @@ from comes.estimator.inputs import match_columns
 from comes.methods import DEFAULT, FOR_ANSWERS, Method
 
 TOO_FEW = "that is too few to learn it from. Ask more about it, or leave it out."
+FEWEST_ROWS = 20  # with fewer, nobody expects much
 FEWEST_SAID = 3  # sure answers of a kind; from fewer, a label cannot be learned
 
 
@@ -165,7 +166,7 @@ def _warn_of_idle_answers(answers: Answers) -> None:
         "'yes'": yes & (n_yes < FEWEST_SAID) & (no | ~can_say_no),
         "'no'": no & (n_no < FEWEST_SAID) & (yes | ~can_say_yes),
     }
-    for word, concerned in few.items():
+    for word, concerned in few.items() if len(answers) >= FEWEST_ROWS else ():
         message = f"Fewer than {FEWEST_SAID} answers about label {{}} are {word}: {TOO_FEW}"
         cases[message] = concerned
     for message, concerned in cases.items():
@@ -180,7 +181,7 @@ def _warn_of_idle_candidates(S: BoolMatrix, label_names: list[str], method: Meth
     never = [label_names[j] for j in np.flatnonzero(n_candidate == len(S))]
     always = [label_names[j] for j in np.flatnonzero(n_candidate == 0)]
     n_excluded = len(S) - n_candidate
-    rarely = (n_excluded > 0) & (n_excluded < FEWEST_SAID) & (n_candidate > 0)
+    rarely = (n_excluded > 0) & (n_excluded < FEWEST_SAID) & (len(S) >= FEWEST_ROWS)
     few = [label_names[j] for j in np.flatnonzero(rarely)]
     if never:
         _warn(f"No row excludes label {listed(never)}: {_effect_of_no_exclusion(method)}")
