@@ -503,6 +503,31 @@ def mean(values: Iterable[float]) -> float:
     return sum(numbers) / len(numbers)
 
 
+def fit_checks_table() -> Table:
+    """Return what is said of normal fits and of fits that went wrong."""
+    rows = stored("fit_checks")["fits"]
+    kinds = ("undertrained", "nothing learned", "predicts nothing", "predicts everything")
+    lines = []
+    for row in rows:
+        said = [kind for kind in kinds if row[kind]]
+        rate = "truth" if row["rate"] is None else f"{row['rate']:g}"
+        cells = [row["fit"], row["set"], rate, ", ".join(said) or "–"]
+        lines.append([*cells, f"{row['average_precision']:.3f}"])
+    return [["fit", "data", "exclude rate", "what is said", "average precision"], *lines]
+
+
+def prior_advice_table() -> Table:
+    """Return what knowing class priors is said to be worth, and what it is worth."""
+    rows = stored("fit_checks")["advice"]
+    lines = []
+    for name, rate in dict.fromkeys((row["set"], row["rate"]) for row in rows):
+        own = [row for row in rows if (row["set"], row["rate"]) == (name, rate)]
+        means = [sum(row[key] for row in own) / len(own) for key in ("cost", "gain")]
+        said = f"{sum(row['is_said'] for row in own)} of {len(own)}"
+        lines.append([name, f"{rate:g}", *(f"{mean:.3f}" for mean in means), said])
+    return [["data", "exclude rate", "cost, simulated", "gain by true priors", "said"], *lines]
+
+
 TABLES: dict[str, Callable[..., Table | str]] = {
     "runs": runs_table,
     "sweep": sweep_table,
@@ -527,6 +552,8 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "answers": answers_table,
     "answer-rates": answer_rates_table,
     "tox21": tox21_table,
+    "fit-checks": fit_checks_table,
+    "prior-advice": prior_advice_table,
     "circle": circle_table,
     "read-time": read_time_table,
     "image-speed": image_speed_table,

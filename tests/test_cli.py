@@ -438,4 +438,4 @@ def test_priors_without_the_truth_and_mistakes(run: Run, folder: Path) -> None:
     assert "should end in .csv" in run("priors", "blind.npz", "-o", "x.doc", code=1).stderr
     (folder / "p.csv").write_text("label,class_prior\na,0.5\n")
     error = run("fit", "blind.npz", "--priors", "p.csv", *SHORT, "-o", "m", code=1).stderr
-    assert "class_prior must hold one number" in error
+    assert "expected the labels '0', '1'" in error and "got 'a'" in error

@@ -203,10 +203,10 @@ def test_report_with_features_estimates_priors(
     assert "prior, estimated" in (folder / "report.html").read_text(encoding="utf-8")
     assert "class prior" in run(*command).stdout
 
-    def estimate(X: Any, answers: Any, *, random_state: int, label_names: Any) -> Any:
+    def estimate(X: Any, answers: Any, *, random_state: int, **options: Any) -> Any:
         raise ComesError(f"seed {random_state}")
 
-    monkeypatch.setattr(prior_jobs, "estimate_answer_rates", estimate)
+    monkeypatch.setattr(prior_jobs, "find_class_prior", estimate)
     assert run(*command, "--seed", "3", code=1).stderr == "Error: seed 3\n"
 
 

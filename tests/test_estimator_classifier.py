@@ -294,12 +294,12 @@ def test_every_parameter_reaches_its_place(monkeypatch: pytest.MonkeyPatch) -> N
         seen.update(vars(options), module=module, risk=risk)
         return train(module, X, candidates, risk, options, **more)
 
-    def spying_estimate(X: Any, S: Any, random_state: Any, **options: Any) -> Any:
+    def spying_estimate(X: Any, answers: Any, random_state: Any, **options: Any) -> Any:
         seen["prior_seed"] = random_state
         return SimpleNamespace(class_prior=PRIOR)
 
     monkeypatch.setattr(preparation, "train", spying_train)
-    monkeypatch.setattr(first_stage, "estimate_class_prior", spying_estimate)
+    monkeypatch.setattr(first_stage, "find_class_prior", spying_estimate)
     settings: dict[str, Any] = {
         "normaliser": "batch",
         "hidden": 7,

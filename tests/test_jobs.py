@@ -216,16 +216,16 @@ def test_the_chosen_model_is_fitted_with_the_prior_that_it_was_chosen_by() -> No
 def test_all_variations_have_one_seed_and_one_prior(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def estimate(X: Any, candidates: Any, *, random_state: int, label_names: Any) -> Any:
+    def estimate(X: Any, answers: Any, *, random_state: int) -> Any:
         seen.append(random_state)
-        return PRIOR
+        return SimpleNamespace(class_prior=PRIOR)
 
     def choose(variations: Any, X: Any, candidates: Any, prior: Any, *, seed: int) -> Any:
         seen.append(seed)
         np.testing.assert_array_equal(prior, PRIOR)
         return SimpleNamespace(classifier=CandidateClassifier())
 
-    monkeypatch.setattr(fit_jobs, "estimate_class_prior", estimate)
+    monkeypatch.setattr(fit_jobs, "find_class_prior", estimate)
     monkeypatch.setattr(fit_jobs, "choose_classifier", choose)
     by_name = pd.Series(PRIOR, NAMES)[::-1]
     for prior in (None, by_name):
@@ -321,7 +321,7 @@ def test_a_model_without_a_prior_is_judged_by_an_estimated_one(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComesWarning)
         prior = estimate_class_prior(DATA.X, CANDIDATES)
-        monkeypatch.setattr(judge_jobs, "estimate_class_prior", lambda X, candidates: prior)
+        monkeypatch.setattr(judge_jobs, "find_class_prior", lambda X, answers: prior)
         judged = judge_model(naive, blind).estimated
     assert judged is not None and judged.prior_source == "estimated from these rows"
     scores, cut = naive.decision_function(DATA.X), naive.predict(DATA.X)
@@ -452,12 +452,10 @@ def test_answers_are_drawn_from_the_truth_and_survive_a_file(tmp_path: Path) -> 
 
 
 def test_the_seed_is_that_of_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
-    def estimate(
-        X: Any, candidates: Any, method: str, seed: int, names: Any, *, exclude_rate: Any
-    ) -> Any:
-        raise ComesError(f"{method} with seed {seed}")
+    def estimate(X: Any, answers: Any, *, method: str, random_state: int, **options: Any) -> Any:
+        raise ComesError(f"{method} with seed {random_state}")
 
-    monkeypatch.setattr(prior_jobs, "estimate_class_prior", estimate)
+    monkeypatch.setattr(prior_jobs, "find_class_prior", estimate)
     with pytest.raises(ComesError, match="bbe with seed 3"):
         estimate_priors(DATA, method="bbe", seed=3)
 

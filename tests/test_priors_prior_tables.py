@@ -76,3 +76,38 @@ def test_a_file_that_holds_no_priors_is_refused(tmp_path: Path) -> None:
         read_priors(tmp_path / "bad.csv")
     with pytest.raises(ComesError, match="gone.csv cannot be read"):
         read_priors(tmp_path / "gone.csv")
+
+
+def test_what_is_filled_in_takes_the_place_of_estimates(tmp_path: Path) -> None:
+    table = prior_table(ESTIMATE, NAMES)
+    for name, method in (("p.csv", "to_csv"), ("p.parquet", "to_parquet")):
+        getattr(table.assign(known_prior=[0.7, np.nan]), method)(tmp_path / name, index=False)
+        read = read_prior_estimate(tmp_path / name, NAMES[::-1])
+        assert isinstance(read, ClassPriorEstimate)
+        np.testing.assert_allclose(read.class_prior, [PRIOR[1], 0.7])
+        np.testing.assert_allclose(read.standard_error, [ESTIMATE.standard_error[1], 0])
+        assert read.flags == (ESTIMATE.flags[1], "known")
+        assert read_priors(tmp_path / name).tolist() == [0.7, PRIOR[1]]
+    table.assign(known_prior=[0.7, 0.2]).to_csv(tmp_path / "all.csv", index=False)
+    known = read_prior_estimate(tmp_path / "all.csv", NAMES)
+    assert isinstance(known, pd.Series) and known.tolist() == [0.7, 0.2]
+    table.assign(known_prior="").to_csv(tmp_path / "none.csv", index=False)
+    untouched = read_prior_estimate(tmp_path / "none.csv", NAMES)
+    assert isinstance(untouched, ClassPriorEstimate) and untouched.flags == ESTIMATE.flags
+
+
+def test_an_estimate_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    table = prior_table(ESTIMATE, NAMES).assign(class_prior=["often", "0.1"])
+    table.to_csv(tmp_path / "p.csv", index=False)
+    with pytest.raises(ComesError, match=r"class_prior of p.csv must hold numbers.*got 'often'"):
+        read_prior_estimate(tmp_path / "p.csv", NAMES)
+
+
+@pytest.mark.parametrize("wrong", ["often", "1.2", "-0.1"])
+def test_what_is_filled_in_must_be_a_share(tmp_path: Path, wrong: str) -> None:
+    table = prior_table(ESTIMATE, NAMES).assign(known_prior=["", wrong])
+    table.to_csv(tmp_path / "p.csv", index=False)
+    with pytest.raises(
+        ComesError, match=rf"known_prior of p.csv.*{wrong}.* for label '{NAMES[1]}'"
+    ):
+        read_prior_estimate(tmp_path / "p.csv", NAMES)

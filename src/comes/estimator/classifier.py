@@ -13,7 +13,8 @@ from torch import nn
 
 from comes.answers import Answers, keep_one_excluded
 from comes.estimator import storage
-from comes.estimator.cutting import find_offset, find_thresholds
+from comes.estimator.finishing import finish_fit
+from comes.estimator.fit_checks import warn_of
 from comes.estimator.held_out_check import warn_of_impossible_risk
 from comes.estimator.inputs import as_feature_matrix, check_same_order, check_training_features
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
@@ -138,7 +139,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     module_ : the trained network, on scaled features
     history_ : History
         Risk of every epoch, seconds, whether training was interrupted, and with early stopping
-        the risk on held-out rows and the epoch that was kept.
+        the risk on held-out rows and the epoch that was kept; what was found wrong (``warnings``).
     score_offset_ : array of shape (n_labels,)
         The level of the scores: 0, or for risks over pairs the value that makes the mean predicted
         probability of training rows the class prior.
@@ -300,13 +301,13 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
             if sample is not None and sample.X is not None:
                 as_feature_matrix(self, sample.X, reset=False)  # before anything takes long
             training = prepare_rows(self, X, given, sample)
-            return self._finish(training, training.run())
+            self._finish(training, training.run())
+            warn_of(self.history_)
+        return self
 
     def _finish(self, training: Training, history: History) -> Self:
         """Keep the results of the training."""
-        self.history_ = history
-        self.score_offset_ = find_offset(self, training)
-        self.threshold_ = find_thresholds(self, training)
+        finish_fit(self, training, history)
         warn_of_impossible_risk(self, training)
         return self
 

@@ -18,10 +18,9 @@ from comes.priors import (
     CleanSample,
     RatesEstimate,
     count_answer_rates,
-    estimate_answer_rates,
-    estimate_class_prior,
     estimate_flip_rate,
     estimate_transition,
+    find_class_prior,
     flip_rate_from_prior,
     sharpen_prior,
     sharpen_rates,
@@ -184,8 +183,8 @@ class FirstStage:
         self._check_rates(known)
         if len(known) == len(names):  # nothing is left to estimate
             return replace(found, **known)
-        estimate = self._estimate_rates()
         a, b = known.get("no_rate"), known.get("yes_rate")
+        estimate = self._estimate_prior(no_rate=a, yes_rate=b)
         people = {  # a rate that is given is that of everybody
             person: (own_a if a is None else a, own_b if b is None else b)
             for person, (own_a, own_b) in estimate.rates.people.items()
@@ -219,7 +218,7 @@ class FirstStage:
             prior = self._find_class_prior()
             rate = _imply_exclude_rate(share, prior)
         else:
-            estimate = self._estimate_class_prior()
+            estimate = self._estimate_prior()
             prior, rate = np.asarray(estimate.class_prior), np.asarray(estimate.exclude_rate)
             if self.given.class_prior is not None:
                 prior = self._find_class_prior()
@@ -229,36 +228,29 @@ class FirstStage:
         """Return the class prior given or estimated, 0 for labels that every row excludes."""
         S, names = self._candidates, self._names
         if self.given.class_prior is None:
-            if self.answers.kind == "answers":
-                return np.asarray(self._estimate_rates().class_prior)
-            return np.asarray(self._estimate_class_prior().class_prior)
+            return np.asarray(self._estimate_prior().class_prior)
         prior = per_label(self.given.class_prior, "class_prior", names)
         prior[~S.any(axis=0)] = 0
         warn_of_impossible_prior(prior, S, names)
         return prior
 
-    def _estimate_rates(self) -> RatesEstimate:
-        """Return rates and class priors estimated from the answers."""
-        found: RatesEstimate = estimate_answer_rates(
-            self.X,
-            self.answers,
-            random_state=self.seed,
-            label_names=self._names,
-            is_scaled=self.is_scaled,
-        )
-        self.made.append(found)
-        return found
-
-    def _estimate_class_prior(self) -> Any:
-        """Return the estimate from candidates, without warnings that are given already."""
-        options: dict[str, Any] = {"label_names": self._names}
+    def _estimate_prior(self, **known: Any) -> Any:
+        """Return class priors and rates estimated from answers, given rates that are known."""
         if self.given.exclude_rate is not None:
             rate = per_label(self.given.exclude_rate, "exclude_rate", self._names)
-            options["exclude_rate"] = rate
+            known["exclude_rate"] = rate
         with warnings.catch_warnings():  # of labels that `warn_of_idle_labels` has named
             warnings.filterwarnings("ignore", ".*(no|every) row excludes it", ComesWarning)
-            self.made.append(self._estimate(estimate_class_prior, **options))
-        return self.made[-1]
+            found = find_class_prior(
+                self.X,
+                self.answers,
+                random_state=self.seed,
+                label_names=self._names,
+                is_scaled=self.is_scaled,
+                **known,
+            )
+        self.made.append(found)
+        return found
 
     def _find_flip_rate(self, method: Method) -> Knowledge:
         """Return the flip rate given, estimated, or implied by the class prior."""

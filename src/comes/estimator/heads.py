@@ -23,7 +23,7 @@ from comes.models import (
     power_normalised,
     zero_linear,
 )
-from comes.priors import estimate_answer_rates, estimate_class_prior, gradient_error
+from comes.priors import find_class_prior, gradient_error
 from comes.training import ProximalGradient
 
 if TYPE_CHECKING:
@@ -175,18 +175,15 @@ def _find_prior(
     names = list(answers.label_names or ())
     if classifier.class_prior is not None:
         return per_label(classifier.class_prior, "class_prior", names)
-    if answers.kind == "answers":
-        found = estimate_answer_rates(X, answers, random_state=seed, label_names=names)
-        return np.asarray(found.class_prior)
     rate = classifier.exclude_rate
-    estimate = estimate_class_prior(
+    found = find_class_prior(
         X,
-        answers.candidates,
+        answers,
+        exclude_rate=None if rate is None else per_label(rate, "exclude_rate", names),
         random_state=seed,
         label_names=names,
-        exclude_rate=None if rate is None else per_label(rate, "exclude_rate", names),
     )
-    return np.asarray(estimate.class_prior)
+    return np.asarray(found.class_prior)
 
 
 def build_network(

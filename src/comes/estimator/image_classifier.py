@@ -18,7 +18,6 @@ from torch import nn
 
 from comes.answers import Answers
 from comes.estimator import image_storage
-from comes.estimator.cutting import find_offset, find_thresholds
 from comes.estimator.features import (
     AT_ONCE,
     as_pictures,
@@ -27,6 +26,8 @@ from comes.estimator.features import (
     weights_hash,
 )
 from comes.estimator.fine_tuning import make_checkpoint, prepare_fine_tuning
+from comes.estimator.finishing import finish_fit
+from comes.estimator.fit_checks import warn_of
 from comes.estimator.heads import build_network, needs_features, prepare_probe, reads_classes
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
@@ -233,6 +234,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         with keeping_earlier_fit(self), explaining_memory(self):
             self.method_ = choose_method(self.method, given, of_pictures=True)
             self._fit(as_pictures(images), given, device, checkpoint)
+            warn_of(self.history_)
         return self
 
     def _fit(
@@ -306,9 +308,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         if checkpoint is not None:
             state = make_checkpoint(self, checkpoint, images, probed, start, precision)
         training = prepare_fine_tuning(self, images, probed, device, precision, state)
-        self.history_ = training.run()
-        self.score_offset_ = find_offset(self, training)
-        self.threshold_ = find_thresholds(self, training)
+        finish_fit(self, training, training.run())
 
     def decision_function(self, images: Any, *, cache: bool = False) -> FloatArray:
         """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels).

@@ -18,6 +18,10 @@ from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.inputs import match_columns
 from comes.methods import DEFAULT, FOR_PICTURES, Method
 
+TOO_FEW = "that is too few to learn it from. Ask more about it, or leave it out."
+FEWEST_ROWS = 20  # with fewer, nobody expects much
+FEWEST_SAID = 3  # sure answers of a kind; from fewer, a label cannot be learned
+
 
 def read_answers(
     y: Any = None,
@@ -157,6 +161,14 @@ def _warn_of_idle_answers(answers: Answers) -> None:
         & ~yes
         & can_say_yes,
     }
+    n_no, n_yes = answers.excluded.sum(axis=0), answers.confirmed.sum(axis=0)
+    few = {
+        "'yes'": yes & (n_yes < FEWEST_SAID) & (no | ~can_say_no),
+        "'no'": no & (n_no < FEWEST_SAID) & (yes | ~can_say_yes),
+    }
+    for word, concerned in few.items() if len(answers) >= FEWEST_ROWS else ():
+        message = f"Fewer than {FEWEST_SAID} answers about label {{}} are {word}: {TOO_FEW}"
+        cases[message] = concerned
     for message, concerned in cases.items():
         if concerned.any():
             names = [(answers.label_names or [])[j] for j in np.flatnonzero(concerned)]
@@ -168,8 +180,13 @@ def _warn_of_idle_candidates(S: BoolMatrix, label_names: list[str], method: Meth
     n_candidate = S.sum(axis=0)
     never = [label_names[j] for j in np.flatnonzero(n_candidate == len(S))]
     always = [label_names[j] for j in np.flatnonzero(n_candidate == 0)]
+    n_excluded = len(S) - n_candidate
+    rarely = (n_excluded > 0) & (n_excluded < FEWEST_SAID) & (len(S) >= FEWEST_ROWS)
+    few = [label_names[j] for j in np.flatnonzero(rarely)]
     if never:
         _warn(f"No row excludes label {listed(never)}: {_effect_of_no_exclusion(method)}")
+    if few:
+        _warn(f"Fewer than {FEWEST_SAID} rows exclude label {listed(few)}: {TOO_FEW}")
     if always:
         _warn(f"Every row excludes label {listed(always)}: {_effect_of_no_candidate(method)}")
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from comes.answers import Answers
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
+from comes.estimator.fit_checks import warn_of_many
 from comes.estimator.inputs import check_training_features
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
@@ -180,6 +181,7 @@ def fit_together(
         for classifier, own, some in zip(classifiers, of_each, rows, strict=True)
     ]
     fitted = dict(fit_each(fittings, n_jobs))
+    warn_of_many([classifier.history_ for classifier in fitted.values()])
     return [fitted[fitting] for fitting in fittings]
 
 

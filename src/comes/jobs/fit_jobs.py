@@ -8,7 +8,6 @@ from typing import Any
 
 from sklearn.base import clone
 
-from comes.answers import Answers
 from comes.datasets import Dataset, Images, Reading
 from comes.errors import ComesError, listed
 from comes.estimator import (
@@ -24,13 +23,10 @@ from comes.jobs.answer_use import describe_use
 from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset
 from comes.jobs.fitted_models import Classifier
+from comes.jobs.given_priors import read_given_priors
+from comes.jobs.prior_advice import advise
 from comes.methods import DEFAULT
-from comes.priors import (
-    ClassPriorEstimate,
-    estimate_answer_rates,
-    estimate_class_prior,
-    read_prior_estimate,
-)
+from comes.priors import ClassPriorEstimate, find_class_prior
 from comes.training import History, leave_processes, process_number
 
 AUTO = "auto"  # a method to be chosen
@@ -52,6 +48,8 @@ class FittedModel:
         How it was chosen, if there was a choice.
     is_leader : bool
         False in a process that only helps with training; it should print nothing.
+    advice : str, or None
+        What would help most, where class priors are too uncertain; for tables.
 
     Examples
     --------
@@ -68,6 +66,7 @@ class FittedModel:
     path: Path | None = None
     choice: Choice | None = None
     is_leader: bool = True
+    advice: str | None = None
 
     @property
     def history(self) -> History:
@@ -92,6 +91,8 @@ class FittedModel:
             found["kept_epoch"] = kept
         if with_choice and self.choice is not None:
             found["compared"] = self.choice.table.to_dict("records")
+        if self.advice is not None:
+            found["advice"] = self.advice
         return found
 
 
@@ -123,7 +124,8 @@ def fit_model(
         What the columns of a file mean.
     priors : path, optional
         A table of class priors, as `estimate_priors` writes it, with standard errors if they are
-        estimates; by default priors are estimated.
+        estimates, and with what was filled in as known. Those that it leaves open, or all by
+        default, are estimated.
     clean : Dataset or path, optional
         A small sample with true labels, which sharpens priors, rates and learned thresholds. Where
         it holds items of the data, what was said about them is compared with the truth.
@@ -161,7 +163,7 @@ def fit_model(
         varied = list(dict.fromkeys(["method", *varied]))
     dataset = as_dataset(data, reading)
     if priors is not None:
-        chosen["class_prior"] = read_prior_estimate(priors, dataset.label_names)
+        chosen["class_prior"] = read_given_priors(priors, dataset, chosen.get("random_state", 0))
     sample = read_clean(dataset, clean, reading)
     if isinstance(dataset.X, Images):
         if sample is not None:
@@ -172,9 +174,10 @@ def fit_model(
     if varied:
         classifier, choice = choose_model(dataset, classifier, varied)
         on_choice(choice)
-    answers = dataset.known_answers().named(dataset.label_names)
-    classifier.fit(dataset.known_features(), answers=answers, clean=sample)
-    return FittedModel(classifier, dataset, _save_model(classifier, output), choice)
+    X, answers = dataset.known_features(), dataset.known_answers().named(dataset.label_names)
+    classifier.fit(X, answers=answers, clean=sample)
+    path = _save_model(classifier, output)
+    return FittedModel(classifier, dataset, path, choice, advice=advise(classifier, X))
 
 
 def choose_model(
@@ -226,20 +229,12 @@ def choose_model(
     seed: Any = classifier.random_state
     prior: Any = classifier.class_prior
     if prior is None:
-        prior = _estimate_prior(X, answers, seed)
+        found = find_class_prior(X, answers, random_state=seed)
+        prior = found if isinstance(found, ClassPriorEstimate) else found.class_prior
     elif not isinstance(prior, ClassPriorEstimate):  # which has the order of the labels
         prior = per_label(prior, "class_prior", names)
     choice = choose_classifier(vary_settings(classifier, varied), X, answers, prior, seed=seed)
     return choice.classifier.set_params(class_prior=prior), choice
-
-
-def _estimate_prior(X: Any, answers: Answers, seed: Any) -> Any:
-    """Return the class prior that candidates, or answers, suggest."""
-    names = answers.label_names
-    if answers.kind == "answers":
-        found = estimate_answer_rates(X, answers, random_state=seed, label_names=names)
-        return found.class_prior
-    return estimate_class_prior(X, answers.candidates, random_state=seed, label_names=names)
 
 
 def _fit_images(

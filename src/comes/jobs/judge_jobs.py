@@ -13,7 +13,7 @@ from comes.errors import ComesError
 from comes.estimator import ImageClassifier, count_seen_rows, per_label
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.metrics import Convention, count_degenerate, evaluate
-from comes.priors import estimate_answer_rates, estimate_class_prior, read_prior_estimate
+from comes.priors import find_class_prior, read_prior_estimate
 from comes.selection import (
     OVER_LABELS,
     Estimate,
@@ -271,10 +271,8 @@ def _find_prior(
         )
     X, source = dataset.known_features(), "estimated from these rows"
     assert dataset.answers is not None
-    if dataset.answers.kind == "candidates":
-        return estimate_class_prior(X, dataset.answers.candidates), None, source
-    rates = estimate_answer_rates(X, dataset.answers)
-    return rates.class_prior, prior_error(rates), source
+    found = find_class_prior(X, dataset.answers)
+    return found.class_prior, prior_error(found), source
 
 
 def _compute_true_values(

@@ -18,10 +18,12 @@ from comes.files import check_file_target
 from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset, refuse_input
 from comes.priors import (
+    TO_FILL_IN,
+    ClassPriorEstimate,
     CleanSample,
+    RatesEstimate,
     count_class_prior,
-    estimate_answer_rates,
-    estimate_class_prior,
+    find_class_prior,
     prior_table,
     sharpen_prior,
 )
@@ -50,7 +52,8 @@ def estimate_priors(
     data : Dataset, path or name
         Must have features, and answers or candidates.
     output : path, optional
-        A .csv or .parquet file, which `fit_model` and `judge_model` take as ``priors``.
+        A .csv or .parquet file, which `fit_model` and `judge_model` take as ``priors``. Its empty
+        column known_prior is to be filled in where a class prior is known.
     reading : Reading, optional
         What the columns of a file mean.
     method : str
@@ -87,44 +90,49 @@ def estimate_priors(
         check_file_target(plot)
     dataset = as_dataset(data, reading)
     sample = read_clean(dataset, clean, reading)
-    if dataset.known_answers().kind == "candidates":
-        table = _tabulate_candidates(dataset, method, exclude_rate, seed)
-    else:
-        if exclude_rate is not None:
-            raise ComesError("exclude_rate (--exclude-rate) is for candidates. Leave it out.")
-        if method != "hierarchical":
-            raise ComesError(f"method (--method) is for candidates; got {method!r}. Leave it out.")
-        table = _tabulate_answers(dataset, seed)
+    table = _tabulate(dataset, method, exclude_rate, seed)
     if sample is not None:
         table = _sharpen(table, sample)
-    if output is not None:
-        write_table(table, output)
+    if output is not None:  # with a column to fill in, beside the names
+        written = table.copy()
+        written.insert(1, TO_FILL_IN, np.nan)
+        write_table(written, output)
     if plot is not None:
         plot_priors(table, Path(plot))
     return table
 
 
-def _tabulate_candidates(
+def _tabulate(
     dataset: Dataset, method: str, exclude_rate: float | list[float] | None, seed: int
 ) -> pd.DataFrame:
-    """Return class priors estimated from candidates, a row per label."""
-    names = dataset.label_names
+    """Return estimated class priors, a row per label."""
+    names, answers = dataset.label_names, dataset.known_answers()
+    if answers.kind != "candidates":
+        if exclude_rate is not None:
+            raise ComesError("exclude_rate (--exclude-rate) is for candidates. Leave it out.")
+        if method != "hierarchical":
+            raise ComesError(f"method (--method) is for candidates; got {method!r}. Leave it out.")
+        if not (answers.excluded | answers.confirmed).any():
+            raise ComesError("nothing can be estimated: nobody said no or yes about any pair.")
     rate = None if exclude_rate is None else per_label(exclude_rate, "exclude_rate", names)
-    X, candidates = dataset.known_features(), dataset.known_candidates()
-    estimate = estimate_class_prior(X, candidates, method, seed, names, exclude_rate=rate)
-    return prior_table(estimate, names, dataset.relevant)
+    found = find_class_prior(
+        dataset.known_features(),
+        answers,
+        method=method,
+        exclude_rate=rate,
+        random_state=seed,
+        label_names=names,
+    )
+    if isinstance(found, ClassPriorEstimate):
+        return prior_table(found, names, dataset.relevant)
+    return _tabulate_rates(found, dataset)
 
 
-def _tabulate_answers(dataset: Dataset, seed: int) -> pd.DataFrame:
+def _tabulate_rates(found: RatesEstimate, dataset: Dataset) -> pd.DataFrame:
     """Return class priors and rates estimated from answers, a row per label."""
-    X, answers = dataset.known_features(), dataset.known_answers()
-    if not (answers.excluded | answers.confirmed).any():
-        raise ComesError("nothing can be estimated: nobody said no or yes about any pair.")
-    names = dataset.label_names
-    found = estimate_answer_rates(X, answers, random_state=seed, label_names=names)
     table = pd.DataFrame(
         {
-            "label": names,
+            "label": dataset.label_names,
             "class_prior": found.class_prior,
             **_bound(found.class_prior, found.class_prior_error),
             "standard_error": found.class_prior_error,

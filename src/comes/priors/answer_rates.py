@@ -82,6 +82,8 @@ def estimate_answer_rates(
     random_state: int | np.random.RandomState | None = 0,
     label_names: Sequence[str] | None = None,
     is_scaled: bool = False,
+    no_rate: npt.ArrayLike | None = None,
+    yes_rate: npt.ArrayLike | None = None,
 ) -> RatesEstimate:
     """Estimate how often answers are sure, and how often each label is relevant.
 
@@ -101,6 +103,8 @@ def estimate_answer_rates(
         For warnings; by default those of the answers, or numbers.
     is_scaled : bool
         X is checked and standardised already, as in `CandidateClassifier`.
+    no_rate, yes_rate : float or array of shape (n_labels,), optional
+        If both are known, only class priors are estimated, from counts; X may be None.
 
     Returns
     -------
@@ -126,7 +130,8 @@ def estimate_answer_rates(
     """
     names = answers.label_names if label_names is None else label_names
     names = [str(j) for j in range(answers.shape[1])] if names is None else list(names)
-    X = X if is_scaled else check_rows(X, answers.candidates)
+    are_known = no_rate is not None and yes_rate is not None
+    X = X if is_scaled or are_known else check_rows(X, answers.candidates)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     if answers.kind == "candidates":
         prior = estimate_class_prior(
@@ -143,6 +148,9 @@ def estimate_answer_rates(
     counts = count_answers(records, answers.shape[1])
     flags = _choose_flags(counts, answers.kind)
     counts[[flag == "all maybe" for flag in flags]] = 0  # they could mean anything
+    if no_rate is not None and yes_rate is not None:
+        _warn_of_flags(flags, names)
+        return replace(_count_priors(counts, no_rate, yes_rate), flags=flags)
     rows = draw_rows(records, len(answers), MOST_RECORDS, seed)
     if len(rows) < len(answers):
         X, records = X[rows], records.take(rows, len(answers))
@@ -195,6 +203,17 @@ def _estimate(
         overall_error * said,
         (),
     )
+
+
+def _count_priors(
+    counts: FloatArray, no_rate: npt.ArrayLike, yes_rate: npt.ArrayLike
+) -> RatesEstimate:
+    """Return class priors from the counts of answers whose rates are known."""
+    rates = np.stack([np.broadcast_to(r, len(counts)) for r in (no_rate, yes_rate)], axis=1)
+    zero = np.zeros(len(counts))
+    prior, error = estimate_priors(counts, rates, np.zeros((len(counts), 2, 2)))
+    known = AnswerRates(rates[:, 0], rates[:, 1], no_error=zero, yes_error=zero)
+    return RatesEstimate(known, prior, error, rates.mean(axis=0), np.zeros(2), ())
 
 
 def _know_nothing(n_answers: int, q: int) -> RatesEstimate:

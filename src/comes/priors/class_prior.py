@@ -64,7 +64,7 @@ class ClassPriorEstimate:
         truth show of the bias: about nineteen in twenty are within two standard errors.
     flags : tuple of str
         "ok", "never excluded", "always excluded", "few excluded", "rate too low" or "uncertain",
-        per label.
+        per label; "known" where `fill_class_prior` put a number that is known.
     exclude_rate_error : array of shape (n_labels,), optional
         Standard error of the exclude rate, in the same sense; 0 where it was given.
 

@@ -11,7 +11,10 @@ from comes.answers import match_names
 from comes.errors import ComesError, listed
 from comes.files import expanded
 from comes.priors.class_prior import ClassPriorEstimate
+from comes.priors.found_priors import fill_class_prior
 from comes.priors.true_priors import count_class_prior
+
+TO_FILL_IN = "known_prior"  # the column for what somebody knows; where it is empty, nothing changes
 
 
 def prior_table(
@@ -81,7 +84,8 @@ def read_priors(path: str | Path) -> "pd.Series[float]":
     {'sky': 0.25, 'sea': 0.1}
     """
     table = _read_prior_table(path)
-    return pd.Series(table["class_prior"].to_numpy(), index=table["label"])
+    known = table["class_prior"].where(table[TO_FILL_IN].isna(), table[TO_FILL_IN])
+    return pd.Series(known.to_numpy(), index=table["label"])
 
 
 def read_prior_estimate(
@@ -100,7 +104,8 @@ def read_prior_estimate(
     Returns
     -------
     class_prior : ClassPriorEstimate, or Series as `read_priors` returns it
-        An estimate if there are standard errors; what else the file does not have is NaN in it.
+        An estimate if there are standard errors, unless all priors are known; what else the file
+        does not have is NaN in it. Labels with neither a number nor an estimate are NaN in both.
 
     Examples
     --------
@@ -112,11 +117,17 @@ def read_prior_estimate(
     array([0.01, 0.02])
     """
     table = _read_prior_table(path)
-    if "standard_error" not in table:
+    if "standard_error" not in table or table[TO_FILL_IN].notna().all():
         return read_priors(path)
     table = table.iloc[match_names(table["label"].tolist(), label_names)]
     names = ("class_prior", "exclude_rate", "lower", "upper", "standard_error")
     numbers = table.reindex(columns=names).apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    unread = table["class_prior"].notna().to_numpy() & np.isnan(numbers[:, 0])
+    if unread.any():
+        raise ComesError(
+            f"the column class_prior of {Path(path).name} must hold numbers, or nothing where a "
+            f"prior is not known; got {table['class_prior'][unread].iloc[0]!r}. Correct it."
+        )
     if (numbers[:, -1] < 0).any():
         raise ComesError(
             f"the column standard_error of {Path(path).name} must hold numbers of at least 0, or "
@@ -124,7 +135,9 @@ def read_prior_estimate(
         )
     flags = table["flag"].fillna("ok") if "flag" in table else ["ok"] * len(table)
     prior, rate, lower, upper, error = np.ascontiguousarray(numbers.T)
-    return ClassPriorEstimate(prior, rate, lower, upper, error, tuple(map(str, flags)))
+    estimate = ClassPriorEstimate(prior, rate, lower, upper, error, tuple(map(str, flags)))
+    known = table[TO_FILL_IN].to_numpy(float)
+    return fill_class_prior(known, estimate) if np.isfinite(known).any() else estimate
 
 
 def _read_prior_table(path: str | Path) -> pd.DataFrame:
@@ -140,4 +153,21 @@ def _read_prior_table(path: str | Path) -> pd.DataFrame:
             f"{path.name} has no column {missing[0]!r}; the columns label and class_prior are "
             f"needed, as 'comes priors -o' writes them. It has {listed(list(table.columns))}."
         )
-    return table.assign(label=table["label"].astype(str))
+    table = table.assign(label=table["label"].astype(str))
+    return table.assign(**{TO_FILL_IN: _read_known(table, path.name)})
+
+
+def _read_known(table: pd.DataFrame, name: str) -> "pd.Series[float]":
+    """Return what was filled in, NaN where nothing was."""
+    if TO_FILL_IN not in table:
+        return pd.Series(np.nan, index=table.index)
+    known = pd.to_numeric(table[TO_FILL_IN], errors="coerce")
+    wrong = table[TO_FILL_IN].notna() & ~known.between(0, 1)
+    if wrong.any():
+        first = table[wrong].iloc[0]
+        raise ComesError(
+            f"the column {TO_FILL_IN} of {name} must hold numbers in [0, 1], or nothing where a "
+            f"prior is not known; got {first[TO_FILL_IN]!r} for label {first['label']!r}. Correct "
+            "it."
+        )
+    return known

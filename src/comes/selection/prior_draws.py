@@ -10,7 +10,15 @@ from comes.priors import ClassPriorEstimate, RatesEstimate
 FloatArray = npt.NDArray[np.float64]
 
 # The standard error of other labels says nothing: never excluded, never asked, a rate too low.
-TRUSTED_FLAGS = ("ok", "always excluded", "all no", "few excluded", "few asked", "uncertain")
+TRUSTED_FLAGS = (
+    "ok",
+    "known",
+    "always excluded",
+    "all no",
+    "few excluded",
+    "few asked",
+    "uncertain",
+)
 LEAST_SHARE = 0.25  # of the prior: draws below would divide by almost nothing
 
 

@@ -19,6 +19,8 @@ class History:
         Score after each epoch; empty without a `Validation`.
     best_epoch : int, optional
         Number of the epoch whose weights were kept, from 1.
+    warnings : list of str
+        What an estimator found wrong with the result.
 
     Examples
     --------
@@ -32,3 +34,4 @@ class History:
     interrupted: bool = False
     validation: list[float] = field(default_factory=list)
     best_epoch: int | None = None
+    warnings: list[str] = field(default_factory=list)

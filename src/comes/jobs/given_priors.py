@@ -1,0 +1,47 @@
+"""A table of class priors, of which some may be left open."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from comes.answers import match_names
+from comes.datasets import Dataset, Images
+from comes.errors import ComesError
+from comes.priors import (
+    ClassPriorEstimate,
+    fill_class_prior,
+    find_class_prior,
+    read_prior_estimate,
+)
+
+
+def read_given_priors(path: str | Path, dataset: Dataset, seed: Any = 0) -> Any:
+    """Return the class priors of a table; those that it leaves open are estimated from the data."""
+    names = dataset.label_names
+    given = read_prior_estimate(path, names)
+    if isinstance(given, ClassPriorEstimate):
+        known: Any = given.class_prior
+    else:
+        order = match_names([str(name) for name in given.index], names)
+        known = given.to_numpy()[order]
+    if known.dtype != float:  # the estimator says what it wants
+        return given
+    is_open = np.isnan(known)
+    if not is_open.any():
+        return given
+    if isinstance(dataset.X, Images):
+        label = names[int(is_open.argmax())]
+        raise ComesError(
+            f"{Path(path).name} must have a class prior for every label, as none is estimated from "
+            f"images beforehand; got none for {label!r}. Fill it in, or leave the table out."
+        )
+    found = find_class_prior(
+        dataset.known_features(), dataset.known_answers(), random_state=seed, label_names=names
+    )
+    filled = fill_class_prior(known, found)
+    if not isinstance(given, ClassPriorEstimate):
+        return filled
+    parts = ("class_prior", "exclude_rate", "lower", "upper", "standard_error", "flags")
+    own = {part: np.where(is_open, getattr(filled, part), getattr(given, part)) for part in parts}
+    return ClassPriorEstimate(**own | {"flags": tuple(map(str, own["flags"]))})
