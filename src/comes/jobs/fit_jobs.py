@@ -8,7 +8,6 @@ from typing import Any
 
 from sklearn.base import clone
 
-from comes.answers import Answers
 from comes.datasets import Dataset, Images, Reading
 from comes.errors import ComesError, listed
 from comes.estimator import (
@@ -17,6 +16,7 @@ from comes.estimator import (
     ImageClassifier,
     check_model_target,
     choose_classifier,
+    estimate_shared_prior,
     per_label,
     vary_settings,
 )
@@ -25,12 +25,7 @@ from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset
 from comes.jobs.fitted_models import Classifier
 from comes.methods import FOR_ANSWERS
-from comes.priors import (
-    ClassPriorEstimate,
-    estimate_answer_rates,
-    estimate_class_prior,
-    read_prior_estimate,
-)
+from comes.priors import ClassPriorEstimate, read_prior_estimate
 from comes.training import History, leave_processes, process_number
 
 AUTO = "auto"  # a method to be chosen
@@ -226,20 +221,18 @@ def choose_model(
     seed: Any = classifier.random_state
     prior: Any = classifier.class_prior
     if prior is None:
-        prior = _estimate_prior(X, answers, seed)
+        prior = estimate_shared_prior(X, answers, seed)
     elif not isinstance(prior, ClassPriorEstimate):  # which has the order of the labels
         prior = per_label(prior, "class_prior", names)
-    choice = choose_classifier(vary_settings(classifier, varied), X, answers, prior, seed=seed)
+    choice = choose_classifier(
+        vary_settings(classifier, varied),
+        X,
+        answers,
+        prior,
+        extend=True,
+        seed=seed,
+    )
     return choice.classifier.set_params(class_prior=prior), choice
-
-
-def _estimate_prior(X: Any, answers: Answers, seed: Any) -> Any:
-    """Return the class prior that candidates, or answers, suggest."""
-    names = answers.label_names
-    if answers.kind == "answers":
-        found = estimate_answer_rates(X, answers, random_state=seed, label_names=names)
-        return found.class_prior
-    return estimate_class_prior(X, answers.candidates, random_state=seed, label_names=names)
 
 
 def _fit_images(

@@ -232,6 +232,7 @@ _FAMILIES = (
             )
         },
         is_ours=True,
+        may_be_selected=True,
         settings={"optimizer": "adam", "learning_rate": 5e-4, "epochs": 40},
     ),
 )

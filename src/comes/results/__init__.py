@@ -23,7 +23,15 @@ from comes.results.result_files import (
     read_results,
     write_result,
 )
-from comes.results.task_spec import AnswerSpec, DataSpec, SearchSpec, Sees, SweepKey, TaskSpec
+from comes.results.task_spec import (
+    AnswerSpec,
+    DataSpec,
+    SearchCriterion,
+    SearchSpec,
+    Sees,
+    SweepKey,
+    TaskSpec,
+)
 
 __all__ = [
     "ERROR_FILE",
@@ -35,6 +43,7 @@ __all__ = [
     "Names",
     "RepeatResult",
     "Result",
+    "SearchCriterion",
     "SearchSpec",
     "Sees",
     "Size",

@@ -10,6 +10,7 @@ from comes.selection.estimates import MetricEstimates, compare_metrics, estimate
 from comes.selection.intervals import OVER_LABELS, Estimate
 from comes.selection.offsets import offset_matching_prior
 from comes.selection.prior_draws import prior_error
+from comes.selection.said_likelihood import likelihood_losses
 from comes.selection.scorers import CRITERIA, Criterion, candidate_scorer
 from comes.selection.thresholds import choose_thresholds, cut_by_row
 
@@ -26,6 +27,7 @@ __all__ = [
     "compare_metrics",
     "cut_by_row",
     "estimate_metrics",
+    "likelihood_losses",
     "offset_matching_prior",
     "prior_error",
 ]
