@@ -27,6 +27,7 @@ def test_of_those_that_are_level_the_cheaper_and_then_the_more_careful_wins() ->
     assert find_best([0.0] * 5, models) == (4, (0, 1, 2, 3))
     assert find_best([-1.0, -1.0 - 1e-9, -0.9, 0.0, math.inf], models) == (1, (0,))
     assert find_best([math.inf] * 5, models)[0] == 4
+    assert find_best([math.nan, 3.0, math.nan, 3.0, math.inf], models) == (1, (3,))
     same = grid((0.01, 5), (0.01, 5))
     assert find_best([1.0, 1.0], same) == (0, (1,))
 
@@ -45,7 +46,7 @@ def test_the_order_of_a_grid_does_not_decide_a_tie() -> None:
 
 def test_a_held_out_risk_is_not_clamped_and_not_flooded() -> None:
     """A clamp would call all of them 0, and a flood would hide what is below it."""
-    fit = {"X": X, "candidates": CANDIDATES, "rows": [SPLIT[0][0]]}
+    fit: dict[str, Any] = {"X": X, "candidates": CANDIDATES, "rows": [SPLIT[0][0]]}
     held = X[200:], CANDIDATES[200:]
     sure = classifier("ccmn", flip_rate=0.9, learning_rate=0.1, epochs=60)
     (ccmn,) = fit_together([sure], **fit)
@@ -88,11 +89,11 @@ def test_edges_are_those_of_the_method_and_named() -> None:
 
 def test_a_step_beyond_an_edge_is_a_step_of_the_grid_and_epochs_are_a_budget() -> None:
     models = grid((0.01, 20), (0.1, 20), (0.1, 5))
-    assert [(c.learning_rate, c.epochs) for c in go_beyond(models, 1)] == [(pytest.approx(1), 20)]
-    assert [(c.learning_rate, c.epochs) for c in go_beyond(models, 2)] == [
-        (pytest.approx(1), 5),
-        (0.1, 1),
-    ]
+    (only,) = go_beyond(models, 1)
+    assert only.learning_rate == pytest.approx(1) and only.epochs == 20
+    found = go_beyond(models, 2)
+    assert [c.learning_rate for c in found] == pytest.approx([1, 0.1])
+    assert [c.epochs for c in found] == [5, 1]
     assert [c.learning_rate for c in go_beyond(models, 0)] == [pytest.approx(0.001)]
     assert go_beyond(grid((0.01, 1), (0.01, 20)), 0) == []
     far = go_beyond(grid((1e-9, 20), (1.0, 20)), 0)

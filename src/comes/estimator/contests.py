@@ -124,10 +124,9 @@ def find_best(
     Of those that are level, the cheaper and more careful one is taken: fewer epochs, then a smaller
     learning rate, then the first. The order in which somebody wrote a grid decides nothing before.
     """
-    least = min(losses)
-    level = [
-        k for k, loss in enumerate(losses) if loss == least or loss - least <= TIE * abs(least)
-    ]
+    known = [math.inf if math.isnan(loss) else loss for loss in losses]
+    least = min(known)
+    level = [k for k, loss in enumerate(known) if loss == least or loss - least <= TIE * abs(least)]
     settings = [describe_settings(classifier) for classifier in classifiers]
     best = min(level, key=lambda k: tuple(settings[k][name] for name in reversed(NUMBERS)))
     return best, tuple(k for k in level if k != best)
