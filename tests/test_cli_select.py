@@ -45,11 +45,23 @@ def test_a_method_is_chosen_fitted_and_judged_without_a_true_label(files: Path) 
     shown = run(*fit, "--method", "auto", "--threshold", "risk")
     assert "Chosen: " in shown.stdout
     assert "may well be as good" in shown.stdout
+    assert "Nothing was tried beyond" not in shown.stdout  # neither rate nor epochs vary
+    edge = run(
+        *fit,
+        "--method",
+        "bce",
+        "--select",
+        "epochs",
+        "--priors",
+        write_priors(files / "some.csv", 0.3),
+    ).stdout
+    assert "Nothing was tried beyond: epochs" in " ".join(edge.split())
     priors = write_priors(files / "all.csv", 0.3)
     options = ("--select", "method,epochs", "--priors", priors, "--json")
     summary = json.loads(run(*fit, *options).stdout)
-    assert len(summary["compared"]) == 10
-    best = min(summary["compared"], key=lambda row: row["ranking_risk"])
+    assert len(summary["compared"]) == 12
+    assert {row["method"] for row in summary["compared"]} >= {"likelihood", "comes-hl", "bce"}
+    best = min(summary["compared"], key=lambda row: row["likelihood_loss"])
     assert (best["behind"], best["method"]) == (0, summary["method"])
     evaluate = ("evaluate", "--model", files / "model")
     blind = run(*evaluate, files / "test-blind.npz")

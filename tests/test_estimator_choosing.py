@@ -23,7 +23,7 @@ from noisy_halves import CANDIDATES, PRIOR, X, classifier
 SPLITS = [(np.arange(k, k + 200), np.arange(k + 200, k + 280)) for k in (0, 60, 120)]
 
 
-@pytest.mark.parametrize("criterion", ["ranking", "hamming", "auc"])
+@pytest.mark.parametrize("criterion", ["ranking", "hamming", "auc", "likelihood"])
 def test_the_better_classifier_is_chosen_and_the_table_says_why(criterion: Any) -> None:
     models = [classifier(learning_rate=1e-9), classifier(epochs=40), classifier("bce", epochs=1)]
     choice = choose_classifier(models, X, CANDIDATES, PRIOR, criterion=criterion)
@@ -98,7 +98,7 @@ def test_own_risks_are_averaged_over_splits() -> None:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_training_that_diverges_loses() -> None:
-    """Also the others of its batch are judged; if all diverge, the first is what is left."""
+    """Also the others of its batch are judged; if all diverge, one of them is what is left."""
     choices = choose_each(contests([1e30, 1e-2]), X, criterion="own_risk", n_jobs=1)
     assert [choice.best for choice in choices] == [1, 1, 1]
     assert [choice.table["own_risk"][0] for choice in choices] == [math.inf] * 3
@@ -115,7 +115,7 @@ def test_a_training_that_diverges_loses() -> None:
 def test_a_risk_that_is_no_number_loses(monkeypatch: pytest.MonkeyPatch) -> None:
     """As that of a training whose weights became infinite in its last step."""
     risks = iter([math.nan, 1.0])
-    monkeypatch.setattr(CandidateClassifier, "risk", lambda *_: next(risks))
+    monkeypatch.setattr(CandidateClassifier, "risk", lambda *_, **__: next(risks))
     (choice,) = choose_each(contests([1e-9, 1e-2])[:1], X, criterion="own_risk", n_jobs=1)
     assert choice.best == 1
     assert choice.table["own_risk"].tolist() == [math.inf, 1.0]
@@ -142,9 +142,11 @@ def test_all_of_a_contest_know_the_same_and_learn_no_threshold() -> None:
 
 
 def test_what_cannot_be_a_criterion_is_named() -> None:
-    with pytest.raises(ComesError, match="one of hamming, ranking, auc, own_risk; got 'best'"):
+    with pytest.raises(
+        ComesError, match="one of hamming, ranking, auc, likelihood, own_risk; got 'best'"
+    ):
         choose_classifier([classifier()], X, CANDIDATES, PRIOR, criterion="best")  # type: ignore[arg-type]
-    with pytest.raises(ComesError, match="criterion 'ranking' needs a class_prior"):
+    with pytest.raises(ComesError, match="criterion 'likelihood' needs a class_prior"):
         choose_classifier([classifier(epochs=1)], X, CANDIDATES, None)
     with pytest.raises(ComesError, match="400 rows cannot be split into 1 folds"):
         choose_classifier([classifier()], X, CANDIDATES, PRIOR, folds=1)

@@ -13,7 +13,8 @@ from comes.errors import ComesError
 from comes.experiment import fitting, read_experiment, run_task, tasks_of
 from comes.experiment.repeats import draw_repeats, load_data
 from comes.generation import case_b
-from small_experiments import SETTINGS, small_task, small_tasks
+from comes.results import SearchSpec
+from small_experiments import DATA, SETTINGS, small_task, small_tasks
 
 
 @pytest.fixture
@@ -95,16 +96,47 @@ def test_the_stored_results_of_the_paper_have_the_keys_of_its_config() -> None:
         assert (root / "results" / "paper" / task.key / "result.json").exists(), task.name
 
 
-def test_a_search_chooses_by_the_risk_of_held_out_candidates() -> None:
+@pytest.mark.parametrize("criterion", ["trained_risk", "own_risk", "likelihood", "ranking"])
+@pytest.mark.parametrize("class_prior", ["true", "estimated"])
+@pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # of priors, from few rows
+def test_a_search_chooses_by_what_was_said_about_held_out_rows(
+    criterion: str, class_prior: str
+) -> None:
     """A learning rate that cannot learn is never chosen."""
-    search = {"learning_rate": [1e-9, 5e-2], "epochs": [5]}
-    result = run_task(small_task("comes-hl", search=search, first_folds=2))
-    assert [r.chosen for r in result.repeats] == [{"learning_rate": 5e-2, "epochs": 5}] * 2
-    assert all(len(repeat.risk) == 5 for repeat in result.repeats)
+    search = {"learning_rate": [1e-9, 5e-2], "epochs": [9], "extend": False}
+    task = small_task(
+        "comes-hl",
+        search=search | {"criterion": criterion},
+        class_prior=class_prior,
+        first_folds=2,
+        data=[DATA[0] | {"rows": 900}],
+    )
+    result = run_task(task)
+    assert [r.chosen for r in result.repeats] == [{"learning_rate": 5e-2, "epochs": 9}] * 2
+    assert all(len(repeat.risk) == 9 for repeat in result.repeats)
+    told = criterion != "trained_risk"  # as early results were found, and what they say
+    edge = ("learning_rate 0.05 is the greatest tried",)
+    assert {(r.tied, r.edges) for r in result.repeats} == {(0, edge) if told else (None, None)}
+
+
+def test_a_search_goes_beyond_the_edge_of_its_grid() -> None:
+    """Ten times further at most, three times."""
+    search = {"learning_rate": [1e-7, 1e-4], "epochs": [9], "criterion": "own_risk"}
+    result = run_task(small_task("bce", search=search, first_folds=1))
+    assert result.repeats[0].chosen == {"learning_rate": pytest.approx(0.1), "epochs": 9}
+
+
+def test_what_a_search_leaves_out_means_what_it_meant_in_early_results() -> None:
+    grid = {"learning_rate": [0.1], "epochs": [3]}
+    early = small_task(search=grid | {"criterion": "trained_risk"}).spec
+    assert early.search == SearchSpec(learning_rate=(0.1,), epochs=(3,), held_out=0.2)
+    now = small_task(search=grid).spec
+    assert now.search is not None and early.key != now.key
+    assert (now.search.criterion, now.search.extend) == ("likelihood", True)
 
 
 def test_a_trial_that_diverges_is_not_chosen_and_loses_no_other() -> None:
-    search = {"learning_rate": [1e30, 5e-2], "epochs": [5]}
+    search = {"learning_rate": [1e30, 5e-2], "epochs": [5], "extend": False}
     settings = SETTINGS | {"momentum": 0.0}
     task = small_task("comes-hl-unbiased", search=search, first_folds=2, settings=settings)
     chosen = [repeat.chosen for repeat in run_task(task).repeats]

@@ -9,7 +9,7 @@ import pytest
 
 from comes.datasets import make_scenes
 from comes.estimator import CandidateClassifier
-from comes.experiment.judging import judge_classifier, true_risks
+from comes.experiment.judging import Found, judge_classifier, true_risks
 from comes.experiment.repeats import Repeat
 from comes.generation import case_b
 from comes.metrics import Convention, evaluate, hamming_loss
@@ -43,7 +43,7 @@ def test_numbers_are_by_both_conventions_and_three_cuts() -> None:
     settings: dict[str, Any] = {"epochs": 2, "hidden": 4, "device": "cpu", "threshold": "prior"}
     classifier = CandidateClassifier("bce", class_prior=relevant.mean(axis=0), **settings)
     classifier.fit(dataset.X, repeat.labels)
-    result = judge_classifier(classifier, dataset, repeat, {"epochs": 2})
+    result = judge_classifier(classifier, dataset, repeat, Found({"epochs": 2}, 1, ()))
     scores = classifier.decision_function(dataset.X)
     cut = classifier.cut_scores(scores)
     for convention in CONVENTIONS:
@@ -55,3 +55,4 @@ def test_numbers_are_by_both_conventions_and_three_cuts() -> None:
     assert result.hamming_loss.minmax == round(hamming_loss(cut_by_row(scores), relevant), 6)
     assert len({result.pml["hamming_loss"], *asdict(result.hamming_loss).values()}) == 3
     assert (result.chosen, len(result.risk)) == ({"epochs": 2}, 2)
+    assert (result.tied, result.edges) == (1, ())

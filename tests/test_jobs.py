@@ -216,16 +216,19 @@ def test_the_chosen_model_is_fitted_with_the_prior_that_it_was_chosen_by() -> No
 def test_all_variations_have_one_seed_and_one_prior(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def estimate(X: Any, answers: Any, *, random_state: int) -> Any:
+    def estimate(X: Any, answers: Any, random_state: int) -> Any:
         seen.append(random_state)
         return SimpleNamespace(class_prior=PRIOR)
 
-    def choose(variations: Any, X: Any, candidates: Any, prior: Any, *, seed: int) -> Any:
+    def choose(
+        variations: Any, X: Any, candidates: Any, prior: Any, *, extend: bool, seed: int
+    ) -> Any:
         seen.append(seed)
+        assert extend  # a grid that was not written by hand need not end
         np.testing.assert_array_equal(prior, PRIOR)
         return SimpleNamespace(classifier=CandidateClassifier())
 
-    monkeypatch.setattr(fit_jobs, "find_class_prior", estimate)
+    monkeypatch.setattr(fit_jobs, "estimate_shared_prior", estimate)
     monkeypatch.setattr(fit_jobs, "choose_classifier", choose)
     by_name = pd.Series(PRIOR, NAMES)[::-1]
     for prior in (None, by_name):

@@ -9,7 +9,7 @@ from comes.datasets import Dataset
 from comes.errors import ComesError
 from comes.generation import simulate_answers
 from comes.jobs import choose_model
-from comes.methods import FOR_ANSWERS
+from comes.methods import DEFAULT
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(240, 4))
@@ -25,16 +25,16 @@ def test_settings_are_chosen_for_the_method_of_answers() -> None:
     data = Dataset(X, NAMES, answers=ANSWERS)
     start = CandidateClassifier(hidden=8, random_state=0, class_prior=PRIOR)
     best, choice = choose_model(data, start, ["epochs"])
-    assert set(choice.table["method"]) == {FOR_ANSWERS}
+    assert set(choice.table["method"]) == {DEFAULT}
     assert choice.table["epochs"].tolist() == [4, 40]  # of the likelihood, not of COMES
-    assert best.method == FOR_ANSWERS and start.method is None
+    assert best.method == DEFAULT and start.method is None
     assert np.isfinite(choice.table["ranking_risk"]).all()
 
 
 def test_the_method_of_answers_is_one_of_those_to_choose_from() -> None:
     data = Dataset(X, NAMES, answers=ANSWERS)
     _, choice = choose_model(data, CandidateClassifier(epochs=1, random_state=0), ["method"])
-    assert FOR_ANSWERS in set(choice.table["method"]) and "comes-hl" in set(choice.table["method"])
+    assert DEFAULT in set(choice.table["method"]) and "comes-hl" in set(choice.table["method"])
 
 
 def test_ticked_labels_cannot_choose() -> None:

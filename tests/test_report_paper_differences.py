@@ -19,7 +19,7 @@ def test_what_differs_from_the_paper_is_said() -> None:
         "epochs: 20; the paper says 200",
         "3 of 3 folds; the paper has 10",
         "estimated from candidates, and the paper takes the true class priors: bce.",
-        "20% of the training rows",
+        "by the risk of training, on what was said about 20% of the training rows.",
         "reduction sum; normaliser dataset",
         "batch size 256; momentum 0.9",
     ):
@@ -33,6 +33,18 @@ def test_what_differs_from_the_paper_is_said() -> None:
     assert "5000 of the 10433 rows of mirflickr" in plain
     for absent in ("epochs", "images", "estimated", "folds"):
         assert absent not in plain
+
+
+def test_ties_and_edges_of_a_search_are_said() -> None:
+    search = SearchSpec(learning_rate=(0.1, 1.0), epochs=(3,), held_out=0.2, criterion="likelihood")
+    found = make_result(search=search)
+    edge = ("learning_rate 0.1 is the least tried",)
+    told = [replace(r, tied=k, edges=edge * (k < 1)) for k, r in enumerate(found.repeats)]
+    text = describe(replace(found, repeats=tuple(told)))
+    assert "by the likelihood, on what was said about 20% of the training rows." in text
+    n = len(told)
+    assert f"Of {n} choices, {n - 1} were level with others" in text
+    assert "and 1 have the least or greatest learning rate that was tried." in text
 
 
 def test_what_a_method_trains_with_by_default_is_said() -> None:

@@ -35,11 +35,19 @@ def test_all_that_a_result_can_hold_is_read_as_it_was_written(tmp_path: Path) ->
         class_prior="estimated",
         content="0123456789abcdef",
         settings={"weights": None, "epochs": 3, "hidden": [8, 8]},
-        search=SearchSpec(learning_rate=(0.1, 1.0), epochs=(3, 5), held_out=0.2),
+        search=SearchSpec(
+            learning_rate=(0.1, 1.0),
+            epochs=(3, 5),
+            held_out=0.2,
+            criterion="likelihood",
+            extend=True,
+        ),
     )
     data = DataSpec(name="a.csv", case="b", rate=0.5, test="b.csv", rows=40, read={"labels": ["x"]})
     full = replace(full, spec=replace(full.spec, data=data))
-    chosen = replace(full.repeats[0], chosen={"epochs": 5, "learning_rate": 0.1})
+    chosen = replace(
+        full.repeats[0], chosen={"epochs": 5, "learning_rate": 0.1}, tied=0, edges=("epochs 5",)
+    )
     full = replace(full, repeats=(chosen, *full.repeats[1:]))
     (again,) = read_results([write_results(tmp_path, [full])])
     assert again == full

@@ -36,7 +36,7 @@ def fit(
     select: Annotated[
         str | None,
         typer.Option(
-            help="Settings to choose on candidates of held-out rows: method, lr, epochs, "
+            help="Settings to choose on what was said about held-out rows: method, lr, epochs, "
             "separated by commas."
         ),
     ] = None,
@@ -76,8 +76,15 @@ def _print_choice(choice: "Choice") -> None:
     best = choice.table.iloc[choice.best]
     print(
         f"Chosen: {best['method']}, learning rate {best['learning_rate']:g}, "
-        f"{best['epochs']} epochs. It has the least ranking risk, "
-        "estimated from candidates of rows that training did not see. "
+        f"{best['epochs']} epochs. It has the least likelihood loss: what was said about rows that "
+        "training did not see is most likely with it. "
         "'behind' says what the others are behind by; where its interval reaches 0, they may well "
         "be as good."
     )
+    if choice.tied:
+        print(
+            f"Level with it: {len(choice.tied)} of the others. Of those that are level, the one "
+            "with fewer epochs is taken, then with a smaller learning rate."
+        )
+    if choice.edges:
+        print(f"Nothing was tried beyond: {'; '.join(choice.edges)}. There may be better.")

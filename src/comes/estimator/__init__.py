@@ -1,7 +1,8 @@
 """The scikit-learn estimators: of rows of features, and of images."""
 
-from comes.estimator.choosing import Choice, Contest, choose_classifier, choose_each
+from comes.estimator.choosing import choose_classifier, choose_each
 from comes.estimator.classifier import CandidateClassifier
+from comes.estimator.contests import Choice, Contest, estimate_shared_prior
 from comes.estimator.cross_fitting import CrossFitted, cross_fit
 from comes.estimator.features import features_of
 from comes.estimator.heads import sparse_head
@@ -25,6 +26,7 @@ __all__ = [
     "choose_each",
     "count_seen_rows",
     "cross_fit",
+    "estimate_shared_prior",
     "features_of",
     "fit_together",
     "load_model",

@@ -1,85 +1,33 @@
 """Choose a classifier on what was said, by a criterion on rows that training did not see."""
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from comes.answers import Answers
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
-from comes.estimator.cross_fitting import CrossFitted, Rows, Split, split_into_folds
-from comes.estimator.settings import find_settings
-from comes.estimator.together import Fitting, as_matrix, try_each
-from comes.methods import DEFAULT
-from comes.priors import ClassPriorEstimate
-from comes.selection import (
-    CRITERIA,
-    Criterion,
-    choose_thresholds,
-    compare_metrics,
-    estimate_metrics,
+from comes.estimator.contests import (
+    Choice,
+    Contest,
+    Prior,
+    Said,
+    describe_edges,
+    describe_settings,
+    find_best,
+    go_beyond,
 )
+from comes.estimator.cross_fitting import CrossFitted, Rows, split_into_folds
+from comes.estimator.judged_scores import describe_failure, judge_scores
+from comes.estimator.together import Fitting, as_matrix, try_each
+from comes.selection import CRITERIA, Criterion
 
-Prior = npt.ArrayLike | ClassPriorEstimate
-Said = npt.NDArray[np.bool_] | Answers  # candidates, or answers
-
-
-@dataclass(frozen=True, eq=False)
-class Contest:
-    """Classifiers to choose from, what they learn from, and the rows that judge them.
-
-    Examples
-    --------
-    >>> candidates = np.array([[True, False], [True, True], [False, True]])
-    >>> models = [CandidateClassifier(epochs=epochs) for epochs in (1, 9)]
-    >>> contest = Contest(models, candidates, [(np.array([0, 1]), np.array([2]))])
-    >>> contest.rows
-    array([2])
-    """
-
-    classifiers: Sequence[CandidateClassifier]
-    candidates: Said  # (n, q)
-    splits: Sequence[Split]  # rows to train on, rows held out
-    # (q,), the same in training and in judging. None, only for "own_risk", leaves every classifier
-    # its own.
-    class_prior: Prior | None = None
-
-    @property
-    def rows(self) -> Rows:
-        """The rows that are held out by some split, in their order."""
-        return np.sort(np.concatenate([held for _, held in self.splits]))
-
-    def entrants(self) -> list[CandidateClassifier]:
-        """Return clones that know the same prior, and learn no threshold."""
-        shared: dict[str, Any] = {"threshold": "auto"}
-        if self.class_prior is not None:
-            shared["class_prior"] = np.asarray(self.class_prior, dtype=float)
-        return [clone(classifier).set_params(**shared) for classifier in self.classifiers]
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """Which classifier was chosen, and why.
-
-    Examples
-    --------
-    >>> classifier = CandidateClassifier()
-    >>> choice = Choice(0, classifier, pd.DataFrame({"behind": [0.0]}))
-    >>> choice.classifier is classifier
-    True
-    """
-
-    best: int
-    classifier: CandidateClassifier  # not fitted
-    table: pd.DataFrame  # a row per classifier: settings, estimates, and how far it is behind
+Every = Criterion | Literal["own_risk", "trained_risk"]
+ROUNDS = 3  # how often a grid is extended at most
 
 
 def choose_classifier(
@@ -88,7 +36,8 @@ def choose_classifier(
     candidates: Said,
     class_prior: Prior | None,
     *,
-    criterion: Criterion | Literal["own_risk"] = "ranking",
+    criterion: Every = "likelihood",
+    extend: bool = False,
     folds: int = 3,
     seed: int = 0,
     n_jobs: int | None = None,
@@ -102,9 +51,14 @@ def choose_classifier(
     candidates : bool array of shape (n_samples, n_labels), or Answers
     class_prior : array of shape (n_labels,), or ClassPriorEstimate
         The same for all, in training and in judging. May be None for "own_risk".
-    criterion : {"ranking", "hamming", "auc", "own_risk"}
-        The least estimated ranking risk or Hamming loss, the greatest estimated macro AUC, or,
-        among classifiers of one method, the least risk of their own.
+    criterion : {"likelihood", "ranking", "hamming", "auc", "own_risk"}
+        The greatest likelihood of what was said, the least estimated ranking risk or Hamming loss,
+        the greatest estimated macro AUC, or, among classifiers of one method, the least risk of
+        their own. All are estimates without the corrections that training needs, and all but
+        the last can compare methods.
+    extend : bool
+        Where the best has the least or greatest learning rate, or the fewest epochs, of those with
+        its method, also try values beyond, a step of the grid further, up to three times.
     folds : int
         Of the cross-fitting: the number of trainings for each classifier.
     seed : int
@@ -115,7 +69,9 @@ def choose_classifier(
     -------
     choice : Choice
         In its table ``behind`` is how far a classifier is behind the best by the criterion, with an
-        interval; an interval that contains 0 means that it may well be as good.
+        interval; an interval that contains 0 means that it may well be as good. Of classifiers
+        that are level, the one with fewer epochs is taken, then with a smaller learning rate;
+        ``tied`` has the others. ``edges`` says where nothing was tried beyond the best.
 
     Examples
     --------
@@ -128,28 +84,31 @@ def choose_classifier(
     """
     splits = split_into_folds(len(candidates), folds, seed)
     contest = Contest(classifiers, candidates, splits, class_prior)
-    return choose_each([contest], X, criterion=criterion, n_jobs=n_jobs)[0]
+    return choose_each([contest], X, criterion=criterion, extend=extend, n_jobs=n_jobs)[0]
 
 
 def choose_each(
     contests: Sequence[Contest],
     X: Any,
     *,
-    criterion: Criterion | Literal["own_risk"] = "ranking",
+    criterion: Every = "likelihood",
+    extend: bool = False,
     n_jobs: int | None = None,
 ) -> list[Choice]:
     """Choose a classifier in every contest on rows of one X, for example in each fold.
 
     All are trained as by `fit_together`, so equal settings of several contests are batched. A
-    training that fails loses; if all of a contest fail, its first classifier is chosen by
-    "own_risk", and its error raised by other criteria.
+    training that fails loses; if all of a contest fail, one is chosen by "own_risk" as if they were
+    level, and its error raised by other criteria.
 
     Parameters
     ----------
     contests : list of Contest
     X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
-    criterion, n_jobs
-        As in `choose_classifier`.
+    criterion, extend, n_jobs
+        As in `choose_classifier`. "trained_risk" is "own_risk" with the corrections of training,
+        and the first of those that are level: as results of `comes bench` were found that name no
+        criterion.
 
     Returns
     -------
@@ -167,55 +126,102 @@ def choose_each(
     >>> choice.classifier.learning_rate
     0.01
     """
-    if criterion != "own_risk" and criterion not in CRITERIA:
+    if criterion not in (*CRITERIA, "own_risk", "trained_risk"):
         raise ComesError(
             f"criterion must be one of {', '.join(CRITERIA)}, own_risk; got {criterion!r}."
         )
     X = as_matrix(X, "X")
-    places: dict[Fitting, tuple[Contest, int, Rows]] = {}
-    for contest in contests:
-        for k, classifier in enumerate(contest.entrants()):
-            for train, held in contest.splits:
-                places[Fitting(classifier, X, contest.candidates, train)] = contest, k, held
-    looks: dict[Contest, dict[int, list[Any]]] = {c: defaultdict(list) for c in contests}
-    look = _look_at_own_risk if criterion == "own_risk" else _look_at_scores
+    bouts = [_Bout(contest, criterion) for contest in contests]
+    _train(bouts, X, n_jobs)
+    choices = [bout.choose() for bout in bouts]
+    for _ in range(ROUNDS if extend else 0):
+        wider = [bout for bout, choice in zip(bouts, choices, strict=True) if bout.extend(choice)]
+        if not wider:
+            break
+        _train(wider, X, n_jobs)
+        choices = [bout.choose() for bout in bouts]
+    return choices
+
+
+@dataclass(eq=False)
+class _Bout:
+    """A contest while it runs: what was seen of its classifiers on held-out rows, by number."""
+
+    contest: Contest
+    criterion: Every
+    looks: dict[int, list[Any]] = field(default_factory=dict)
+
+    def extend(self, choice: Choice) -> bool:
+        """Let classifiers beyond the edges of the grid take part; return whether there are any."""
+        known = self.contest.classifiers
+        tried = [describe_settings(classifier) for classifier in known]
+        new = [c for c in go_beyond(known, choice.best) if describe_settings(c) not in tried]
+        self.contest = replace(self.contest, classifiers=[*known, *new])
+        return bool(new)
+
+    def look(self, outcome: CandidateClassifier | ComesError, X: Any, held: Rows) -> Any:
+        """Return what the criterion wants to know of a training."""
+        own = _safe_indexing(X, held)
+        if self.criterion in CRITERIA:
+            return _score(outcome, own, held)
+        corrected = self.criterion == "trained_risk"
+        return _find_risk(outcome, own, self.contest.candidates[held], corrected)
+
+    def choose(self) -> Choice:
+        """Return the best classifier by what was seen."""
+        if self.criterion in CRITERIA:
+            return _choose_by_estimates(self.contest, self.looks, self.criterion)
+        return _choose_by_risk(self.contest, self.looks, self.criterion)
+
+
+def _train(bouts: Sequence[_Bout], X: Any, n_jobs: int | None) -> None:
+    """Train the classifiers that nothing is known of, and look at each."""
+    places: dict[Fitting, tuple[_Bout, int, Rows]] = {}
+    for bout in bouts:
+        for k, classifier in enumerate(bout.contest.entrants()):
+            if k in bout.looks:
+                continue
+            for train, held in bout.contest.splits:
+                fitting = Fitting(classifier, X, bout.contest.candidates, train)
+                places[fitting] = bout, k, held
     for fitting, outcome in try_each(list(places), n_jobs):
-        contest, k, held = places[fitting]
-        looks[contest][k].append(look(outcome, X, contest, held))
-    if criterion == "own_risk":
-        return [_choose_by_own_risk(contest, looks[contest]) for contest in contests]
-    return [_choose_by_estimates(contest, looks[contest], criterion) for contest in contests]
+        bout, k, held = places[fitting]
+        bout.looks.setdefault(k, []).append(bout.look(outcome, X, held))
 
 
-def _look_at_own_risk(
-    outcome: CandidateClassifier | ComesError, X: Any, contest: Contest, held: Rows
+def _find_risk(
+    outcome: CandidateClassifier | ComesError, X: Any, said: Said, corrected: bool
 ) -> float:
     """Return the risk on the candidates of held-out rows; infinity if training diverged."""
     if isinstance(outcome, ComesError):
         return math.inf
-    risk = outcome.risk(_safe_indexing(X, held), contest.candidates[held])
+    risk = outcome.risk(X, said, corrected=corrected)
     return risk if math.isfinite(risk) else math.inf
 
 
-def _look_at_scores(
-    outcome: CandidateClassifier | ComesError, X: Any, contest: Contest, held: Rows
+def _score(
+    outcome: CandidateClassifier | ComesError, X: Any, held: Rows
 ) -> tuple[Rows, CrossFitted] | ComesError:
     """Return the scores of held-out rows, or why there are none."""
     if isinstance(outcome, ComesError):
         return outcome
-    scores = outcome.decision_function(_safe_indexing(X, held)).astype(np.float64)
+    scores = outcome.decision_function(X).astype(np.float64)
     return held, CrossFitted(scores, np.broadcast_to(outcome.score_offset_, scores.shape))
 
 
-def _choose_by_own_risk(contest: Contest, looks: dict[int, list[float]]) -> Choice:
+def _choose_by_risk(contest: Contest, looks: dict[int, list[float]], name: str) -> Choice:
     """Return the classifier with the least mean risk over the splits."""
-    risks = [float(np.mean(looks[k])) for k in range(len(contest.classifiers))]
-    best = int(np.argmin(risks))
+    classifiers = contest.classifiers
+    risks = [float(np.mean(looks[k])) for k in range(len(classifiers))]
+    best, tied = find_best(risks, classifiers)
+    if name == "trained_risk":  # as results were found that say no more than this
+        best, tied = int(np.argmin(risks)), ()
     rows = [
-        {**_describe(classifier), "own_risk": risk, "behind": _measure_gap(risk, risks[best])}
-        for classifier, risk in zip(contest.classifiers, risks, strict=True)
+        {**describe_settings(classifier), name: risk, "behind": _measure_gap(risk, risks[best])}
+        for classifier, risk in zip(classifiers, risks, strict=True)
     ]
-    return Choice(best, contest.classifiers[best], pd.DataFrame(rows))
+    edges = describe_edges(classifiers, best)
+    return Choice(best, classifiers[best], pd.DataFrame(rows), tied, edges)
 
 
 def _measure_gap(risk: float, least: float) -> float:
@@ -223,90 +229,31 @@ def _measure_gap(risk: float, least: float) -> float:
     return 0.0 if risk == least else risk - least
 
 
-def _describe(classifier: CandidateClassifier) -> dict[str, Any]:
-    """Return the settings that a table of classifiers shows."""
-    method = DEFAULT if classifier.method is None else classifier.method
-    settings = find_settings(classifier, method)
-    return {"method": method, **{name: settings[name] for name in ("learning_rate", "epochs")}}
-
-
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """Scores of held-out rows by one classifier, and their cuts."""
-
-    raw: npt.NDArray[np.float64]  # (n_held, q)
-    aligned: npt.NDArray[np.float64]  # above their level, so that rows of several folds compare
-    predictions: npt.NDArray[np.bool_]
-
-
 def _choose_by_estimates(contest: Contest, looks: dict[int, list[Any]], criterion: str) -> Choice:
     """Return the classifier that an estimated metric favours, and how far others are behind."""
     if contest.class_prior is None:
         raise ComesError(f"criterion {criterion!r} needs a class_prior; got None.")
     S, prior = contest.candidates[contest.rows], np.asarray(contest.class_prior, dtype=float)
-    judged = {k: _judge(contest, S, prior, looks[k]) for k in range(len(contest.classifiers))}
-    name, sign = CRITERIA[criterion]
-    rows = [
-        {**_describe(classifier), **_estimate(judged[k], S, prior)}
-        for k, classifier in enumerate(contest.classifiers)
+    classifiers = contest.classifiers
+    judged = [
+        None
+        if any(isinstance(look, ComesError) for look in looks[k])
+        else judge_scores(contest, S, prior, looks[k])
+        for k in range(len(classifiers))
     ]
-    losses = [math.inf if judged[k] is None else -sign * row[name] for k, row in enumerate(rows)]
-    best = int(np.argmin(losses))
+    name, sign = CRITERIA[criterion]
+    rows = [describe_failure() if own is None else own.estimate(S, prior) for own in judged]
+    losses = [
+        math.inf if own is None else -sign * row[name]
+        for own, row in zip(judged, rows, strict=True)
+    ]
+    best, tied = find_best(losses, classifiers)
     winner = judged[best]
     if winner is None:
         raise next(look for look in looks[best] if isinstance(look, ComesError))
-    for k, row in enumerate(rows):
-        row |= _compare(judged[k], winner, S, contest.class_prior, criterion)
-    return Choice(best, contest.classifiers[best], pd.DataFrame(rows))
-
-
-def _judge(
-    contest: Contest,
-    S: Said,
-    prior: npt.NDArray[np.float64],
-    looks: list[Any],
-) -> _Judged | None:
-    """Gather the scores of all splits, and cut them by the prior; None if a training failed."""
-    if any(isinstance(look, ComesError) for look in looks):
-        return None
-    raw, level = np.empty(contest.candidates.shape), np.empty(contest.candidates.shape)
-    for held, crossed in looks:
-        raw[held], level[held] = crossed
-    raw, level = raw[contest.rows], level[contest.rows]
-    aligned = raw - level
-    # Cut by the prior, so that methods are not judged by the level of their scores.
-    return _Judged(raw, aligned, aligned > choose_thresholds(aligned, S, prior, "prior"))
-
-
-def _estimate(judged: _Judged | None, S: Said, prior: npt.NDArray[np.float64]) -> dict[str, float]:
-    """Return the metrics of a table of classifiers; NaN for one whose training failed."""
-    if judged is None:
-        return dict.fromkeys(("ranking_risk", "hamming_loss", "macro_auc"), math.nan)
-    risk = estimate_metrics(judged.raw, S, prior, n_resamples=0)["ranking_risk"]
-    found = estimate_metrics(
-        judged.aligned, S, prior, predictions=judged.predictions, n_resamples=0
-    )
-    return {
-        "ranking_risk": risk.value,
-        "hamming_loss": found["hamming_loss"].value,
-        "macro_auc": found["macro_auc"].value,
-    }
-
-
-def _compare(
-    judged: _Judged | None,
-    winner: _Judged,
-    S: Said,
-    class_prior: Prior,
-    criterion: str,
-) -> dict[str, float]:
-    """Return how far a classifier is behind the best, with an interval."""
-    if judged is None:
-        return dict.fromkeys(("behind", "behind_low", "behind_high"), math.inf)
-    name, sign = CRITERIA[criterion]
-    # The ranking risk compares labels of a row; the others compare rows, also of several folds.
-    own, best = (j.raw if name == "ranking_risk" else j.aligned for j in (judged, winner))
-    predictions = (judged.predictions, winner.predictions)
-    gap = compare_metrics(own, best, S, class_prior, predictions=predictions)[name]
-    low, high = sorted((-sign * gap.low_with_prior, -sign * gap.high_with_prior))
-    return {"behind": -sign * gap.value, "behind_low": low, "behind_high": high}
+    for own, row in zip(judged, rows, strict=True):
+        if own is not None:
+            row |= own.compare(winner, S, contest.class_prior, criterion)
+    described = [describe_settings(c) | row for c, row in zip(classifiers, rows, strict=True)]
+    edges = describe_edges(classifiers, best)
+    return Choice(best, classifiers[best], pd.DataFrame(described), tied, edges)

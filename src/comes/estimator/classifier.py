@@ -328,11 +328,13 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         relevant = self._read_truth(y, sample_weight)
         return average_precision(self.decision_function(X), relevant)
 
-    def risk(self, X: Any, candidates: Any) -> float:
-        """Return the risk that training minimised, on other rows with candidates or answers.
+    def risk(self, X: Any, candidates: Any, *, corrected: bool = False) -> float:
+        """Return the estimate of the method's risk on other rows with candidates or answers.
 
-        An estimate of the same quantity, without a true label and without the correction, clamp or
-        flood that training needs: lower is better, among classifiers of one method.
+        Without a true label: lower is better, among classifiers of one method. What training needs
+        beside the estimate (absolute values, the clamp of "ccmn", the flood, the penalty that keeps
+        probabilities near the class prior) is left out, unless ``corrected``: rows that were not
+        fitted need no correction, and a clamp at 0 would make classifiers look alike.
         """
         check_is_fitted(self)
         method = find_method(self.method_, self.variant)
@@ -341,7 +343,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         if method.keeps_one_excluded:
             seen = keep_one_excluded(seen, 0)
         scores = torch.as_tensor(self.decision_function(X))
-        risk = make_risk(self, method, answers, scores.device, corrected=False)
+        risk = make_risk(self, method, answers, scores.device, corrected=corrected)
         return float(risk(scores, torch.as_tensor(seen)))
 
     def save(self, path: str | Path) -> None:

@@ -35,7 +35,7 @@ from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, ImageClassifier
 from comes.generation import Case
 from comes.methods import METHODS
-from comes.results import Sees, SweepKey
+from comes.results import SearchCriterion, Sees, SweepKey
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -134,11 +134,13 @@ class MethodChoice(Strict):
 
 
 class Search(Strict):
-    """A small budget for each method, spent on held-out candidates only."""
+    """A small budget for each method, spent on what was said about held-out rows only."""
 
     learning_rate: tuple[float, ...] = Field(min_length=1)
     epochs: tuple[int, ...] = Field(min_length=1)
     held_out: float = Field(0.2, gt=0, lt=1)
+    criterion: SearchCriterion | Literal["trained_risk"] = "likelihood"
+    extend: bool = True  # beyond the edges of the grid
 
 
 class Sweep(Strict):

@@ -11,27 +11,29 @@ from comes.datasets import Dataset
 from comes.errors import ComesError
 from comes.estimator import (
     CandidateClassifier,
+    Choice,
     Contest,
     ImageClassifier,
     choose_each,
+    estimate_shared_prior,
     fit_together,
 )
-from comes.experiment.judging import Classifier, risk_floor
+from comes.experiment.judging import Classifier, Found, risk_floor
 from comes.experiment.protocols import true_rates
 from comes.experiment.repeats import Repeat
 from comes.methods import family_of
 from comes.priors import add_prior_noise, count_class_prior
-from comes.results import TaskSpec
+from comes.results import SearchSpec, TaskSpec
 
 CHECKPOINT = ".checkpoint"  # ending of the state of one repeat
 
 
 class Trial(NamedTuple):
-    """One training: the number of its repeat, its rows, and its settings."""
+    """One training: the number of its repeat, its rows, and the settings found for it."""
 
     number: int
     repeat: Repeat
-    settings: dict[str, Any]
+    found: Found
 
 
 def fit_trials(
@@ -66,7 +68,7 @@ def _make_classifier(spec: TaskSpec, dataset: Dataset, trial: Trial) -> Any:
         known |= true_rates(spec)
     if spec.flood is not None:
         known["flood_level"] = spec.flood * risk_floor(relevant)
-    settings = known | dict(spec.settings) | trial.settings
+    settings = known | dict(spec.settings) | dict(trial.found.settings)
     method = load_method(spec.method)
     # What a spec leaves out keeps the paper's value, so that stored results keep their meaning.
     if spec.images:
@@ -76,27 +78,45 @@ def _make_classifier(spec: TaskSpec, dataset: Dataset, trial: Trial) -> Any:
     return CandidateClassifier.as_published(method, **settings)
 
 
-def choose_settings(
-    spec: TaskSpec, dataset: Dataset, repeats: list[Repeat]
-) -> list[dict[str, Any]]:
-    """Return the settings of each repeat that have the least risk on held-out candidates."""
+def choose_settings(spec: TaskSpec, dataset: Dataset, repeats: list[Repeat]) -> list[Found]:
+    """Return the settings of each repeat that are best by what was said about held-out rows."""
     search = spec.search
     if search is None:
-        return [{} for _ in repeats]
+        return [Found() for _ in repeats]
+    contests = [_make_contest(spec, search, dataset, k, own) for k, own in enumerate(repeats)]
+    if search.criterion is None:
+        choices = choose_each(contests, dataset.X, criterion="trained_risk", n_jobs=1)
+        return [Found(_settings_of(choice)) for choice in choices]
+    extend = bool(search.extend)
+    choices = choose_each(contests, dataset.X, criterion=search.criterion, extend=extend, n_jobs=1)
+    return [Found(_settings_of(choice), len(choice.tied), choice.edges) for choice in choices]
+
+
+def _make_contest(
+    spec: TaskSpec, search: SearchSpec, dataset: Dataset, k: int, repeat: Repeat
+) -> Contest:
+    """Return the grid of a search, with the rows of a repeat that it is judged on."""
+    rows, held = train_test_split(
+        repeat.train, test_size=search.held_out, random_state=spec.seed + k
+    )
     grid: list[dict[str, Any]] = [
         {"learning_rate": learning_rate, "epochs": epochs}
         for learning_rate, epochs in itertools.product(search.learning_rate, search.epochs)
     ]
-    contests = []
-    for k, repeat in enumerate(repeats):
-        rows, held = train_test_split(
-            repeat.train, test_size=search.held_out, random_state=spec.seed + k
-        )
-        shorter = repeat._replace(train=rows)
-        classifiers = [_make_classifier(spec, dataset, Trial(k, shorter, own)) for own in grid]
-        contests.append(Contest(classifiers, repeat.labels, [(rows, held)]))
-    choices = choose_each(contests, dataset.X, criterion="own_risk", n_jobs=1)
-    return [grid[choice.best] for choice in choices]
+    shorter = repeat._replace(train=rows)
+    classifiers = [_make_classifier(spec, dataset, Trial(k, shorter, Found(own))) for own in grid]
+    prior = None
+    if search.criterion not in (None, "own_risk"):  # one that all are judged with
+        prior = classifiers[0].class_prior
+        if prior is None:
+            own_X, said = dataset.X[repeat.train], repeat.labels[repeat.train]
+            prior = estimate_shared_prior(own_X, said, spec.seed + k)
+    return Contest(classifiers, repeat.labels, [(rows, held)], prior)
+
+
+def _settings_of(choice: Choice) -> dict[str, Any]:
+    """Return what a search varies, of the classifier that it chose."""
+    return {name: getattr(choice.classifier, name) for name in ("learning_rate", "epochs")}
 
 
 def load_method(name: str) -> Any:

@@ -1,5 +1,9 @@
 """The numbers of one repeat: metrics of its test rows, and how its training went."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -17,10 +21,18 @@ Classifier = CandidateClassifier | ImageClassifier
 DIGITS = 6  # of a metric in a result
 
 
+class Found(NamedTuple):
+    """What a search found for a repeat; nothing where there was none."""
+
+    settings: Mapping[str, Any] = MappingProxyType({})
+    tied: int | None = None  # how many other settings are level with them
+    edges: tuple[str, ...] | None = None  # in what nothing was tried beyond them
+
+
 def judge_classifier(
-    classifier: Classifier, dataset: Dataset, repeat: Repeat, chosen: dict[str, float] | None
+    classifier: Classifier, dataset: Dataset, repeat: Repeat, found: Found
 ) -> RepeatResult:
-    """Return the numbers of a repeat; ``chosen`` are the settings that a search found."""
+    """Return the numbers of a repeat."""
     relevant = dataset.known_relevant()[repeat.test]
     X = dataset.X[repeat.test]
     if isinstance(classifier, ImageClassifier):  # other methods will ask for the same features
@@ -38,7 +50,9 @@ def judge_classifier(
         true_risk=TrueRisk(**_round_values(true_risks(scores, relevant))),
         risk=tuple(float(f"{value:.5g}") for value in classifier.history_.risk),
         seconds=round(classifier.history_.seconds, 2),
-        chosen=chosen,
+        chosen=dict(found.settings) or None,
+        tied=found.tied,
+        edges=found.edges,
     )
 
 

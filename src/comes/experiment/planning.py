@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from comes.errors import ComesError
-from comes.experiment.config import DataChoice, Experiment, MethodChoice
+from comes.experiment.config import DataChoice, Experiment, MethodChoice, Search
 from comes.experiment.tasks import Task
 from comes.results import AnswerSpec, DataSpec, Names, SearchSpec, TaskSpec
 
@@ -63,7 +63,7 @@ def _make_task(
         class_prior=method.class_prior or experiment.class_prior,
         prior_noise=experiment.prior_noise,
         images=experiment.images,
-        search=None if search is None else SearchSpec(**search.model_dump()),
+        search=None if search is None else _make_search_spec(search),
         data=_make_data_spec(data),
         method=method.method,
         settings=experiment.settings | method.settings,
@@ -83,6 +83,14 @@ def _make_data_spec(data: DataChoice) -> DataSpec:
     """Return what of a data set decides a result."""
     answers = None if data.answers is None else AnswerSpec(**data.answers.model_dump())
     return DataSpec(**data.model_dump(exclude={"label", "answers"}), answers=answers)
+
+
+def _make_search_spec(search: Search) -> SearchSpec:
+    """Return what of a search decides a result; what is left out is as it was in early results."""
+    kept = search.model_dump(include={"learning_rate", "epochs", "held_out"})
+    if search.criterion == "trained_risk":
+        return SearchSpec(**kept)
+    return SearchSpec(**kept, criterion=search.criterion, extend=True if search.extend else None)
 
 
 def _hash_files(*names: str) -> str | None:

@@ -81,7 +81,7 @@ def run_task(task: Task, folder: Path | None = None) -> Result:
         size=Size(n=len(dataset), d=d, q=relevant.shape[1]),
         degenerate=Degenerate(**count_degenerate(relevant)),
         repeats=tuple(
-            judge_classifier(classifier, dataset, trial.repeat, trial.settings or None)
+            judge_classifier(classifier, dataset, trial.repeat, trial.found)
             for classifier, trial in zip(fitted, trials, strict=True)
         ),
         seconds=round(time.perf_counter() - started, 2),

@@ -16,6 +16,7 @@ from comes.estimator import (
     ImageClassifier,
     check_model_target,
     choose_classifier,
+    estimate_shared_prior,
     per_label,
     vary_settings,
 )
@@ -26,7 +27,7 @@ from comes.jobs.fitted_models import Classifier
 from comes.jobs.given_priors import read_given_priors
 from comes.jobs.prior_advice import advise
 from comes.methods import DEFAULT
-from comes.priors import ClassPriorEstimate, find_class_prior
+from comes.priors import ClassPriorEstimate
 from comes.training import History, leave_processes, process_number
 
 AUTO = "auto"  # a method to be chosen
@@ -229,11 +230,17 @@ def choose_model(
     seed: Any = classifier.random_state
     prior: Any = classifier.class_prior
     if prior is None:
-        found = find_class_prior(X, answers, random_state=seed)
-        prior = found if isinstance(found, ClassPriorEstimate) else found.class_prior
+        prior = estimate_shared_prior(X, answers, seed)
     elif not isinstance(prior, ClassPriorEstimate):  # which has the order of the labels
         prior = per_label(prior, "class_prior", names)
-    choice = choose_classifier(vary_settings(classifier, varied), X, answers, prior, seed=seed)
+    choice = choose_classifier(
+        vary_settings(classifier, varied),
+        X,
+        answers,
+        prior,
+        extend=True,
+        seed=seed,
+    )
     return choice.classifier.set_params(class_prior=prior), choice
 
 

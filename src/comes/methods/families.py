@@ -237,6 +237,7 @@ _FAMILIES = (
             )
         },
         is_ours=True,
+        may_be_selected=True,
         settings=AS_MEASURED,
     ),
 )

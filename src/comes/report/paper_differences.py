@@ -32,6 +32,16 @@ SEEN: dict[Sees, str] = {
     "truth": "the true labels",
 }
 
+# What a search chose by; None in results that name no criterion.
+CRITERIA = {
+    None: "the risk of training",
+    "own_risk": "the method's own risk",
+    "likelihood": "the likelihood",
+    "ranking": "the estimated ranking risk",
+    "hamming": "the estimated Hamming loss",
+    "auc": "the estimated macro AUC",
+}
+
 
 def what_differs(results: Sequence[Result]) -> list[str]:
     """Return in sentences how an experiment differs from the paper's, and what was chosen."""
@@ -104,12 +114,9 @@ def _describe_repeats(results: Sequence[Result]) -> list[str]:
 def _describe_choices(results: Sequence[Result]) -> list[str]:
     """Say what was searched for, estimated, and chosen where the paper says nothing."""
     lines = []
-    searches = [result.spec.search for result in results if result.spec.search is not None]
-    if searches:
-        lines.append(
-            "Learning rate and epochs are chosen for each method and repeat, by its own risk on "
-            f"the candidates of {searches[0].held_out:.0%} of the training rows."
-        )
+    searched = [result for result in results if result.spec.search is not None]
+    if searched:
+        lines.append(_describe_search(searched))
     estimated = {r.names.method for r in results if r.spec.class_prior == "estimated"}
     if estimated:
         lines.append(
@@ -128,6 +135,30 @@ def _describe_choices(results: Sequence[Result]) -> list[str]:
         f"The paper does not say, and here is: {'; '.join(chosen)}; scores of the last epoch."
     )
     return lines
+
+
+def _describe_search(results: Sequence[Result]) -> str:
+    """Say what settings were chosen by, how often they were level, and where the grid ended."""
+    by = {
+        CRITERIA[None if search is None else search.criterion]: None
+        for search in (result.spec.search for result in results)
+    }
+    search = results[0].spec.search
+    assert search is not None
+    text = (
+        f"Learning rate and epochs are chosen for each method and repeat, by {', or '.join(by)}, "
+        f"on what was said about {search.held_out:.0%} of the training rows."
+    )
+    repeats = [r for result in results for r in result.repeats if r.tied is not None]
+    if repeats:
+        n_tied = sum(bool(r.tied) for r in repeats)
+        rates = [e for r in repeats for e in r.edges or () if e.startswith("learning_rate")]
+        text += (
+            f" Of {len(repeats)} choices, {n_tied} were level with others (fewer epochs win, then "
+            f"a smaller learning rate), and {len(rates)} have the least or greatest learning rate "
+            "that was tried."
+        )
+    return text
 
 
 def _describe_images(results: Sequence[Result]) -> list[str]:

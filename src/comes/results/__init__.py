@@ -3,8 +3,9 @@
 This room knows no metric by name: a result holds the metrics that were computed when it was made,
 and one that it lacks is NaN.
 
-A task keeps its result in `RESULT_FILE`, or its error in `ERROR_FILE`. `SweepKey` names what an
-experiment may vary, and `Sees` what a method may see of answers.
+A task keeps its result in `RESULT_FILE`, or its error in `ERROR_FILE`. `SearchCriterion` names what
+a search chooses by, `SweepKey` what an experiment may vary, and `Sees` what a method may see of
+answers.
 """
 
 from comes.results.result import (
@@ -23,7 +24,15 @@ from comes.results.result_files import (
     read_results,
     write_result,
 )
-from comes.results.task_spec import AnswerSpec, DataSpec, SearchSpec, Sees, SweepKey, TaskSpec
+from comes.results.task_spec import (
+    AnswerSpec,
+    DataSpec,
+    SearchCriterion,
+    SearchSpec,
+    Sees,
+    SweepKey,
+    TaskSpec,
+)
 
 __all__ = [
     "ERROR_FILE",
@@ -35,6 +44,7 @@ __all__ = [
     "Names",
     "RepeatResult",
     "Result",
+    "SearchCriterion",
     "SearchSpec",
     "Sees",
     "Size",

@@ -110,6 +110,8 @@ class RepeatResult:
     risk: tuple[float, ...]  # of every epoch
     seconds: float | None = None
     chosen: Mapping[str, int | float] | None = None  # settings that a search found
+    tied: int | None = None  # how many other settings of the search were level with them
+    edges: tuple[str, ...] | None = None  # in what nothing was tried beyond them
 
     def __post_init__(self) -> None:
         if not self.risk:

@@ -14,6 +14,8 @@ from comes.generation import Case
 
 # The fields of a spec that an experiment can run at several values.
 SweepKey = Literal["prior_noise", "flood", "train_rows"]
+# What a search chooses by; see `comes.estimator.choose_classifier`.
+SearchCriterion = Literal["likelihood", "ranking", "hamming", "auc", "own_risk"]
 # What a method sees of answers; "truth" is every label of the training rows.
 Sees = Literal["all", "no_maybe", "candidates", "truth"]
 
@@ -70,6 +72,9 @@ class SearchSpec:
     learning_rate: tuple[float, ...]
     epochs: tuple[int, ...]
     held_out: float  # share of the training rows
+    # None: the risk that the method trains with, corrections included, and the first of a tie.
+    criterion: SearchCriterion | None = None
+    extend: Literal[True] | None = None  # beyond the edges of the grid
 
 
 @dataclass(frozen=True, kw_only=True)

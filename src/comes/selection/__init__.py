@@ -11,6 +11,7 @@ from comes.selection.intervals import OVER_LABELS, Estimate
 from comes.selection.offsets import offset_matching_prior
 from comes.selection.prior_draws import prior_error
 from comes.selection.ranking_floor import RankingFloor, check_ranking_risk
+from comes.selection.said_likelihood import likelihood_losses
 from comes.selection.scorers import CRITERIA, Criterion, candidate_scorer
 from comes.selection.thresholds import choose_thresholds, cut_by_row
 
@@ -29,6 +30,7 @@ __all__ = [
     "compare_metrics",
     "cut_by_row",
     "estimate_metrics",
+    "likelihood_losses",
     "offset_matching_prior",
     "prior_error",
 ]

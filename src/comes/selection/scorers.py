@@ -9,13 +9,16 @@ import numpy.typing as npt
 
 from comes.errors import ComesError
 from comes.selection.estimates import estimate_metrics
+from comes.selection.said_likelihood import likelihood_losses
 
-Criterion = Literal["hamming", "ranking", "auc"]
+Criterion = Literal["hamming", "ranking", "auc", "likelihood"]
+LIKELIHOOD = "likelihood_loss"  # the mean of `likelihood_losses`
 # The metric of a criterion, and the sign that makes greater better.
 CRITERIA: dict[str, tuple[str, int]] = {
     "hamming": ("hamming_loss", -1),
     "ranking": ("ranking_risk", -1),
     "auc": ("macro_auc", 1),
+    "likelihood": (LIKELIHOOD, -1),
 }
 
 
@@ -26,9 +29,10 @@ def candidate_scorer(
 
     Parameters
     ----------
-    criterion : {"hamming", "ranking", "auc"}
-        Minus the estimated Hamming loss, minus the estimated ranking risk (up to a constant), or
-        the estimated macro AUC; see `estimate_metrics`. docs/selection.md says when to use which.
+    criterion : {"hamming", "ranking", "auc", "likelihood"}
+        Minus the estimated Hamming loss, minus the estimated ranking risk (up to a constant), the
+        estimated macro AUC (see `estimate_metrics`), or the likelihood of what was said (see
+        `likelihood_losses`). docs/selection.md says when to use which.
     class_prior : array of shape (n_labels,), optional
         By default the classifier's own. Give one if the classifiers to compare may have estimated
         different ones, or have none.
@@ -78,6 +82,8 @@ class _CandidateScorer:
                 f"{type(final).__name__} has no class_prior_: give candidate_scorer a class_prior."
             )
         scores = estimator.decision_function(X)
+        if self.metric == LIKELIHOOD:
+            return self.sign * float(likelihood_losses(scores, y, prior).mean())
         cut = getattr(final, "cut_scores", None)
         predictions = None if cut is None else np.asarray(cut(scores))
         found = estimate_metrics(scores, y, prior, predictions=predictions, n_resamples=0)
