@@ -102,11 +102,10 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         Let the learning rate fall to zero along a half cosine.
     threshold : {"auto", "zero", "prior", "risk", "f1", "minmax"}
         Where `predict` cuts the scores. ``auto`` is zero, or for risks over pairs, whose scores
-        have no natural zero, the level that fits the class prior. Learned per label from what was
-        said about rows that training did not see (held out by early stopping, else scored by three
-        more trainings on other rows), or from the truth of a clean sample: ``risk`` has the least
-        estimated Hamming loss, ``f1`` the greatest estimated F1, ``prior`` predicts each label as
-        often as the prior says. ``minmax`` is the upper half of the probabilities of each row.
+        have no natural zero, the level that fits the class prior. ``risk`` (least Hamming loss),
+        ``f1`` and ``prior`` (as often as it says) are learned per label, from rows held out or
+        scored by three more trainings, or from a clean sample. ``minmax`` is the upper half of the
+        probabilities of each row.
     early_stopping : bool
         Hold rows out and keep the weights of the epoch with the least risk on what was said about
         them, without the corrections that training needs.
@@ -119,18 +118,15 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     random_state : int, RandomState or None
         Of initial weights, order of rows, estimates, and the excluded label that some methods keep.
     require_candidates : bool
-        Refuse ``fit(X, y)``: what was said must come as ``candidates=``, ``complementary=`` or
-        ``answers=``. For cross-validation, where y is the truth and a forgotten
-        ``params={"candidates": ...}`` would train on it.
+        Refuse ``fit(X, y)`` without ``candidates=``, ``complementary=`` or ``answers=``: in
+        cross-validation y is the truth, and a forgotten ``params=`` would train on it.
     progress : bool, optional
         Show a progress bar; by default if standard error is a terminal.
 
     Attributes
     ----------
-    classes_ : array of shape (n_labels,)
-        Column numbers of the labels.
-    label_names_ : list of str
-        Names of the labels if the answers had any, else "0", "1", ...
+    classes_ : array of shape (n_labels,), the column numbers of the labels
+    label_names_ : list of str, "0", "1", ... if the answers had no names
     method_ : str or function
     class_prior_, class_prior_error_, no_rate_, yes_rate_, flip_rate_ : (n_labels,) each, or None
         What was given or estimated, None where neither the risk nor the cut needs it. The error is
@@ -141,18 +137,14 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         Risk of every epoch, seconds, whether training was interrupted, and with early stopping
         the risk on held-out rows and the epoch that was kept; what was found wrong (``warnings``).
     score_offset_ : array of shape (n_labels,)
-        The level of the scores: 0, or for risks over pairs the value that makes the mean predicted
-        probability of training rows the class prior.
-    threshold_ : array of shape (n_labels,)
-        Where `predict` cuts the scores.
+        0, or for risks over pairs the level at which mean probabilities fit the class prior.
+    threshold_ : array of shape (n_labels,), where `predict` cuts the scores
 
     Examples
     --------
     >>> from comes.generation import case_b
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(1000, 2))
-    >>> relevant = X > 0
-    >>> candidates = case_b(relevant, exclude_rate=0.3)
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> candidates = case_b(X > 0, exclude_rate=0.3)
     >>> clf = CandidateClassifier(epochs=20, random_state=0).fit(X, candidates)
     >>> clf.predict([[2.0, -2.0]])
     array([[1, 0]])
@@ -236,13 +228,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         """Return a classifier with the settings of the paper, and the field's where it is silent.
 
         One network of 500 hidden units, SGD with momentum 0.9, learning rate 5e-3 and weight decay
-        1e-4, 200 epochs in batches of 256, no dropout, no flood level.
-
-        Parameters
-        ----------
-        method : str
-        **changes
-            Parameters that are to differ.
+        1e-4, 200 epochs in batches of 256, no dropout, no flood level; but for ``changes``.
 
         Examples
         --------
@@ -332,9 +318,8 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         """Return the estimate of the method's risk on other rows with candidates or answers.
 
         Without a true label: lower is better, among classifiers of one method. What training needs
-        beside the estimate (absolute values, the clamp of "ccmn", the flood, the penalty that keeps
-        probabilities near the class prior) is left out, unless ``corrected``: rows that were not
-        fitted need no correction, and a clamp at 0 would make classifiers look alike.
+        beside it (absolute values, clamps, the flood, the pull to the class prior) is left out,
+        unless ``corrected``: a clamp at 0 would make classifiers look alike.
         """
         check_is_fitted(self)
         method = find_method(self.method_, self.variant)

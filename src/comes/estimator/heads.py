@@ -158,6 +158,7 @@ def prepare_probe(
         model=zero_linear,
         optimizer="adam",
         learning_rate=3e-4,
+        batch_size=256,
         weight_decay=0.0,
         cosine=False,
         scale="standard" if classifier.probe_epochs != 0 else None,

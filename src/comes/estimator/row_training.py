@@ -188,7 +188,7 @@ def weigh_prior(classifier: "CandidateClassifier", answers: Answers) -> float:
 def guess_prior(knowledge: Knowledge, answers: Answers) -> npt.NDArray[np.float64]:
     """Return the class prior, or for methods that do without it what the answers say, (q,)."""
     if knowledge.class_prior is not None:
-        return knowledge.class_prior
+        return np.asarray(knowledge.class_prior)
     if answers.kind == "candidates":
         return np.asarray(answers.candidates.mean(axis=0))
     n_yes, n_no = answers.confirmed.sum(axis=0), answers.excluded.sum(axis=0)
