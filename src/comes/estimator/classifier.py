@@ -120,8 +120,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     require_candidates : bool
         Refuse ``fit(X, y)`` without ``candidates=``, ``complementary=`` or ``answers=``: in
         cross-validation y is the truth, and a forgotten ``params=`` would train on it.
-    progress : bool, optional
-        Show a progress bar; by default if standard error is a terminal.
+    progress : bool, optional; by default if standard error is a terminal
 
     Attributes
     ----------
@@ -132,7 +131,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         What was given or estimated, None where neither the risk nor the cut needs it. The error is
         the standard error of an estimated class prior, NaN where it is not known.
     transition_ : array of shape (n_labels, n_labels), or None; for "mlcl"
-    module_ : the trained network, on scaled features
+    module_ : the network, on scaled features
     history_ : History
         Risk of every epoch, seconds, whether training was interrupted, and with early stopping
         the risk on held-out rows and the epoch that was kept; what was found wrong (``warnings``).

@@ -53,7 +53,7 @@ class Ensemble(nn.Module):
 
 
 class OfEachNetwork(nn.Module):
-    """The mean, over the networks of an `Ensemble`, of the risk of each.
+    """The mean, over the networks of an `Ensemble`, of the risk of each; in evaluation mode theirs.
 
     Parameters
     ----------
@@ -73,5 +73,7 @@ class OfEachNetwork(nn.Module):
         self.risk = risk
 
     def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
-        """Return the mean risk of scores of shape (n, n_networks, q)."""
+        """Return the mean risk of scores of shape (n, n_networks, q), or the risk of (n, q)."""
+        if scores.ndim == 2:
+            return self.risk(scores, candidates)
         return torch.stack([self.risk(own, candidates) for own in scores.unbind(dim=1)]).mean()
