@@ -5,6 +5,7 @@ functions; ``fill.py`` puts a table between the markers that ask for it.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ from typing import Any
 from scipy.stats import spearmanr
 
 from comes.datasets import KNOWN
+from comes.methods import table_rank
 from comes.metrics import METRICS
 from comes.report.metric_tables import metric_table, sweep_to_markdown, title_of, to_markdown
-from comes.results import Result, read_results
+from comes.results import RepeatResult, Result, read_results
 from command_options import options_table
 
 ROOT = Path(__file__).parent.parent
+PHOTOS = "mirflickr5000"
 
 Table = list[list[str]]
 
@@ -40,6 +43,39 @@ def read_experiment(name: str) -> list[Result]:
 def runs_table(experiment: str, metric: str) -> str:
     """Return a metric of a stored experiment as its report shows it."""
     return to_markdown(metric_table(read_experiment(experiment), metric))
+
+
+def read_fair() -> list[Result]:
+    """Return the results of a budget for each method; of sets not run again, the early ones."""
+    now = read_experiment("fair")
+    again = {result.names.data for result in now}
+    early = [r for r in read_experiment("fair-early") if r.names.data not in again]
+    return now + early
+
+
+def fair_table(metric: str) -> str:
+    """Return a metric with a budget for each method as a report shows it."""
+    return to_markdown(metric_table(read_fair(), metric))
+
+
+def search_table() -> Table:
+    """Return what two criteria of a search chose on the same folds, and what came of it."""
+    early = {r.names.method: r for r in read_experiment("fair-early") if r.names.data == PHOTOS}
+    table = [["method", "chosen by the risk of training", "AP", "by the likelihood", "AP"]]
+    for result in sorted(read_experiment("fair"), key=lambda r: table_rank(r.names.method)):
+        cells = [result.names.method]
+        for own in (early[result.names.method], result):
+            repeats = own.repeats[: len(result.repeats)]
+            values = own.values("average_precision")[: len(repeats)]
+            cells += [show_choices(repeats), f"{values.mean():.3f}"]
+        table.append(cells)
+    return table
+
+
+def show_choices(repeats: Sequence[RepeatResult]) -> str:
+    """Return the learning rates and numbers of epochs that a search found, and how often."""
+    found = Counter(tuple((repeat.chosen or {}).values()) for repeat in repeats)
+    return "; ".join(f"{rate:g}, {epochs} ({n})" for (rate, epochs), n in found.most_common())
 
 
 def sweep_table(experiment: str, metric: str) -> str:
@@ -278,6 +314,47 @@ def choices_table() -> Table:
             cells = [run["data"], str(run["seed"]), *models, f"{choice['regret']:.3f}", interval]
             table.append(cells)
     return table
+
+
+def criteria_table() -> Table:
+    """Return what choosing by each criterion costs, by average precision and by mAP."""
+    runs = stored("criteria")["runs"]
+    parts = {
+        said if rate is None else f"{said}, {rate}": [
+            run for run in runs if (run["said"], run["rate"]) == (said, rate)
+        ]
+        for said, rate in sorted({(run["said"], run["rate"] or 0.0) for run in runs})
+        for rate in [rate or None]
+    }
+    names = list(runs[0]["found"][0]["criteria"])
+    table = [["criterion", *parts, "all", "all, within a method"]]
+    for name in names:
+        cells = [
+            "" if "risk" in name else show_regret(own, name) for own in (*parts.values(), runs)
+        ]
+        table.append([name, *cells, show_regret(runs, name, within=True)])
+    return table
+
+
+def show_regret(runs: list[Any], criterion: str, *, within: bool = False) -> str:
+    """Return how far the models chosen are behind the best, on average over runs and methods."""
+    return " / ".join(
+        f"{mean(find_regrets(runs, criterion, metric, within=within)):.3f}"
+        for metric in ("average_precision", "mean_average_precision")
+    )
+
+
+def find_regrets(runs: list[Any], criterion: str, metric: str, *, within: bool) -> list[float]:
+    """Return how far the model that a criterion chooses is behind the best, for every choice."""
+    regrets = []
+    for run in runs:
+        groups: dict[str, list[Any]] = {}
+        for model in run["found"]:
+            groups.setdefault(model["model"][0] if within else "", []).append(model)
+        for models in groups.values():
+            chosen = min(models, key=lambda model: model["criteria"][criterion])
+            regrets.append(max(model[metric] for model in models) - chosen[metric])
+    return regrets
 
 
 def agreement_table() -> Table:
@@ -546,6 +623,9 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "intervals": intervals_table,
     "choosing": choosing_table,
     "choices": choices_table,
+    "criteria": criteria_table,
+    "fair": fair_table,
+    "search": search_table,
     "agreement": agreement_table,
     "assumption": assumption_table,
     "image-choice": image_choice_table,

@@ -120,7 +120,10 @@ def judge(classifier: CandidateClassifier, X: Any, said: Answers, prior: Any) ->
     )
     found = {
         "likelihood": likelihood_losses(aligned, said, prior).mean(),
-        "likelihood as it is": likelihood_losses(aligned, said, prior, calibrated=False).mean(),
+        "likelihood, own levels": likelihood_losses(
+            aligned, said, prior, calibration="slope"
+        ).mean(),
+        "likelihood as it is": likelihood_losses(aligned, said, prior, calibration="none").mean(),
         "ranking": ranking["ranking_risk"].value,
         "hamming": others["hamming_loss"].value,
         "auc": -others["macro_auc"].value,
@@ -160,7 +163,7 @@ def main() -> None:
     """Run what is missing and write the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     runs = json.loads(RESULT.read_text())["runs"] if RESULT.exists() else []

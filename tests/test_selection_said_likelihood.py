@@ -22,7 +22,7 @@ ANSWERS = simulate_answers(RELEVANT, asked_rate=0.5, no_rate=0.7, yes_rate=0.6, 
 
 
 def test_is_the_likelihood_of_candidates_written_as_a_loop() -> None:
-    found = likelihood_losses(LOGITS[:20], CANDIDATES[:20], PRIOR, calibrated=False)
+    found = likelihood_losses(LOGITS[:20], CANDIDATES[:20], PRIOR, calibration="none")
     exclude_rate = np.minimum((~CANDIDATES[:20]).mean(axis=0) / (1 - PRIOR), 1)
     for i in range(20):
         total = 0.0
@@ -35,7 +35,7 @@ def test_is_the_likelihood_of_candidates_written_as_a_loop() -> None:
 
 def test_is_the_likelihood_of_answers_written_as_a_loop() -> None:
     codes, asked = ANSWERS.codes, ANSWERS.codes > 0
-    found = likelihood_losses(LOGITS, ANSWERS, PRIOR, calibrated=False)
+    found = likelihood_losses(LOGITS, ANSWERS, PRIOR, calibration="none")
     a = ((codes == 1).sum(axis=0) / asked.sum(axis=0)) / (1 - PRIOR)
     b = ((codes == 2).sum(axis=0) / asked.sum(axis=0)) / PRIOR
     assert a == pytest.approx(0.7, abs=0.05) and b == pytest.approx(0.6, abs=0.06)
@@ -51,9 +51,9 @@ def test_is_the_likelihood_of_answers_written_as_a_loop() -> None:
 
 @pytest.mark.parametrize("said", [CANDIDATES, ANSWERS], ids=["candidates", "answers"])
 def test_the_true_probabilities_are_the_most_likely(said: Any) -> None:
-    best = likelihood_losses(LOGITS, said, PRIOR, calibrated=False).mean()
+    best = likelihood_losses(LOGITS, said, PRIOR, calibration="none").mean()
     for wrong in (0.5 * LOGITS, 2 * LOGITS, LOGITS + 1, LOGITS - 1, LOGITS[:, ::-1]):
-        assert likelihood_losses(wrong, said, PRIOR, calibrated=False).mean() > best
+        assert likelihood_losses(wrong, said, PRIOR, calibration="none").mean() > best
     assert likelihood_losses(LOGITS, said, PRIOR).mean() == pytest.approx(best, rel=5e-3)
 
 
@@ -79,10 +79,10 @@ def test_questions_that_a_model_chose_do_not_count() -> None:
     chosen = np.zeros((N, Q), bool)
     chosen[:1500] = True
     marked = Answers.of_codes(ANSWERS.codes, chosen=chosen)
-    found = likelihood_losses(LOGITS, marked, PRIOR, calibrated=False)
+    found = likelihood_losses(LOGITS, marked, PRIOR, calibration="none")
     assert (found[:1500] == 0).all()
     expected = likelihood_losses(
-        LOGITS[1500:], ANSWERS[np.arange(1500, N)], PRIOR, calibrated=False
+        LOGITS[1500:], ANSWERS[np.arange(1500, N)], PRIOR, calibration="none"
     )
     assert found.mean() == pytest.approx(expected.mean())
 

@@ -4,6 +4,8 @@ Given the class prior, the shares of "no" and "yes" give their rates, which are 
 model. The likelihood of a pair is then that of `comes.risks.likelihood`.
 """
 
+from typing import Literal
+
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
@@ -14,6 +16,7 @@ from comes.priors import ClassPriorEstimate
 from comes.selection.judged_rows import check_scores
 from comes.selection.offsets import offset_matching_prior
 
+Calibration = Literal["full", "slope", "none"]
 FloatArray = npt.NDArray[np.float64]
 # The logarithm of the slope of calibrated scores, once they have a standard deviation of 1: from
 # scores that say nothing to scores that are sure of everything.
@@ -26,7 +29,7 @@ def likelihood_losses(
     candidates: npt.ArrayLike | Answers,
     class_prior: npt.ArrayLike | ClassPriorEstimate,
     *,
-    calibrated: bool = True,
+    calibration: Calibration = "full",
 ) -> FloatArray:
     """Return minus the log-likelihood of what was said about every row, up to a constant.
 
@@ -38,11 +41,12 @@ def likelihood_losses(
         Of the same rows. Answers to questions that a model chose are left out.
     class_prior : array of shape (n_labels,), or ClassPriorEstimate
         How often each label is relevant.
-    calibrated : bool
-        Give each label the level at which its mean probability is the class prior, and all labels
-        the one slope that is most likely. So scores that are no log odds, as those of risks over
-        pairs, can be compared with others, and nobody is judged by how sure he is. Else scores are
-        taken for log odds.
+    calibration : {"full", "slope", "none"}
+        "none" takes scores for log odds. "slope" gives all labels the one slope that is most
+        likely, so that nobody is judged by how sure he is. "full" also gives each label the level
+        at which its mean probability is the class prior, so that scores which are no log odds, as
+        those of risks over pairs, can be compared with others; what a model says of the level of
+        one label beside another is then not judged.
 
     Returns
     -------
@@ -67,11 +71,13 @@ def likelihood_losses(
             "the likelihood needs an answer that says something; got none about these rows. Hold "
             "out more rows, or take another criterion."
         )
-    return _lose(calibrate(g, leaning, prior) if calibrated else g, leaning)
+    if calibration == "none":
+        return _lose(g, leaning)
+    return _lose(calibrate(g, leaning, prior if calibration == "full" else None), leaning)
 
 
-def calibrate(scores: FloatArray, leaning: FloatArray, prior: FloatArray) -> FloatArray:
-    """Return scores as log odds: levels by the prior, and the slope that is most likely, (n, q)."""
+def calibrate(scores: FloatArray, leaning: FloatArray, prior: FloatArray | None) -> FloatArray:
+    """Return scores as log odds: the slope that is most likely, and levels by a prior, (n, q)."""
     width = float(scores.std(axis=0).mean())
     if width == 0:
         return _level(scores, prior)
@@ -85,9 +91,9 @@ def calibrate(scores: FloatArray, leaning: FloatArray, prior: FloatArray) -> Flo
     return _level(np.exp(found.x) * unit, prior)
 
 
-def _level(scores: FloatArray, prior: FloatArray) -> FloatArray:
-    """Return scores whose mean probability is the prior for every label."""
-    return scores - offset_matching_prior(scores, prior)
+def _level(scores: FloatArray, prior: FloatArray | None) -> FloatArray:
+    """Return scores whose mean probability is the prior for every label, if one is given."""
+    return scores if prior is None else scores - offset_matching_prior(scores, prior)
 
 
 def _read_said(candidates: npt.ArrayLike | Answers) -> Answers:
