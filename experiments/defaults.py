@@ -1,0 +1,274 @@
+"""What happens by default, against other ways to train, on many sets and draws.
+
+    python experiments/defaults.py
+
+writes ``experiments/results/defaults.json``, a row per (set, draw, seed, learner). The rows of a
+set are split 80/20 anew with every seed. Candidates are drawn independently with one rate or with
+unequal ones, or by the paper's case b, or are the file's own ("real"); "answers" asks about one
+pair in ten, and 80 % of the answers are sure; "truth" is fully labelled. Everything that a learner
+must know is estimated, but for those that are told the class priors.
+
+``held_out`` is minus the log-likelihood of what was said about the test rows, which sees no true
+label. ``--sets small`` are parts of sets, of 450 rows. ``--data FOLDER`` reads ``FOLDER/SET.npz``,
+written by `comes datasets convert`, in the place of names. What the result holds already is not run
+again.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.model_selection import train_test_split
+
+from comes.answers import Answers, BoolMatrix
+from comes.datasets import Dataset, load_dataset, make_scenes, open_dataset
+from comes.errors import ComesWarning
+from comes.estimator import CandidateClassifier
+from comes.files import replacing_file
+from comes.generation import case_b, independent, simulate_answers
+from comes.metrics import average_precision, mean_average_precision
+from comes.priors import count_class_prior
+from comes.selection import likelihood_losses
+
+RESULT = Path(__file__).parent / "results" / "defaults.json"
+DEVELOPMENT = ("scenes", "scene", "yeast", "emotions", "enron", "bibtex")
+OTHERS = ("mirflickr5000", "YeastBP", "YeastCC", "YeastMF", "Corel5k", "goemotions", "delicious")
+SMALL = ("scene:450", "yeast:450", "bibtex:450")
+GENERATED = ("genbase-like",)
+DRAWS = ("0.1", "0.3", "0.5", "case b", "unequal", "answers", "real")
+BEFORE = {"n_networks": 1, "dropout": 0.0, "batch_size": 256, "epochs": 40}
+
+
+class Learner(NamedTuple):
+    """A method with settings, and what it is told."""
+
+    method: str | None = None
+    settings: Mapping[str, Any] = MappingProxyType({})
+    as_published: bool = False
+    knows_prior: bool = False
+
+
+LEARNERS = {
+    "default": Learner(),
+    "one network": Learner(settings={"n_networks": 1}),
+    "no dropout": Learner(settings={"dropout": 0.0}),
+    "bias from 0": Learner(settings={"starts_at_prior": False}),
+    "no pull to the class priors": Learner(settings={"prior_weight": 0.0}),
+    "40 passes in batches of 256, one network, no dropout": Learner(settings=BEFORE),
+    "linear": Learner(settings={"model": "linear"}),
+    "likelihood, as published": Learner("likelihood", as_published=True),
+    "COMES-HL, as published": Learner("comes-hl", as_published=True),
+    "COMES-HL, trained as the default": Learner(
+        "comes-hl",
+        settings={
+            "optimizer": "adam",
+            "learning_rate": 5e-4,
+            "epochs": 25,
+            "batch_size": 64,
+            "dropout": 0.5,
+            "n_networks": 4,
+        },
+    ),
+    "COMES-RL, flooded": Learner("comes-rl"),
+    "CCMN, as published": Learner("ccmn", as_published=True),
+    "BCE": Learner("bce"),
+    "BCE, as published": Learner("bce", as_published=True),
+    "default, priors known": Learner(knows_prior=True),
+    "COMES-HL, as published, priors known": Learner(
+        "comes-hl", as_published=True, knows_prior=True
+    ),
+}
+
+
+def load(name: str, folder: Path | None) -> Dataset:
+    """Return a set with true labels; of NAME:450 so many rows and the labels they show."""
+    name, _, n_rows = name.partition(":")
+    if name == "scenes":
+        dataset = make_scenes("train", 12000)
+    elif name == "genbase-like":
+        dataset = make_flags()
+    elif folder is not None and (folder / f"{name}.npz").exists():
+        dataset = open_dataset(folder / f"{name}.npz")
+    else:
+        dataset = read_texts() if name == "goemotions" else load_dataset(name)
+    if not n_rows:
+        return dataset
+    rows = np.random.default_rng(99).permutation(len(dataset))[: int(n_rows)]
+    part = dataset.take(rows)
+    shown = np.flatnonzero(part.known_relevant().sum(axis=0) >= 3)
+    return as_set(part.X, part.known_relevant()[:, shown])
+
+
+def as_set(X: Any, relevant: BoolMatrix) -> Dataset:
+    """Return a set whose labels have numbers for names."""
+    names = [str(label) for label in range(relevant.shape[1])]
+    return Dataset(X, relevant=relevant, label_names=names)
+
+
+def make_flags() -> Dataset:
+    """Return few rows with many flags: 463 rows, 1185 flags, 27 labels that flags give away."""
+    rng = np.random.default_rng(0)
+    n, d, q = 463, 1185, 27
+    size = rng.dirichlet(np.full(q, 0.8))
+    relevant = np.zeros((n, q), dtype=bool)
+    relevant[np.arange(n), rng.choice(q, n, p=size)] = True
+    second = np.flatnonzero(rng.random(n) < 0.25)
+    relevant[second, rng.choice(q, len(second), p=size)] = True
+    X = rng.random((n, d)) < 0.002
+    for j in range(q):
+        for flag in rng.choice(d, rng.integers(1, 4), replace=False):
+            X[:, flag] |= relevant[:, j] & (rng.random(n) < 0.97)
+    return as_set(X.astype(float), relevant)
+
+
+def read_texts(n: int = 15000) -> Dataset:
+    """Return short texts of GoEmotions as weighted words."""
+    folder = Path(os.environ["COMES_DATA"]) / "text" / "goemotions"
+    table = pd.read_csv(folder / "train.tsv", sep="\t", header=None, quoting=3)
+    table = table.sample(n, random_state=0)
+    words = TfidfVectorizer(min_df=5, sublinear_tf=True, max_features=4000)
+    relevant = np.zeros((n, 28), dtype=bool)
+    for row, numbers in enumerate(table[1].astype(str)):
+        relevant[row, [int(number) for number in numbers.split(",")]] = True
+    return as_set(words.fit_transform(table[0]), relevant)
+
+
+def say(dataset: Dataset, draw: str, seed: int) -> BoolMatrix | Answers:
+    """Return what is said about all rows."""
+    relevant = dataset.known_relevant()
+    if draw == "real":
+        return dataset.candidates
+    if draw == "truth":
+        return Answers(no=~relevant, yes=relevant)
+    if draw == "answers":
+        return simulate_answers(relevant, asked_rate=0.1, no_rate=0.8, yes_rate=0.8, seed=seed)
+    if draw == "case b":
+        return case_b(relevant, exclude_rate=0.1, seed=seed)
+    if draw == "unequal":
+        rates = np.random.default_rng(1000 + seed).uniform(0.05, 0.6, relevant.shape[1])
+        return independent(relevant, exclude_rate=rates, seed=seed)
+    return independent(relevant, exclude_rate=float(draw), seed=seed)
+
+
+def run(
+    name: str, draw: str, seed: int, titles: Sequence[str], folder: Path | None, device: str
+) -> list[dict[str, Any]]:
+    """Return what these learners make of one draw; what is estimated, is so once for all."""
+    warnings.simplefilter("ignore", ComesWarning)
+    dataset = load(name, folder)
+    said = say(dataset, draw, seed)
+    train, test = train_test_split(np.arange(len(dataset)), test_size=0.2, random_state=seed)
+    X, relevant = dataset.X, dataset.known_relevant()
+    X = X.to_numpy() if isinstance(X, pd.DataFrame) else X
+    shared = {"random_state": seed, "progress": False, "device": device}
+    started = time.perf_counter()
+    first = CandidateClassifier(**shared).fit(X[train], said[train])
+    seconds = time.perf_counter() - started
+    estimated = {"class_prior": first.class_prior_}
+    if draw == "answers":
+        estimated |= {"no_rate": first.no_rate_, "yes_rate": first.yes_rate_}
+    found = []
+    for title in titles:
+        learner, classifier = LEARNERS[title], first
+        if title != "default":
+            known = dict(estimated)
+            if learner.knows_prior:
+                known["class_prior"] = count_class_prior(relevant[train])
+            if learner.method in ("comes-hl", "comes-rl", "bce", "ccmn"):
+                known = {"class_prior": known["class_prior"]}
+            if learner.method == "ccmn":
+                known["flip_rate"] = "class_prior"
+            make: Any = CandidateClassifier
+            make = make.as_published if learner.as_published else make
+            classifier = make(learner.method, **known | shared | dict(learner.settings))
+            started = time.perf_counter()
+            classifier.fit(X[train], said[train])
+            seconds = time.perf_counter() - started
+        scores = classifier.decision_function(X[test])
+        row: dict[str, Any] = {"set": name, "draw": draw, "seed": seed, "learner": title}
+        row["average_precision"] = round(average_precision(scores, relevant[test]), 4)
+        row["mean_average_precision"] = round(mean_average_precision(scores, relevant[test]), 4)
+        if draw != "truth":
+            losses = likelihood_losses(scores, said[test], first.class_prior_)
+            row["held_out"] = round(float(losses.mean()), 5)
+        found.append(row | {"seconds": round(seconds, 1)})
+    return found
+
+
+def main() -> None:
+    """Run what is missing, and write the result after every task."""
+    parser = argparse.ArgumentParser(description="The default against other ways to train.")
+    parser.add_argument("--data", type=Path, help="folder of SET.npz")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    parser.add_argument("--sets", nargs="+", default=[*DEVELOPMENT, *OTHERS, *SMALL, *GENERATED])
+    parser.add_argument("--draws", nargs="+", default=[*DRAWS, "truth"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=range(5))
+    parser.add_argument("--learners", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
+    parser.add_argument("--workers", type=int, default=2, help="tasks at a time")
+    parser.add_argument("--limit", type=float, default=np.inf, help="start nothing after seconds")
+    parser.add_argument("--device", default="auto")
+    options = parser.parse_args()
+    rows = json.loads(options.out.read_text())["rows"] if options.out.exists() else []
+    done = {tuple(row[key] for key in ("set", "draw", "seed", "learner")) for row in rows}
+    tasks = []
+    for name, draw, seed in itertools.product(options.sets, options.draws, options.seeds):
+        if (draw == "real") != (name in OTHERS[:4]) and draw in ("real",):
+            continue
+        if (draw == "truth") != (name in GENERATED):
+            continue
+        titles = [t for t in options.learners if (name, draw, seed, t) not in done]
+        titles = [t for t in titles if draw not in ("answers", "truth") or _can_learn(t)]
+        tasks += [(name, draw, seed, titles, options.data, options.device)] if titles else []
+    started = time.monotonic()
+    work = Parallel(
+        n_jobs=options.workers, return_as="generator_unordered", pre_dispatch="1*n_jobs"
+    )
+    todo = (t for t in tasks if time.monotonic() - started < options.limit)
+    for found in work(delayed(run)(*task) for task in todo):
+        rows += found
+        write(options.out, rows)
+        print(f"{time.monotonic() - started:.0f}", json.dumps(found[0]), len(found), flush=True)
+    print(summarise(rows))
+
+
+def _can_learn(title: str) -> bool:
+    """Return whether a learner takes yes, and needs no class prior of candidates."""
+    return LEARNERS[title].method in (None, "likelihood", "bce") and not LEARNERS[title].knows_prior
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write the result, in an order that does not depend on what was done first."""
+    learners = list(LEARNERS)
+    rows.sort(key=lambda r: (r["set"], r["draw"], r["seed"], learners.index(r["learner"])))
+    result = {"command": "python experiments/defaults.py", "rows": rows}
+    with replacing_file(path) as temporary:
+        temporary.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def summarise(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the mean of every learner over the development sets, by draw."""
+    table = pd.DataFrame(rows)
+    table = table[table["set"].isin(DEVELOPMENT)]
+    by_set = table.pivot_table(
+        index="learner",
+        columns=["draw", "set"],
+        values=["average_precision", "mean_average_precision"],
+        sort=False,
+    )
+    means = by_set.T.groupby(level=[0, 1], sort=False).mean().T
+    return str(means.round(4).to_string())
+
+
+if __name__ == "__main__":
+    main()
