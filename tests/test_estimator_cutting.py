@@ -204,6 +204,14 @@ def test_thresholds_are_learned_on_the_rows_that_early_stopping_held_out(
     assert seen == [(150, 3)]
 
 
+def test_thresholds_on_held_out_rows_are_those_of_bent_scores() -> None:
+    settings: dict[str, Any] = {"exclude_rate": "instance", "class_prior": PRIOR / 3}
+    settings |= {"early_stopping": True, "threshold": "prior"}
+    fitted = classifier("likelihood", **settings).fit(X, CANDIDATES)
+    assert fitted.score_power_ is not None and (fitted.score_power_ < 0.7).all()
+    np.testing.assert_allclose(fitted.predict(X).mean(axis=0), PRIOR / 3, atol=0.05)
+
+
 def test_they_survive_saving_cloning_and_fitting_together(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"threshold": "risk", "early_stopping": True, "patience": 3}
     fitted = classifier(**settings).fit(X, CANDIDATES)

@@ -13,7 +13,7 @@ from torch import nn
 
 from comes.answers import Answers, keep_one_excluded
 from comes.estimator import storage
-from comes.estimator.cutting import find_offset, find_thresholds
+from comes.estimator.cutting import find_offset, find_power, find_thresholds
 from comes.estimator.inputs import as_feature_matrix, check_same_order, check_training_features
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
@@ -22,6 +22,7 @@ from comes.estimator.row_training import make_risk, prepare_rows, show_answers
 from comes.methods import find_method
 from comes.metrics import average_precision
 from comes.priors import CleanSample
+from comes.selection import bend_scores
 from comes.training import History, Risk, choose_device, predict_scores, to_device
 
 FloatArray = npt.NDArray[np.floating]
@@ -43,8 +44,11 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     class_prior : array of shape (n_labels,), or ClassPriorEstimate, optional
         How often each label is relevant. By default estimated by `comes.estimate_class_prior`, or
         from answers by `comes.priors.estimate_answer_rates`.
-    exclude_rate : float or array of shape (n_labels,), optional
-        For candidates: how often an irrelevant label is excluded, if that is known.
+    exclude_rate : float, array of shape (n_labels,) or "instance", optional
+        For candidates: how often an irrelevant label is excluded, if that is known. "instance", for
+        "likelihood": it depends on the instance, and is the lower the likelier the label is
+        relevant. How much follows from the class priors, which must be known (``class_prior``, or
+        the shares of a clean sample): docs/answers.md.
     no_rate, yes_rate : float or array of shape (n_labels,), optional
         For answers and "likelihood": how often an irrelevant pair that is asked about is called
         "no", a relevant one "yes". By default estimated.
@@ -130,6 +134,9 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     score_offset_ : array of shape (n_labels,)
         The level of the scores: 0, or for risks over pairs the value that makes the mean predicted
         probability of training rows the class prior.
+    score_power_ : array of shape (n_labels,), or None
+        With ``exclude_rate="instance"``: the power of the probability of irrelevance that makes the
+        mean predicted probability of training rows the class prior. Scores are bent by it.
     threshold_ : array of shape (n_labels,)
         Where `predict` cuts the scores.
 
@@ -151,7 +158,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         *,
         variant: str | None = None,
         class_prior: npt.ArrayLike | None = None,
-        exclude_rate: npt.ArrayLike | None = None,
+        exclude_rate: npt.ArrayLike | str | None = None,
         no_rate: npt.ArrayLike | None = None,
         yes_rate: npt.ArrayLike | None = None,
         mistake_rate: float = 0.0,
@@ -267,12 +274,18 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     def _finish(self, training: Training, history: History) -> Self:
         """Keep the results of the training."""
         self.history_ = history
+        self.score_power_ = find_power(self, training)
         self.score_offset_ = find_offset(self, training)
         self.threshold_ = find_thresholds(self, training)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels)."""
+        scores = self._trained_scores(X)
+        return scores if self.score_power_ is None else bend_scores(scores, self.score_power_)
+
+    def _trained_scores(self, X: Any) -> FloatArray:
+        """Return the scores whose risk training minimised."""
         check_is_fitted(self)
         X = as_feature_matrix(self, X, reset=False)
         device = choose_device(self.device)
@@ -300,7 +313,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         seen = show_answers(self, method, answers)
         if method.keeps_one_excluded:
             seen = keep_one_excluded(seen, 0)
-        scores = torch.as_tensor(self.decision_function(X))
+        scores = torch.as_tensor(self._trained_scores(X))
         return float(make_risk(self, method, answers, scores.device)(scores, torch.as_tensor(seen)))
 
     def save(self, path: str | Path) -> None:

@@ -35,6 +35,7 @@ OWN_RATES = {
     "candidates": "for candidates give exclude_rate",
     "positives": "for ticked labels give yes_rate",
 }
+INSTANCE = "instance"  # the exclude rate that depends on the instance
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +56,9 @@ class FirstStage:
         found = self._find_knowledge(method, needs_prior)
         given = self.given.class_prior
         source = given if given is not None else next(iter(self.made), None)
-        error = None if found.class_prior is None else prior_error(source)
-        found = replace(found, class_prior_error=error)
-        if self.clean is not None:
+        if found.class_prior_error is None and found.class_prior is not None:
+            found = replace(found, class_prior_error=prior_error(source))
+        if self.clean is not None and found.mean_to_train is None:
             found = self._sharpen(found, self.clean)
         self._check_mistakes(found)
         return found
@@ -157,11 +158,37 @@ class FirstStage:
             )
         if given.exclude_rate is not None and kind != "candidates":
             raise ComesError(f"exclude_rate is for candidates; {OWN_RATES[kind]}.")
+        if self._depends_on_instance:
+            self._check_instance(method)
         if given.no_rate is not None and kind != "answers":
             raise ComesError(f"no_rate is for answers; {OWN_RATES[kind]}.")
         if given.yes_rate is not None and kind == "candidates":
             raise ComesError(
                 "yes_rate is for answers, and candidates do not say yes. Leave it out."
+            )
+
+    @property
+    def _depends_on_instance(self) -> bool:
+        """Whether the exclude rate is to depend on the instance."""
+        rate = self.given.exclude_rate
+        if isinstance(rate, str) and rate != INSTANCE:
+            raise ComesError(
+                f"exclude_rate must be numbers in (0, 1], {INSTANCE!r} or None; got {rate!r}."
+            )
+        return isinstance(rate, str)
+
+    def _check_instance(self, method: Method) -> None:
+        """Raise an error unless an exclude rate that depends on the instance can be found."""
+        if not method.needs_rates:
+            raise ComesError(
+                f"exclude_rate={INSTANCE!r} is for method "
+                f"{_list_methods(lambda m: m.needs_rates)}; leave it out of others."
+            )
+        if self.given.class_prior is None and self.clean is None:
+            raise ComesError(
+                f"exclude_rate={INSTANCE!r} needs class priors that are known, since candidates "
+                "cannot tell them apart from rates that depend on the instance. Give class_prior, "
+                "or a few hundred rows with all their labels (clean)."
             )
 
     def _find_rates(self, found: Knowledge) -> Knowledge:
@@ -214,6 +241,8 @@ class FirstStage:
 
     def _find_exclude_rate(self, found: Knowledge) -> Knowledge:
         """Return the exclude rate and the class prior of candidates; either implies the other."""
+        if self._depends_on_instance:
+            return self._find_instance_rate(found)
         share = 1 - self._candidates.mean(axis=0)
         if self.given.exclude_rate is None and self.given.class_prior is not None:
             prior = self._find_class_prior()
@@ -224,6 +253,27 @@ class FirstStage:
             if self.given.class_prior is not None:
                 prior = self._find_class_prior()
         return replace(found, class_prior=prior, no_rate=rate, yes_rate=np.zeros_like(rate))
+
+    def _find_instance_rate(self, found: Knowledge) -> Knowledge:
+        """Return the highest exclude rate, the mean that it implies, and the known class prior.
+
+        The rate of surely irrelevant rows is what is estimated as if it were constant; so is the
+        mean of what is trained. Estimated priors would be far too high, so a clean sample counts
+        alone.
+        """
+        estimate = self._estimate_class_prior()
+        rate, mean = np.asarray(estimate.exclude_rate), np.asarray(estimate.class_prior)
+        rates: dict[str, Any] = {
+            "no_rate": rate,
+            "yes_rate": np.zeros_like(rate),
+            "mean_to_train": mean,
+        }
+        if self.given.class_prior is not None or self.clean is None:
+            return replace(found, class_prior=self._find_class_prior(), **rates)
+        n = len(self.clean.relevant)
+        prior = (self.clean.relevant.sum(axis=0) + 0.5) / (n + 1)
+        error = np.sqrt(prior * (1 - prior) / n)
+        return replace(found, class_prior=prior, class_prior_error=error, **rates)
 
     def _find_class_prior(self) -> Array:
         """Return the class prior given or estimated, 0 for labels that every row excludes."""
@@ -252,7 +302,7 @@ class FirstStage:
     def _estimate_class_prior(self) -> Any:
         """Return the estimate from candidates, without warnings that are given already."""
         options: dict[str, Any] = {"label_names": self._names}
-        if self.given.exclude_rate is not None:
+        if self.given.exclude_rate is not None and not self._depends_on_instance:
             rate = per_label(self.given.exclude_rate, "exclude_rate", self._names)
             options["exclude_rate"] = rate
         with warnings.catch_warnings():  # of labels that `warn_of_idle_labels` has named

@@ -20,13 +20,21 @@ class Knowledge:
     class_prior: Any = None  # pi, (q,)
     flip_rate: Any = None  # rho, (q,); "class_prior" asks for the rates that the prior implies
     transition: Any = None  # T, (q, q)
-    exclude_rate: Any = None  # p, (q,), given for candidates
+    exclude_rate: Any = None  # p, (q,), given for candidates; or "instance"
     no_rate: Any = None  # a, or p for candidates, (q,)
     yes_rate: Any = None  # b, (q,); 0 where yes cannot be said
     mistake_rate: float = 0.0  # f
     # Standard error of an estimated class prior, (q,), NaN where it is not known; None if given.
     class_prior_error: Any = None
     people: Any = None  # a and b of every person who has their own, by name
+    # Mean of what is trained, (q,), where it is not the class prior: with exclude rates that depend
+    # on the instance.
+    mean_to_train: Any = None
+
+    @property
+    def trained_prior(self) -> Any:
+        """Where the mean probabilities of the trained network should be, (q,)."""
+        return self.class_prior if self.mean_to_train is None else self.mean_to_train
 
 
 @dataclass(frozen=True, eq=False)

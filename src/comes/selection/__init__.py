@@ -8,7 +8,7 @@ labels, the metric of one label that it is the mean of (of the ranking risk: the
 from comes.selection.assumption import AssumptionCheck, check_constant_rate
 from comes.selection.estimates import MetricEstimates, compare_metrics, estimate_metrics
 from comes.selection.intervals import OVER_LABELS, Estimate
-from comes.selection.offsets import offset_matching_prior
+from comes.selection.offsets import bend_scores, offset_matching_prior, power_matching_prior
 from comes.selection.prior_draws import prior_error
 from comes.selection.scorers import CRITERIA, Criterion, candidate_scorer
 from comes.selection.thresholds import choose_thresholds, cut_by_row
@@ -20,6 +20,7 @@ __all__ = [
     "Criterion",
     "Estimate",
     "MetricEstimates",
+    "bend_scores",
     "candidate_scorer",
     "check_constant_rate",
     "choose_thresholds",
@@ -27,5 +28,6 @@ __all__ = [
     "cut_by_row",
     "estimate_metrics",
     "offset_matching_prior",
+    "power_matching_prior",
     "prior_error",
 ]
