@@ -87,20 +87,19 @@ def test_a_class_prior_implies_the_exclude_rate_of_candidates() -> None:
     np.testing.assert_allclose(fitted.no_rate_, (~CANDIDATES).mean(axis=0) / (1 - PRIOR))
 
 
-def test_a_rate_that_depends_on_the_instance_leaves_training_to_constant_rates() -> None:
-    """What is trained is what would be without knowledge; the class prior bends it afterwards."""
-    blind = fit(CANDIDATES, method="likelihood")
+def test_a_rate_that_depends_on_the_instance_bends_the_scores_to_the_class_prior() -> None:
+    """Training is what it is with constant rates; its scores are bent afterwards."""
     prior = PRIOR / 2
-    fitted = fit(CANDIDATES, method="likelihood", exclude_rate="instance", class_prior=prior)
+    plain = fit(CANDIDATES, method="likelihood", class_prior=prior)
+    fitted = fit(CANDIDATES, method="likelihood", class_prior=prior, exclude_rate="instance")
     np.testing.assert_array_equal(fitted.class_prior_, prior)
-    np.testing.assert_array_equal(fitted.no_rate_, blind.no_rate_)
-    np.testing.assert_array_equal(fitted.knowledge_.trained_prior, blind.class_prior_)
+    np.testing.assert_array_equal(fitted.no_rate_, plain.no_rate_)
     assert fitted.class_prior_error_ is None
-    bent = bend_scores(blind.decision_function(X), fitted.score_power_)
+    bent = bend_scores(plain.decision_function(X), fitted.score_power_)
     np.testing.assert_array_equal(fitted.decision_function(X), bent)
     np.testing.assert_allclose(fitted.predict_proba(X).mean(axis=0), prior, atol=1e-5)
-    assert (fitted.score_power_ < 1).all() and blind.score_power_ is None
-    assert fitted.risk(X, CANDIDATES) == blind.risk(X, CANDIDATES)
+    assert (fitted.score_power_ < 1).all() and plain.score_power_ is None
+    assert fitted.risk(X, CANDIDATES) == plain.risk(X, CANDIDATES)
 
 
 def test_a_rate_that_depends_on_the_instance_takes_the_shares_of_clean_rows() -> None:
@@ -109,6 +108,8 @@ def test_a_rate_that_depends_on_the_instance_takes_the_shares_of_clean_rows() ->
     share = (RELEVANT[:200].sum(axis=0) + 0.5) / 201
     np.testing.assert_array_equal(fitted.class_prior_, share)
     np.testing.assert_allclose(fitted.class_prior_error_, np.sqrt(share * (1 - share) / 200))
+    implied = (~CANDIDATES).mean(axis=0) / (1 - share)
+    np.testing.assert_allclose(fitted.no_rate_, np.minimum(implied, 1))
     both = fit(
         CANDIDATES, method="likelihood", exclude_rate="instance", clean=clean, class_prior=PRIOR
     )

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -32,7 +34,7 @@ def test_bent_scores_are_those_of_a_power_of_the_probability_of_irrelevance() ->
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_scores_far_from_zero_bend_without_overflow_and_keep_their_order(dtype: type) -> None:
-    far = np.linspace(-900, 900, 400, dtype=dtype)[:, None]
+    far: Any = np.linspace(-900, 900, 400).astype(dtype)[:, None]
     for power in (1e-6, 0.3, 1.0, 50.0):
         bent = bend_scores(far, [power])
         assert bent.dtype == dtype

@@ -48,7 +48,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         For candidates: how often an irrelevant label is excluded, if that is known. "instance", for
         "likelihood": it depends on the instance, and is the lower the likelier the label is
         relevant. How much follows from the class priors, which must be known (``class_prior``, or
-        the shares of a clean sample): docs/answers.md.
+        the shares of a clean sample): docs/instance-rates.md.
     no_rate, yes_rate : float or array of shape (n_labels,), optional
         For answers and "likelihood": how often an irrelevant pair that is asked about is called
         "no", a relevant one "yes". By default estimated.

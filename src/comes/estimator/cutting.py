@@ -41,7 +41,7 @@ def find_offset(
 
 def find_power(classifier: "CandidateClassifier", training: Training) -> FloatArray | None:
     """Return the powers that bend the scores to the class prior; None where they need none."""
-    if classifier.knowledge_.mean_to_train is None:
+    if not isinstance(classifier.exclude_rate, str):
         return None
     scores = predict_scores(training.module, training.X).cpu().numpy()
     assert classifier.class_prior_ is not None

@@ -58,7 +58,7 @@ class FirstStage:
         source = given if given is not None else next(iter(self.made), None)
         if found.class_prior_error is None and found.class_prior is not None:
             found = replace(found, class_prior_error=prior_error(source))
-        if self.clean is not None and found.mean_to_train is None:
+        if self.clean is not None and not self._depends_on_instance:
             found = self._sharpen(found, self.clean)
         self._check_mistakes(found)
         return found
@@ -241,10 +241,14 @@ class FirstStage:
 
     def _find_exclude_rate(self, found: Knowledge) -> Knowledge:
         """Return the exclude rate and the class prior of candidates; either implies the other."""
-        if self._depends_on_instance:
-            return self._find_instance_rate(found)
         share = 1 - self._candidates.mean(axis=0)
-        if self.given.exclude_rate is None and self.given.class_prior is not None:
+        if self._depends_on_instance and self.given.class_prior is None:
+            prior, error = self._count_clean_rows()
+            found = replace(found, class_prior_error=error)
+            rate = _imply_exclude_rate(share, prior)
+        elif self.given.class_prior is not None and (
+            self.given.exclude_rate is None or self._depends_on_instance
+        ):
             prior = self._find_class_prior()
             rate = _imply_exclude_rate(share, prior)
         else:
@@ -254,26 +258,15 @@ class FirstStage:
                 prior = self._find_class_prior()
         return replace(found, class_prior=prior, no_rate=rate, yes_rate=np.zeros_like(rate))
 
-    def _find_instance_rate(self, found: Knowledge) -> Knowledge:
-        """Return the highest exclude rate, the mean that it implies, and the known class prior.
+    def _count_clean_rows(self) -> tuple[Array, Array]:
+        """Return class priors by the clean rows alone, with their standard errors.
 
-        The rate of surely irrelevant rows is what is estimated as if it were constant; so is the
-        mean of what is trained. Estimated priors would be far too high, so a clean sample counts
-        alone.
+        Where rates depend on the instance, estimates are too high by more than their errors.
         """
-        estimate = self._estimate_class_prior()
-        rate, mean = np.asarray(estimate.exclude_rate), np.asarray(estimate.class_prior)
-        rates: dict[str, Any] = {
-            "no_rate": rate,
-            "yes_rate": np.zeros_like(rate),
-            "mean_to_train": mean,
-        }
-        if self.given.class_prior is not None or self.clean is None:
-            return replace(found, class_prior=self._find_class_prior(), **rates)
+        assert self.clean is not None
         n = len(self.clean.relevant)
         prior = (self.clean.relevant.sum(axis=0) + 0.5) / (n + 1)
-        error = np.sqrt(prior * (1 - prior) / n)
-        return replace(found, class_prior=prior, class_prior_error=error, **rates)
+        return prior, np.sqrt(prior * (1 - prior) / n)
 
     def _find_class_prior(self) -> Array:
         """Return the class prior given or estimated, 0 for labels that every row excludes."""
@@ -302,7 +295,7 @@ class FirstStage:
     def _estimate_class_prior(self) -> Any:
         """Return the estimate from candidates, without warnings that are given already."""
         options: dict[str, Any] = {"label_names": self._names}
-        if self.given.exclude_rate is not None and not self._depends_on_instance:
+        if self.given.exclude_rate is not None:
             rate = per_label(self.given.exclude_rate, "exclude_rate", self._names)
             options["exclude_rate"] = rate
         with warnings.catch_warnings():  # of labels that `warn_of_idle_labels` has named

@@ -72,7 +72,7 @@ def prepare_rows(
     scaled = classifier.scaling_(X)
     classifier.knowledge_ = find_knowledge(classifier, method, X, scaled, answers, seed, clean)
     if method.starts_at_prior and isinstance(classifier.model, str):
-        start_at_prior(classifier.module_, classifier.knowledge_.trained_prior)
+        start_at_prior(classifier.module_, classifier.knowledge_.class_prior)
     training = prepare_training(classifier, method, X, scaled, answers, device, options)
     return replace(training, clean=clean)
 

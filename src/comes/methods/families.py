@@ -56,7 +56,7 @@ def _make_likelihood(knowledge: Knowledge, options: RiskOptions) -> Risk:
         _as_tensor(knowledge.yes_rate),
         mistake_rate=knowledge.mistake_rate,
         label_weight=_as_tensor(options.label_weight),
-        class_prior=_require_tensor(knowledge.trained_prior) if keeps_prior else None,
+        class_prior=_require_tensor(knowledge.class_prior) if keeps_prior else None,
         prior_weight=options.prior_weight,
     )
 

@@ -27,14 +27,6 @@ class Knowledge:
     # Standard error of an estimated class prior, (q,), NaN where it is not known; None if given.
     class_prior_error: Any = None
     people: Any = None  # a and b of every person who has their own, by name
-    # Mean of what is trained, (q,), where it is not the class prior: with exclude rates that depend
-    # on the instance.
-    mean_to_train: Any = None
-
-    @property
-    def trained_prior(self) -> Any:
-        """Where the mean probabilities of the trained network should be, (q,)."""
-        return self.class_prior if self.mean_to_train is None else self.mean_to_train
 
 
 @dataclass(frozen=True, eq=False)
