@@ -63,6 +63,7 @@ def test_every_training_option_is_a_setting() -> None:
         renamed.get(name, name): value for name, value in expected.items()
     } | {"uses_maybe": False}
     assert training_options(flip_rate="class_prior")["flip_rate"] == "class_prior"
+    assert training_options(exclude_rate="instance")["exclude_rate"] == "instance"
 
 
 def test_settings_that_were_not_given_are_left_to_the_classifier() -> None:

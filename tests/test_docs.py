@@ -275,6 +275,36 @@ def test_estimated_priors_cost_what_the_document_says() -> None:
     assert f"and costs {min(of_bbe):.3f} to {max(of_bbe):.3f}" in text
 
 
+def test_rates_that_depend_on_the_instance_do_what_the_document_says() -> None:
+    rows = stored("instance_rates")["rows"]
+    draws = list(dict.fromkeys(row["draw"] for row in rows))
+    learners = list(dict.fromkeys(row["learner"] for row in rows))
+    own, constant = draws[-1], learners.index("constant, true priors")
+
+    def of(learner: str, draw: str, metric: str = "average_precision") -> float:
+        found = [r[metric] for r in rows if (r["learner"], r["draw"]) == (learner, draw)]
+        return mean(found)  # as many seeds of every set
+
+    def gain(learner: str, draw: str, metric: str = "average_precision") -> float:
+        base = "constant, true priors" if learners.index(learner) > constant else "constant"
+        return of(learner, draw, metric) - of(base, draw, metric)
+
+    blind = learners[1:constant]
+    assert max(gain(learner, own) for learner in blind) < 0
+    for learner in blind:
+        gains = [gain(learner, draw) for draw in draws[2:5]]
+        lost = min(gain(learner, draw) for draw in draws[:2])
+        assert max(gains) < -lost
+    bent, known = "constant, true priors, then bent", "p(x) known, true priors"
+    assert gain(bent, own) > 0.01 and min(gain(bent, draw) for draw in draws[2:5]) > 0
+    assert min(gain(bent, draw) for draw in draws[:2]) > -0.005
+    assert all(abs(gain(bent, draw, "mean_average_precision")) < 1e-9 for draw in draws)
+    assert max(of(learner, own) for learner in learners) == of(known, own)
+    assert of(known, own, "held_out") > of("constant", own, "held_out")
+    ten = "by label, 10 components, true priors"
+    assert [gain(ten, draw) > 0 for draw in draws] == [False, False, True, True, True, False]
+
+
 def test_the_table_of_methods_is_what_the_code_knows() -> None:
     text = read("docs/methods.md")
     for method, variants in VARIANTS.items():
