@@ -353,13 +353,13 @@ def answer_rates_table() -> Table:
     return table
 
 
-def instance_rates_table(metric: str) -> Table:
+def instance_rates_table(metric: str, *names: str) -> Table:
     """Return a metric of every learner with rates that depend on x, by how candidates were drawn.
 
-    Means over seeds and then over sets.
+    Means over seeds and then over the named sets.
     """
     titles = {"held_out": "held-out loss ↓", "prior_error": "error of the class prior ↓"}
-    rows = stored("instance_rates")["rows"]
+    rows = [row for row in stored("instance_rates")["rows"] if row["set"] in names]
     draws = list(dict.fromkeys(row["draw"] for row in rows))
     heads = ["mirflickr5000" if draw == "its own" else draw for draw in draws]
     table = [[titles.get(metric) or title_of(metric), *heads]]
@@ -367,8 +367,8 @@ def instance_rates_table(metric: str) -> Table:
         cells = []
         for draw in draws:
             own = [row for row in rows if (row["learner"], row["draw"]) == (learner, draw)]
-            names = dict.fromkeys(row["set"] for row in own)
-            of_set = [mean(row[metric] for row in own if row["set"] == name) for name in names]
+            sets = dict.fromkeys(row["set"] for row in own)
+            of_set = [mean(row[metric] for row in own if row["set"] == name) for name in sets]
             cells.append(f"{mean(of_set):.3f}" if of_set else "")
         table.append([learner, *cells])
     return table
