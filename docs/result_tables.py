@@ -444,6 +444,27 @@ def answer_rates_table() -> Table:
     return table
 
 
+def instance_rates_table(metric: str, *names: str) -> Table:
+    """Return a metric of every learner with rates that depend on x, by how candidates were drawn.
+
+    Means over seeds and then over the named sets.
+    """
+    titles = {"held_out": "held-out loss ↓", "prior_error": "error of the class prior ↓"}
+    rows = [row for row in stored("instance_rates")["rows"] if row["set"] in names]
+    draws = list(dict.fromkeys(row["draw"] for row in rows))
+    heads = ["mirflickr5000" if draw == "its own" else draw for draw in draws]
+    table = [[titles.get(metric) or title_of(metric), *heads]]
+    for learner in dict.fromkeys(row["learner"] for row in rows):
+        cells = []
+        for draw in draws:
+            own = [row for row in rows if (row["learner"], row["draw"]) == (learner, draw)]
+            sets = dict.fromkeys(row["set"] for row in own)
+            of_set = [mean(row[metric] for row in own if row["set"] == name) for name in sets]
+            cells.append(f"{mean(of_set):.3f}" if of_set else "")
+        table.append([learner, *cells])
+    return table
+
+
 def tox21_table() -> Table:
     """Return the metrics of tested pairs of Tox21, means over splits."""
     rows = stored("tox21")["rows"]
@@ -631,6 +652,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "image-choice": image_choice_table,
     "answers": answers_table,
     "answer-rates": answer_rates_table,
+    "instance-rates": instance_rates_table,
     "tox21": tox21_table,
     "fit-checks": fit_checks_table,
     "prior-advice": prior_advice_table,

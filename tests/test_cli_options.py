@@ -67,6 +67,7 @@ def test_every_training_option_is_a_setting() -> None:
     assert training_options(flood_level="auto")["flood_level"] == "auto"
     with pytest.raises(ComesError, match="--flood-level should be auto or a number; got 'high'"):
         training_options(flood_level="high")
+    assert training_options(exclude_rate="instance")["exclude_rate"] == "instance"
 
 
 def test_settings_that_were_not_given_are_left_to_the_classifier() -> None:

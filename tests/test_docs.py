@@ -341,6 +341,46 @@ def test_estimated_priors_cost_what_the_document_says() -> None:
     assert f"and costs {min(of_bbe):.3f} to {max(of_bbe):.3f}" in text
 
 
+def test_rates_that_depend_on_the_instance_do_what_the_document_says() -> None:
+    rows = [r for r in stored("instance_rates")["rows"] if r["set"] not in ("scenes", "enron")]
+    draws = list(dict.fromkeys(row["draw"] for row in rows))
+    learners = list(dict.fromkeys(row["learner"] for row in rows))
+    own, constant = draws[-1], learners.index("constant, true priors")
+
+    def of(learner: str, draw: str, metric: str = "average_precision") -> float:
+        found = [r[metric] for r in rows if (r["learner"], r["draw"]) == (learner, draw)]
+        return mean(found)  # as many seeds of every set
+
+    def gain(learner: str, draw: str, metric: str = "average_precision") -> float:
+        base = "constant, true priors" if learners.index(learner) > constant else "constant"
+        return of(learner, draw, metric) - of(base, draw, metric)
+
+    blind = learners[1:constant]
+    assert max(gain(learner, own) for learner in blind) < 0
+    for learner in blind:
+        gains = [gain(learner, draw) for draw in draws[2:5]]
+        lost = min(gain(learner, draw) for draw in draws[:2])
+        assert max(gains) < -lost
+    bent, known = "constant, true priors, then bent", "p(x) known, true priors"
+    assert gain(bent, own) > 0.01 and min(gain(bent, draw) for draw in draws[2:5]) > 0
+    assert min(gain(bent, draw) for draw in draws[:2]) > -0.005
+    assert all(abs(gain(bent, draw, "mean_average_precision")) < 1e-9 for draw in draws)
+    assert max(of(learner, own) for learner in learners) == of(known, own)
+    assert of(known, own, "held_out") > of("constant", own, "held_out")
+    other = [r for r in stored("instance_rates")["rows"] if r["set"] in ("scenes", "enron")]
+    for draw in draws[:-1]:
+        by_set = {}
+        for name in ("scenes", "enron"):
+            found = [r for r in other if (r["set"], r["draw"]) == (name, draw)]
+            of_bent = mean(r["average_precision"] for r in found if r["learner"] == bent)
+            plain = mean(r["average_precision"] for r in found if r["learner"] != bent)
+            by_set[name] = of_bent - plain
+        assert abs(by_set["scenes"]) < 0.004 and by_set["enron"] > -0.004
+        assert by_set["enron"] > 0 or "independent" in draw
+    ten = "by label, 10 components, true priors"
+    assert [gain(ten, draw) > 0 for draw in draws] == [False, False, True, True, True, False]
+
+
 def test_the_table_of_methods_is_what_the_code_knows() -> None:
     text = read("docs/methods.md")
     for method, variants in VARIANTS.items():

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 
 from comes.answers import Answers, State
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.generation import independent, simulate_answers
 from comes.priors import ClassPriorEstimate, estimate_answer_rates, estimate_class_prior
+from comes.selection import bend_scores
 
 RNG = np.random.default_rng(0)
 N, NAMES = 600, ["sea", "sky", "sun"]
@@ -83,6 +85,68 @@ def test_a_known_exclude_rate_gives_the_class_prior_of_candidates() -> None:
 def test_a_class_prior_implies_the_exclude_rate_of_candidates() -> None:
     fitted = fit(CANDIDATES, method="likelihood", class_prior=PRIOR)
     np.testing.assert_allclose(fitted.no_rate_, (~CANDIDATES).mean(axis=0) / (1 - PRIOR))
+
+
+def test_a_rate_that_depends_on_the_instance_bends_the_scores_to_the_class_prior() -> None:
+    """Training is what it is with constant rates; its scores are bent afterwards."""
+    prior = PRIOR / 2
+    plain = fit(CANDIDATES, method="likelihood", class_prior=prior)
+    fitted = fit(CANDIDATES, method="likelihood", class_prior=prior, exclude_rate="instance")
+    np.testing.assert_array_equal(fitted.class_prior_, prior)
+    np.testing.assert_array_equal(fitted.no_rate_, plain.no_rate_)
+    assert fitted.class_prior_error_ is None
+    bent = bend_scores(plain.decision_function(X), fitted.score_power_)
+    np.testing.assert_array_equal(fitted.decision_function(X), bent)
+    np.testing.assert_allclose(fitted.predict_proba(X).mean(axis=0), prior, atol=1e-5)
+    assert (fitted.score_power_ < 1).all() and plain.score_power_ is None
+    assert fitted.risk(X, CANDIDATES) == plain.risk(X, CANDIDATES)
+
+
+def test_a_rate_that_depends_on_the_instance_takes_the_shares_of_clean_rows() -> None:
+    clean = (X[:200], RELEVANT[:200])
+    fitted = fit(CANDIDATES, method="likelihood", exclude_rate="instance", clean=clean)
+    share = (RELEVANT[:200].sum(axis=0) + 0.5) / 201
+    np.testing.assert_array_equal(fitted.class_prior_, share)
+    np.testing.assert_allclose(fitted.class_prior_error_, np.sqrt(share * (1 - share) / 200))
+    implied = (~CANDIDATES).mean(axis=0) / (1 - share)
+    np.testing.assert_allclose(fitted.no_rate_, np.minimum(implied, 1))
+    both = fit(
+        CANDIDATES, method="likelihood", exclude_rate="instance", clean=clean, class_prior=PRIOR
+    )
+    np.testing.assert_array_equal(both.class_prior_, PRIOR)
+
+
+def test_probabilities_are_right_where_likely_labels_are_excluded_less() -> None:
+    """p(x) = 0.9 (1 - eta)^3: a constant rate cannot be right, and a known prior mends it."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(3000, 3))
+    eta = expit(2 * rows - 1)
+    candidates = rng.random(eta.shape) >= 0.9 * (1 - eta) ** 4
+    known = {"class_prior": eta.mean(axis=0), "random_state": 0}
+    errors = {}
+    for rate in (None, "instance"):
+        classifier = CandidateClassifier("likelihood", exclude_rate=rate, epochs=20, **known)
+        classifier.fit(rows, candidates)
+        errors[rate] = abs(classifier.predict_proba(rows) - eta).mean()
+    assert errors["instance"] < 0.05 < 0.08 < errors[None]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"exclude_rate": "instance"}, "needs class priors that are known.* Give class_prior"),
+        (
+            {"exclude_rate": "instance", "method": "comes-hl", "class_prior": PRIOR},
+            "'instance' is for method 'likelihood'",
+        ),
+        ({"exclude_rate": "row"}, "numbers in .0, 1., 'instance' or None; got 'row'"),
+    ],
+)
+def test_a_rate_that_depends_on_the_instance_may_be_refused(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ComesError, match=message):
+        fit(CANDIDATES, **({"method": "likelihood"} | settings))
 
 
 def test_a_clean_sample_sharpens_class_prior_and_rates() -> None:

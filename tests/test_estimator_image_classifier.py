@@ -103,6 +103,11 @@ def test_a_known_exclude_rate_gives_the_prior_of_a_sparse_head() -> None:
     np.testing.assert_allclose(clf.class_prior_, expected.class_prior)
 
 
+def test_rates_that_depend_on_the_instance_are_for_rows() -> None:
+    with pytest.raises(ComesError, match="must be numbers or None; got 'instance'"):
+        classifier(method="likelihood", exclude_rate="instance").fit(PIXELS, CANDIDATES)
+
+
 def test_classes_are_refused_where_there_are_none() -> None:
     with pytest.raises(ComesError, match="needs a network with its classifier"):
         classifier(features="classes").fit(PIXELS, CANDIDATES)

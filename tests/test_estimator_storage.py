@@ -33,6 +33,18 @@ def test_a_loaded_model_predicts_what_the_saved_one_did(
     loaded.fit(X, CANDIDATES)  # and can be trained again
 
 
+def test_a_model_with_bent_scores_is_stored_whole(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"class_prior": RELEVANT.mean(axis=0), "random_state": 0}
+    fitted = CandidateClassifier("likelihood", exclude_rate="instance", epochs=2, **settings)
+    fitted.fit(X, CANDIDATES).save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.score_power_, fitted.score_power_)
+    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
+    assert loaded.risk(X, CANDIDATES) == fitted.risk(X, CANDIDATES)
+    CandidateClassifier("likelihood", epochs=1).fit(X, CANDIDATES).save(tmp_path / "plain")
+    assert CandidateClassifier.load(tmp_path / "plain").score_power_ is None
+
+
 def test_a_model_knows_whether_its_class_prior_was_estimated(tmp_path: Path) -> None:
     fitted: Any = CandidateClassifier(epochs=1, random_state=0).fit(X, CANDIDATES)
     error = fitted.class_prior_error_

@@ -30,7 +30,8 @@ def training_options(
         str | None,
         typer.Option(
             help="For candidates: how often an irrelevant label is excluded, if that is known. One "
-            "number, or one per label separated by commas. Default: estimated."
+            "number, or one per label separated by commas; or instance, where it depends on the "
+            "row and class priors are known. Default: estimated."
         ),
     ] = None,
     no_rate: Annotated[
@@ -126,10 +127,13 @@ def training_options(
 ) -> dict[str, Any]:
     """Return the settings that were given; the parameters are the options."""
     rates = flip_rate if flip_rate == "class_prior" else parse_numbers(flip_rate, "--flip-rate")
+    excluded: Any = exclude_rate
+    if exclude_rate != "instance":
+        excluded = parse_numbers(exclude_rate, "--exclude-rate")
     return drop_missing(
         method=method,
         variant=variant,
-        exclude_rate=parse_numbers(exclude_rate, "--exclude-rate"),
+        exclude_rate=excluded,
         no_rate=parse_numbers(no_rate, "--no-rate"),
         yes_rate=parse_numbers(yes_rate, "--yes-rate"),
         mistake_rate=mistake_rate,

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from comes.answers import Answers, keep_one_excluded
+from comes.answers import Answers
 from comes.estimator import storage
 from comes.estimator.finishing import finish_fit
 from comes.estimator.fit_checks import warn_of
@@ -20,10 +20,11 @@ from comes.estimator.inputs import as_feature_matrix, check_same_order, check_tr
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
-from comes.estimator.row_training import make_risk, prepare_rows, show_answers
-from comes.methods import AS_PUBLISHED, PUBLISHED, find_method
+from comes.estimator.row_training import compute_risk, prepare_rows
+from comes.methods import AS_PUBLISHED, PUBLISHED
 from comes.metrics import average_precision
 from comes.priors import CleanSample
+from comes.selection import bend_scores
 from comes.training import History, Risk, choose_device, predict_scores, to_device
 
 FloatArray = npt.NDArray[np.floating]
@@ -38,15 +39,16 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     method : str, or function (scores, candidates) -> scalar tensor, optional
         "likelihood", the default, uses all that was said. "comes-hl" estimates the Hamming loss,
         "comes-rl" the ranking loss; "bce" takes every candidate for relevant. Also "ccmn", "gdf",
-        "ctl", "mlcl", "comes-hl-unbiased" and "comrank": docs/methods.md. Or a risk of your own, a
-        function or a module.
+        "ctl", "mlcl", "comes-hl-unbiased" and "comrank": docs/methods.md. Or a risk of your own.
     variant : str, optional
         For methods with variants, such as "ranking" of "ccmn"; docs/methods.md names them.
     class_prior : array of shape (n_labels,), or ClassPriorEstimate, optional
-        How often each label is relevant. By default estimated by `comes.estimate_class_prior`, or
-        from answers by `comes.priors.estimate_answer_rates`.
-    exclude_rate : float or array of shape (n_labels,), optional
-        For candidates: how often an irrelevant label is excluded, if that is known.
+        How often each label is relevant; by default estimated, by `comes.estimate_class_prior` or
+        `comes.priors.estimate_answer_rates`.
+    exclude_rate : float, array of shape (n_labels,) or "instance", optional
+        For candidates: how often an irrelevant label is excluded, if that is known. "instance", for
+        "likelihood": less often where the label is likelier; the class priors must be known
+        (``class_prior``, or a clean sample), as they say how much: docs/instance-rates.md.
     no_rate, yes_rate : float or array of shape (n_labels,), optional
         For answers and "likelihood": how often an irrelevant pair that is asked about is called
         "no", a relevant one "yes". By default estimated.
@@ -59,9 +61,8 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         For "likelihood": how strongly mean probabilities are kept near the class prior. By default
         1; for answers without a yes 0.3 if a class prior is given that is no estimate, else 0.
     flip_rate : float, array of shape (n_labels,), or "class_prior", optional
-        For "ccmn": how often an irrelevant label is a candidate. By default estimated by
-        `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies, so that
-        CCMN knows what COMES knows. Rates above 0.95 count as 0.95.
+        For "ccmn": how often an irrelevant label is a candidate, at most 0.95. By default estimated
+        by `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies.
     model : {"mlp", "linear"}, module, or function (n_features, n_labels) -> module
         A module is copied and trained on from its weights.
     hidden : int
@@ -109,12 +110,10 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     early_stopping : bool
         Hold rows out and keep the weights of the epoch with the least risk on what was said about
         them, without the corrections that training needs.
-    validation_share : float
-        Share of the rows that early stopping holds out.
+    validation_share : float, of the rows, that early stopping holds out
     patience : int, optional
         With early stopping, give up after this many epochs without a better one; by default never.
-    device : str
-        ``auto`` is the GPU if torch sees one, else the CPU.
+    device : str, ``auto`` is the GPU if torch sees one, else the CPU
     random_state : int, RandomState or None
         Of initial weights, order of rows, estimates, and the excluded label that some methods keep.
     require_candidates : bool
@@ -137,6 +136,8 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         the risk on held-out rows and the epoch that was kept; what was found wrong (``warnings``).
     score_offset_ : array of shape (n_labels,)
         0, or for risks over pairs the level at which mean probabilities fit the class prior.
+    score_power_ : array of shape (n_labels,), or None; with ``exclude_rate="instance"``
+        What bends the scores so that mean probabilities fit the class prior.
     threshold_ : array of shape (n_labels,), where `predict` cuts the scores
 
     Examples
@@ -155,7 +156,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         *,
         variant: str | None = None,
         class_prior: npt.ArrayLike | None = None,
-        exclude_rate: npt.ArrayLike | None = None,
+        exclude_rate: npt.ArrayLike | str | None = None,
         no_rate: npt.ArrayLike | None = None,
         yes_rate: npt.ArrayLike | None = None,
         mistake_rate: float = 0.0,
@@ -298,6 +299,11 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels)."""
+        scores = self._trained_scores(X)
+        return scores if self.score_power_ is None else bend_scores(scores, self.score_power_)
+
+    def _trained_scores(self, X: Any) -> FloatArray:
+        """Return the scores whose risk training minimised."""
         check_is_fitted(self)
         X = as_feature_matrix(self, X, reset=False)
         device = choose_device(self.device)
@@ -320,15 +326,9 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         beside it (absolute values, clamps, the flood, the pull to the class prior) is left out,
         unless ``corrected``: a clamp at 0 would make classifiers look alike.
         """
-        check_is_fitted(self)
-        method = find_method(self.method_, self.variant)
+        scores = torch.as_tensor(self._trained_scores(X))
         answers = read_answers(candidates).with_labels(self.label_names_)
-        seen = show_answers(self, method, answers)
-        if method.keeps_one_excluded:
-            seen = keep_one_excluded(seen, 0)
-        scores = torch.as_tensor(self.decision_function(X))
-        risk = make_risk(self, method, answers, scores.device, corrected=corrected)
-        return float(risk(scores, torch.as_tensor(seen)))
+        return compute_risk(self, scores, answers, corrected=corrected)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a folder, as safetensors and json, replacing one there.

@@ -11,7 +11,12 @@ from comes.errors import ComesWarning
 from comes.estimator.preparation import Training
 from comes.estimator.row_training import weigh_prior
 from comes.estimator.settings import LEARNED_THRESHOLDS
-from comes.selection import choose_thresholds, offset_matching_prior
+from comes.selection import (
+    bend_scores,
+    choose_thresholds,
+    offset_matching_prior,
+    power_matching_prior,
+)
 from comes.training import predict_scores
 
 if TYPE_CHECKING:
@@ -32,6 +37,17 @@ def find_offset(
     scores = predict_scores(training.module, training.X, precision=precision).cpu().numpy()
     assert classifier.class_prior_ is not None
     return offset_matching_prior(scores, classifier.class_prior_)
+
+
+def find_power(
+    classifier: "CandidateClassifier | ImageClassifier", training: Training
+) -> FloatArray | None:
+    """Return the powers that bend the scores to the class prior; None where they need none."""
+    if not isinstance(classifier.exclude_rate, str):
+        return None
+    scores = predict_scores(training.module, training.X).cpu().numpy()
+    assert classifier.class_prior_ is not None
+    return power_matching_prior(scores, classifier.class_prior_)
 
 
 def find_thresholds(
@@ -81,10 +97,11 @@ def _learn_on_held_out_rows(
     """Return thresholds learned on the rows that early stopping held out."""
     assert training.held_out is not None and classifier.class_prior_ is not None
     precision = training.options.precision
-    scores = predict_scores(training.module, training.held_out.X, precision=precision)
+    found = predict_scores(training.module, training.held_out.X, precision=precision)
     by: Any = classifier.threshold
-    answers = training.held_out.answers
-    return choose_thresholds(scores.cpu().numpy(), answers, classifier.class_prior_, by)
+    answers, power = training.held_out.answers, classifier.score_power_
+    scores = found.cpu().numpy() if power is None else bend_scores(found.cpu().numpy(), power)
+    return choose_thresholds(scores, answers, classifier.class_prior_, by)
 
 
 def _learn_by_cross_fitting(classifier: Any, training: Training) -> FloatArray:

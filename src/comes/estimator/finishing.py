@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from comes.estimator.cutting import find_offset, find_thresholds
+from comes.estimator.cutting import find_offset, find_power, find_thresholds
 from comes.estimator.fit_checks import check_fit, refuse_runaway
 from comes.estimator.preparation import Training
 from comes.training import History
@@ -19,6 +19,7 @@ def finish_fit(
     """Keep what the training did, where its scores are cut, and what is wrong with it."""
     refuse_runaway(training)
     classifier.history_ = history
+    classifier.score_power_ = find_power(classifier, training)
     classifier.score_offset_ = find_offset(classifier, training)
     classifier.threshold_ = find_thresholds(classifier, training)
     classifier.history_ = replace(history, warnings=check_fit(classifier, training, history))

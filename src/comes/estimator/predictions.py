@@ -30,6 +30,7 @@ class PredictsFromScores:
     knowledge_: Knowledge
     threshold_: FloatArray
     score_offset_: FloatArray
+    score_power_: FloatArray | None = None
 
     @property
     def class_prior_(self) -> Numbers:

@@ -156,6 +156,18 @@ def make_risk(
     return risk.to(device) if isinstance(risk, nn.Module) else risk
 
 
+def compute_risk(
+    classifier: "CandidateClassifier", scores: torch.Tensor, answers: Answers, *, corrected: bool
+) -> float:
+    """Return the risk of a fitted classifier's scores, with the counts of these answers."""
+    method = find_method(classifier.method_, classifier.variant)
+    seen = show_answers(classifier, method, answers)
+    if method.keeps_one_excluded:
+        seen = keep_one_excluded(seen, 0)
+    risk = make_risk(classifier, method, answers, scores.device, corrected=corrected)
+    return float(risk(scores, torch.as_tensor(seen)))
+
+
 def _weigh_labels(answers: Answers, knowledge: Knowledge) -> Any:
     """Return 1 / (share of pairs that say something), one number for all labels, (q,).
 

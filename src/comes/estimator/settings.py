@@ -61,6 +61,11 @@ def check_image_settings(classifier: Any) -> None:
             f"{temperature!r} and {errors!r}."
         )
     _check_shared_settings(classifier)
+    if isinstance(classifier.exclude_rate, str):
+        raise ComesError(
+            "exclude_rate of an ImageClassifier must be numbers or None; got "
+            f"{classifier.exclude_rate!r}. Train a CandidateClassifier on features for that."
+        )
     if classifier.method is not None:
         find_method(classifier.method, classifier.variant, use="images")
     learns = classifier.threshold in LEARNED_THRESHOLDS

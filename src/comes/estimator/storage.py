@@ -52,6 +52,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     arrays = {
         **knowledge_arrays(classifier.knowledge_),
         "score_offset": classifier.score_offset_,
+        "score_power": classifier.score_power_,
         "threshold": classifier.threshold_,
         "seen_rows": getattr(classifier, "seen_rows_", None),
         "feature_shift": classifier.scaling_.shift,
@@ -150,6 +151,7 @@ def _restore(
     classifier.classes_ = np.arange(q)
     classifier.knowledge_ = stored_knowledge(tensors, classifier.mistake_rate)
     classifier.score_offset_ = stored_array(tensors, "score_offset")
+    classifier.score_power_ = stored_array(tensors, "score_power")
     classifier.seen_rows_ = stored_array(tensors, "seen_rows")
     classifier.threshold_ = tensors.get("threshold", tensors["score_offset"]).numpy()
     shift, scale = (stored_array(tensors, f"feature_{name}") for name in ("shift", "scale"))

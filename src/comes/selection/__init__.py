@@ -8,7 +8,7 @@ labels, the metric of one label that it is the mean of (of the ranking risk: the
 from comes.selection.assumption import AssumptionCheck, check_constant_rate
 from comes.selection.estimates import MetricEstimates, compare_metrics, estimate_metrics
 from comes.selection.intervals import OVER_LABELS, Estimate
-from comes.selection.offsets import offset_matching_prior
+from comes.selection.offsets import bend_scores, offset_matching_prior, power_matching_prior
 from comes.selection.prior_draws import prior_error
 from comes.selection.ranking_floor import RankingFloor, check_ranking_risk
 from comes.selection.said_likelihood import likelihood_losses
@@ -23,6 +23,7 @@ __all__ = [
     "Estimate",
     "MetricEstimates",
     "RankingFloor",
+    "bend_scores",
     "candidate_scorer",
     "check_constant_rate",
     "check_ranking_risk",
@@ -32,5 +33,6 @@ __all__ = [
     "estimate_metrics",
     "likelihood_losses",
     "offset_matching_prior",
+    "power_matching_prior",
     "prior_error",
 ]

@@ -1,8 +1,11 @@
-"""Offsets for scores whose level has no meaning, such as those of a ranking risk."""
+"""Scores moved to a class prior: by an offset, or by a power of the probability of irrelevance."""
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
+
+FAR_BELOW = -30.0  # scores below are so small that 1 - (1 - eta)^k is k eta
+LARGEST_LOG_POWER = 15.0
 
 
 def offset_matching_prior(
@@ -32,3 +35,62 @@ def offset_matching_prior(
         too_many = expit(values - offset).mean(axis=0) > np.asarray(class_prior)
         low, high = np.where(too_many, offset, low), np.where(too_many, high, offset)
     return np.asarray((low + high) / 2)
+
+
+def bend_scores(scores: npt.ArrayLike, power: npt.ArrayLike) -> npt.NDArray[np.floating]:
+    """Return the scores of eta with 1 - eta = (1 - h)^power, given those of h.
+
+    Parameters
+    ----------
+    scores : array of shape (n_samples, n_labels)
+        Log odds of h.
+    power : array of shape (n_labels,)
+        Above 0; 1 leaves a label as it is. The order of rows within a label stays.
+
+    Returns
+    -------
+    bent : array of shape (n_samples, n_labels)
+        Log odds of eta, in the precision of the scores.
+
+    Examples
+    --------
+    >>> bent = bend_scores([[0.0, 0.0]], [1.0, 2.0])  # 1/2, and 1 - 1/4
+    >>> expit(bent).round(3)
+    array([[0.5 , 0.75]])
+    """
+    g = np.asarray(scores)
+    k = np.asarray(power, dtype=np.float64)
+    far = k * np.logaddexp(0, np.maximum(g, FAR_BELOW))  # -log(1 - eta)
+    bent = np.where(g < FAR_BELOW, g + np.log(k), far + np.log(-np.expm1(-far)))
+    return bent.astype(np.result_type(g.dtype, np.float32))
+
+
+def power_matching_prior(
+    scores: npt.ArrayLike, class_prior: npt.ArrayLike
+) -> npt.NDArray[np.float64]:
+    """Return, per label, the power for which `bend_scores` has the prior as mean probability.
+
+    Parameters
+    ----------
+    scores : array of shape (n_samples, n_labels)
+    class_prior : array of shape (n_labels,)
+        In [0, 1]; at 0 or 1 the power is very small or very large.
+
+    Returns
+    -------
+    power : array of shape (n_labels,)
+
+    Examples
+    --------
+    >>> power_matching_prior([[0.0], [0.0]], [0.75]).round(6)
+    array([2.])
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    low = np.full(values.shape[1], -LARGEST_LOG_POWER)
+    high = -low
+    for _ in range(60):  # bisection: the mean probability rises with the power
+        middle = (low + high) / 2
+        mean = expit(bend_scores(values, np.exp(middle))).mean(axis=0)
+        too_many = mean > np.asarray(class_prior)
+        low, high = np.where(too_many, low, middle), np.where(too_many, middle, high)
+    return np.asarray(np.exp((low + high) / 2))
