@@ -23,7 +23,7 @@ from noisy_halves import CANDIDATES, PRIOR, X, classifier
 SPLITS = [(np.arange(k, k + 200), np.arange(k + 200, k + 280)) for k in (0, 60, 120)]
 
 
-@pytest.mark.parametrize("criterion", ["ranking", "hamming", "auc", "likelihood"])
+@pytest.mark.parametrize("criterion", ["ranking", "hamming", "auc", "log_likelihood"])
 def test_the_better_classifier_is_chosen_and_the_table_says_why(criterion: Any) -> None:
     models = [classifier(learning_rate=1e-9), classifier(epochs=40), classifier("bce", epochs=1)]
     choice = choose_classifier(models, X, CANDIDATES, PRIOR, criterion=criterion)
@@ -143,10 +143,10 @@ def test_all_of_a_contest_know_the_same_and_learn_no_threshold() -> None:
 
 def test_what_cannot_be_a_criterion_is_named() -> None:
     with pytest.raises(
-        ComesError, match="one of hamming, ranking, auc, likelihood, own_risk; got 'best'"
+        ComesError, match="one of hamming, ranking, auc, log_likelihood, own_risk; got 'best'"
     ):
         choose_classifier([classifier()], X, CANDIDATES, PRIOR, criterion="best")  # type: ignore[arg-type]
-    with pytest.raises(ComesError, match="criterion 'likelihood' needs a class_prior"):
+    with pytest.raises(ComesError, match="criterion 'log_likelihood' needs a class_prior"):
         choose_classifier([classifier(epochs=1)], X, CANDIDATES, None)
     with pytest.raises(ComesError, match="400 rows cannot be split into 1 folds"):
         choose_classifier([classifier()], X, CANDIDATES, PRIOR, folds=1)

@@ -22,6 +22,7 @@ X = RNG.normal(size=(N, 5))
 RELEVANT = X[:, :3] + 0.3 * RNG.normal(size=(N, 3)) > np.array([0.0, 0.5, 1.0])
 PRIOR = RELEVANT.mean(axis=0)
 ANSWERS = simulate_answers(RELEVANT, asked_rate=0.5, no_rate=0.9, yes_rate=0.6, seed=1)
+NO_YES = Answers(no=ANSWERS.excluded, maybe=ANSWERS.confirmed | ANSWERS.doubtful)
 CANDIDATES = independent(RELEVANT, 0.5, seed=1)
 
 
@@ -62,14 +63,22 @@ def test_an_estimate_that_is_given_keeps_its_error() -> None:
 
 
 def test_an_estimate_of_ones_own_is_worth_what_ours_is() -> None:
-    """A prior that is known keeps mean probabilities near it; an estimate does not."""
-    own = fit(ANSWERS)
+    """Where nobody said yes, a prior that is known keeps mean probabilities near it."""
+    own = fit(NO_YES)
     prior, error = own.class_prior_, own.class_prior_error_
     passed = ClassPriorEstimate(prior, prior, prior, prior, error, ("ok",) * 3)
     scores = own.decision_function(X)
-    np.testing.assert_array_equal(fit(ANSWERS, class_prior=passed).decision_function(X), scores)
-    known = fit(ANSWERS, class_prior=prior).decision_function(X)
+    np.testing.assert_array_equal(fit(NO_YES, class_prior=passed).decision_function(X), scores)
+    known = fit(NO_YES, class_prior=prior).decision_function(X)
     assert not np.array_equal(known, scores)
+
+
+def test_where_somebody_said_yes_an_estimated_prior_counts_as_a_known_one() -> None:
+    own = fit(ANSWERS)
+    known = fit(ANSWERS, class_prior=own.class_prior_)
+    np.testing.assert_array_equal(known.decision_function(X), own.decision_function(X))
+    free = fit(ANSWERS, prior_weight=0.0)
+    assert not np.array_equal(free.decision_function(X), own.decision_function(X))
 
 
 def test_a_known_exclude_rate_gives_the_class_prior_of_candidates() -> None:

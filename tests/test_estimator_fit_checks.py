@@ -46,14 +46,18 @@ def test_a_sound_fit_says_nothing() -> None:
 def test_an_undertrained_network_is_noticed_and_a_trained_one_is_not() -> None:
     features, relevant = make_sparse_rows()
     said = Answers(no=~relevant, yes=relevant)
-    slow: dict[str, Any] = {"method": "bce", "class_prior": None, "learning_rate": 2e-3}
+    slow: dict[str, Any] = {
+        **CandidateClassifier.as_published("bce", learning_rate=2e-3).get_params(),
+        "random_state": 0,
+        "progress": False,
+    }
     with pytest.warns(ComesWarning):
-        fitted = fit(features, said, **slow)
+        fitted = CandidateClassifier(**slow).fit(features, said)
     undertrained, predicts_nothing = fitted.history_.warnings
     assert "undertrained" in undertrained and "optimizer='adam'" in undertrained
     assert "No label is predicted" in predicts_nothing
     enough = slow | {"optimizer": "adam", "epochs": 300}
-    assert fit(features, said, **enough).history_.warnings == []
+    assert CandidateClassifier(**enough).fit(features, said).history_.warnings == []
 
 
 def test_very_few_steps_that_somebody_asks_for_are_not_judged() -> None:

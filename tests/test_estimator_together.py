@@ -8,6 +8,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from comes.answers import Answers
@@ -26,6 +27,9 @@ RELEVANT = X[:, :3] + X[:, 2:] > 0
 CANDIDATES = case_b(RELEVANT, exclude_rate=0.5, seed=0)
 FOLDS = [train for train, _ in KFold(4).split(X)]  # 152 or 153 rows
 PRIOR = RELEVANT.mean(axis=0)
+
+
+PLAIN: dict[str, Any] = {"n_networks": 1, "dropout": 0.0}  # what can be batched
 
 
 def classifiers(method: str | None = "comes-hl", **options: Any) -> list[CandidateClassifier]:
@@ -64,9 +68,23 @@ def test_every_method(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(together, "train_together", spy)
     known: dict[str, Any] = {"flip_rate": 0.5} if METHODS[method].default.needs_flip_rate else {}
-    given = classifiers(method, class_prior=PRIOR, **known)
+    given = classifiers(method, class_prior=PRIOR, **PLAIN, **known)
     assert_as_alone(fit_together(given, X, CANDIDATES, FOLDS), given, X, CANDIDATES)
     assert calls == [4]
+
+
+@pytest.mark.parametrize("changed", [{"dropout": 0.5}, {"n_networks": 2}, {}])
+def test_dropout_and_several_networks_are_trained_one_by_one(
+    changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of a batch would draw other numbers than alone."""
+    monkeypatch.delattr(together, "train_together")
+    settings = PLAIN | changed if changed else {}
+    given = classifiers("bce", **settings)[:2]
+    found = fit_together(given, X, CANDIDATES, FOLDS[:2], n_jobs=1)
+    for fitted, classifier, rows in zip(found, given, FOLDS, strict=False):
+        alone = clone(classifier).fit(X[rows], CANDIDATES[rows])
+        np.testing.assert_array_equal(fitted.decision_function(X), alone.decision_function(X))
 
 
 def test_each_with_its_own_prior_and_candidates() -> None:
@@ -100,11 +118,22 @@ def test_answers_candidates_and_known_priors_side_by_side() -> None:
     answers = simulate_answers(RELEVANT, asked_rate=0.6)
     people = {"ann": (0.9, 0.9), "bob": (0.7, 0.9)}
     said = simulate_answers(RELEVANT, asked_rate=0.6, people=people, people_per_pair=2)
-    for method in (None, "likelihood"):
-        given = classifiers(method)
-        given[1].set_params(class_prior=PRIOR)
-        for labels in ([answers, answers, CANDIDATES, CANDIDATES], [said, said, said, answers]):
-            assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
+    given = classifiers(None, **PLAIN)
+    given[1].set_params(class_prior=PRIOR)
+    for labels in ([answers, answers, CANDIDATES, CANDIDATES], [said, said, said, answers]):
+        assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
+
+
+@pytest.mark.parametrize("prior", [None, PRIOR])
+def test_answers_with_and_without_a_yes_side_by_side(prior: Any) -> None:
+    """Whose class priors have other weights."""
+    answers = simulate_answers(RELEVANT, asked_rate=0.6)
+    no_yes = Answers(no=answers.excluded, maybe=answers.confirmed | answers.doubtful)
+    given = classifiers(None, no_rate=0.8, yes_rate=0.8, class_prior=prior, **PLAIN)
+    for classifier in given[2:]:
+        classifier.set_params(yes_rate=None)
+    labels = [answers, answers, no_yes, no_yes]
+    assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
 
 
 def test_many_labels_over_pairs() -> None:

@@ -96,7 +96,7 @@ def test_the_stored_results_of_the_paper_have_the_keys_of_its_config() -> None:
         assert (root / "results" / "paper" / task.key / "result.json").exists(), task.name
 
 
-@pytest.mark.parametrize("criterion", ["trained_risk", "own_risk", "likelihood", "ranking"])
+@pytest.mark.parametrize("criterion", ["trained_risk", "own_risk", "log_likelihood", "ranking"])
 @pytest.mark.parametrize("class_prior", ["true", "estimated"])
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # of priors, from few rows
 def test_a_search_chooses_by_what_was_said_about_held_out_rows(
@@ -132,7 +132,7 @@ def test_what_a_search_leaves_out_means_what_it_meant_in_early_results() -> None
     assert early.search == SearchSpec(learning_rate=(0.1,), epochs=(3,), held_out=0.2)
     now = small_task(search=grid).spec
     assert now.search is not None and early.key != now.key
-    assert (now.search.criterion, now.search.extend) == ("likelihood", True)
+    assert (now.search.criterion, now.search.extend) == ("log_likelihood", True)
 
 
 def test_a_trial_that_diverges_is_not_chosen_and_loses_no_other() -> None:

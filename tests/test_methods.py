@@ -120,7 +120,7 @@ def test_families_are_called_by_their_names_and_know_their_place() -> None:
     titles = [title for _, title in placed]
     assert titles == ["BCE", "CCMN", "GDF", "CTL", "MLCL", "COMES-HL", "COMES-RL"]
     selected = sorted((n for n, f in METHODS.items() if f.may_be_selected), key=table_rank)
-    assert selected == ["bce", "ccmn", "ctl", "comes-hl", "comes-rl"]
+    assert selected == ["likelihood", "bce", "ccmn", "ctl", "comes-hl", "comes-rl"]
 
 
 def test_labels_of_tables_are_sorted_and_titled_by_their_method() -> None:

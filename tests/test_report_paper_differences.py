@@ -36,7 +36,9 @@ def test_what_differs_from_the_paper_is_said() -> None:
 
 
 def test_ties_and_edges_of_a_search_are_said() -> None:
-    search = SearchSpec(learning_rate=(0.1, 1.0), epochs=(3,), held_out=0.2, criterion="likelihood")
+    search = SearchSpec(
+        learning_rate=(0.1, 1.0), epochs=(3,), held_out=0.2, criterion="log_likelihood"
+    )
     found = make_result(search=search)
     edge = ("learning_rate 0.1 is the least tried",)
     told = [replace(r, tied=k, edges=edge * (k < 1)) for k, r in enumerate(found.repeats)]

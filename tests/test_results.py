@@ -39,7 +39,7 @@ def test_all_that_a_result_can_hold_is_read_as_it_was_written(tmp_path: Path) ->
             learning_rate=(0.1, 1.0),
             epochs=(3, 5),
             held_out=0.2,
-            criterion="likelihood",
+            criterion="log_likelihood",
             extend=True,
         ),
     )

@@ -102,7 +102,7 @@ def test_a_scorer_takes_it() -> None:
         def decision_function(self, X: object) -> Any:
             return self.sign * LOGITS
 
-    scorer = candidate_scorer("likelihood")
+    scorer = candidate_scorer("log_likelihood")
     good = scorer(Model(1), None, CANDIDATES)
     assert (
         good

@@ -36,7 +36,7 @@ def choose_classifier(
     candidates: Said,
     class_prior: Prior | None,
     *,
-    criterion: Every = "likelihood",
+    criterion: Every = "log_likelihood",
     extend: bool = False,
     folds: int = 3,
     seed: int = 0,
@@ -51,7 +51,7 @@ def choose_classifier(
     candidates : bool array of shape (n_samples, n_labels), or Answers
     class_prior : array of shape (n_labels,), or ClassPriorEstimate
         The same for all, in training and in judging. May be None for "own_risk".
-    criterion : {"likelihood", "ranking", "hamming", "auc", "own_risk"}
+    criterion : {"log_likelihood", "ranking", "hamming", "auc", "own_risk"}
         The greatest likelihood of what was said, the least estimated ranking risk or Hamming loss,
         the greatest estimated macro AUC, or, among classifiers of one method, the least risk of
         their own. All are estimates without the corrections that training needs, and all but
@@ -91,7 +91,7 @@ def choose_each(
     contests: Sequence[Contest],
     X: Any,
     *,
-    criterion: Every = "likelihood",
+    criterion: Every = "log_likelihood",
     extend: bool = False,
     n_jobs: int | None = None,
 ) -> list[Choice]:

@@ -48,7 +48,7 @@ class JudgedScores:
         self, best: "JudgedScores", S: Said, class_prior: Prior, criterion: str
     ) -> dict[str, float]:
         """Return how far they are behind the best, with an interval."""
-        if criterion == "likelihood":
+        if criterion == "log_likelihood":
             return compare_losses(self.losses, best.losses)
         name, sign = CRITERIA[criterion]
         # The ranking risk compares labels of a row; the others compare rows, also of several folds.

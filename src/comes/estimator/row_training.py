@@ -74,7 +74,7 @@ def prepare_rows(
     classifier.knowledge_ = find_knowledge(classifier, method, X, scaled, answers, seed, clean)
     is_ours = isinstance(classifier.model, str)
     if is_ours and find_settings(classifier, classifier.method_)["starts_at_prior"]:
-        start_at_prior(classifier.module_, guess_prior(classifier.knowledge_, answers))
+        start_at_prior(classifier.module_, guess_prior(method, classifier.knowledge_, answers))
     training = prepare_training(classifier, method, X, scaled, answers, device, options)
     return replace(training, clean=clean)
 
@@ -197,9 +197,12 @@ def weigh_prior(classifier: "CandidateClassifier", answers: Answers) -> float:
     return 0.0 if given is None or isinstance(given, ClassPriorEstimate) else 0.3
 
 
-def guess_prior(knowledge: Knowledge, answers: Answers) -> npt.NDArray[np.float64]:
-    """Return the class prior, or for methods that do without it what the answers say, (q,)."""
-    if knowledge.class_prior is not None:
+def guess_prior(method: Method, knowledge: Knowledge, answers: Answers) -> npt.NDArray[np.float64]:
+    """Return the class prior, or for methods that do without it what the answers say, (q,).
+
+    A prior that only the threshold needs does not change where training starts.
+    """
+    if knowledge.class_prior is not None and (method.needs_class_prior or method.needs_rates):
         return np.asarray(knowledge.class_prior)
     if answers.kind == "candidates":
         return np.asarray(answers.candidates.mean(axis=0))

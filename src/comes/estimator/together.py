@@ -21,7 +21,7 @@ from comes.estimator.fit_checks import warn_of_many
 from comes.estimator.inputs import check_training_features
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
-from comes.estimator.row_training import prepare_rows
+from comes.estimator.row_training import prepare_rows, weigh_prior
 from comes.estimator.settings import check_row_settings, find_settings
 from comes.estimator.training_length import choose_epochs, count_sure
 from comes.methods import DEFAULT, find_method
@@ -81,9 +81,9 @@ class Fitting:
         floods = self.classifier.flood_level != 0
         if not isinstance(self.candidates, Answers) or self.candidates.kind == "candidates":
             return "candidates", floods
-        # A class prior that is given adds a penalty to the likelihood of answers.
-        has_prior = self.classifier.class_prior is not None
-        return self.candidates.kind, floods, self.candidates.said is not None, has_prior
+        # How strongly it is kept near the class prior is one number of the risks of a batch.
+        weight = weigh_prior(self.classifier, self._read_labels())
+        return self.candidates.kind, floods, self.candidates.said is not None, weight
 
     @property
     def on_gpu(self) -> bool:

@@ -139,7 +139,7 @@ class Search(Strict):
     learning_rate: tuple[float, ...] = Field(min_length=1)
     epochs: tuple[int, ...] = Field(min_length=1)
     held_out: float = Field(0.2, gt=0, lt=1)
-    criterion: SearchCriterion | Literal["trained_risk"] = "likelihood"
+    criterion: SearchCriterion | Literal["trained_risk"] = "log_likelihood"
     extend: bool = True  # beyond the edges of the grid
 
 

@@ -36,7 +36,7 @@ SEEN: dict[Sees, str] = {
 CRITERIA = {
     None: "the risk of training",
     "own_risk": "the method's own risk",
-    "likelihood": "the likelihood",
+    "log_likelihood": "the likelihood",
     "ranking": "the estimated ranking risk",
     "hamming": "the estimated Hamming loss",
     "auc": "the estimated macro AUC",

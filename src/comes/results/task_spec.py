@@ -15,7 +15,7 @@ from comes.generation import Case
 # The fields of a spec that an experiment can run at several values.
 SweepKey = Literal["prior_noise", "flood", "train_rows"]
 # What a search chooses by; see `comes.estimator.choose_classifier`.
-SearchCriterion = Literal["likelihood", "ranking", "hamming", "auc", "own_risk"]
+SearchCriterion = Literal["log_likelihood", "ranking", "hamming", "auc", "own_risk"]
 # What a method sees of answers; "truth" is every label of the training rows.
 Sees = Literal["all", "no_maybe", "candidates", "truth"]
 

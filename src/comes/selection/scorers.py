@@ -11,14 +11,14 @@ from comes.errors import ComesError
 from comes.selection.estimates import estimate_metrics
 from comes.selection.said_likelihood import likelihood_losses
 
-Criterion = Literal["hamming", "ranking", "auc", "likelihood"]
+Criterion = Literal["hamming", "ranking", "auc", "log_likelihood"]
 LIKELIHOOD = "likelihood_loss"  # the mean of `likelihood_losses`
 # The metric of a criterion, and the sign that makes greater better.
 CRITERIA: dict[str, tuple[str, int]] = {
     "hamming": ("hamming_loss", -1),
     "ranking": ("ranking_risk", -1),
     "auc": ("macro_auc", 1),
-    "likelihood": (LIKELIHOOD, -1),
+    "log_likelihood": (LIKELIHOOD, -1),
 }
 
 
@@ -29,7 +29,7 @@ def candidate_scorer(
 
     Parameters
     ----------
-    criterion : {"hamming", "ranking", "auc", "likelihood"}
+    criterion : {"hamming", "ranking", "auc", "log_likelihood"}
         Minus the estimated Hamming loss, minus the estimated ranking risk (up to a constant), the
         estimated macro AUC (see `estimate_metrics`), or the likelihood of what was said (see
         `likelihood_losses`). docs/selection.md says when to use which.
