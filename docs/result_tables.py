@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from scipy.stats import spearmanr
 
 from comes.datasets import KNOWN
@@ -21,6 +22,10 @@ from command_options import options_table
 
 ROOT = Path(__file__).parent.parent
 PHOTOS = "mirflickr5000"
+FOUR = ("emotions", "yeast", "scene", "enron")
+SETS_OF = {"six": (*FOUR, "scenes", "bibtex"), "four": FOUR}
+FIRST_SEED = 0
+DEFAULTS_METRICS = ("average_precision", "mean_average_precision", "held_out")
 
 Table = list[list[str]]
 
@@ -626,10 +631,60 @@ def prior_advice_table() -> Table:
     return [["data", "exclude rate", "cost, simulated", "gain by true priors", "said"], *lines]
 
 
+def _read_defaults(seed: int | None = None) -> pd.DataFrame:
+    """Return what the default and other ways to train make of a set and a draw, over seeds."""
+    rows = pd.DataFrame(stored("defaults")["rows"])
+    rows = rows if seed is None else rows[rows["seed"] == seed]
+    keys = ["draw", "set", "learner"]
+    means = rows.groupby(keys, sort=False)[list(DEFAULTS_METRICS)].mean()
+    means["seeds"] = rows.groupby(keys, sort=False)["seed"].nunique()
+    return means.reset_index()
+
+
+def defaults_table(draw: str, of: str = "six") -> Table:
+    """Return means over six or four sets, for learners that were run on all of them."""
+    found, sets = _read_defaults(FIRST_SEED if of == "four" else None), SETS_OF[of]
+    found = found[(found["draw"] == draw) & found["set"].isin(sets)]
+    counts = found.groupby("learner", sort=False)["set"].nunique()
+    learners = [name for name in counts.index if counts[name] == len(sets)]
+    by_set = found.pivot(index="learner", columns="set", values="average_precision")
+    means = found.groupby("learner", sort=False)[list(DEFAULTS_METRICS)].mean()
+    heads = ["learner", "AP ↑", "mAP ↑", "held-out loss ↓", "AP against the default: least, most"]
+    rows = []
+    for name in learners:
+        apart = by_set.loc[name] - by_set.loc["default"]
+        span = "" if name == "default" else f"{apart.min():+.3f}, {apart.max():+.3f}"
+        ap, mean_ap, loss = means.loc[name]
+        rows.append([name, f"{ap:.3f}", f"{mean_ap:.3f}", f"{loss:.4f}", span])
+    return [heads, *rows]
+
+
+def default_sets_table() -> Table:
+    """Return average precision by set and draw: the default beside COMES-HL and BCE."""
+    found = _read_defaults()
+    columns = {
+        "default": "default",
+        "COMES-HL, as published": "COMES-HL, as published",
+        "BCE": "BCE, trained as the default",
+        "BCE, as published": "BCE, as published",
+        "default, priors known": "default, priors known",
+    }
+    table = found.pivot(index=["draw", "set"], columns="learner", values="average_precision")
+    seeds = found[found["learner"] == "default"].set_index(["draw", "set"])["seeds"]
+    rows = []
+    for draw, name in table.index:
+        values = [table.loc[(draw, name)].get(learner) for learner in columns]
+        cells = ["–" if pd.isna(value) else f"{value:.3f}" for value in values]
+        rows.append([name, draw, str(seeds[draw, name]), *cells])
+    return [["set", "draw", "seeds", *columns.values()], *rows]
+
+
 TABLES: dict[str, Callable[..., Table | str]] = {
     "runs": runs_table,
     "sweep": sweep_table,
     "demo": demo_table,
+    "defaults": defaults_table,
+    "default-sets": default_sets_table,
     "methods": methods_table,
     "redrawn": redrawn_table,
     "names": names_table,
