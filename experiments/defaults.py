@@ -145,7 +145,7 @@ def say(dataset: Dataset, draw: str, seed: int) -> BoolMatrix | Answers:
     """Return what is said about all rows."""
     relevant = dataset.known_relevant()
     if draw == "real":
-        return dataset.candidates
+        return dataset.known_answers().candidates
     if draw == "truth":
         return Answers(no=~relevant, yes=relevant)
     if draw == "answers":
