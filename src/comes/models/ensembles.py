@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from comes.models.tabular import InputLayer
+from comes.models.tabular import Dropout, InputLayer
 
 
 class Ensemble(nn.Module):
@@ -38,7 +38,7 @@ class Ensemble(nn.Module):
     ) -> None:
         super().__init__()
         self.inputs = InputLayer(d, n_networks * hidden)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         bound = 1 / math.sqrt(hidden)
         self.weight = nn.Parameter(torch.empty(n_networks, hidden, q).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(n_networks, 1, q).uniform_(-bound, bound))

@@ -106,6 +106,31 @@ def _silence_beta_warning() -> None:
         torch.sparse_csr_tensor([0, 0], [], [], size=(1, 1), check_invariants=False)
 
 
+class Dropout(nn.Dropout):
+    """``nn.Dropout``, with masks that a CPU draws in a quarter of the time.
+
+    torch draws a number for every unit; here 64 random bits serve four. The share that is left out
+    is rounded to 1/65536, and what remains is divided by what is then kept.
+
+    Examples
+    --------
+    >>> Dropout(0.5)(torch.ones(1000)).unique()
+    tensor([0., 2.])
+    >>> Dropout(0.5).eval()(torch.ones(3))
+    tensor([1., 1., 1.])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x with some entries 0 and the others larger; in evaluation mode x."""
+        left_out = round(2**16 * self.p)
+        if not self.training or x.device.type != "cpu" or left_out in (0, 2**16):
+            return super().forward(x)
+        drawn = torch.empty(math.ceil(x.numel() / 4), dtype=torch.int64).random_(-(2**63), None)
+        of_each = drawn.view(torch.int16)[: x.numel()].view(x.shape)  # from -2**15 to 2**15 - 1
+        kept = (of_each >= left_out - 2**15).to(x.dtype)
+        return x * (kept * (2**16 / (2**16 - left_out)))
+
+
 def linear(d: int, q: int) -> nn.Module:
     """Return a linear model.
 
@@ -134,7 +159,7 @@ def mlp(d: int, q: int, hidden: int = 500, *, dropout: float = 0.0) -> nn.Module
     torch.Size([5, 2])
     """
     hidden_layer = [InputLayer(d, hidden), nn.ReLU(inplace=True)]
-    left_out = [nn.Dropout(dropout)] if dropout else []
+    left_out = [Dropout(dropout)] if dropout else []
     return nn.Sequential(*hidden_layer, *left_out, nn.Linear(hidden, q))
 
 

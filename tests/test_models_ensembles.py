@@ -1,0 +1,168 @@
+"""Several networks at once are what each of them is alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from torch import Tensor, nn
+
+from comes.models import Ensemble, OfEachNetwork, mlp
+from comes.models.tabular import Dropout
+from comes.risks import BceRisk, hamming_risk
+from comes.training import to_device
+
+D, Q, HIDDEN, N_NETWORKS, N = 7, 3, 5, 4, 11
+NEAR: dict[str, Any] = {"rtol": 1e-4, "atol": 0.0}
+CPU = torch.device("cpu")
+RNG = np.random.default_rng(0)
+ROWS = sparse.random_array((N, D), density=0.4, format="csr", rng=RNG)
+CANDIDATES = torch.as_tensor(RNG.random((N, Q)) < 0.6)
+EVERY = torch.arange(N)
+PRIOR = torch.tensor([0.2, 0.3, 0.4])
+
+
+def by_prior(scores: Tensor, candidates: Tensor) -> Tensor:
+    return hamming_risk(scores, candidates, PRIOR)
+
+
+def make_rows(kind: str) -> Any:
+    return to_device(ROWS if kind == "sparse" else ROWS.toarray(), CPU)[EVERY]
+
+
+def make_ensemble() -> Ensemble:
+    torch.manual_seed(0)
+    return Ensemble(D, Q, HIDDEN, n_networks=N_NETWORKS)
+
+
+def take_out(ensemble: Ensemble, k: int) -> nn.Module:
+    """Return one of the networks, as an `mlp` of its own."""
+    alone = mlp(D, Q, HIDDEN)
+    own = slice(k * HIDDEN, (k + 1) * HIDDEN)
+    weights = ensemble.state_dict()
+    alone.load_state_dict(
+        {
+            "0.weight": weights["inputs.weight"][:, own],
+            "0.bias": weights["inputs.bias"][own],
+            "2.weight": weights["weight"][k].T,
+            "2.bias": weights["bias"][k, 0],
+        }
+    )
+    return alone
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_scores_are_those_of_the_networks_alone(kind: str) -> None:
+    ensemble, rows = make_ensemble(), make_rows(kind)
+    alone = torch.stack([take_out(ensemble, k)(rows) for k in range(N_NETWORKS)], dim=1)
+    assert alone.shape == (N, N_NETWORKS, Q)
+    torch.testing.assert_close(ensemble(rows), alone)
+    torch.testing.assert_close(ensemble.eval()(rows), alone.mean(dim=1))
+
+
+def test_scores_by_plain_loops() -> None:
+    ensemble = make_ensemble().double().eval()
+    x = make_rows("dense").double()
+    W, b, V, c = (dict(ensemble.named_parameters())[n] for n in NAMES)
+    for i in range(N):
+        for j in range(Q):
+            of_each = []
+            for k in range(N_NETWORKS):
+                total = c[k, 0, j]
+                for h in range(HIDDEN):
+                    unit = k * HIDDEN + h
+                    total = total + (x[i] @ W[:, unit] + b[unit]).clamp(min=0) * V[k, h, j]
+                of_each.append(total)
+            torch.testing.assert_close(ensemble(x)[i, j], sum(of_each) / N_NETWORKS)
+
+
+NAMES = ("inputs.weight", "inputs.bias", "weight", "bias")
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("risk", [BceRisk(), by_prior])
+def test_gradients_are_those_of_separate_trainings(
+    kind: str, risk: Callable[[Tensor, Tensor], Tensor]
+) -> None:
+    """Of the sum of the risks, which is the mean times the number of networks."""
+    ensemble, rows = make_ensemble(), make_rows(kind)
+    (N_NETWORKS * OfEachNetwork(risk)(ensemble(rows), CANDIDATES)).backward()
+    for k in range(N_NETWORKS):
+        alone = take_out(ensemble, k)
+        risk(alone(rows), CANDIDATES).backward()
+        own = slice(k * HIDDEN, (k + 1) * HIDDEN)
+        W, b, V, c = (dict(ensemble.named_parameters())[n].grad for n in NAMES)
+        assert W is not None and b is not None and V is not None and c is not None
+        found = (W.to_dense()[:, own], b[own], V[k].T, c[k, 0])
+        expected = [p.grad.to_dense() for p in alone.parameters() if p.grad is not None]
+        for ours, theirs in zip(found, expected, strict=True):
+            torch.testing.assert_close(ours, theirs)
+
+
+def test_the_risk_of_mean_scores_is_the_risk() -> None:
+    scores = make_ensemble().eval()(make_rows("dense"))
+    torch.testing.assert_close(
+        OfEachNetwork(by_prior)(scores, CANDIDATES), by_prior(scores, CANDIDATES)
+    )
+
+
+def test_each_network_starts_like_one_alone_and_unlike_the_others() -> None:
+    ensemble, alone = Ensemble(50, Q, 400, n_networks=3), mlp(50, Q, 400)
+    ours = dict(ensemble.named_parameters())
+    for name, theirs in zip(NAMES, alone.parameters(), strict=True):
+        widest = theirs.abs().max().item()
+        assert ours[name].abs().max().item() == pytest.approx(widest, rel=0.5)
+    assert not torch.equal(ensemble.weight[0], ensemble.weight[1])
+
+
+def test_state_is_saved_and_loaded() -> None:
+    ensemble, other = make_ensemble(), Ensemble(D, Q, HIDDEN, n_networks=N_NETWORKS)
+    rows = make_rows("dense")
+    assert not torch.equal(other(rows), ensemble(rows))
+    other.load_state_dict(ensemble.state_dict())
+    torch.testing.assert_close(other(rows), ensemble(rows), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_dropout_leaves_out_a_share_and_keeps_the_expectation(share: float) -> None:
+    torch.manual_seed(0)
+    x = torch.full((1000, 401), 3.0)  # a number of entries that is no multiple of four
+    found = Dropout(share)(x)
+    assert (found == 0).double().mean() == pytest.approx(share, abs=0.005)
+    assert found.double().mean() == pytest.approx(3, rel=0.01)
+    torch.testing.assert_close(found[found != 0].unique(), torch.tensor([3 / (1 - share)]), **NEAR)
+    for dim in (0, 1):  # each unit and each row on its own account
+        spread = (found == 0).double().mean(dim=dim).std()
+        expected = (share * (1 - share) / x.shape[dim]) ** 0.5
+        assert spread == pytest.approx(expected, rel=0.15)
+    both = ((found[:, :-1] == 0) & (found[:, 1:] == 0)).double().mean()
+    assert both == pytest.approx(share**2, abs=0.005)  # neighbours share random bits
+
+
+def test_dropout_follows_the_seed_and_its_gradient_the_mask() -> None:
+    layer, x = Dropout(0.5), torch.randn(9, 7, requires_grad=True)
+    torch.manual_seed(3)
+    first, second = layer(x), layer(x)
+    torch.manual_seed(3)
+    assert torch.equal(layer(x), first) and not torch.equal(second, first)
+    first.sum().backward()
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad, torch.where(first == 0, 0.0, 2.0))
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-9])
+def test_dropout_of_nothing_leaves_all(share: float) -> None:
+    x = torch.randn(5, 3)
+    torch.testing.assert_close(Dropout(share)(x), x)
+    assert Dropout(0.5)(x[:0]).shape == (0, 3)
+    assert Dropout(0.5)(x.bfloat16()).dtype == torch.bfloat16
+
+
+def test_dropout_is_left_out_of_evaluation() -> None:
+    x = make_rows("dense")
+    for network in (mlp(D, Q, dropout=0.5), Ensemble(D, Q, dropout=0.5)):
+        assert not torch.equal(network(x), network(x))
+        network.eval()
+        assert torch.equal(network(x), network(x))
