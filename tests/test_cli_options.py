@@ -54,7 +54,7 @@ def test_every_reading_option_is_in_the_reading() -> None:
 
 def test_every_training_option_is_a_setting() -> None:
     renamed = {"image_features": "features", "seed": "random_state"}
-    names = set(inspect.signature(training_options).parameters) - {"without_maybe"}
+    names = set(inspect.signature(training_options).parameters) - {"without_maybe", "as_published"}
     given: dict[str, Any] = {name: f"the {name}" for name in names}
     rates = [name for name in names if name.endswith("_rate") and "learning" not in name]
     numbers = dict.fromkeys(set(rates) - {"mistake_rate"}, "0.1,0.2")
@@ -68,6 +68,9 @@ def test_every_training_option_is_a_setting() -> None:
     with pytest.raises(ComesError, match="--flood-level should be auto or a number; got 'high'"):
         training_options(flood_level="high")
     assert training_options(exclude_rate="instance")["exclude_rate"] == "instance"
+    published = training_options(as_published=True, epochs=3)
+    assert published["optimizer"] == "sgd" and published["epochs"] == 3
+    assert published["flood_level"] == 0
 
 
 def test_settings_that_were_not_given_are_left_to_the_classifier() -> None:

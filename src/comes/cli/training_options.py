@@ -6,7 +6,7 @@ import typer
 
 from comes.cli.options import Seed, drop_missing, parse_numbers
 from comes.errors import ComesError
-from comes.methods import DEFAULT, FOR_PICTURES, METHODS
+from comes.methods import AS_PUBLISHED, DEFAULT, FOR_PICTURES, METHODS
 
 FLIPPED = ", ".join(
     name
@@ -116,6 +116,13 @@ def training_options(
     threshold: Annotated[
         str, typer.Option(help="Where to cut scores: auto, zero, prior, risk, f1 or minmax.")
     ] = "auto",
+    as_published: Annotated[
+        bool,
+        typer.Option(
+            "--as-published",
+            help="Train on a table as the paper: SGD, 200 epochs, one network.",
+        ),
+    ] = False,
     early_stopping: Annotated[
         bool,
         typer.Option(
@@ -130,7 +137,8 @@ def training_options(
     excluded: Any = exclude_rate
     if exclude_rate != "instance":
         excluded = parse_numbers(exclude_rate, "--exclude-rate")
-    return drop_missing(
+    published = {"flood_level": 0.0, **AS_PUBLISHED} if as_published else {}
+    return published | drop_missing(
         method=method,
         variant=variant,
         exclude_rate=excluded,

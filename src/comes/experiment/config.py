@@ -187,6 +187,8 @@ class Experiment(Strict):
             *((f"methods.{k}.settings", m.settings) for k, m in enumerate(self.methods)),
         ):
             _check_names(settings, known - {"method"}, where)
+        if self.images and any(method.training for method in self.methods):
+            raise ValueError("training is for tables; images have the settings of ImageClassifier")
         if self.images and (self.search is not None or self.label_seeds is None):
             raise ValueError("images are repeated over label_seeds, and have no search")
         return self

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from comes.methods import settings_of
+from comes.methods import AS_PUBLISHED, settings_of
 from comes.report.published import PART_OF, source_name
 from comes.results import Result, Sees
 
@@ -181,6 +181,11 @@ def _describe_images(results: Sequence[Result]) -> list[str]:
 
 
 def _list_values(results: Sequence[Result], key: str, default: object) -> str:
-    """Return the values of a setting, in words; a method may have its own default."""
-    own = [{**settings_of(r.spec.method), **r.spec.settings} for r in results]
-    return ", ".join(sorted({str(settings.get(key, default)) for settings in own}))
+    """Return the values of a setting, in words; what is left out is the paper's, or the default."""
+    found = set()
+    for result in results:
+        by_default = result.spec.training == "default"
+        left_out = settings_of(result.spec.method) if by_default else AS_PUBLISHED
+        value = {**left_out, **result.spec.settings}.get(key, default)
+        found.add("by how much was said" if value is None else str(value))
+    return ", ".join(sorted(found))
