@@ -50,9 +50,17 @@ def test_ties_and_edges_of_a_search_are_said() -> None:
 
 
 def test_what_a_method_trains_with_by_default_is_said() -> None:
-    text = describe(make_result("likelihood"), make_result("bce", settings={"epochs": 9}))
-    assert "epochs: 40, 9; the paper says 200." in text
+    text = describe(
+        make_result("likelihood", training="default"), make_result("bce", settings={"epochs": 9})
+    )
+    assert "epochs: 9, by how much was said; the paper says 200." in text
     assert "optimizer: adam, sgd; the paper says sgd." in text
+
+
+def test_what_a_stored_result_leaves_out_is_as_published() -> None:
+    text = describe(make_result("bce"))
+    assert "optimizer" not in text and "epochs" not in text
+    assert "batch size 256" in text
 
 
 def test_a_rule_that_was_read_off_test_rows_is_said() -> None:

@@ -21,7 +21,8 @@ from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
 from comes.estimator.row_training import compute_risk, prepare_rows
-from comes.methods import AS_PUBLISHED, PUBLISHED
+from comes.estimator.settings import PAPER_SETTINGS
+from comes.methods import PUBLISHED
 from comes.metrics import average_precision
 from comes.priors import CleanSample
 from comes.selection import bend_scores
@@ -86,9 +87,9 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         The beta of COMES-RL (Equation 14), in units of the pair sum; 0 is the paper's Equation 13.
         "auto" is 0.75 sum_{j<k} (1 - pi_j)(1 - pi_k), a rule whose factor was read off test rows:
         docs/training.md.
-    scale : {"auto", "standard", "centre", "maxabs"} or None
-        Scaling of the features, learned in `fit` and part of the model. ``auto`` is ``standard``
-        for dense X, but for columns of 0 and 1, and none for sparse X.
+    scale : {"auto", "dense", "standard", "centre", "maxabs"} or None
+        Scaling of the features, part of the model. ``dense`` is ``standard`` for dense X and none
+        for sparse X; ``auto`` is the same, but leaves columns of 0 and 1 as they are.
     epochs, batch_size : int, optional
     optimizer : {"sgd", "adam", "adamw"} or function of parameters -> torch optimiser, optional
         A function of your own sets its own learning rate and weight decay.
@@ -113,9 +114,8 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     validation_share : float, of the rows, that early stopping holds out
     patience : int, optional
         With early stopping, give up after this many epochs without a better one; by default never.
-    device : str, ``auto`` is the GPU if torch sees one, else the CPU
-    random_state : int, RandomState or None
-        Of initial weights, order of rows, estimates, and the excluded label that some methods keep.
+    device : str; ``auto`` is the GPU if torch sees one, else the CPU
+    random_state : int, RandomState or None; of weights, order of rows, dropout and estimates
     require_candidates : bool
         Refuse ``fit(X, y)`` without ``candidates=``, ``complementary=`` or ``answers=``: in
         cross-validation y is the truth, and a forgotten ``params=`` would train on it.
@@ -235,7 +235,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         >>> CandidateClassifier.as_published("comes-rl", epochs=100).optimizer
         'sgd'
         """
-        return cls(method, **{"flood_level": 0.0, **AS_PUBLISHED, **changes})
+        return cls(method, **{**PAPER_SETTINGS, **changes})
 
     def fit(
         self,

@@ -11,7 +11,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from comes.errors import ComesError
 from comes.estimator.inputs import check_entries, has_finite_entries
 
-SCALINGS = ("auto", "standard", "centre", "maxabs")
+SCALINGS = ("auto", "dense", "standard", "centre", "maxabs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ def is_scaled_for_priors(X: Any, how: str | None) -> bool:
     """Return whether X so scaled is, bit for bit, what the estimators of priors would train on."""
     if sparse.issparse(X) or X.dtype != np.float64:
         return False
-    return how == "standard" or (how == "auto" and not _find_flags(X).any())
+    return how in ("dense", "standard") or (how == "auto" and not _find_flags(X).any())
 
 
 def fit_scaling(X: Any, how: str | None) -> Scaling:
@@ -58,14 +58,15 @@ def fit_scaling(X: Any, how: str | None) -> Scaling:
 
     ``standard`` subtracts the mean and divides by the standard deviation, ``centre`` subtracts the
     mean alone (dense X), ``maxabs`` divides by the largest absolute value, None does nothing;
-    ``auto`` is nothing for sparse X, and for dense X ``standard``, but columns of 0 and 1 stay as
-    they are: divided by its standard deviation, a rare flag would outweigh everything else.
+    ``dense`` is ``standard`` for dense X and nothing for sparse X; ``auto`` is the same, but
+    columns of 0 and 1 stay as they are: divided by its standard deviation, a rare flag would
+    outweigh everything else.
     """
     is_sparse = sparse.issparse(X)
-    if how == "auto":
-        return Scaling() if is_sparse else _leave_flags(X, fit_scaling(X, "standard"))
-    if how is None:
+    if how is None or (is_sparse and how in ("auto", "dense")):
         return Scaling()
+    if how == "auto":
+        return _leave_flags(X, fit_scaling(X, "standard"))
     if how not in SCALINGS:
         names = ", ".join(map(repr, SCALINGS))
         raise ComesError(f"scale must be {names} or None; got {how!r}.")
@@ -74,7 +75,7 @@ def fit_scaling(X: Any, how: str | None) -> Scaling:
             f"scale={how!r} subtracts the mean, which would fill a sparse X. "
             "Take scale='maxabs' or None, or pass a dense X."
         )
-    if how == "standard":
+    if how in ("dense", "standard"):
         scaler = StandardScaler().fit(X)
         return Scaling(scaler.mean_, scaler.scale_)
     if how == "centre":

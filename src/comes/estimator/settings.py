@@ -10,6 +10,22 @@ from comes.errors import ComesError
 from comes.methods import AS_PUBLISHED, find_method, settings_of
 from comes.training import AUGMENTATIONS, of_each_process
 
+# Everything of `CandidateClassifier` that decides a training, as the paper trains, and as the field
+# does where the paper says nothing.
+PAPER_SETTINGS: dict[str, Any] = {
+    **AS_PUBLISHED,
+    "model": "mlp",
+    "hidden": 500,
+    "momentum": 0.9,
+    "weight_decay": 1e-4,
+    "cosine": True,
+    "reduction": "auto",
+    "normaliser": "dataset",
+    "flood_level": 0.0,
+    "scale": "dense",
+    "threshold": "auto",
+    "early_stopping": False,
+}
 LEARNED_THRESHOLDS = ("prior", "risk", "f1")  # from rows that training did not see
 THRESHOLDS = ("auto", "zero", *LEARNED_THRESHOLDS, "minmax")
 FEATURES = ("auto", "classes", "pooled")
