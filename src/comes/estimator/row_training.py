@@ -109,7 +109,7 @@ def make_options(
     n_networks = settings["n_networks"] if classifier.model == "mlp" else 1  # their mean is trained
     epochs = settings["epochs"]
     if epochs is None:
-        epochs = choose_epochs(n, q, count_sure(answers, method), batch_size)
+        epochs = choose_epochs(n, q, count_sure(answers), batch_size)
     return TrainOptions(
         optimizer=_choose_optimizer(classifier, settings),
         epochs=epochs,

@@ -24,7 +24,7 @@ from comes.estimator.reading_answers import read_answers
 from comes.estimator.row_training import prepare_rows, weigh_prior
 from comes.estimator.settings import check_row_settings, find_settings
 from comes.estimator.training_length import choose_epochs, count_sure
-from comes.methods import DEFAULT, find_method
+from comes.methods import DEFAULT
 from comes.training import Trainee, becomes_dense, choose_device, train_together
 
 # Up to this many products per step a CPU spends more time on starting operations than on doing
@@ -66,7 +66,7 @@ class Fitting:
         found = find_settings(self.classifier, method)
         if found["epochs"] is None:
             answers = self._read_labels()
-            n_sure = count_sure(answers, find_method(method, self.classifier.variant))
+            n_sure = count_sure(answers)
             found["epochs"] = choose_epochs(*answers.shape, n_sure, found["batch_size"])
         return found
 

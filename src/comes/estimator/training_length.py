@@ -3,18 +3,14 @@
 import math
 
 from comes.answers import Answers
-from comes.methods import Method
 
 PASSES = 25  # over the rows, where much was said
 ENOUGH = 5000  # sure answers that make a set bear all passes
 LEAST_STEPS = 100  # where almost nothing is sure; 1000 where everything is
 
 
-def count_sure(answers: Answers, method: Method) -> int:
-    """Return about how many pairs the method is told something sure."""
-    n, q = answers.shape
-    if answers.kind == "candidates" and not method.needs_rates:
-        return n * q  # it takes every candidate at its word, or weighs all of them
+def count_sure(answers: Answers) -> int:
+    """Return about how many pairs somebody was sure."""
     return int(answers.excluded.sum() + answers.confirmed.sum())
 
 
