@@ -18,7 +18,7 @@ from comes.estimator.scaling import fit_scaling, is_scaled_for_priors
 from comes.estimator.settings import find_settings
 from comes.estimator.training_length import choose_epochs, count_sure
 from comes.generation import independent
-from comes.methods import METHODS, find_method
+from comes.methods import METHODS
 from comes.models import Ensemble, mlp
 
 RNG = np.random.default_rng(0)
@@ -181,12 +181,9 @@ def test_more_that_is_sure_never_shortens_a_training() -> None:
 
 
 def test_what_counts_as_sure() -> None:
-    likelihood, bce = find_method("likelihood"), find_method("bce")
-    candidates = Answers.from_candidates(CANDIDATES)
-    assert count_sure(candidates, likelihood) == (~CANDIDATES).sum()
-    assert count_sure(candidates, bce) == CANDIDATES.size  # every candidate at its word
+    assert count_sure(Answers.from_candidates(CANDIDATES)) == (~CANDIDATES).sum()
     answers = Answers(no=[[1, 0, 0], [0, 0, 0]], yes=[[0, 1, 0], [0, 0, 0]], maybe=[[0] * 3] * 2)
-    assert count_sure(answers, likelihood) == count_sure(answers, bce) == 2
+    assert count_sure(answers) == 2
 
 
 def test_the_number_of_epochs_is_that_of_the_history() -> None:
