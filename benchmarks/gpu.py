@@ -5,7 +5,7 @@
 needs a GPU and YeastBP and mirflickr5000 under ``$COMES_DATA/pml``, and writes
 ``benchmarks/results/gpu.json``:
 
-- wall seconds of seven methods x ten folds, 200 epochs, with `fit_together`, including
+- wall seconds of seven methods x ten folds, as the paper trains, with `fit_together`, including
   MLCL's first stages (on the CPU); class priors are given, and CCMN takes its rates from them;
 - seconds per epoch of one training, with and without a CUDA graph, and of ten folds at once;
 - one step of COMES-RL and of COMES-HL with 10,000 labels, batch 256, and its memory.
@@ -46,7 +46,9 @@ def seven_methods(dataset: Dataset, epochs: int) -> dict[str, float]:
         known: dict[str, Any] = {"class_prior": prior} if method.startswith("comes") else {}
         known |= {"class_prior": prior, "flip_rate": "class_prior"} if method == "ccmn" else {}
         classifiers = [
-            CandidateClassifier(method, epochs=epochs, random_state=k, progress=False, **known)
+            CandidateClassifier.as_published(
+                method, epochs=epochs, random_state=k, progress=False, **known
+            )
             for k in range(10)
         ]
         started = time.perf_counter()

@@ -30,15 +30,16 @@ Folds = list[np.ndarray]
 def ours(X: Any, S: Any, prior: Any, folds: Folds, epochs: int = EPOCHS) -> None:
     """Fit all folds at once."""
     options: dict[str, Any] = {"epochs": epochs, "class_prior": prior, "progress": False}
-    classifiers = [CandidateClassifier(random_state=k, **options) for k in range(len(folds))]
+    published = CandidateClassifier.as_published
+    classifiers = [published(random_state=k, **options) for k in range(len(folds))]
     fit_together(classifiers, X, S, folds)
 
 
 def one_by_one(X: Any, S: Any, prior: Any, folds: Folds, epochs: int) -> None:
     """Fit fold by fold with our own loop."""
     for k, rows in enumerate(folds):
-        classifier = CandidateClassifier(epochs=epochs, class_prior=prior, random_state=k)
-        classifier.set_params(progress=False).fit(X[rows], S[rows])
+        options: dict[str, Any] = {"epochs": epochs, "class_prior": prior, "progress": False}
+        CandidateClassifier.as_published(random_state=k, **options).fit(X[rows], S[rows])
 
 
 def plain(X: Any, S: Any, prior: Any, folds: Folds) -> None:

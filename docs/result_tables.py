@@ -107,6 +107,7 @@ def methods_table(data: str) -> Table:
         method = row["method"] + (" (rates of the prior)" if "flip_rate" in row else "")
         method += f" (Adam, {row['learning_rate']})" if "optimizer" in row else ""
         method += " (no flood)" if row.get("flood_level") == 0 else ""
+        method += " (default training)" if "training" in row else ""
         failed = ["runs away", *[""] * (len(names) - 1)]
         cells = metric_cells(row["metrics"], names) if "metrics" in row else failed
         table.append([method, row["variant"], *cells])

@@ -89,7 +89,7 @@ def training() -> list[dict[str, Any]]:
                     "bbe": np.asarray(estimate_class_prior(train.X, candidates, "bbe")),
                 }
                 for which, prior in priors.items():
-                    classifier = CandidateClassifier(
+                    classifier = CandidateClassifier.as_published(
                         class_prior=prior, random_state=seed, progress=False
                     ).fit(train.X, candidates)
                     score = classifier.score(test.X, test.known_relevant())

@@ -3,10 +3,11 @@
     python experiments/selection.py
 
 writes ``experiments/results/selection.json``. Six methods times three learning rates times two
-numbers of epochs, on four data sets with candidates of case b at two rates, and on mirflickr5000
-with its own. Every model is given the true class prior. It is cross-fitted over the training rows
-and judged there by the ranking risk estimated from candidates (with the true class prior, and with
-an estimated one), then fitted on all training rows and judged on true labels of the test rows.
+numbers of epochs, else trained as in the paper, on four data sets with candidates of case b at two
+rates, and on mirflickr5000 with its own. Every model is given the true class prior. It is
+cross-fitted over the training rows and judged there by the ranking risk estimated from candidates
+(with the true class prior, and with an estimated one), then fitted on all training rows and judged
+on true labels of the test rows.
 """
 
 import itertools
@@ -99,8 +100,7 @@ def make_classifier(
     if method == "ccmn":
         known["flip_rate"] = "class_prior"
     known |= {"learning_rate": learning_rate, "epochs": epochs, "random_state": seed}
-    known["flood_level"] = 0.0  # of COMES-RL, as in the paper
-    return CandidateClassifier(method, progress=False, **known)
+    return CandidateClassifier.as_published(method, progress=False, **known)
 
 
 def _choice(

@@ -279,7 +279,7 @@ def demo(
         int | None, typer.Option(min=20, help="Digit scenes: 1000, for robots 10000.")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Of both trainings, in place of their own.")
+        int | None, typer.Option(min=1, help="In place of the estimator's own.")
     ] = None,
     port: Port = 8000,
     seed: Seed = 0,

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from comes.annotate import Project, RobotReport
 
 SIDE, SHOWN = 16, 320  # pixels along a scene, as it is stored and as it is shown
-# More than the default of the likelihood, which is for data of any size.
-EPOCHS_ON_ANSWERS, EPOCHS_ON_CANDIDATES = 80, 50
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -149,7 +147,7 @@ def annotate_by_robots(
 ) -> Circle:
     """Let robots answer from the truth over HTTP, and train on what they said.
 
-    For comparison, COMES-HL is trained on the candidates that the answers leave: what is known if
+    For comparison, the same is trained on the candidates that the answers leave: what is known if
     who was asked is forgotten.
 
     Parameters
@@ -158,7 +156,7 @@ def annotate_by_robots(
         How many answer at the same time.
     n_scenes, seed : int
     epochs : int, optional
-        By default 80 on answers, and 50 on candidates.
+        By default as many as the estimator finds right.
     progress : bool, optional
         Show progress bars; by default if standard error is a terminal.
 
@@ -188,12 +186,8 @@ def annotate_by_robots(
         data = read_dataset(home / "answers.parquet", features=home / "X.npz")
     relevant, answers = truth.known_relevant(), data.known_answers()
     candidates = Answers.from_candidates(answers.candidates)
-    average_precision, prior = _train_and_test(
-        data.X, answers, epochs or EPOCHS_ON_ANSWERS, seed, progress
-    )
-    on_candidates, _ = _train_and_test(
-        data.X, candidates, epochs or EPOCHS_ON_CANDIDATES, seed, progress
-    )
+    average_precision, prior = _train_and_test(data.X, answers, epochs, seed, progress)
+    on_candidates, _ = _train_and_test(data.X, candidates, epochs, seed, progress)
     return Circle(
         robots=robots,
         answers=sum(len(report.acknowledged) for report in reports),
@@ -228,7 +222,7 @@ def _answer_cards(
 
 
 def _train_and_test(
-    X: Any, answers: Answers, epochs: int, seed: int, progress: bool | None
+    X: Any, answers: Answers, epochs: int | None, seed: int, progress: bool | None
 ) -> tuple[float, npt.NDArray[np.float64]]:
     """Return the average precision on new scenes, and the class prior that was estimated."""
     test = make_scenes("test", 2000, seed)
@@ -236,5 +230,5 @@ def _train_and_test(
     classifier.fit(X, answers)
     if classifier.history_.interrupted:
         raise KeyboardInterrupt
-    assert classifier.class_prior_ is not None, "both methods need it"
+    assert classifier.class_prior_ is not None, "the likelihood keeps near it"
     return classifier.score(test.X, test.known_relevant()), classifier.class_prior_

@@ -28,7 +28,10 @@ class DemoRow(NamedTuple):
 
 
 def run_demo(
-    n_scenes: int = 10000, epochs: int = 50, seed: int = 0, progress: bool | None = None
+    n_scenes: int = 10000,
+    epochs: int | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
 ) -> list[DemoRow]:
     """Train on answers about digit scenes, on what is left of them, and on the truth; test.
 
@@ -39,7 +42,9 @@ def run_demo(
     ----------
     n_scenes : int
         To train on.
-    epochs, seed : int
+    epochs : int, optional
+        By default as many as the estimator finds right.
+    seed : int
     progress : bool, optional
         Show a progress bar; by default if standard error is a terminal.
 
@@ -56,7 +61,7 @@ def run_demo(
     true labels, BCE
     no, yes and maybe, likelihood
     no and maybe, likelihood
-    candidates, COMES-HL
+    candidates, likelihood
     candidates, BCE
     """
     train, test = make_scenes("train", n_scenes, seed), make_scenes("test", 2000, seed)
