@@ -19,9 +19,7 @@ FloatArray = npt.NDArray[np.floating]
 
 MOST_ROWS, MOST_PICTURES = 2048, 256  # that are looked at
 FEWEST_ROWS = 20
-FEWEST_STEPS = (
-    100  # fewer, where somebody says for how many epochs, are meant to be a short training
-)
+FEWEST_STEPS = 100  # fewer, where somebody sets the epochs, are meant to be a short training
 RAN_AWAY, FAR_AWAY = 100.0, 1e4  # times the risk of scores of 0: upwards, and either way
 NO_GAIN = 1e-3  # of the risk of constant scores: who gains less has learned nothing
 FLAT = 1e-3  # standard deviation of the scores of a label that do not vary
