@@ -275,8 +275,10 @@ def test_predictions_are_those_of_the_model(model: CandidateClassifier, tmp_path
         predict_items(model, tmp_path / "p.parquet", tmp_path / "p.parquet")
 
 
-def test_judging_has_metrics_estimates_and_their_true_values(model: CandidateClassifier) -> None:
-    judged = judge_model(model, DATA)
+def test_judging_has_metrics_estimates_and_their_true_values() -> None:
+    known: dict[str, Any] = {"class_prior": PRIOR, "random_state": 0}
+    model = CandidateClassifier.as_published(epochs=2, **known)
+    judged = judge_model(model.fit(DATA.X, pd.DataFrame(CANDIDATES, columns=NAMES)), DATA)
     scores, cut = model.decision_function(DATA.X), model.predict(DATA.X)
     assert judged.metrics == evaluate(scores, DATA.known_relevant(), cut)
     expected = estimate_metrics(scores, CANDIDATES, PRIOR, predictions=cut)
