@@ -169,7 +169,8 @@ def test_a_failed_or_interrupted_fit_leaves_the_model_untouched(
     monkeypatch.setattr(epochs, "_check_finite", interrupting)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        result = run("fit", "scenes.npz", "--method", "ccmn", "-o", "model", code=130)
+        long = ("--method", "bce", "--epochs", "200")
+        result = run("fit", "scenes.npz", *long, "-o", "model", code=130)
     assert "Interrupted after 3 of 200 epochs" in result.stderr
     assert "model: model.partial" in result.stdout
     assert (folder / "model" / "model.safetensors").read_bytes() == before
