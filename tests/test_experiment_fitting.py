@@ -10,10 +10,12 @@ import pytest
 from comes.answers import Answers
 from comes.datasets import make_scenes, write_dataset
 from comes.errors import ComesError
+from comes.estimator import CandidateClassifier
 from comes.experiment import fitting, read_experiment, run_task, tasks_of
 from comes.experiment.repeats import draw_repeats, load_data
 from comes.generation import case_b
 from comes.results import SearchSpec
+from comes.results.task_spec import as_json
 from small_experiments import DATA, SETTINGS, small_task, small_tasks
 
 
@@ -84,6 +86,39 @@ def test_a_flood_level_that_is_left_out_is_the_papers(
     with pytest.raises(InterruptedError):
         run_task(small_task("comes-rl", settings=SETTINGS | given))
     assert [own["flood_level"] for own in settings_of_classifiers] == [expected] * 3
+
+
+@pytest.mark.parametrize("method", ["comes-hl", "comes-rl", "bce", "ccmn", "likelihood"])
+def test_settings_that_are_left_out_are_the_papers(
+    method: str, settings_of_classifiers: list[dict[str, Any]]
+) -> None:
+    """Whatever `CandidateClassifier` does by default."""
+    (task,) = small_tasks(methods=[{"method": method}], settings={})
+    with pytest.raises(InterruptedError):
+        run_task(task)
+    known = ("class_prior", "flip_rate", "random_state", "progress")
+    expected = CandidateClassifier.as_published(method).get_params()
+    for own in settings_of_classifiers:
+        assert own | {name: expected[name] for name in known} == expected
+
+
+def test_training_by_default_is_a_choice_that_changes_the_key(
+    settings_of_classifiers: list[dict[str, Any]],
+) -> None:
+    (plain,) = small_tasks(methods=[{"method": "bce"}])
+    (task,) = small_tasks(methods=[{"method": "bce", "training": "default"}])
+    assert plain.spec.training is None and task.spec.training == "default"
+    assert plain.key != task.key and "training" not in as_json(plain.spec)
+    with pytest.raises(InterruptedError):
+        run_task(task)
+    own = settings_of_classifiers[0]
+    given = SETTINGS.keys() | {"class_prior", "random_state", "progress", "method"}
+    expected = CandidateClassifier("bce").get_params()
+    assert {k: v for k, v in own.items() if k not in given} == {
+        k: v for k, v in expected.items() if k not in given
+    }
+    with pytest.raises(ValueError, match="training"):
+        small_tasks(methods=[{"method": "bce", "training": "other"}])
 
 
 def test_the_stored_results_of_the_paper_have_the_keys_of_its_config() -> None:

@@ -40,6 +40,7 @@ from comes.jobs import (
     show_examples,
     summarise_dataset,
 )
+from comes.methods import DEFAULT
 from comes.metrics import evaluate
 from comes.priors import ClassPriorEstimate, estimate_class_prior
 from comes.selection import estimate_metrics
@@ -49,7 +50,12 @@ CANDIDATES = case_b(SCENES.known_relevant(), 0.5, seed=0)
 NAMES = [f"digit {j}" for j in range(10)]
 DATA = Dataset(SCENES.X, NAMES, CANDIDATES, SCENES.known_relevant())
 PRIOR = SCENES.known_relevant().mean(axis=0)
-QUICK: dict[str, Any] = {"epochs": 2, "class_prior": PRIOR, "random_state": 0}
+QUICK: dict[str, Any] = {
+    "epochs": 4,
+    "learning_rate": 1e-2,
+    "class_prior": PRIOR,
+    "random_state": 0,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +96,7 @@ def test_the_summary_says_what_was_trained_and_where_it_is(tmp_path: Path) -> No
     fitted = fit_model(DATA, QUICK | {"early_stopping": True}, output=tmp_path / "model")
     fitted.classifier.history_ = replace(fitted.history, risk=[3.0, 2.0], best_epoch=1)
     summary = fitted.summary()
-    assert summary["model"] == str(tmp_path / "model") and summary["method"] == "comes-hl"
+    assert summary["model"] == str(tmp_path / "model") and summary["method"] == DEFAULT
     assert (summary["kept_epoch"], summary["risk"], summary["epochs"]) == (1, 3.0, 2)
     assert "compared" not in summary
 
@@ -188,9 +194,9 @@ def test_what_is_chosen_for_answers_is_trained_on_them(monkeypatch: pytest.Monke
     with warnings.catch_warnings():  # of rates that so few rows leave uncertain
         warnings.simplefilter("ignore", ComesWarning)
         best, choice = choose_model(data, start, ["epochs"])
-    start = CandidateClassifier(epochs=10, class_prior=PRIOR, random_state=0)
-    assert best.method == "likelihood" and set(choice.table["method"]) == {"likelihood"}
-    assert choose_model(DATA, start, ["epochs"])[0].method in (None, "comes-hl")
+    assert best.method == DEFAULT and set(choice.table["method"]) == {DEFAULT}
+    start = CandidateClassifier("comes-hl", epochs=10, class_prior=PRIOR, random_state=0)
+    assert choose_model(DATA, start, ["epochs"])[0].method == "comes-hl"
 
 
 def test_settings_of_the_other_kind_are_refused() -> None:
@@ -218,7 +224,7 @@ def test_all_variations_have_one_seed_and_one_prior(monkeypatch: pytest.MonkeyPa
 
     def estimate(X: Any, answers: Any, random_state: int) -> Any:
         seen.append(random_state)
-        return SimpleNamespace(class_prior=PRIOR)
+        return PRIOR
 
     def choose(
         variations: Any, X: Any, candidates: Any, prior: Any, *, extend: bool, seed: int
@@ -269,8 +275,10 @@ def test_predictions_are_those_of_the_model(model: CandidateClassifier, tmp_path
         predict_items(model, tmp_path / "p.parquet", tmp_path / "p.parquet")
 
 
-def test_judging_has_metrics_estimates_and_their_true_values(model: CandidateClassifier) -> None:
-    judged = judge_model(model, DATA)
+def test_judging_has_metrics_estimates_and_their_true_values() -> None:
+    known: dict[str, Any] = {"class_prior": PRIOR, "random_state": 0}
+    model = CandidateClassifier.as_published(epochs=2, **known)
+    judged = judge_model(model.fit(DATA.X, pd.DataFrame(CANDIDATES, columns=NAMES)), DATA)
     scores, cut = model.decision_function(DATA.X), model.predict(DATA.X)
     assert judged.metrics == evaluate(scores, DATA.known_relevant(), cut)
     expected = estimate_metrics(scores, CANDIDATES, PRIOR, predictions=cut)
@@ -361,7 +369,7 @@ def test_judging_by_answers_uses_yes() -> None:
     heard = np.random.default_rng(5).random(relevant.shape) < 0.7
     answers = Answers(no=~relevant & heard, yes=relevant & heard, label_names=NAMES)
     data = Dataset(DATA.X, NAMES, relevant=relevant, answers=answers)
-    model = CandidateClassifier("bce", epochs=2, random_state=0)
+    model = CandidateClassifier.as_published("bce", epochs=2, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComesWarning)
         judged = judge_model(model.fit(DATA.X, answers), data).estimated

@@ -70,11 +70,11 @@ def test_what_a_method_does_not_use_is_named() -> None:
 def test_candidates_and_ticked_labels() -> None:
     candidates = Answers.from_candidates(CODES != 1)
     plain = f"{NO} exclusions; who was asked is not known"
-    assert use(candidates) == plain
+    assert use(candidates, "comes-hl") == plain
     prior = 1 - (CODES == 1).mean(axis=0) / 0.6
-    given = use(candidates, "likelihood", class_prior=prior)
+    given = use(candidates, class_prior=prior)
     assert given == f"{plain}; exclude rate 0.60 from the class prior"
-    assert use(candidates, "likelihood").endswith(" estimated")
+    assert use(candidates).endswith(" estimated")
     ticked = use(Answers.from_positives(CODES == 2), yes_rate=0.4)
     assert ticked == f"{YES} ticked labels; yes rate 0.40 given"
 

@@ -26,7 +26,7 @@ def test_settings_are_chosen_for_the_method_of_answers() -> None:
     start = CandidateClassifier(hidden=8, random_state=0, class_prior=PRIOR)
     best, choice = choose_model(data, start, ["epochs"])
     assert set(choice.table["method"]) == {DEFAULT}
-    assert choice.table["epochs"].tolist() == [4, 40]  # of the likelihood, not of COMES
+    assert choice.table["epochs"].tolist() == [2, 25]  # of the likelihood, not of COMES
     assert best.method == DEFAULT and start.method is None
     assert np.isfinite(choice.table["ranking_risk"]).all()
 
