@@ -551,11 +551,14 @@ def default_cost_table() -> Table:
     rows = stored("defaults")["rows"]
     table = [["data", "COMES-HL, as published", "default", "ratio"]]
     for name in dict.fromkeys(row["set"] for row in rows):
-        means = [
-            mean(row["seconds"] for row in rows if (row["set"], row["learner"]) == (name, learner))
-            for learner in ("COMES-HL, as published", "default, priors known")
-        ]
-        table.append([name, *(f"{value:.1f}" for value in means), f"{means[1] / means[0]:.2f}"])
+        of_each: dict[str, list[float]] = {}
+        for row in rows:
+            if row["set"] == name:
+                of_each.setdefault(row["learner"], []).append(row["seconds"])
+        learners = ("COMES-HL, as published", "default, priors known")
+        if all(learner in of_each for learner in learners):
+            paper, ours = (mean(of_each[learner]) for learner in learners)
+            table.append([name, f"{paper:.1f}", f"{ours:.1f}", f"{ours / paper:.2f}"])
     return table
 
 
