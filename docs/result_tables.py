@@ -107,7 +107,6 @@ def methods_table(data: str) -> Table:
         method = row["method"] + (" (rates of the prior)" if "flip_rate" in row else "")
         method += f" (Adam, {row['learning_rate']})" if "optimizer" in row else ""
         method += " (no flood)" if row.get("flood_level") == 0 else ""
-        method += " (default training)" if "training" in row else ""
         failed = ["runs away", *[""] * (len(names) - 1)]
         cells = metric_cells(row["metrics"], names) if "metrics" in row else failed
         table.append([method, row["variant"], *cells])
@@ -545,6 +544,29 @@ def likelihood_step_table() -> Table:
     ]
 
 
+def default_time_table() -> Table:
+    """Return seconds of a whole fit on a CPU, by default and with the settings of the paper."""
+    rows = measured("default_time")["seconds"]
+    heads = ["exclude rate", "as published", "by default", "ratio"]
+    return [heads, *seconds(rows, "published default default_over_published")]
+
+
+def default_cost_table() -> Table:
+    """Return seconds of a fit on a GPU, by default and with the settings of the paper, by set."""
+    rows = stored("defaults")["rows"]
+    table = [["data", "COMES-HL, as published", "default", "ratio"]]
+    for name in dict.fromkeys(row["set"] for row in rows):
+        of_each: dict[str, list[float]] = {}
+        for row in rows:
+            if row["set"] == name:
+                of_each.setdefault(row["learner"], []).append(row["seconds"])
+        learners = ("COMES-HL, as published", "default, priors known")
+        if all(learner in of_each for learner in learners):
+            paper, ours = (mean(of_each[learner]) for learner in learners)
+            table.append([name, f"{paper:.1f}", f"{ours:.1f}", f"{ours / paper:.2f}"])
+    return table
+
+
 def fit_time_table() -> Table:
     """Return seconds per epoch against a plain loop."""
     rows = measured("fit_time")["seconds_per_epoch"]
@@ -718,6 +740,8 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "annotation-load": annotation_load_table,
     "pair-sums": pair_sums_table,
     "likelihood-step": likelihood_step_table,
+    "default-time": default_time_table,
+    "default-cost": default_cost_table,
     "fit-time": fit_time_table,
     "against-others": against_others_table,
     "many-trainings": many_trainings_table,
