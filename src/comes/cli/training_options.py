@@ -6,7 +6,7 @@ import typer
 
 from comes.cli.options import Seed, drop_missing, parse_numbers
 from comes.errors import ComesError
-from comes.methods import AS_PUBLISHED, DEFAULT, FOR_PICTURES, METHODS
+from comes.methods import DEFAULT, FOR_PICTURES, METHODS, PAPER_SETTINGS, PUBLISHED
 
 FLIPPED = ", ".join(
     name
@@ -120,7 +120,7 @@ def training_options(
         bool,
         typer.Option(
             "--as-published",
-            help="Train on a table as the paper: SGD, 200 epochs, one network.",
+            help=f"Train on a table as the paper does, by default {PUBLISHED}.",
         ),
     ] = False,
     early_stopping: Annotated[
@@ -137,7 +137,7 @@ def training_options(
     excluded: Any = exclude_rate
     if exclude_rate != "instance":
         excluded = parse_numbers(exclude_rate, "--exclude-rate")
-    published = {"flood_level": 0.0, **AS_PUBLISHED} if as_published else {}
+    published = {"method": PUBLISHED, **PAPER_SETTINGS} if as_published else {}
     return published | drop_missing(
         method=method,
         variant=variant,

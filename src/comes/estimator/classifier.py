@@ -15,14 +15,12 @@ from comes.answers import Answers
 from comes.estimator import storage
 from comes.estimator.finishing import finish_fit
 from comes.estimator.fit_checks import warn_of
-from comes.estimator.held_out_check import warn_of_impossible_risk
 from comes.estimator.inputs import as_feature_matrix, check_same_order, check_training_features
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
 from comes.estimator.row_training import compute_risk, prepare_rows
-from comes.estimator.settings import PAPER_SETTINGS
-from comes.methods import PUBLISHED
+from comes.methods import PAPER_SETTINGS, PUBLISHED
 from comes.metrics import average_precision
 from comes.priors import CleanSample
 from comes.selection import bend_scores
@@ -294,7 +292,6 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     def _finish(self, training: Training, history: History) -> Self:
         """Keep the results of the training."""
         finish_fit(self, training, history)
-        warn_of_impossible_risk(self, training)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:

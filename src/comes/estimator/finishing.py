@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from comes.estimator.cutting import find_offset, find_power, find_thresholds
 from comes.estimator.fit_checks import check_fit, refuse_runaway
+from comes.estimator.held_out_check import find_impossible_risk
 from comes.estimator.preparation import Training
 from comes.training import History
 
@@ -22,4 +23,6 @@ def finish_fit(
     classifier.score_power_ = find_power(classifier, training)
     classifier.score_offset_ = find_offset(classifier, training)
     classifier.threshold_ = find_thresholds(classifier, training)
-    classifier.history_ = replace(history, warnings=check_fit(classifier, training, history))
+    found = check_fit(classifier, training, history)
+    found += find_impossible_risk(classifier, training)
+    classifier.history_ = replace(history, warnings=found)

@@ -15,6 +15,7 @@ from comes.estimator.reading_answers import warn_of_impossible_prior
 from comes.methods import METHODS, Knowledge, Method
 from comes.priors import (
     MAX_RATE,
+    ClassPriorEstimate,
     CleanSample,
     RatesEstimate,
     count_answer_rates,
@@ -183,7 +184,10 @@ class FirstStage:
                 f"exclude_rate={INSTANCE!r} is for method "
                 f"{_list_methods(lambda m: m.needs_rates)}; leave it out of others."
             )
-        if self.given.class_prior is None and self.clean is None:
+        given = self.given.class_prior
+        if isinstance(given, ClassPriorEstimate) and np.any(given.standard_error):
+            given = None
+        if given is None and self.clean is None:
             raise ComesError(
                 f"exclude_rate={INSTANCE!r} needs class priors that are known, since candidates "
                 "cannot tell them apart from rates that depend on the instance. Give class_prior, "

@@ -13,6 +13,7 @@ from comes.answers import Answers
 from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.preparation import Training
+from comes.selection import bend_scores
 from comes.training import History, PixelRows, process_number, seeded
 
 FloatArray = npt.NDArray[np.floating]
@@ -57,7 +58,9 @@ def check_fit(classifier: PredictsFromScores, training: Training, history: Histo
     if nothing:
         return nothing
     flat = _say_flat_labels(classifier, numbers.numpy(), answers)
-    return [*undertrained, *flat, *_say_extremes(classifier, numbers.numpy(), answers)]
+    shown, power = numbers.numpy(), classifier.score_power_
+    shown = shown if power is None else bend_scores(shown, power)
+    return [*undertrained, *flat, *_say_extremes(classifier, shown, answers)]
 
 
 def _is_meant_short(classifier: PredictsFromScores, training: Training) -> bool:
@@ -153,8 +156,7 @@ def _say_undertrained(training: Training, history: History, risks: Risks) -> lis
     return [
         "The network is undertrained: the risk was still falling at the end of training (in the "
         f"last third of its steps by {share} all that was gained), in a direction that all rows "
-        "agree on. Train for more epochs, with a higher learning rate or with smaller batches, or "
-        "take optimizer='adam'."
+        "agree on. Train for more epochs, with a higher learning rate or with smaller batches."
     ]
 
 

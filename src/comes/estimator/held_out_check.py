@@ -1,25 +1,26 @@
 """What held-out rows say against the assumption that a fit rests on."""
 
-import warnings
 from typing import TYPE_CHECKING
 
-from comes.errors import ComesWarning
 from comes.estimator.preparation import Training
 from comes.selection import check_ranking_risk
 from comes.training import predict_scores
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
+    from comes.estimator.image_classifier import ImageClassifier
 
 
-def warn_of_impossible_risk(classifier: "CandidateClassifier", training: Training) -> None:
-    """Warn if the ranking risk of rows that early stopping held out is below what is possible.
+def find_impossible_risk(
+    classifier: "CandidateClassifier | ImageClassifier", training: Training
+) -> list[str]:
+    """Say if the ranking risk of rows that early stopping held out is below what is possible.
 
     Any scores show it, not only those of a ranking risk; ticked labels have no exclusions.
     """
     held_out, prior = training.held_out, classifier.class_prior_
     if held_out is None or prior is None or held_out.answers.kind == "positives":
-        return
+        return []
     scores = predict_scores(training.module, held_out.X, precision=training.options.precision)
     found = check_ranking_risk(
         scores.cpu().numpy(),
@@ -27,5 +28,4 @@ def warn_of_impossible_risk(classifier: "CandidateClassifier", training: Trainin
         prior,
         class_prior_error=classifier.class_prior_error_,
     )
-    if not found.is_possible:
-        warnings.warn(found.conclusion, ComesWarning, stacklevel=4)
+    return [] if found.is_possible else [found.conclusion]

@@ -79,15 +79,17 @@ def prepare_rows(
     return replace(training, clean=clean)
 
 
-def make_module(classifier: "CandidateClassifier", d: int, q: int) -> nn.Module:
-    """Return the network that the settings name, for d features and q labels."""
+def make_module(
+    classifier: "CandidateClassifier", d: int, q: int, network: dict[str, Any] | None = None
+) -> nn.Module:
+    """Return the network that the settings name, or a stored one, for d features and q labels."""
     model = classifier.model
     if isinstance(model, nn.Module):
         return copy.deepcopy(model)
     if callable(model):
         return model(d, q)
     if model == "mlp":
-        settings = find_settings(classifier, classifier.method_)
+        settings = find_settings(classifier, classifier.method_) | (network or {})
         dropout, n_networks = settings["dropout"], settings["n_networks"]
         if n_networks == 1:
             return mlp(d, q, classifier.hidden, dropout=dropout)
@@ -206,7 +208,11 @@ def guess_prior(method: Method, knowledge: Knowledge, answers: Answers) -> npt.N
         return np.asarray(knowledge.class_prior)
     if answers.kind == "candidates":
         return np.asarray(answers.candidates.mean(axis=0))
+    if answers.kind == "positives":
+        return np.asarray(answers.confirmed.mean(axis=0))
     n_yes, n_no = answers.confirmed.sum(axis=0), answers.excluded.sum(axis=0)
+    if not n_yes.any():  # then maybe counts as yes
+        n_yes = answers.doubtful.sum(axis=0)
     return np.asarray((n_yes + 0.5) / (n_yes + n_no + 1))
 
 

@@ -1,6 +1,5 @@
 """The parameters of the estimators: which values they may have."""
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,22 +9,7 @@ from comes.errors import ComesError
 from comes.methods import AS_PUBLISHED, find_method, settings_of
 from comes.training import AUGMENTATIONS, of_each_process
 
-# Everything of `CandidateClassifier` that decides a training, as the paper trains, and as the field
-# does where the paper says nothing.
-PAPER_SETTINGS: dict[str, Any] = {
-    **AS_PUBLISHED,
-    "model": "mlp",
-    "hidden": 500,
-    "momentum": 0.9,
-    "weight_decay": 1e-4,
-    "cosine": True,
-    "reduction": "auto",
-    "normaliser": "dataset",
-    "flood_level": 0.0,
-    "scale": "dense",
-    "threshold": "auto",
-    "early_stopping": False,
-}
+STEPS = ("optimizer", "learning_rate", "epochs", "batch_size")
 LEARNED_THRESHOLDS = ("prior", "risk", "f1")  # from rows that training did not see
 THRESHOLDS = ("auto", "zero", *LEARNED_THRESHOLDS, "minmax")
 FEATURES = ("auto", "classes", "pooled")
@@ -35,12 +19,13 @@ PRECISIONS = ("auto", "bfloat16", "float32")
 def find_settings(classifier: Any, method: Any) -> dict[str, Any]:
     """Return how to train: what is given, else the method's own; epochs may be None.
 
-    Another optimiser than the method's own brings the learning rate and the epochs of the paper.
+    SGD brings the steps of the paper, and so does a linear model, which needs larger ones.
     """
     own = dict(settings_of(method))
     given = {name: getattr(classifier, name) for name in own}
-    if given["optimizer"] not in (None, own["optimizer"]):
-        own |= {name: AS_PUBLISHED[name] for name in ("learning_rate", "epochs")}
+    is_linear = classifier.model == "linear" and given["optimizer"] is None
+    if is_linear or given["optimizer"] == AS_PUBLISHED["optimizer"]:
+        own |= {name: AS_PUBLISHED[name] for name in STEPS}
     return {name: own[name] if value is None else value for name, value in given.items()}
 
 
@@ -53,8 +38,9 @@ def check_row_settings(classifier: Any) -> None:
         if getattr(classifier, name) is not None:
             _check_count(name, getattr(classifier, name), 1)
     _check_count("hidden", classifier.hidden, 1)
-    if classifier.dropout is not None and not 0 <= classifier.dropout < 1:
-        raise ComesError(f"dropout must be at least 0 and below 1; got {classifier.dropout!r}.")
+    dropout = classifier.dropout
+    if dropout is not None and not (isinstance(dropout, int | float | np.floating) and 0 <= dropout < 1):
+        raise ComesError(f"dropout must be at least 0 and below 1; got {dropout!r}.")
     _check_shared_settings(classifier)
 
 

@@ -63,13 +63,13 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         tensors[f"module.{name}"] = tensor.cpu().clone().contiguous()  # tied weights twice
     parameters = {k: plain(v) for k, v in classifier.get_params(deep=False).items()}
     parameters["method"] = plain(classifier.method_)
-    parameters |= _describe_network(classifier)
     parameters["device"] = "auto"  # where it was trained need not be where it is used
     description = {
         "parameters": parameters,
         "n_features": classifier.n_features_in_,
         "feature_names": classifier.feature_names,
         "label_names": classifier.label_names_,
+        "network": _describe_network(classifier),
         "history": vars(classifier.history_),
     }
     write_model(path, description, tensors)
@@ -131,7 +131,7 @@ def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
                     f"{path} holds weights of a model of your own: pass it, load(path, model=...)."
                 )
             parameters["model"] = model
-        classifier = cls(**PLAIN_NETWORK | parameters)
+        classifier = cls(**parameters)
         _restore(classifier, description, tensors)
     except (KeyError, TypeError, AttributeError) as error:
         raise ComesError(f"{Path(path) / DESCRIPTION} is damaged: {error!r}.") from error
@@ -158,7 +158,8 @@ def _restore(
     classifier.scaling_ = Scaling(shift, scale)
     classifier.history_ = History(**description["history"])
     with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
-        classifier.module_ = make_module(classifier, d, q)
+        network = description.get("network", PLAIN_NETWORK)
+        classifier.module_ = make_module(classifier, d, q, network)
     weights = {
         name.removeprefix("module."): tensor
         for name, tensor in tensors.items()

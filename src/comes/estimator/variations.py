@@ -6,10 +6,11 @@ from typing import Any
 
 from sklearn.base import clone
 
+from comes.answers import Answers
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.settings import find_settings
-from comes.estimator.training_length import PASSES
+from comes.estimator.training_length import PASSES, choose_epochs, count_sure
 from comes.methods import DEFAULT, METHODS, table_rank
 
 # What the learning rate and the number of epochs are multiplied by.
@@ -18,7 +19,7 @@ SHORT = {"lr": "learning_rate"}
 
 
 def vary_settings(
-    classifier: CandidateClassifier, names: Sequence[str]
+    classifier: CandidateClassifier, names: Sequence[str], answers: Answers | None = None
 ) -> list[CandidateClassifier]:
     """Return the classifier with other methods, learning rates or numbers of epochs.
 
@@ -28,6 +29,8 @@ def vary_settings(
     names : sequence of {"method", "lr", "epochs"}
         What varies; of several, all combinations. Of methods, the classifier's own and those that
         are worth trying on candidates.
+    answers : Answers, optional
+        What will be trained on, which decides how many epochs are usual.
 
     Returns
     -------
@@ -46,6 +49,10 @@ def vary_settings(
     for combination in itertools.product(*values.values()):
         settings: dict[str, Any] = dict(zip(values, combination, strict=True))
         usual = find_settings(classifier, settings.get("method", now))
+        if usual["epochs"] is None and answers is not None:
+            n_sure = count_sure(answers)
+            usual["epochs"] = choose_epochs(*answers.shape, n_sure, usual["batch_size"])
+            settings.setdefault("epochs", 1.0)
         usual["epochs"] = usual["epochs"] or PASSES
         settings |= {name: usual[name] * settings[name] for name in FACTORS if name in settings}
         if "epochs" in settings:

@@ -65,7 +65,10 @@ def _describe_rates(classifier: Classifier, answers: Answers) -> Iterator[str]:
 
 def _find_origin(classifier: Classifier, name: str) -> str:
     """Return where a rate comes from."""
-    if getattr(classifier, f"{name}_rate") is not None:
+    given = getattr(classifier, f"{name}_rate")
+    if isinstance(given, str):
+        return "on average, less where a label is likely, from the class prior"
+    if given is not None:
         return "given"
     if name == "exclude" and classifier.class_prior is not None:
         return "from the class prior"

@@ -49,7 +49,8 @@ def _draw_cost(
     rng: np.random.Generator,
 ) -> float:
     """Return what scores lose if the class priors are off by one draw of their errors."""
-    drawn = prior + np.nan_to_num(error) * rng.normal(size=len(prior))
+    unknown = np.sqrt(prior * (1 - prior))  # a label whose error is not known may be anything
+    drawn = prior + np.where(np.isnan(error), unknown, error) * rng.normal(size=len(prior))
     levels = (logit(np.clip(p, SMALLEST_PRIOR, 1 - SMALLEST_PRIOR)) for p in (drawn, prior))
     right = scores + np.subtract(*levels)
     relevant = rng.random(scores.shape) < expit(right)

@@ -3,9 +3,9 @@
 `METHODS` holds a `MethodFamily` by name, and each family its variants. `DEFAULT` is the method of
 the estimators and of the command line, `FOR_PICTURES` that of pictures with candidates.
 `SUPERVISED` is the one that takes its labels at their word: for true labels, and as the naive
-baseline. `PUBLISHED` is the paper's, and `AS_PUBLISHED` are its settings. No other room knows a
-method by name, and importing this one does not import torch, so that the command line and reports
-can list the methods.
+baseline. `PUBLISHED` is the paper's, `AS_PUBLISHED` how it trains, and `PAPER_SETTINGS` all
+settings of a classifier that trains so. No other room knows a method by name, and importing this
+one does not import torch, so that the command line and reports can list the methods.
 """
 
 from comes.methods.families import DEFAULT, FOR_PICTURES, METHODS, PUBLISHED, SUPERVISED
@@ -17,13 +17,14 @@ from comes.methods.lookup import (
     table_rank,
     title_of_label,
 )
-from comes.methods.method import AS_PUBLISHED, Method, MethodFamily
+from comes.methods.method import AS_PUBLISHED, PAPER_SETTINGS, Method, MethodFamily
 
 __all__ = [
     "AS_PUBLISHED",
     "DEFAULT",
     "FOR_PICTURES",
     "METHODS",
+    "PAPER_SETTINGS",
     "PUBLISHED",
     "SUPERVISED",
     "Knowledge",

@@ -33,6 +33,22 @@ AS_MEASURED: Mapping[str, Any] = {
     "n_networks": 4,
     "starts_at_prior": True,
 }
+# Everything of `CandidateClassifier` that decides a training, as the paper trains, and as the field
+# does where the paper says nothing.
+PAPER_SETTINGS: Mapping[str, Any] = {
+    **AS_PUBLISHED,
+    "model": "mlp",
+    "hidden": 500,
+    "momentum": 0.9,
+    "weight_decay": 1e-4,
+    "cosine": True,
+    "reduction": "auto",
+    "normaliser": "dataset",
+    "flood_level": 0.0,
+    "scale": "dense",
+    "threshold": "auto",
+    "early_stopping": False,
+}
 
 
 @dataclass(frozen=True, eq=False)

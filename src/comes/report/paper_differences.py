@@ -97,6 +97,11 @@ def _describe_repeats(results: Sequence[Result]) -> list[str]:
             "The paper has synthetic labels on images alone, with a ResNet-50, Adam and 30 epochs; "
             "these are its settings for tables."
         )
+    by_default = {r.names.method for r in results if r.spec.training == "default"}
+    if by_default:
+        lines.append(
+            f"Trained as comes does by default (docs/training.md): {', '.join(sorted(by_default))}."
+        )
     for key, stated in STATED.items():
         used = _list_values(results, key, stated)
         if used != str(stated):
