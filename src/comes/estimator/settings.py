@@ -39,7 +39,9 @@ def check_row_settings(classifier: Any) -> None:
             _check_count(name, getattr(classifier, name), 1)
     _check_count("hidden", classifier.hidden, 1)
     dropout = classifier.dropout
-    if dropout is not None and not (isinstance(dropout, int | float | np.floating) and 0 <= dropout < 1):
+    if dropout is not None and not (
+        isinstance(dropout, int | float | np.floating) and 0 <= dropout < 1
+    ):
         raise ComesError(f"dropout must be at least 0 and below 1; got {dropout!r}.")
     _check_shared_settings(classifier)
 
@@ -81,7 +83,9 @@ def check_image_settings(classifier: Any) -> None:
 def _check_shared_settings(classifier: Any) -> None:
     """Raise an error unless the settings that both estimators have are valid."""
     level = classifier.flood_level
-    if level != "auto" and not (isinstance(level, Real) and 0 <= float(level) < np.inf):
+    if level != "auto" and not (
+        isinstance(level, int | float | np.floating) and 0 <= float(level) < np.inf
+    ):
         raise ComesError(f"flood_level must be 'auto', or a number of 0 or more; got {level!r}.")
     if classifier.normaliser not in ("batch", "dataset"):
         raise ComesError(f"normaliser must be 'batch' or 'dataset'; got {classifier.normaliser!r}.")
