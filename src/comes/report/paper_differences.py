@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from comes.methods import settings_of
+from comes.methods import AS_PUBLISHED, settings_of
 from comes.report.published import PART_OF, source_name
 from comes.results import Result, Sees
 
@@ -130,6 +130,12 @@ def _describe_choices(results: Sequence[Result]) -> list[str]:
             "factor was read off test rows of mirflickr5000, so that numbers on this set are too "
             f"good: {', '.join(sorted(flooded))}."
         )
+    by_default = {r.names.method for r in results if r.spec.training == "default"}
+    if by_default:
+        lines.append(
+            "With all defaults of `CandidateClassifier`, such as dropout, several networks or a "
+            f"flood level, where nothing else is said: {', '.join(sorted(by_default))}."
+        )
     chosen = (f"{key.replace('_', ' ')} {_list_values(results, key, v)}" for key, v in OPEN.items())
     lines.append(
         f"The paper does not say, and here is: {'; '.join(chosen)}; scores of the last epoch."
@@ -181,6 +187,10 @@ def _describe_images(results: Sequence[Result]) -> list[str]:
 
 
 def _list_values(results: Sequence[Result], key: str, default: object) -> str:
-    """Return the values of a setting, in words; a method may have its own default."""
-    own = [{**settings_of(r.spec.method), **r.spec.settings} for r in results]
-    return ", ".join(sorted({str(settings.get(key, default)) for settings in own}))
+    """Return the values of a setting, in words; a method trained by default may have its own."""
+    own = [
+        {**(settings_of(r.spec.method) if r.spec.training else AS_PUBLISHED), **r.spec.settings}
+        for r in results
+    ]
+    values = {settings.get(key, default) for settings in own}
+    return ", ".join(sorted("by what was said" if v is None else str(v) for v in values))
