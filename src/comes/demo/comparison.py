@@ -56,7 +56,7 @@ def run_demo(
     true labels, BCE
     no, yes and maybe, likelihood
     no and maybe, likelihood
-    candidates, COMES-HL
+    candidates, likelihood
     candidates, BCE
     """
     train, test = make_scenes("train", n_scenes, seed), make_scenes("test", 2000, seed)
