@@ -7,6 +7,7 @@ functions; ``fill.py`` puts a table between the markers that ask for it.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def read_fair() -> list[Result]:
     now = read_experiment("fair")
     again = {result.names.data for result in now}
     early = [r for r in read_experiment("fair-early") if r.names.data not in again]
-    return now + early
+    return now + [replace(r, names=replace(r.names, experiment="fair")) for r in early]
 
 
 def fair_table(metric: str) -> str:

@@ -1,6 +1,7 @@
 """What a report says of how an experiment differs from the paper's."""
 
 from dataclasses import replace
+from typing import Any
 
 from comes.report.paper_differences import what_differs
 from comes.results import AnswerSpec, DataSpec, Result, SearchSpec
@@ -50,11 +51,16 @@ def test_ties_and_edges_of_a_search_are_said() -> None:
 
 
 def test_what_a_method_trains_with_by_default_is_said() -> None:
+    default: dict[str, Any] = {"training": "default"}
     text = describe(
-        make_result("likelihood", training="default"), make_result("bce", settings={"epochs": 9})
+        make_result("likelihood", **default), make_result("bce", settings={"epochs": 9})
     )
-    assert "epochs: 9, by how much was said; the paper says 200." in text
+    assert "epochs: 9, by what was said; the paper says 200." in text
     assert "optimizer: adam, sgd; the paper says sgd." in text
+    assert "batch size 256, 64" in text
+    assert "With all defaults of `CandidateClassifier`" in text and "said: likelihood." in text
+    assert "all defaults" not in describe(make_result("likelihood"))
+    assert "optimizer" not in describe(make_result("likelihood"))  # as published
 
 
 def test_what_a_stored_result_leaves_out_is_as_published() -> None:

@@ -15,7 +15,7 @@ from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import check_training_features, per_label
 from comes.estimator.preparation import Training
 from comes.estimator.row_training import prepare_rows
-from comes.methods import METHODS, family_of, find_method
+from comes.methods import FOR_PICTURES, METHODS, family_of, find_method
 from comes.models import (
     Backbone,
     ImageNetwork,
@@ -118,7 +118,7 @@ def sparse_head(
     centred = X - X.mean(axis=0)
     curvature = float(np.linalg.eigvalsh(centred.T @ centred)[-1]) / (4 * len(X))
     return CandidateClassifier(
-        **settings,
+        **{"method": FOR_PICTURES, **settings},
         class_prior=class_prior,
         model=_LinearAtPrior(class_prior),
         optimizer=_ProximalSteps(penalty, curvature),

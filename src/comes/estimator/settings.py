@@ -9,6 +9,7 @@ from comes.errors import ComesError
 from comes.methods import AS_PUBLISHED, find_method, settings_of
 from comes.training import AUGMENTATIONS, of_each_process
 
+NUMBER = (int, float, np.integer, np.floating)
 STEPS = ("optimizer", "learning_rate", "epochs", "batch_size")
 LEARNED_THRESHOLDS = ("prior", "risk", "f1")  # from rows that training did not see
 THRESHOLDS = ("auto", "zero", *LEARNED_THRESHOLDS, "minmax")
