@@ -45,7 +45,7 @@ METRICS = ("average_precision", "mean_average_precision")
 EXCLUDE_RATE = {"exclude_rate": ASKED * SURE}
 NO_RATE = {"no_rate": SURE, "yes_rate": 0.0}
 RATES = {"no_rate": SURE, "yes_rate": SURE}
-TRAINING = {  # of the likelihood; answers without a pull to class priors
+TRAINING: dict[str, Any] = {  # of the likelihood; answers without a pull to class priors
     "optimizer": "adam",
     "learning_rate": 5e-4,
     "epochs": 40,

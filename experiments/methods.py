@@ -26,7 +26,7 @@ from comes.metrics import evaluate
 from comes.priors import count_class_prior
 
 RESULT = Path(__file__).parent / "results" / "methods.json"
-PUBLISHED = {"comes-rl": {"flood_level": 0.0}}
+PUBLISHED: dict[str, dict[str, Any]] = {"comes-rl": {"flood_level": 0.0}}
 EXCLUDE_RATE = 0.1  # of the scenes: P(j excluded | j irrelevant)
 SEED = 0
 

@@ -37,7 +37,7 @@ from comes.files import cache_folder, data_folder, replacing_file
 RESULT = Path(__file__).parent / "results" / "tox21.json"
 TABLE = Path("chem") / "tox21.csv.gz"  # in $COMES_DATA
 RADIUS, BITS = 2, 1024
-TRAINING = {  # of the likelihood; answers without a pull to class priors
+TRAINING: dict[str, Any] = {  # of the likelihood; answers without a pull to class priors
     "optimizer": "adam",
     "learning_rate": 5e-4,
     "epochs": 40,
