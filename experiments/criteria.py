@@ -102,12 +102,15 @@ def list_models(said: Answers) -> list[Model]:
 
 
 def make_classifier(model: Model, known: Known, seed: int) -> CandidateClassifier:
-    """Return a model, not fitted, with the class prior and rates."""
-    more = known.rates if model.method == "likelihood" else {}
+    """Return a model, one network, not fitted, with the class prior and rates."""
+    more: dict[str, Any] = {}
+    if model.method == "likelihood":
+        weight = 0.3 if known.rates else 1.0
+        more = {**known.rates, "optimizer": "adam", "starts_at_prior": True, "prior_weight": weight}
     if model.method == "ccmn":
         more = {"flip_rate": "class_prior"}
-    shared = {"class_prior": known.class_prior, "random_state": seed, "progress": False}
-    return CandidateClassifier(**model._asdict(), **shared, **more)
+    more |= {"class_prior": known.class_prior, "random_state": seed, "progress": False}
+    return CandidateClassifier.as_published(**model._asdict(), **more)
 
 
 def judge(classifier: CandidateClassifier, X: Any, said: Answers, prior: Any) -> dict[str, float]:
