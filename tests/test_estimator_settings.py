@@ -111,6 +111,7 @@ def test_the_default_is_an_ensemble_that_starts_at_the_prior() -> None:
 def test_each_network_is_trained_as_one_alone_would_be() -> None:
     """On the same rows in the same order, from its own start."""
     settings: dict[str, Any] = {"dropout": 0.0, "epochs": 3, "learning_rate": 1e-2}
+    settings |= {"optimizer": "adam", "batch_size": 64}
     start: Any = fit(**settings | {"learning_rate": 1e-12}).module_
     found: Any = fit(**settings).module_
     for k in range(4):
@@ -270,3 +271,12 @@ def test_a_model_of_earlier_versions_is_one_network(method: str, tmp_path: Path)
 def test_impossible_networks_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ComesError, match=message):
         fit(**settings)
+
+
+def test_other_networks_and_sgd_take_the_steps_of_the_paper() -> None:
+    for given in ({"model": "linear"}, {"model": mlp}, {"optimizer": "sgd"}):
+        found = find_settings(CandidateClassifier(**given), "likelihood")
+        steps = (found["optimizer"], found["learning_rate"], found["epochs"], found["batch_size"])
+        assert steps == ("sgd", 5e-3, 200, 256)
+    adamw = find_settings(CandidateClassifier(optimizer="adamw"), "likelihood")
+    assert (adamw["learning_rate"], adamw["epochs"], adamw["batch_size"]) == (5e-4, None, 64)

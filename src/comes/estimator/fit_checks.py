@@ -22,6 +22,7 @@ MOST_ROWS, MOST_PICTURES = 2048, 256  # that are looked at
 FEWEST_ROWS = 20
 FEWEST_STEPS = 100  # fewer, where somebody sets the epochs, are meant to be a short training
 RAN_AWAY, FAR_AWAY = 100.0, 1e4  # times the risk of scores of 0: upwards, and either way
+WORSE = 1.5  # times the risk of constant scores: who is above has run away, too
 NO_GAIN = 1e-3  # of the risk of constant scores: who gains less has learned nothing
 FLAT = 1e-3  # standard deviation of the scores of a label that do not vary
 # Undertrained: in the last third of its steps the risk fell by this part of all it gained, every
@@ -53,10 +54,10 @@ def check_fit(classifier: PredictsFromScores, training: Training, history: Histo
         return []
     scores = _score_rows(training, rows)
     risks, numbers, answers = _compare_risks(training, rows, scores), scores.cpu(), training.raw[1]
-    undertrained = _say_undertrained(training, history, risks)
-    nothing = [] if undertrained else _say_nothing_learned(risks)
+    nothing = _say_nothing_learned(risks)
     if nothing:
         return nothing
+    undertrained = _say_undertrained(training, history, risks)
     flat = _say_flat_labels(classifier, numbers.numpy(), answers)
     shown, power = numbers.numpy(), classifier.score_power_
     shown = shown if power is None else bend_scores(shown, power)
@@ -217,10 +218,15 @@ def _say_nothing_learned(risks: Risks) -> list[str]:
     """Say that constant scores would be as good."""
     if risks.gain > NO_GAIN * abs(risks.constant):
         return []
+    if risks.own > WORSE * abs(risks.constant):
+        return [
+            f"The training ran away: its risk is {risks.own:.3g}, where one score per label, the "
+            f"same for every row, has {risks.constant:.3g}. Lower the learning rate."
+        ]
     return [
         "Nothing was learned: one score per label, the same for every row, fits what was said as "
         "well as the network does. If the features should tell labels apart, raise the learning "
-        "rate (or lower it, if the risk in history_ went up), train for more epochs, or scale them."
+        "rate, train for more epochs, or scale them."
     ]
 
 

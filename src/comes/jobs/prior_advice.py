@@ -19,14 +19,17 @@ WORTH_SAYING = 0.01  # average precision; experiments/fit_checks.py compares it 
 N_ROWS, N_DRAWS = 400, 8
 SMALLEST_PRIOR = 1e-3
 ADVICE = (
-    "Knowing how often each label is relevant would help most: write the table with 'comes priors "
-    "DATA -o priors.csv', fill in what you know in its column known_prior, and pass --priors "
-    "priors.csv. Or pass a few hundred rows with all their true labels: --clean FILE."
+    "Knowing how often each label is relevant may help most: write a table with 'comes priors' "
+    "(the same file and label options, and -o priors.csv), fill in what you know in its column "
+    "known_prior, and pass --priors priors.csv. Or pass a few hundred rows with all their true "
+    "labels: --clean FILE."
 )
 
 
 def advise(classifier: CandidateClassifier, X: Any, seed: int = 0) -> str | None:
-    """Return what would help most, or None if class priors are known well enough."""
+    """Return what may help most, or None if something else is wrong or class priors are known."""
+    if classifier.history_.warnings:
+        return None
     return ADVICE if measure_prior_cost(classifier, X, seed) > WORTH_SAYING else None
 
 
