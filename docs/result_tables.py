@@ -556,10 +556,10 @@ def default_cost_table() -> Table:
     """Return seconds of a fit on a GPU, by default and with the settings of the paper, by set."""
     rows = stored("defaults")["rows"]
     table = [["data", "COMES-HL, as published", "default", "ratio"]]
-    for name in dict.fromkeys(row["set"] for row in rows):
+    for name in dict.fromkeys(row["set"] for row in rows if "seconds" in row):
         of_each: dict[str, list[float]] = {}
         for row in rows:
-            if row["set"] == name:
+            if row["set"] == name and row.get("device") == "cuda":
                 of_each.setdefault(row["learner"], []).append(row["seconds"])
         learners = ("COMES-HL, as published", "default, priors known")
         if all(learner in of_each for learner in learners):

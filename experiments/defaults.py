@@ -42,6 +42,7 @@ from comes.generation import case_b, independent, simulate_answers
 from comes.metrics import average_precision, mean_average_precision
 from comes.priors import count_class_prior
 from comes.selection import likelihood_losses
+from comes.training import choose_device
 
 RESULT = Path(__file__).parent / "results" / "defaults.json"
 DEVELOPMENT = ("scenes", "scene", "yeast", "emotions", "enron", "bibtex")
@@ -163,6 +164,7 @@ def run(
 ) -> list[dict[str, Any]]:
     """Return what these learners make of one draw; what is estimated, is so once for all."""
     warnings.simplefilter("ignore", ComesWarning)
+    device = choose_device(device).type
     dataset = load(name, folder)
     said = say(dataset, draw, seed)
     train, test = train_test_split(np.arange(len(dataset)), test_size=0.2, random_state=seed)
@@ -201,7 +203,7 @@ def run(
         if draw != "truth":
             losses = likelihood_losses(scores, said[test], prior)
             row["held_out"] = round(float(losses.mean()), 5)
-        found.append(row | {"seconds": round(seconds, 1)})
+        found.append(row | {"seconds": round(seconds, 1), "device": device})
     return found
 
 

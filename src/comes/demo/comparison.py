@@ -28,7 +28,7 @@ class DemoRow(NamedTuple):
 
 
 def run_demo(
-    n_scenes: int = 5000,
+    n_scenes: int = 8000,
     epochs: int | None = None,
     seed: int = 0,
     progress: bool | None = None,
