@@ -107,7 +107,7 @@ def test_a_rate_that_depends_on_the_instance_bends_the_scores_to_the_class_prior
     bent = bend_scores(plain.decision_function(X), fitted.score_power_)
     np.testing.assert_array_equal(fitted.decision_function(X), bent)
     np.testing.assert_allclose(fitted.predict_proba(X).mean(axis=0), prior, atol=1e-5)
-    assert (fitted.score_power_ < 1).all() and plain.score_power_ is None
+    assert abs(fitted.score_power_ - 1).max() > 0.01 and plain.score_power_ is None
     assert fitted.risk(X, CANDIDATES) == plain.risk(X, CANDIDATES)
 
 
@@ -131,7 +131,8 @@ def test_probabilities_are_right_where_likely_labels_are_excluded_less() -> None
     rows = rng.normal(size=(3000, 3))
     eta = expit(2 * rows - 1)
     candidates = rng.random(eta.shape) >= 0.9 * (1 - eta) ** 4
-    known = {"class_prior": eta.mean(axis=0), "random_state": 0}
+    known: dict[str, Any] = {"class_prior": eta.mean(axis=0), "random_state": 0}
+    known |= {"n_networks": 1, "dropout": 0.0, "batch_size": 256}
     errors = {}
     for rate in (None, "instance"):
         classifier = CandidateClassifier("likelihood", exclude_rate=rate, epochs=20, **known)
