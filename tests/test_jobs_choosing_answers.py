@@ -7,6 +7,7 @@ from comes import CandidateClassifier
 from comes.answers import Answers
 from comes.datasets import Dataset
 from comes.errors import ComesError
+from comes.estimator.training_length import choose_epochs, count_sure
 from comes.generation import simulate_answers
 from comes.jobs import choose_model
 from comes.methods import DEFAULT
@@ -26,7 +27,8 @@ def test_settings_are_chosen_for_the_method_of_answers() -> None:
     start = CandidateClassifier(hidden=8, random_state=0, class_prior=PRIOR)
     best, choice = choose_model(data, start, ["epochs"])
     assert set(choice.table["method"]) == {DEFAULT}
-    assert choice.table["epochs"].tolist() == [2, 25]  # of the likelihood, not of COMES
+    usual = choose_epochs(*ANSWERS.shape, count_sure(ANSWERS), batch_size=64)
+    assert choice.table["epochs"].tolist() == [round(usual / 10), usual]  # not those of COMES
     assert best.method == DEFAULT and start.method is None
     assert np.isfinite(choice.table["ranking_risk"]).all()
 
