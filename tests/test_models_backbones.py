@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from comes.models import Backbone, ImageNetwork, power_normalised, zero_linear
+from comes.models import Backbone, ImageNetwork, Preprocessing, power_normalised, zero_linear
 from pictures import some_pixels, tiny
 
 
@@ -14,8 +14,9 @@ def test_pixels_are_normalised_and_maps_averaged() -> None:
     pixels, mean, std = some_pixels(), (0.1, 0.2, 0.3), (0.5, 0.6, 0.7)
     parts = [(pixels[:, c] / 255 - mean[c]) / std[c] for c in range(3)]
     expected = torch.stack(parts, dim=1)
-    torch.testing.assert_close(Backbone(nn.Flatten(), None, mean, std)(pixels), expected.flatten(1))
-    maps = Backbone(nn.Identity(), None, mean, std)
+    own = Preprocessing(mean=mean, std=std)
+    torch.testing.assert_close(Backbone(nn.Flatten(), None, own)(pixels), expected.flatten(1))
+    maps = Backbone(nn.Identity(), None, own)
     torch.testing.assert_close(maps(pixels), expected.mean(dim=(2, 3)))
     assert maps.count_features(8) == 3
 

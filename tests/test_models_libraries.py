@@ -6,8 +6,8 @@ from torch import nn
 
 from comes.errors import ComesError
 from comes.models import make_backbone
-from comes.models.backbones import IMAGENET_MEAN, IMAGENET_STD
 from comes.models.libraries import import_torchvision
+from comes.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 from pictures import some_pixels, tiny
 
 

@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from comes.models import ResNet, make_backbone
-from comes.models.libraries import DEPTHS, import_torchvision
+from comes.models.libraries import import_torchvision
+from comes.models.making import DEPTHS
 from pictures import randomised, some_pixels, tiny
 
 

@@ -9,7 +9,7 @@ __all__ = ["progress_bar"]
 
 @contextmanager
 def progress_bar(
-    total: int, description: str, *, unit: str = "", show: bool | None = None
+    total: int, description: str, *, unit: str = "", show: bool | None = None, start: int = 0
 ) -> Iterator[Callable[..., None]]:
     """Show a progress bar inside the block, and clear it at the end.
 
@@ -23,11 +23,13 @@ def progress_bar(
         Shown before the count, as in "epoch 3/200".
     show : bool, optional
         By default the bar is shown if standard error is a terminal.
+    start : int
+        Steps that were done before.
 
     Yields
     ------
-    advance : callable (note="") -> None
-        Moves the bar by one step. The note is shown after the count until the next step.
+    advance : callable (note="", steps=1) -> None
+        Moves the bar. The note is shown after the count until the next step.
 
     Examples
     --------
@@ -54,9 +56,10 @@ def progress_bar(
     )
     console = Console(stderr=True, force_terminal=show)
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(description, total=total, unit=unit and f"{unit} ", note="")
-        yield lambda note="": bar.update(task, advance=1, note=note)
+        unit = unit and f"{unit} "
+        task = bar.add_task(description, total=total, completed=start, unit=unit, note="")
+        yield lambda note="", steps=1: bar.update(task, advance=steps, note=note)
 
 
-def _ignore_step(note: str = "") -> None:
+def _ignore_step(note: str = "", steps: int = 1) -> None:
     """Stand in for `advance` where no bar is shown."""

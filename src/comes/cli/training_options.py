@@ -69,7 +69,10 @@ def training_options(
     ] = None,
     backbone: Annotated[
         str | None,
-        typer.Option(help="Network for images: resnet50 (default), timm:NAME or torchvision:NAME."),
+        typer.Option(
+            help="Network for images: resnet50 (default), timm:NAME, torchvision:NAME, or "
+            "folder:PATH, as timm or transformers save it."
+        ),
     ] = None,
     weights: Annotated[
         str | None,
@@ -82,8 +85,17 @@ def training_options(
         typer.Option(help="Image features that the head reads: auto, classes or pooled."),
     ] = None,
     image_size: Annotated[
-        int | None, typer.Option(help="Height and width of images. Default: 224.", min=8)
+        int | None,
+        typer.Option(
+            help="Height and width of images. Default: the network's own, 224 for resnet50.", min=8
+        ),
     ] = None,
+    centre_crop: Annotated[
+        bool,
+        typer.Option(
+            "--centre-crop", help="Show the network the centre of an image, not all of it."
+        ),
+    ] = False,
     augment: Annotated[
         str | None, typer.Option(help="Augmentation of images: flip (default), crop or none.")
     ] = None,
@@ -153,6 +165,7 @@ def training_options(
         weights=weights,
         features=image_features,
         image_size=image_size,
+        centre_crop=centre_crop or None,
         augment=augment,
         backbone_learning_rate=backbone_learning_rate,
         part_size=part_size,

@@ -5,7 +5,7 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -98,17 +98,21 @@ class Images:
 
     def fingerprint(self) -> str:
         """Return a hash of names, sizes and checksums (in a folder: times of last change)."""
+        found = hashlib.sha256()
+        for state in self.states():
+            found.update(state)
+        return found.hexdigest()
+
+    def states(self) -> Iterator[bytes]:
+        """Give what tells each image from a changed one: what `fingerprint` hashes."""
         known: dict[tuple[Path, str], tuple[int, int]] = {}
         for source in filter(_is_zip, dict.fromkeys(self.sources)):
             with zipfile.ZipFile(source) as archive:
                 for member in archive.infolist():
                     known[source, member.filename] = member.CRC, member.file_size
-        found = hashlib.sha256()
         for place in zip(self.sources, self.names, strict=True):
-            if place not in known:
-                known[place] = _read_state(*place)
-            found.update(repr((place[1], known[place])).encode())
-        return found.hexdigest()
+            state = known.get(place) or _read_state(*place)
+            yield repr((place[1], state)).encode()
 
     @staticmethod
     def joined(parts: Sequence["Images"]) -> "Images":

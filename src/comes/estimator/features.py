@@ -4,25 +4,26 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from comes.datasets import Images
 from comes.errors import ComesError
-from comes.files import cache_folder, replacing_file
-from comes.models import Backbone
+from comes.estimator.feature_files import Features, GrowingFile, read_features
+from comes.files import cache_folder
+from comes.models import Backbone, Preprocessing
 from comes.progress import progress_bar
-from comes.training import PixelRows, process_number
+from comes.training import PixelRows
 
 if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier
 
-Features = npt.NDArray[np.float32]
 AT_ONCE = 256  # pictures, where no gradient is needed
 
 
@@ -44,9 +45,14 @@ class Pictures:
     def fingerprint(self) -> str:
         """Return a hash of sizes and pixels."""
         found = hashlib.sha256()
-        for array in self.arrays:
-            found.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+        for state in self.states():
+            found.update(state)
         return found.hexdigest()
+
+    def states(self) -> Iterator[bytes]:
+        """Give size and pixels of each picture."""
+        for array in self.arrays:
+            yield repr(array.shape).encode() + np.ascontiguousarray(array).tobytes()
 
 
 def as_pictures(images: Any) -> Any:
@@ -68,7 +74,7 @@ def as_pictures(images: Any) -> Any:
 def features_of(
     backbone: Backbone,
     images: Any,
-    size: int,
+    size: int | None,
     device: torch.device,
     precision: torch.dtype | None = None,
     *,
@@ -80,21 +86,24 @@ def features_of(
     Parameters
     ----------
     backbone : Backbone
+        Its ``preprocessing`` says how pictures become pixels.
     images : comes.datasets.Images, or sequence of n uint8 arrays of shape (height, width, 3)
-    size : int
-        Height and width that pictures are stretched to.
+    size : int, optional
+        Height and width of what the network sees; by default its own.
     device : torch device
     precision : torch dtype, optional
         Of the network; by default that of its weights.
     cache : bool
-        Keep features on disk, under a hash of weights, pictures, size and precision. Not for a
-        network of your own, whose code is in no hash. Without it nothing is hashed.
+        Keep features on disk, under a hash of weights, pictures, preprocessing and precision. They
+        are written as they are computed: after a kill, the same call goes on. Not for a network of
+        your own, whose code is in no hash. Without it nothing is hashed.
     at_once : int
         Pictures at a time.
 
     Returns
     -------
     features : float32 array of shape (n, n_features)
+        Mapped into memory if it is large and kept on disk.
 
     Examples
     --------
@@ -105,54 +114,91 @@ def features_of(
     (3, 128)
     """
     images = as_pictures(images)
-    path = _cached_file(backbone, images, size, precision) if cache else None
-    found = None if path is None else _read_features(path)
-    if found is None:
-        found = _compute_features(backbone, images, size, device, precision, at_once)
-        if path is not None and process_number() == 0:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing_file(path) as temporary:
-                np.save(temporary, found)
-    return found
+    shown = backbone.preprocessing.sized(size)
+    compute = partial(_compute_features, backbone, images, shown, device, precision, at_once)
+    if not cache:
+        found = np.empty((len(images), backbone.to(device).count_features(shown.size)), np.float32)
+        done = 0
+        for part in compute(0):
+            found[done : (done := done + len(part))] = part
+        return found
+    path, growing = _cached_files(backbone, images, shown, precision)
+    stored = read_features(path)
+    if stored is None:
+        shape = len(images), backbone.to(device).count_features(shown.size)
+        GrowingFile(path, growing, shape).fill(images.states, compute)
+        stored = read_features(path)
+        assert stored is not None
+    return stored
 
 
-def _cached_file(backbone: Backbone, images: Any, size: int, precision: torch.dtype | None) -> Path:
-    """Return the file that features are kept in, named by a hash of everything they depend on."""
-    weights, pictures = weights_hash(backbone), images.fingerprint()
-    spec = [weights, backbone.temperature, pictures, size, str(precision)]
-    name = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:32]
-    return cache_folder() / "features" / f"{name}.npy"
-
-
-def _compute_features(
+def stream_features(
     backbone: Backbone,
     images: Any,
-    size: int,
+    device: torch.device,
+    precision: torch.dtype | None = None,
+    *,
+    cache: bool = False,
+    at_once: int = AT_ONCE,
+) -> Iterator[Tensor]:
+    """Give the features of pictures part by part, on the device; parameters as in `features_of`."""
+    if not cache:
+        shown = backbone.preprocessing
+        yield from _stream_parts(backbone, images, shown, device, precision, at_once, 0)
+        return
+    found = features_of(backbone, images, None, device, precision, at_once=at_once)
+    for start in range(0, len(found), at_once):
+        yield torch.from_numpy(found[start : start + at_once]).to(device)
+
+
+def _cached_files(
+    backbone: Backbone, images: Any, shown: Preprocessing, precision: torch.dtype | None
+) -> tuple[Path, Path]:
+    """Return the file that features are kept in, named by a hash of everything they depend on.
+
+    And its name while it grows, where changed pictures may follow the first one: what was computed
+    before a broken picture is still good after it is replaced or left out.
+    """
+    network = [weights_hash(backbone), backbone.temperature, asdict(shown), str(precision)]
+    pictures: Any = images.fingerprint()
+    names = [_hash_of([*network, pictures])]
+    if isinstance(images, Images):
+        pictures = [*sorted({str(source.absolute()) for source in images.sources}), images.names[0]]
+    names.append(_hash_of([*network, pictures]))
+    folder = cache_folder() / "features"
+    return folder / f"{names[0]}.npy", folder / f"{names[1]}.part"
+
+
+def _hash_of(spec: list[Any]) -> str:
+    """Return a short hash of something that json can hold."""
+    return hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:32]
+
+
+def _compute_features(*arguments: Any) -> Iterator[Features]:
+    """Give features in parts, as arrays."""
+    for part in _stream_parts(*arguments):
+        yield part.cpu().numpy()
+
+
+def _stream_parts(
+    backbone: Backbone,
+    images: Any,
+    shown: Preprocessing,
     device: torch.device,
     precision: torch.dtype | None,
     at_once: int,
-) -> Features:
-    """Put all pictures through the network."""
-    pixels = PixelRows(images, size, device, keep="nowhere")
-    rows = torch.arange(len(pixels)).split(at_once)
-    autocast = torch.autocast(device.type, precision, enabled=precision is not None)
-    parts = []
-    with torch.no_grad(), autocast, progress_bar(len(rows), "features of images") as advance:
-        backbone.to(device).eval()
+    start: int,
+) -> Iterator[Tensor]:
+    """Put pictures through the network, from the one with number ``start``."""
+    pixels = PixelRows(images, shown, device, keep="nowhere")
+    rows = torch.arange(start, len(pixels)).split(at_once) if start < len(pixels) else ()
+    backbone.to(device).eval()
+    with progress_bar(len(images), "features of images", start=start) as advance:
         for batch in pixels.batches(rows):
-            parts.append(backbone(batch).float().cpu())
-            advance()
-    found: Features = torch.cat(parts).numpy()
-    return found
-
-
-def _read_features(path: Path) -> Features | None:
-    """Return stored features, or None if the file is missing or damaged."""
-    try:
-        found: Features = np.load(path)
-    except (OSError, ValueError, EOFError):
-        return None
-    return found
+            with torch.no_grad(), torch.autocast(device.type, precision, enabled=bool(precision)):
+                features = backbone(batch).float()
+            yield features
+            advance(steps=len(batch))
 
 
 def weights_hash(module: nn.Module) -> str:
@@ -164,6 +210,15 @@ def weights_hash(module: nn.Module) -> str:
     return found.hexdigest()
 
 
+def in_parts(classifier: "ImageClassifier", device: torch.device, cache: bool) -> dict[str, Any]:
+    """Return how features are computed; those of a network of one's own are not kept."""
+    return {
+        "precision": classifier._choose_precision(device),
+        "cache": cache and isinstance(classifier.backbone, str),
+        "at_once": classifier.part_size or AT_ONCE,
+    }
+
+
 @contextmanager
 def explaining_memory(classifier: "ImageClassifier") -> Iterator[None]:
     """Turn an error for lack of memory into one that says what to do."""
@@ -172,7 +227,8 @@ def explaining_memory(classifier: "ImageClassifier") -> Iterator[None]:
     except (torch.OutOfMemoryError, MemoryError):
         at_once = classifier.part_size or max(classifier.batch_size, AT_ONCE)
         size = classifier.image_size
+        of_size = "" if size is None else f" of {size} x {size}"
         raise ComesError(
-            f"there is not enough memory for {at_once} pictures of {size} x {size} at once. Set "
-            "part_size (--part-size) to a quarter of that, or lower image_size."
+            f"there is not enough memory for {at_once} pictures{of_size} at once. Set part_size "
+            "(--part-size) to a quarter of that, or lower image_size."
         ) from None

@@ -37,7 +37,7 @@ def prepare_fine_tuning(
     checkpoint: Checkpoint | None,
 ) -> Training:
     """Return the training of the whole network, with the rows and the risk of the probe."""
-    n, size = len(probed.raw[1]), classifier.image_size
+    n, size = len(probed.raw[1]), classifier.network_.backbone.preprocessing
     _warn_of_small_batches(classifier, probed.raw[1])
     trained, held_out = np.arange(n), probed.held_out
     if held_out is not None:

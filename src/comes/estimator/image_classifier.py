@@ -19,10 +19,11 @@ from torch import nn
 from comes.answers import Answers
 from comes.estimator import image_storage
 from comes.estimator.features import (
-    AT_ONCE,
     as_pictures,
     explaining_memory,
     features_of,
+    in_parts,
+    stream_features,
     weights_hash,
 )
 from comes.estimator.fine_tuning import make_checkpoint, prepare_fine_tuning
@@ -57,13 +58,15 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     prior_weight, flip_rate, reduction, normaliser, flood_level, threshold
         As in `CandidateClassifier`. What is not given is estimated from the features.
     backbone : str or module
-        "resnet50" (also 101, 152), "timm:NAME", "torchvision:NAME", or a module that maps
-        normalised images to features.
+        "resnet50" (also 101, 152), "timm:NAME", "torchvision:NAME", "folder:PATH" (saved by timm or
+        transformers), or a module that maps normalised images to features.
     weights : str or path, optional
         "imagenet" downloads them. Or a file, safetensors or a state dict of torch. None keeps the
         weights of your own module, or takes random ones.
-    image_size : int
-        Pictures are stretched to this height and width.
+    image_size : int, optional
+        Height and width of what the network sees; by default its own, 224 for the built-in ones.
+    centre_crop : bool
+        Show the network the centre of a picture, not all of it, stretched: edges have labels, too.
     features : {"auto", "classes", "pooled"}
         What the head reads. ``classes``: probabilities of the classes that the network was trained
         on, with a sparse head, for "comes-hl". ``pooled``: its last layer, power-normalised and
@@ -80,9 +83,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     batch_size : int
     learning_rate, backbone_learning_rate : float
         Of Adam in fine-tuning, for the head and for the network.
-    weight_decay : float
-        In fine-tuning.
-    cosine : bool
+    weight_decay, cosine
         As in `CandidateClassifier`, in fine-tuning.
     augment : {"flip", "crop", "none"}
         In fine-tuning: mirror half of the pictures, or also cut out a random part.
@@ -136,7 +137,8 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         flip_rate: npt.ArrayLike | str | None = None,
         backbone: str | nn.Module = "resnet50",
         weights: str | Path | None = "imagenet",
-        image_size: int = 224,
+        image_size: int | None = None,
+        centre_crop: bool = False,
         features: str = "auto",
         standard_errors: float = 2.0,
         temperature: float = 2.0,
@@ -175,6 +177,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         self.backbone = backbone
         self.weights = weights
         self.image_size = image_size
+        self.centre_crop = centre_crop
         self.features = features
         self.standard_errors = standard_errors
         self.temperature = temperature
@@ -254,7 +257,8 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
 
     def _make_backbone(self, images: Any, device: torch.device) -> Backbone:
         """Return the network below the head, with its classifier if the head reads that."""
-        backbone = pretrained_backbone(self.backbone, self.weights, images, self.image_size, device)
+        given = self.backbone, self.weights, images, self.image_size, device
+        backbone = pretrained_backbone(*given, centre_crop=self.centre_crop)
         backbone.temperature = self.temperature
         if not reads_classes(self, backbone):
             backbone.classifier = None
@@ -272,7 +276,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         if needs_features(self):
             X = self._compute_features(backbone, images, device, cache=True)
         else:
-            X = np.zeros((len(images), backbone.count_features(self.image_size)), np.float32)
+            X = np.zeros((len(images), backbone.count_features()), np.float32)
         has_classes = backbone.classifier is not None
         probe, training = prepare_probe(self, X, answers, has_classes, seed, device)
         self.label_names_, self.classes_ = probe.label_names_, probe.classes_
@@ -289,11 +293,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         self, backbone: Backbone, images: Any, device: torch.device, *, cache: bool
     ) -> FloatArray:
         """Return the features of the pictures; those of a network by name may be kept on disk."""
-        cache = cache and isinstance(self.backbone, str)
-        at_once, precision = self.part_size or AT_ONCE, self._choose_precision(device)
-        return features_of(
-            backbone, images, self.image_size, device, precision, cache=cache, at_once=at_once
-        )
+        return features_of(backbone, images, None, device, **in_parts(self, device, cache))
 
     def _fine_tune(
         self,
@@ -320,13 +320,13 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         device = choose_device(self.device)
         network = place_network(self.network_, device)
         with explaining_memory(self), torch.no_grad():
+            how = in_parts(self, device, cache)
             if self.is_frozen_:
-                X = self._compute_features(network.backbone, images, device, cache=cache)
-                scores = network.score_features(torch.from_numpy(X).to(device))
+                parts = stream_features(network.backbone, images, device, **how)
+                scores = torch.cat([network.score_features(part).cpu() for part in parts])
             else:
-                pixels = PixelRows(images, self.image_size, device, keep="nowhere")
-                precision, at_once = self._choose_precision(device), self.part_size or AT_ONCE
-                scores = predict_scores(network, pixels, at_once, precision)
+                pixels = PixelRows(images, network.backbone.preprocessing, device, keep="nowhere")
+                scores = predict_scores(network, pixels, how["at_once"], how["precision"])
         return np.asarray(scores.cpu().numpy())
 
     def score(self, images: Any, y: Any, sample_weight: None = None) -> float:

@@ -1,6 +1,7 @@
 """A fitted image classifier as a folder: ``model.json`` and ``model.safetensors``, no pickle."""
 
 import copy
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +20,14 @@ from comes.estimator.storage import (
     stored_knowledge,
     write_model,
 )
-from comes.models import Backbone, ImageNetwork, ResNet, make_backbone, zero_linear
+from comes.models import (
+    Backbone,
+    ImageNetwork,
+    ResNet,
+    make_backbone,
+    stored_preprocessing,
+    zero_linear,
+)
 from comes.training import History
 
 if TYPE_CHECKING:
@@ -56,6 +64,8 @@ def save(classifier: "ImageClassifier", path: str | Path) -> None:
             "n_features": network.head.in_features,
             "power": network.power,
             "is_frozen": classifier.is_frozen_,
+            "preprocessing": asdict(network.backbone.preprocessing),
+            "config": network.backbone.config,
         },
         "parameters": parameters,
         "label_names": classifier.label_names_,
@@ -91,11 +101,26 @@ def load(cls: "type[C]", path: str | Path, backbone: nn.Module | None) -> "C":
     return classifier
 
 
+def _restore_backbone(
+    classifier: "ImageClassifier", about: dict[str, Any], tensors: dict[str, torch.Tensor]
+) -> Backbone:
+    """Return the network below the head; before it said how, pictures were stretched."""
+    numbers = {
+        name: tensors[f"network.backbone.{name}"].flatten() / 255 for name in ("mean", "std")
+    }
+    plain_way = {"size": classifier.image_size, **{k: v.tolist() for k, v in numbers.items()}}
+    preprocessing = stored_preprocessing(about.get("preprocessing", plain_way))
+    own: Any = copy.deepcopy(classifier.backbone)
+    backbone = make_backbone(own, size=preprocessing.size, config=about.get("config"))
+    backbone.preprocessing = preprocessing
+    return backbone
+
+
 def _restore_network(
     classifier: "ImageClassifier", about: dict[str, Any], tensors: dict[str, torch.Tensor]
 ) -> ImageNetwork:
     """Return the network with the weights of a file."""
-    backbone: Backbone = make_backbone(copy.deepcopy(classifier.backbone))
+    backbone = _restore_backbone(classifier, about, tensors)
     backbone.temperature = classifier.temperature
     if isinstance(backbone.network, ResNet) and about["strides"] is not None:
         backbone.network.set_strides(about["strides"])

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from comes.errors import ComesError
+from comes.errors import ComesError, first_line
 from comes.files import cache_folder, data_folder, download, expanded
 from comes.models import Backbone, choose_strides, load_weights, make_backbone, place_network
 from comes.training import PixelRows
@@ -26,8 +26,10 @@ def pretrained_backbone(
     backbone: str | nn.Module,
     weights: str | Path | None,
     images: Any,
-    size: int,
+    size: int | None,
     device: torch.device,
+    *,
+    centre_crop: bool = False,
 ) -> Backbone:
     """Return a network with its weights, and with the strides that belong to them.
 
@@ -37,9 +39,11 @@ def pretrained_backbone(
         A module is copied.
     images : sequence of uint8 arrays of shape (height, width, 3)
         The first ones tell which strides the weights of a ResNet were trained with.
-    size : int
-        Height and width of images.
+    size : int, optional
+        Height and width of images; by default the network's own.
     device : torch device
+    centre_crop : bool
+        Whether the network sees the centre of a picture, rather than all of it.
 
     Returns
     -------
@@ -53,23 +57,38 @@ def pretrained_backbone(
     >>> backbone.count_features(32)
     128
     """
+    given: Any = {"size": size, "centre_crop": centre_crop}
     if isinstance(backbone, nn.Module):
-        network = make_backbone(copy.deepcopy(backbone))
+        network = make_backbone(copy.deepcopy(backbone), **given)
         if weights not in (None, "imagenet"):
             load_weights(network, _find_weights(weights))
-        return place_network(network, device)
+        return place_network(_check_size(network, size), device)
     is_ours = ":" not in backbone
-    network = make_backbone(backbone, pretrained=weights == "imagenet" and not is_ours)
+    network = make_backbone(backbone, weights == "imagenet" and not is_ours, **given)
+    _check_size(network, size)
     if weights == "imagenet":
         if is_ours:
             load_weights(network, _download_weights(backbone))
     elif weights is not None:
         load_weights(network, _find_weights(weights))
         if is_ours:
-            some = PixelRows(images[:LOOKED_AT], size, device)
+            some = PixelRows(images[:LOOKED_AT], network.preprocessing, device)
             pixels = next(some.batches([torch.arange(len(some))]))
             choose_strides(network.to(device), pixels)
     return place_network(network, device)
+
+
+def _check_size(backbone: Backbone, size: int | None) -> Backbone:
+    """Return a network that takes pictures of a size that was asked for; refuse another."""
+    if size is not None:
+        try:
+            backbone.count_features()
+        except (RuntimeError, ValueError, AssertionError) as error:
+            raise ComesError(
+                f"the network does not take pictures of {size} x {size} ({first_line(error)}). "
+                "Leave image_size out, or choose another."
+            ) from None
+    return backbone
 
 
 def _find_weights(path: str | Path | None) -> Path:

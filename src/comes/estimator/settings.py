@@ -54,7 +54,7 @@ def check_image_settings(classifier: Any) -> None:
     """Raise an error unless all settings of an `ImageClassifier` are valid; this is quick."""
     counts = {"epochs": 0, "batch_size": 1, "image_size": 8, "probe_epochs": 0, "part_size": 1}
     for name, least in counts.items():
-        may_be_none = name in ("probe_epochs", "part_size")
+        may_be_none = name in ("image_size", "probe_epochs", "part_size")
         if not (may_be_none and getattr(classifier, name) is None):
             _check_count(name, getattr(classifier, name), least)
     if classifier.probe_epochs == classifier.epochs == 0:

@@ -2,6 +2,7 @@
 
 from comes.files.downloading import download, unpack_tar
 from comes.files.folders import cache_folder, data_folder, expanded
+from comes.files.locking import locked
 from comes.files.replacing import (
     check_file_target,
     check_folder_target,
@@ -16,6 +17,7 @@ __all__ = [
     "data_folder",
     "download",
     "expanded",
+    "locked",
     "replacing_file",
     "replacing_folder",
     "unpack_tar",

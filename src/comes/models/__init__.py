@@ -13,7 +13,8 @@ from comes.models.backbones import (
     zero_linear,
 )
 from comes.models.ensembles import Ensemble, OfEachNetwork
-from comes.models.libraries import make_backbone
+from comes.models.making import make_backbone
+from comes.models.preprocessing import Preprocessing, stored_preprocessing
 from comes.models.resnet import ResNet
 from comes.models.tabular import InputLayer, Stack, as_csr_tensor, linear, mlp
 from comes.models.weights import choose_strides, load_weights
@@ -24,6 +25,7 @@ __all__ = [
     "ImageNetwork",
     "InputLayer",
     "OfEachNetwork",
+    "Preprocessing",
     "ResNet",
     "Stack",
     "as_csr_tensor",
@@ -34,5 +36,6 @@ __all__ = [
     "mlp",
     "place_network",
     "power_normalised",
+    "stored_preprocessing",
     "zero_linear",
 ]

@@ -1,12 +1,13 @@
 """Networks that map pixels to features, and heads that map features to scores."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of pixels in [0, 1]
+from comes.models.preprocessing import Preprocessing
+
 Module = TypeVar("Module", bound=nn.Module)
 
 
@@ -20,10 +21,12 @@ class Backbone(nn.Module):
     classifier : linear layer, optional
         Maps these to scores of the classes that the network was trained on. With it, the features
         are square roots of class probabilities: few are far from zero, and each has a meaning.
-    mean, std : three floats
-        Of the pixels, in [0, 1], that the network was trained on.
+    preprocessing : Preprocessing
+        How pictures become pixels; `forward` normalises these by its mean and spread.
     temperature : float
         Divides the class scores; at 1, the probabilities of most classes are nearly 0.
+    config : dict, optional
+        What a network that came in a folder is made of, as json holds it.
 
     Examples
     --------
@@ -40,14 +43,16 @@ class Backbone(nn.Module):
         self,
         network: nn.Module,
         classifier: nn.Linear | None = None,
-        mean: tuple[float, ...] = IMAGENET_MEAN,
-        std: tuple[float, ...] = IMAGENET_STD,
+        preprocessing: Preprocessing | None = None,
         temperature: float = 2.0,
+        config: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.network, self.classifier, self.temperature = network, classifier, temperature
-        self.register_buffer("mean", 255 * torch.tensor(mean)[:, None, None])
-        self.register_buffer("std", 255 * torch.tensor(std)[:, None, None])
+        self.preprocessing, self.config = preprocessing or Preprocessing(), config
+        for name in ("mean", "std"):
+            numbers = torch.tensor(getattr(self.preprocessing, name))
+            self.register_buffer(name, 255 * numbers[:, None, None])
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Return the features of a batch."""
@@ -69,9 +74,10 @@ class Backbone(nn.Module):
             return (0.5 * (scores / self.temperature).log_softmax(dim=1)).exp()
 
     @torch.no_grad()
-    def count_features(self, size: int) -> int:
-        """Return the number of features of images with this side length."""
+    def count_features(self, size: int | None = None) -> int:
+        """Return the number of features of images with this side length, or with its own."""
         was_training = self.training
+        size = size or self.preprocessing.size
         features: Tensor = self.eval()(torch.zeros(1, 3, size, size, device=self.mean.device))
         self.train(was_training)
         return int(features.shape[1])

@@ -1,7 +1,9 @@
-"""Backbones by name: our own, and those of timm and torchvision."""
+"""Networks of timm and torchvision by name, with the preprocessing that belongs to them."""
 
+import math
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -10,85 +12,82 @@ from torch import nn
 
 from comes.errors import ComesError, first_line
 from comes.models.backbones import Backbone
-from comes.models.resnet import ResNet
-
-DEPTHS = {"resnet50": (3, 4, 6, 3), "resnet101": (3, 4, 23, 3), "resnet152": (3, 8, 36, 3)}
+from comes.models.preprocessing import INTERPOLATIONS, Interpolation, Preprocessing
 
 
-def make_backbone(name: str | nn.Module, pretrained: bool = False) -> Backbone:
-    """Return a backbone by name, or make one of your own network.
+def load_from_timm(name: str, pretrained: bool, size: int | None = None) -> Backbone:
+    """Return a network of timm, its classifier apart; ``local-dir:PATH`` is one in a folder.
 
-    Parameters
-    ----------
-    name : str or module
-        "resnet50", "resnet101", "resnet152" (built in), "timm:NAME" or "torchvision:NAME"; or a
-        module that maps normalised images to features.
-    pretrained : bool
-        Let timm or torchvision download weights. The built-in networks have none to download:
-        use `load_weights`.
-
-    Returns
-    -------
-    backbone : Backbone
-
-    Examples
-    --------
-    >>> backbone = make_backbone(ResNet((1, 1, 1, 1), width=4))
-    >>> backbone.count_features(size=32)
-    128
+    A network that takes pictures of one size only is made for ``size``.
     """
-    if isinstance(name, nn.Module):
-        return name if isinstance(name, Backbone) else Backbone(name)
-    if name in DEPTHS:
-        return Backbone(ResNet(DEPTHS[name]))
-    library, _, model = name.partition(":")
-    if library == "timm" and model:
-        return _load_from_timm(model, pretrained)
-    if library == "torchvision" and model:
-        return _load_from_torchvision(model, pretrained)
-    raise ComesError(
-        f"backbone must be {', '.join(DEPTHS)}, timm:NAME, torchvision:NAME or a module; got "
-        f"{name!r}."
-    )
-
-
-def _load_from_timm(name: str, pretrained: bool) -> Backbone:
-    """Return a network of timm, its classifier apart."""
     import_torchvision(needed_by="timm")  # timm imports it
     try:
         import timm
     except ImportError:
         raise ComesError("timm is not installed: pip install 'comes[images]'.") from None
-    if name not in timm.list_models() and name not in timm.list_pretrained():
+    is_folder = name.startswith("local-dir:")
+    if not is_folder and name not in timm.list_models() and name not in timm.list_pretrained():
         raise ComesError(f"timm has no model {name!r}; timm.list_models() names them.")
-    network: Any = _download(lambda: timm.create_model(name, pretrained=pretrained))
+
+    def create(**settings: Any) -> Any:
+        make = partial(timm.create_model, name, pretrained=pretrained, **settings)
+        return make() if is_folder else download_network(make)
+
+    data: Any = timm.data
+    network = create()
+    own = network.pretrained_cfg
+    if size is not None and own.get("fixed_input_size") and size != own["input_size"][1]:
+        network = create(img_size=size)
     classifier = network.get_classifier()
     network.reset_classifier(0)
-    config = network.pretrained_cfg
     return Backbone(
         network,
         classifier if isinstance(classifier, nn.Linear) else None,
-        tuple(config["mean"]),
-        tuple(config["std"]),
+        _read_timm(data.resolve_model_data_config(network, pretrained_cfg=own)),
     )
 
 
-def _load_from_torchvision(name: str, pretrained: bool) -> Backbone:
+def _read_timm(own: dict[str, Any]) -> Preprocessing:
+    """Return the preprocessing that a config of timm describes."""
+    size = own["input_size"][1]
+    return Preprocessing(
+        size,
+        as_interpolation(own["interpolation"]),
+        math.floor(size / own["crop_pct"]),
+        tuple(own["mean"]),
+        tuple(own["std"]),
+    )
+
+
+def load_from_torchvision(name: str, pretrained: bool) -> Backbone:
     """Return a network of torchvision, its last linear layer apart."""
     models = import_torchvision(needed_by="torchvision").models
     if name not in models.list_models(module=models):
         raise ComesError(f"torchvision has no model {name!r} that classifies images.")
     weights = "DEFAULT" if pretrained else None
-    network = _download(lambda: models.get_model(name, weights=weights))
+    network = download_network(lambda: models.get_model(name, weights=weights))
+    own = models.get_model_weights(name).DEFAULT.transforms()
+    preprocessing = Preprocessing(
+        own.crop_size[0],
+        as_interpolation(own.interpolation.value),
+        own.resize_size[0],
+        tuple(own.mean),
+        tuple(own.std),
+    )
     layers = [(path, m) for path, m in network.named_modules() if isinstance(m, nn.Linear)]
     if not layers:  # convolutions alone: their scores are the features
-        return Backbone(network)
+        return Backbone(network, preprocessing=preprocessing)
     path, classifier = layers[-1]
     network.set_submodule(path, nn.Identity())
-    return Backbone(network, classifier)
+    return Backbone(network, classifier, preprocessing)
 
 
-def _download(make: Callable[[], nn.Module]) -> nn.Module:
+def as_interpolation(name: str) -> Interpolation:
+    """Return the name of an interpolation that we know; bicubic for others."""
+    return name if name in INTERPOLATIONS else "bicubic"  # type: ignore[return-value]
+
+
+def download_network(make: Callable[[], nn.Module]) -> nn.Module:
     """Return a network whose library may download its weights."""
     try:
         return make()

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from comes.errors import ComesError
+from comes.models import Preprocessing
 
 AUGMENTATIONS = ("none", "flip", "crop")  # names that `PixelRows` knows
 Augmentation = Literal["none", "flip", "crop"]
@@ -32,8 +33,8 @@ class PixelRows:
     ----------
     images : sequence of uint8 arrays of shape (height, width, 3)
         Read one at a time, like those of `comes.datasets.Images`.
-    size : int
-        Height and width that every picture is stretched to.
+    size : int or Preprocessing
+        Height and width that every picture is stretched to, or how a network wants its pictures.
     device : torch device
     augment : {"none", "flip", "crop"}
         In training, mirror half of the pictures ("flip"), and also cut out a random part ("crop").
@@ -51,7 +52,7 @@ class PixelRows:
     def __init__(
         self,
         images: Sequence[npt.NDArray[np.uint8]],
-        size: int,
+        size: int | Preprocessing,
         device: torch.device,
         augment: Augmentation = "none",
         keep: str | None = None,
@@ -60,12 +61,18 @@ class PixelRows:
             raise ComesError(f"augment must be one of {', '.join(AUGMENTATIONS)}; got {augment!r}.")
         if keep not in (None, "device", "memory", "nowhere"):
             raise ComesError(f"keep must be device, memory or nowhere; got {keep!r}.")
-        self.images, self.size, self.device, self.augment = images, size, device, augment
-        self.keep = keep or _find_place(3 * len(images) * size**2, device)
+        self.preprocessing = Preprocessing(size) if isinstance(size, int) else size
+        self.images, self.device, self.augment = images, device, augment
+        self.keep = keep or _find_place(3 * len(images) * self.size**2, device)
         self.kept: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.images)
+
+    @property
+    def size(self) -> int:
+        """Height and width of every picture."""
+        return self.preprocessing.size
 
     def decode(self) -> str:
         """Decode the pictures that are to be kept, unless they are; return where they are kept."""
@@ -115,13 +122,7 @@ class PixelRows:
 
     def _decode_picture(self, row: int) -> npt.NDArray[np.uint8]:
         """Return one picture in its final size."""
-        from PIL import Image
-
-        picture: Any = self.images[row]
-        if picture.shape[:2] == (self.size, self.size):
-            return np.asarray(picture)
-        resized = Image.fromarray(picture).resize((self.size, self.size), Image.Resampling.BILINEAR)
-        return np.asarray(resized)
+        return self.preprocessing.apply(self.images[row])
 
 
 def augment_pixels(pixels: Tensor, augment: Augmentation) -> Tensor:
