@@ -56,7 +56,9 @@ def _load_with_timm(
     """Return a network that ``timm.models.save_for_hf`` saved."""
     try:
         backbone = load_from_timm(f"local-dir:{folder}", with_weights, size)
-    except (KeyError, TypeError, AttributeError, RuntimeError, OSError) as error:
+    except ComesError:
+        raise
+    except Exception as error:  # whatever a wrong config or a damaged file leads to
         raise ComesError(
             f"timm cannot make the network of {folder} ({first_line(error)}). Update timm, or copy "
             "the whole folder that the network was saved to."

@@ -35,9 +35,9 @@ class Preprocessing:
     --------
     >>> wide = np.zeros((10, 40, 3), np.uint8)
     >>> wide[:, :10] = 255
-    >>> Preprocessing(size=4).apply(wide)[0, :, 0].tolist()
-    [226, 28, 0, 0]
-    >>> Preprocessing(size=4, short_side=4).apply(wide)[0, :, 0].tolist()
+    >>> Preprocessing(4, "nearest").apply(wide)[0, :, 0].tolist()
+    [255, 0, 0, 0]
+    >>> Preprocessing(4, "nearest", short_side=4).apply(wide)[0, :, 0].tolist()
     [0, 0, 0, 0]
     """
 
