@@ -1,6 +1,8 @@
 """`ImageClassifier`: pictures in, labels out; from the probe to fine-tuning, saved and resumed."""
 
+import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,8 @@ from comes.estimator import (
 from comes.estimator.features import as_pictures
 from comes.generation import case_b, simulate_answers
 from comes.methods import METHODS
-from comes.models import Backbone, ResNet, make_backbone
+from comes.models import Backbone, Preprocessing, ResNet, make_backbone
+from comes.models.libraries import import_torchvision
 from comes.priors import count_class_prior, estimate_class_prior
 from comes.training import PixelRows, epochs
 from pictures import LABELS, SIZE, pictures, randomised, tiny, write_pictures
@@ -181,6 +184,69 @@ def test_a_saved_model_with_classes_by_name_loads_by_itself(tmp_path: Path) -> N
     np.testing.assert_allclose(
         loaded.decision_function(PIXELS[:4]), clf.decision_function(PIXELS[:4]), atol=1e-4
     )
+
+
+def save_folder(folder: Path) -> str:
+    """Save a network as timm does; return its name as a backbone."""
+    import_torchvision("a test")
+    import timm
+
+    torch.manual_seed(0)
+    timm.models.save_for_hf(timm.create_model("resnet10t"), str(folder), safe_serialization=True)
+    return f"folder:{folder}"
+
+
+def test_a_saved_model_of_a_folder_needs_the_folder_no_more(tmp_path: Path) -> None:
+    name = save_folder(tmp_path / "network")
+    clf = classifier(backbone=name, weights="imagenet", image_size=None, centre_crop=True)
+    clf.fit(PIXELS[:40], CANDIDATES[:40])
+    shown = clf.network_.backbone.preprocessing
+    assert (shown.size, shown.interpolation, shown.short_side) == (176, "bicubic", 201)
+    clf.save(tmp_path / "model")
+    shutil.rmtree(tmp_path / "network")
+    loaded = load_model(tmp_path / "model")
+    assert isinstance(loaded, ImageClassifier)
+    assert loaded.network_.backbone.preprocessing == shown
+    np.testing.assert_allclose(
+        loaded.decision_function(PIXELS[:4]), clf.decision_function(PIXELS[:4]), atol=1e-4
+    )
+
+
+def test_a_model_saved_before_preprocessing_was_is_loaded_as_it_was(tmp_path: Path) -> None:
+    clf = classifier(backbone="timm:resnet10t", image_size=64).fit(PIXELS[:40], CANDIDATES[:40])
+    clf.network_.backbone.preprocessing = Preprocessing(64)  # stretched, bilinear
+    clf.save(tmp_path / "model")
+    description = json.loads((tmp_path / "model" / "model.json").read_text())
+    for name in ("preprocessing", "config"):
+        del description["images"][name]
+    del description["parameters"]["centre_crop"]
+    (tmp_path / "model" / "model.json").write_text(json.dumps(description))
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_allclose(
+        loaded.decision_function(PIXELS[:4]), clf.decision_function(PIXELS[:4]), atol=1e-4
+    )
+
+
+def test_the_centre_of_a_picture_is_another_picture() -> None:
+    one, other = (
+        classifier(centre_crop=crop).fit(PIXELS, CANDIDATES).decision_function(PIXELS)
+        for crop in (False, True)
+    )
+    assert not np.allclose(one, other)
+
+
+def test_fine_tuning_sees_what_the_network_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    class Spy(PixelRows):
+        def __init__(self, images: Any, size: Any, *args: Any, **kwargs: Any) -> None:
+            super().__init__(images, size, *args, **kwargs)
+            seen.append(self.preprocessing)
+
+    monkeypatch.setattr(fine_tuning, "PixelRows", Spy)
+    own = Backbone(tiny(), preprocessing=Preprocessing(24, "bicubic", 28))
+    classifier(backbone=own, image_size=None, probe_epochs=1, epochs=1).fit(PIXELS, CANDIDATES)
+    assert seen == [own.preprocessing]
 
 
 def test_a_model_of_a_network_of_ones_own_asks_for_it(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def save_with_timm(folder: Path, name: str = "resnet10t", **settings: Any) -> An
 
     torch.manual_seed(0)
     network: Any = timm.create_model(name, **settings)
-    timm.models.save_for_hf(network, folder, model_args=settings, safe_serialization=True)
+    timm.models.save_for_hf(network, str(folder), model_args=settings, safe_serialization=True)
     return network.eval()
 
 

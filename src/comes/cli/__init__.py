@@ -17,6 +17,7 @@ from comes.cli.check_command import check
 from comes.cli.datasets_commands import app as datasets
 from comes.cli.demo_command import demo
 from comes.cli.evaluate_command import evaluate
+from comes.cli.features_command import features
 from comes.cli.fit_command import fit
 from comes.cli.generate_command import generate
 from comes.cli.predict_command import predict
@@ -50,6 +51,7 @@ app.add_typer(datasets, name="datasets")
 app.command()(generate)
 app.command()(priors)
 app.command()(check)
+app.command()(features)
 app.command()(fit)
 app.command()(predict)
 app.command()(evaluate)

@@ -20,6 +20,7 @@ from comes.datasets.archive import write_npz
 from comes.datasets.catalogue import KNOWN
 from comes.datasets.column_roles import ITEM_COLUMNS
 from comes.datasets.dataset import Dataset
+from comes.datasets.feature_writing import check_feature_target, write_features
 from comes.datasets.findings import Finding, check_dataset
 from comes.datasets.images import Images, image_names, open_images
 from comes.datasets.joining import join_features, join_rows
@@ -58,6 +59,7 @@ __all__ = [
     "as_reading",
     "as_text",
     "check_dataset",
+    "check_feature_target",
     "check_table_name",
     "check_writable",
     "combine_answers",
@@ -76,6 +78,7 @@ __all__ = [
     "read_images",
     "read_table",
     "write_dataset",
+    "write_features",
     "write_npz",
     "write_table",
 ]

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from comes.errors import ComesWarning
 from comes.files import locked, replacing_file
+from comes.training import count_processes
 
 Features = npt.NDArray[np.float32]
 NUMBER = np.dtype("<f4")
@@ -138,9 +139,10 @@ def _make_header(shape: tuple[int, int]) -> bytes:
 
 
 def _say_waiting() -> None:
-    """Warn that the same features are being computed elsewhere."""
-    warnings.warn(
-        "another process computes features of these pictures; waiting for it.",
-        ComesWarning,
-        stacklevel=2,
-    )
+    """Warn that the same features are being computed elsewhere, unless by one of our group."""
+    if count_processes() == 1:
+        warnings.warn(
+            "another process computes features of these pictures; waiting for it.",
+            ComesWarning,
+            stacklevel=2,
+        )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         summarise_dataset,
     )
     from comes.jobs.experiment_jobs import ExperimentRun, run_experiment
+    from comes.jobs.feature_jobs import ImageFeatures, compute_features
     from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
     from comes.jobs.generate_jobs import generate_answers
     from comes.jobs.judge_jobs import EstimatedQuality, JudgedMetric, Judgement, judge_model
@@ -32,6 +33,7 @@ _MODULES = {
     "EstimatedQuality": "judge_jobs",
     "ExperimentRun": "experiment_jobs",
     "FittedModel": "fit_jobs",
+    "ImageFeatures": "feature_jobs",
     "JudgedMetric": "judge_jobs",
     "Judgement": "judge_jobs",
     "ProjectReport": "annotate_jobs",
@@ -39,6 +41,7 @@ _MODULES = {
     "add_questions": "annotate_jobs",
     "check_assumption": "check_jobs",
     "choose_model": "fit_jobs",
+    "compute_features": "feature_jobs",
     "convert_dataset": "data_jobs",
     "describe_dataset": "data_jobs",
     "estimate_priors": "prior_jobs",
@@ -59,6 +62,7 @@ __all__ = [
     "EstimatedQuality",
     "ExperimentRun",
     "FittedModel",
+    "ImageFeatures",
     "JudgedMetric",
     "Judgement",
     "ProjectReport",
@@ -66,6 +70,7 @@ __all__ = [
     "add_questions",
     "check_assumption",
     "choose_model",
+    "compute_features",
     "convert_dataset",
     "describe_dataset",
     "estimate_priors",

@@ -1,0 +1,85 @@
+"""``comes features``: put images through a network once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from comes.cli.options import Json
+from comes.cli.printing import print_summary
+from comes.errors import ComesError
+
+
+def features(
+    data: Annotated[
+        str, typer.Argument(help="A folder or .zip of images, or a table that names images.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="A .npz, .parquet or .npy file. Default: the cache alone."
+        ),
+    ] = None,
+    backbone: Annotated[
+        str,
+        typer.Option(
+            help="resnet50, timm:NAME, torchvision:NAME, or folder:PATH, as timm or transformers "
+            "save it."
+        ),
+    ] = "resnet50",
+    weights: Annotated[
+        str, typer.Option(help="imagenet, or a .safetensors or .pth file.")
+    ] = "imagenet",
+    image_features: Annotated[
+        str, typer.Option(help="pooled (the last layer), or classes (class probabilities).")
+    ] = "pooled",
+    image_size: Annotated[
+        int | None,
+        typer.Option(help="Height and width of images. Default: the network's own.", min=8),
+    ] = None,
+    centre_crop: Annotated[
+        bool,
+        typer.Option(
+            "--centre-crop", help="Show the network the centre of an image, not all of it."
+        ),
+    ] = False,
+    images: Annotated[
+        str | None, typer.Option(help="The folder or .zip of the images that a table names.")
+    ] = None,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
+    ] = False,
+    part_size: Annotated[
+        int | None, typer.Option(help="Images to process at a time. Default: 256.", min=1)
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Compute features of images by a frozen network; called again, it goes on where it stopped.
+
+    Example: comes features photos/ -o features.npz
+
+    Example: comes features photos.csv --images photos/ --backbone folder:dinov2/ -o features.npz
+    """
+    from comes.jobs import compute_features
+
+    try:
+        found = compute_features(
+            data,
+            output,
+            images=images,
+            backbone=backbone,
+            weights=weights,
+            features=image_features,
+            image_size=image_size,
+            centre_crop=centre_crop,
+            skip_broken=skip_broken,
+            part_size=part_size,
+            device=device,
+        )
+    except KeyboardInterrupt:
+        raise ComesError(
+            "interrupted. What was computed is kept: the same command goes on from there."
+        ) from None
+    summary: dict[str, object] = {"images": len(found), "features": found.X.shape[1]}
+    print_summary(summary | ({"file": str(output)} if output is not None else {}), as_json)

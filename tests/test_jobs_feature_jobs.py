@@ -1,0 +1,115 @@
+"""`compute_features`, and ``comes features``: images through a network, once."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from comes.datasets import Reading, read_features
+from comes.errors import ComesError
+from comes.estimator import pretrained
+from comes.jobs import compute_features, feature_jobs, fit_model
+from comes.models import make_backbone
+from command_line import Run, command_runner
+from pictures import SIZE, tiny, write_pictures
+
+BACKBONE, N = "timm:resnet10t", 12
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    return command_runner(monkeypatch, capsys)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with photos/, photos.csv and weights.pth."""
+    monkeypatch.setenv("COMES_CACHE", str(tmp_path / "cache"))
+    write_pictures(tmp_path, n=N)
+    torch.manual_seed(0)
+    torch.save(make_backbone(BACKBONE).network.state_dict(), tmp_path / "weights.pth")
+    return tmp_path
+
+
+def settings(home: Path) -> dict[str, Any]:
+    return {"backbone": BACKBONE, "weights": home / "weights.pth", "image_size": SIZE}
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+def test_a_written_file_is_read_with_its_names(home: Path, ending: str) -> None:
+    path = home / f"features.{ending}"
+    found = compute_features(home / "photos", path, **settings(home))
+    assert found.X.shape == (N, 512) and len(found) == N
+    X, items = read_features(path)
+    np.testing.assert_array_equal(np.asarray(X), found.X)
+    assert items == found.items == [f"{row:03}.png" for row in range(N)]
+    reading = Reading(labels=["has_*"], features=path)
+    model = fit_model(
+        home / "photos.csv", reading=reading, settings={"method": "bce", "epochs": 1}
+    ).classifier
+    assert model.n_features_in_ == 512
+
+
+def test_npy_holds_the_features_alone(home: Path) -> None:
+    found = compute_features(home / "photos", home / "features.npy", **settings(home))
+    np.testing.assert_array_equal(np.load(home / "features.npy"), found.X)
+
+
+def test_a_model_of_the_same_images_finds_them(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from comes import ImageClassifier
+    from comes.datasets import Images
+    from comes.estimator import features as module
+
+    found = compute_features(home / "photos", **settings(home))
+    monkeypatch.setattr(module, "_stream_parts", pytest.fail)
+    rng = np.random.default_rng(0)
+    clf = ImageClassifier("bce", features="pooled", **settings(home))
+    clf.fit(Images(home / "photos", found.items), rng.random((N, 2)) < 0.5)
+
+
+def test_classes_are_square_roots_of_probabilities(home: Path) -> None:
+    how = settings(home) | {"weights": None}
+    X = compute_features(home / "photos", features="classes", **how).X
+    assert X.shape == (N, 1000)
+    np.testing.assert_allclose((X**2).sum(axis=1), 1, atol=1e-4)
+
+
+def test_what_cannot_be_is_refused_before_anything_is_computed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feature_jobs, "features_of", pytest.fail)
+    for wrong, message in (
+        ({"output": home / "features.xlsx"}, "should end in .npz, .parquet or .npy; got .xlsx"),
+        ({"output": home / "no" / "features.npz"}, "is not a folder"),
+        ({"features": "all"}, "features must be pooled or classes; got 'all'"),
+        ({"features": "classes", "backbone": tiny()}, "has no classes of its own"),
+    ):
+        with pytest.raises(ComesError, match=message):
+            compute_features(home / "photos", **(settings(home) | {"weights": None} | wrong))
+
+
+def arguments(home: Path) -> list[str]:
+    given = {"--backbone": BACKBONE, "--weights": str(home / "weights.pth"), "--image-size": "32"}
+    return ["features", str(home / "photos"), *(part for pair in given.items() for part in pair)]
+
+
+def test_the_command_writes_and_tells(home: Path, run: Run) -> None:
+    told = json.loads(run(*arguments(home), "-o", str(home / "f.npz"), "--json").stdout)
+    assert told == {"images": N, "features": 512, "file": str(home / "f.npz")}
+    assert json.loads(run(*arguments(home), "--json").stdout) == {"images": N, "features": 512}
+
+
+def test_an_interrupted_command_says_that_it_can_go_on(
+    home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pretrained.PixelRows, "_decode_picture", interrupt)
+        error = run(*arguments(home), code=1).stderr
+    assert "What was computed is kept: the same command goes on" in error
+    run(*arguments(home))
