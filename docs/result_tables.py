@@ -424,6 +424,30 @@ def image_speed_table() -> Table:
     return table
 
 
+def image_features_table() -> Table:
+    """Return images per second and memory of features of many pictures, and what a kill cost."""
+    table = [["", "images", "decoding alone", "features", "memory", "computed again after a kill"]]
+    for name in ("image_features", "image_features_cuda"):
+        if not (ROOT / "benchmarks" / "results" / f"{name}.json").exists():
+            continue
+        result = measured(name)
+        machine, killed = result["machine"], result["killed"]
+        where = machine["gpu"] if "cuda" in name else f"{machine['cores']} cores"
+        again = killed["kept"] + killed["computed_after"] - killed["images"]
+        for run in result["runs"]:
+            table.append(
+                [
+                    f"{result['backbone']}, {where}",
+                    str(run["images"]),
+                    f"{result['decoding_images_per_second']:.0f} per second",
+                    f"{run['images_per_second']:.0f} per second",
+                    f"{run['memory_mib']} MiB",
+                    str(again) if run["images"] == killed["images"] else "",
+                ]
+            )
+    return table
+
+
 def answers_table(metric: str) -> Table:
     """Return a metric of every learner on simulated answers, by set and on average."""
     rows = stored("answers")["rows"]
@@ -737,6 +761,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "prior-advice": prior_advice_table,
     "circle": circle_table,
     "read-time": read_time_table,
+    "image-features": image_features_table,
     "image-speed": image_speed_table,
     "annotation-load": annotation_load_table,
     "pair-sums": pair_sums_table,

@@ -196,6 +196,28 @@ def test_two_processes_compute_once(folder: Path, cache: Path) -> None:
     np.testing.assert_array_equal(compute(folder), compute_in_memory(folder))
 
 
+def test_a_full_disk_is_told_and_costs_nothing_before_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    write, written = feature_files.np.ascontiguousarray, []
+
+    def fill_up(*arguments: Any) -> Any:
+        written.append(arguments)
+        if len(written) == 4:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(feature_files.np, "ascontiguousarray", fill_up)
+        with pytest.raises(ComesError, match="No space left on device. Make room there"):
+            compute(folder)
+    backbone = Counting()
+    np.testing.assert_array_equal(compute(folder, backbone), compute_in_memory(folder))
+    assert sum(backbone.rows) == N - 24
+
+
 def test_another_preprocessing_is_another_file(folder: Path, cache: Path) -> None:
     images = Images(folder, image_names(folder))
     backbone = Counting()
@@ -239,9 +261,12 @@ def test_a_prediction_holds_few_features_at_a_time(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(image_classifier, "features_of", pytest.fail)
     rows: list[int] = []
     score = clf.network_.score_features
-    monkeypatch.setattr(
-        clf.network_, "score_features", lambda part: rows.append(len(part)) or score(part)
-    )
+
+    def count(part: torch.Tensor) -> torch.Tensor:
+        rows.append(len(part))
+        return score(part)
+
+    monkeypatch.setattr(clf.network_, "score_features", count)
     clf.set_params(part_size=16)
     np.testing.assert_allclose(clf.decision_function(pixels), whole, atol=1e-5)
     assert rows == [16, 16, 16, 12]

@@ -10,9 +10,9 @@ import torch
 
 from comes.datasets import Reading, read_features
 from comes.errors import ComesError
-from comes.estimator import pretrained
 from comes.jobs import compute_features, feature_jobs, fit_model
 from comes.models import make_backbone
+from comes.training import PixelRows
 from command_line import Run, command_runner
 from pictures import SIZE, tiny, write_pictures
 
@@ -109,7 +109,7 @@ def test_an_interrupted_command_says_that_it_can_go_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(pretrained.PixelRows, "_decode_picture", interrupt)
+        patched.setattr(PixelRows, "_decode_picture", interrupt)
         error = run(*arguments(home), code=1).stderr
     assert "What was computed is kept: the same command goes on" in error
     run(*arguments(home))

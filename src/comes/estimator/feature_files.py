@@ -19,14 +19,14 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from comes.errors import ComesWarning
+from comes.errors import ComesError, ComesWarning
 from comes.files import locked, replacing_file
 from comes.training import count_processes
 
 Features = npt.NDArray[np.float32]
 NUMBER = np.dtype("<f4")
 SECONDS = 1.0  # of work between two marks of what is done
-MAPPED = 2**28  # bytes; larger files are mapped into memory, not read
+MAPPED = 2**26  # bytes; larger files are mapped into memory, not read
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,20 @@ class GrowingFile:
 
         ``states`` gives for every picture what tells it from a changed one.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(self._beside(".lock"), _say_waiting):
-            if read_features(self.path) is not None:  # another process was here
-                return
-            with open(self.part, "r+b" if self.part.exists() else "w+b") as file:
-                self._write(file, states, compute)
-            self._beside(".json").unlink(missing_ok=True)
-            self.part.replace(self.path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with locked(self._beside(".lock"), _say_waiting):
+                if read_features(self.path) is not None:  # another process was here
+                    return
+                with open(self.part, "r+b" if self.part.exists() else "w+b") as file:
+                    self._write(file, states, compute)
+                self._beside(".json").unlink(missing_ok=True)
+                self.part.replace(self.path)
+        except OSError as error:
+            raise ComesError(
+                f"features cannot be written to {self.path.parent}: {error.strerror or error}. "
+                "Make room there, or name another folder for them (COMES_CACHE)."
+            ) from None
 
     def _beside(self, ending: str) -> Path:
         return self.part.with_suffix(ending)
