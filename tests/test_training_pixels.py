@@ -249,3 +249,19 @@ def test_a_recorded_step_draws_the_same_pictures_and_gives_the_same_weights(
 class AsNumbers(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         return pixels.float() / 255
+
+
+def test_large_photos_are_not_decoded_whole(tmp_path: Path) -> None:
+    """At a quarter of its size, a photo looks the same when it is shown at a tenth."""
+    rng = np.random.default_rng(0)
+    coarse = Image.fromarray(rng.integers(0, 256, (6, 8, 3), dtype=np.uint8))
+    coarse.resize((800, 600), Image.Resampling.BICUBIC).save(tmp_path / "large.jpg", quality=95)
+    coarse.resize((120, 90), Image.Resampling.BICUBIC).save(tmp_path / "small.jpg", quality=95)
+    images: Any = Images(tmp_path, ["large.jpg", "small.jpg"])
+    assert images.read_reduced(0, 128).shape == (150, 200, 3)
+    assert images.read_reduced(0, None).shape == images[0].shape == (600, 800, 3)
+    np.testing.assert_array_equal(images.read_reduced(1, 128), images[1])
+    (pixels,) = PixelRows(images, 64, CPU).batches([torch.arange(2)])
+    (whole,) = PixelRows([images[0], images[1]], 64, CPU).batches([torch.arange(2)])
+    assert torch.equal(pixels[1], whole[1])
+    assert 0 < (pixels[0].int() - whole[0].int()).abs().max() <= 3

@@ -68,14 +68,24 @@ class Images:
             index = np.arange(len(self))[rows if isinstance(rows, slice) else np.asarray(rows)]
             sources = [self.sources[row] for row in index]
             return Images(sources, [self.names[row] for row in index])
+        return self.read_reduced(int(rows), None)
+
+    def read_reduced(self, row: int, least: int | None) -> npt.NDArray[np.uint8]:
+        """Return an image; a large JPEG smaller, but no side shorter than ``least``.
+
+        It is decoded at a half, a quarter or an eighth of its size, which takes a fraction of the
+        time and memory.
+        """
         Image = _import_pillow()
         try:
-            with Image.open(io.BytesIO(self.read_bytes(int(rows)))) as image:
+            with Image.open(io.BytesIO(self.read_bytes(row))) as image:
+                if least is not None:
+                    image.draft(None, (least, least))
                 return _convert_to_rgb(image)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             reason = str(error).split(" <_io")[0]
             raise ComesError(
-                f"the image {self.names[rows]!r} cannot be read ({reason}). Replace it, or leave "
+                f"the image {self.names[row]!r} cannot be read ({reason}). Replace it, or leave "
                 "broken images out (--skip-broken on the command line)."
             ) from None
 

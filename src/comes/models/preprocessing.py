@@ -47,6 +47,11 @@ class Preprocessing:
     mean: tuple[float, ...] = IMAGENET_MEAN
     std: tuple[float, ...] = IMAGENET_STD
 
+    @property
+    def least(self) -> int:
+        """The length of a shorter side from which a picture is resized without a visible loss."""
+        return 2 * max(self.size, self.short_side or 0)
+
     def sized(self, size: int | None) -> "Preprocessing":
         """Return the same for another size; None keeps it."""
         if size is None or size == self.size:
