@@ -201,7 +201,7 @@ def test_a_full_disk_is_told_and_costs_nothing_before_it(
 ) -> None:
     import errno
 
-    write, written = feature_files.np.ascontiguousarray, []
+    write, written = np.ascontiguousarray, []
 
     def fill_up(*arguments: Any) -> Any:
         written.append(arguments)
@@ -210,7 +210,7 @@ def test_a_full_disk_is_told_and_costs_nothing_before_it(
         return write(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(feature_files.np, "ascontiguousarray", fill_up)
+        patched.setattr(np, "ascontiguousarray", fill_up)
         with pytest.raises(ComesError, match="No space left on device. Make room there"):
             compute(folder)
     backbone = Counting()

@@ -58,6 +58,7 @@ def test_another_size_keeps_the_share_that_is_cut_out() -> None:
     own = Preprocessing(224, short_side=256)
     assert own.sized(None) is own
     assert own.sized(112) == Preprocessing(112, short_side=128)
+    assert type(own.sized(np.int64(112)).size) is int  # type: ignore[arg-type]
     assert own.cropped(False).short_side is None
     assert own.cropped(True) == own == Preprocessing(224).cropped(True)
 

@@ -57,7 +57,7 @@ class Preprocessing:
         if size is None or size == self.size:
             return self
         short = None if self.short_side is None else round(self.short_side * size / self.size)
-        return replace(self, size=size, short_side=short)
+        return replace(self, size=int(size), short_side=short)
 
     def cropped(self, centre_crop: bool) -> "Preprocessing":
         """Return the same with the centre cut out, or with the whole picture stretched."""

@@ -62,7 +62,7 @@ class PixelRows:
             raise ComesError(f"augment must be one of {', '.join(AUGMENTATIONS)}; got {augment!r}.")
         if keep not in (None, "device", "memory", "nowhere"):
             raise ComesError(f"keep must be device, memory or nowhere; got {keep!r}.")
-        self.preprocessing = Preprocessing(size) if isinstance(size, int) else size
+        self.preprocessing = size if isinstance(size, Preprocessing) else Preprocessing(int(size))
         self.images, self.device, self.augment = images, device, augment
         self.keep = keep or _find_place(3 * len(images) * self.size**2, device)
         self.kept: Tensor | None = None
