@@ -133,6 +133,7 @@ def show_examples(
         folder,
         answers=dataset.answers,
         relevant=dataset.relevant,
+        rates={"no": classifier.no_rate_, "yes": classifier.yes_rate_},
         n_examples=n_examples,
         seed=seed,
     )
