@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from comes.annotate import open_project, run_robots, serve_in_thread
 from comes.cli import app
+from comes.errors import ComesError
 from comes.estimator import ImageClassifier
 from comes.models import make_backbone
 from pictures import LABELS, write_pictures
@@ -136,3 +137,59 @@ def test_an_annotation_project_leads_to_a_model_and_a_page(home: Path, tmp_path:
     text = page.read_text(encoding="utf-8")
     assert "people disagree: 1 no, 1 maybe" in text
     assert re.search(r'unasked">not asked</dt><dd>\d of 3 labels', text)
+
+
+def test_what_to_ask_next_becomes_cards_in_one_command(home: Path, tmp_path: Path) -> None:
+    """Nothing is asked twice, and the answers are known to be to questions of a model."""
+    truth, project, table = truth_of(home), tmp_path / "project", tmp_path / "answers.parquet"
+    items = ["--items", home / "photos", "--classes", home / "classes.txt"]
+    run("annotate", "init", project, *items, "--rate", 0.5)
+
+    def let_robot_answer() -> None:
+        opened = open_project(project)
+        with serve_in_thread(opened) as address:
+            run_robots(address, 1, lambda item, label: "maybe" if truth[item, label] else "no")
+        opened.engine.dispose()
+        run("annotate", "export", project, "-o", table)
+
+    let_robot_answer()
+    fit(home, table, tmp_path / "model")
+    chosen, output = tmp_path / "next.csv", tmp_path / "predictions.csv"
+    options = ["-m", tmp_path / "model", "-o", output, "--asked", table]
+    made = run("predict", home / "photos", *options, "--ask-next", chosen, "--questions", 30)
+    assert made["questions"] == 30
+    pairs = pd.read_csv(chosen)
+    assert pairs["label"].value_counts().to_dict() == dict.fromkeys(LABELS, 10)
+    so_far = pd.read_parquet(table).query("answer != 'not asked'")
+    before = set(so_far[["item", "label"]].itertuples(index=False, name=None))
+    assert len(before) == round(0.5 * N) * 3
+    assert not before & set(pairs[["item", "label"]].itertuples(index=False, name=None))
+    scores = pd.read_csv(output).set_index("item")
+    for pair in pairs.itertuples():
+        expected = 1 / (1 + np.exp(-scores[f"score:{pair.label}"][pair.item]))
+        assert pair.probability == pytest.approx(expected, abs=1e-4)
+    assert run("annotate", "add", project, "--cards", chosen)["cards_added"] == 30
+    let_robot_answer()
+    answered = pd.read_parquet(table)
+    assert (answered["source"] == "model").sum() == 30
+    fitted = fit(home, table, tmp_path / "again")
+    assert fitted["method"] == "likelihood"
+
+
+def test_a_page_comes_with_predictions_and_maps(home: Path, tmp_path: Path) -> None:
+    asked = ["--case", "answers", "--asked-rate", 0.6]
+    read = ["--relevant", "is_*", "--images", home / "photos"]
+    run("generate", home / "photos.csv", *read, *asked, "-o", tmp_path / "answers.csv")
+    fit(home, tmp_path / "answers.csv", tmp_path / "model")
+    options = ["-m", tmp_path / "model", "-o", tmp_path / "predictions.csv"]
+    page = tmp_path / "page"
+    made = run("predict", home / "photos", *options, "--page", page, "--maps", "--examples", 20)
+    assert made["page"] == str(page / "index.html") and made["rows"] == N
+    text = (page / "index.html").read_text(encoding="utf-8")
+    assert f"of {N} are shown" in text and 'alt="evidence for is_' in text
+    with pytest.raises(ComesError, match="--maps is for the page"):
+        run("predict", home / "photos", *options, "--maps")
+    with pytest.raises(ComesError, match="--asked is for what to ask next"):
+        run("predict", home / "photos", *options, "--asked", tmp_path / "answers.csv")
+    with pytest.raises(ComesError, match="holds something else"):
+        run("predict", home / "photos", *options, "--page", home)

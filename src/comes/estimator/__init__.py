@@ -4,6 +4,7 @@ from comes.estimator.choosing import choose_classifier, choose_each
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.contests import Choice, Contest, estimate_shared_prior
 from comes.estimator.cross_fitting import CrossFitted, cross_fit
+from comes.estimator.evidence_maps import evidence_maps
 from comes.estimator.features import features_of
 from comes.estimator.heads import sparse_head
 from comes.estimator.image_classifier import ImageClassifier
@@ -27,6 +28,7 @@ __all__ = [
     "count_seen_rows",
     "cross_fit",
     "estimate_shared_prior",
+    "evidence_maps",
     "features_of",
     "fit_together",
     "load_model",

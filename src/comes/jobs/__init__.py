@@ -24,16 +24,26 @@ if TYPE_CHECKING:
     from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
     from comes.jobs.generate_jobs import generate_answers
     from comes.jobs.judge_jobs import EstimatedQuality, JudgedMetric, Judgement, judge_model
-    from comes.jobs.predict_jobs import predict_items, show_examples
+    from comes.jobs.predict_jobs import (
+        AskOptions,
+        PageOptions,
+        Predicted,
+        predict_items,
+        predict_more,
+        show_examples,
+    )
     from comes.jobs.prior_jobs import estimate_priors
     from comes.jobs.report_jobs import WrittenReport, report_results
 
 _MODULES = {
+    "AskOptions": "predict_jobs",
     "EstimatedQuality": "judge_jobs",
     "ExperimentRun": "experiment_jobs",
     "FittedModel": "fit_jobs",
     "JudgedMetric": "judge_jobs",
     "Judgement": "judge_jobs",
+    "PageOptions": "predict_jobs",
+    "Predicted": "predict_jobs",
     "ProjectReport": "annotate_jobs",
     "WrittenReport": "report_jobs",
     "add_questions": "annotate_jobs",
@@ -48,6 +58,7 @@ _MODULES = {
     "judge_model": "judge_jobs",
     "list_datasets": "data_jobs",
     "predict_items": "predict_jobs",
+    "predict_more": "predict_jobs",
     "report_project": "annotate_jobs",
     "report_results": "report_jobs",
     "run_experiment": "experiment_jobs",
@@ -56,11 +67,14 @@ _MODULES = {
 }
 
 __all__ = [
+    "AskOptions",
     "EstimatedQuality",
     "ExperimentRun",
     "FittedModel",
     "JudgedMetric",
     "Judgement",
+    "PageOptions",
+    "Predicted",
     "ProjectReport",
     "WrittenReport",
     "add_questions",
@@ -75,6 +89,7 @@ __all__ = [
     "judge_model",
     "list_datasets",
     "predict_items",
+    "predict_more",
     "report_project",
     "report_results",
     "run_experiment",

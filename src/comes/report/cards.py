@@ -18,7 +18,7 @@ from comes.errors import ComesError
 FloatArray = npt.NDArray[np.float64]
 
 LONGEST_SIDE = 320  # of a picture, in pixels
-N_BARS = 5  # labels that a card shows at least
+N_BARS, MOST_BARS = 5, 8  # labels that a card shows at least, and, of new pictures, at most
 
 # How a page writes what is known of a pair, and the sign before it.
 SIGNS = {
@@ -110,6 +110,12 @@ class Card:
             or label.contradiction
             or label.is_answered
         ]
+
+    @property
+    def first(self) -> list[Label]:
+        """The labels of the highest scores: a few, or more if more are predicted."""
+        n_predicted = sum(label.predicted for label in self.labels)
+        return self.labels[: min(max(N_BARS, n_predicted), MOST_BARS)]
 
     def said(self, word: str) -> list[Label]:
         """Return the labels of which this was said, and agreed on."""
