@@ -42,7 +42,7 @@ def bits_by_sums(eta: float, a: float, b: float, f: float) -> float:
 def test_bits_are_the_mutual_information_of_answer_and_truth() -> None:
     found = expected_bits(ETA, RATES)
     for (row, label), eta in np.ndenumerate(ETA):
-        a, b = RATES.no_rate[label], RATES.yes_rate[label]
+        a, b = float(RATES.no_rate[label]), float(RATES.yes_rate[label])
         assert found[row, label] == pytest.approx(bits_by_sums(eta, a, b, 0.05), abs=1e-12)
 
 

@@ -164,10 +164,10 @@ def test_what_to_ask_next_becomes_cards_in_one_command(home: Path, tmp_path: Pat
     before = set(so_far[["item", "label"]].itertuples(index=False, name=None))
     assert len(before) == round(0.5 * N) * 3
     assert not before & set(pairs[["item", "label"]].itertuples(index=False, name=None))
-    scores = pd.read_csv(output).set_index("item")
-    for pair in pairs.itertuples():
-        expected = 1 / (1 + np.exp(-scores[f"score:{pair.label}"][pair.item]))
-        assert pair.probability == pytest.approx(expected, abs=1e-4)
+    scores: Any = pd.read_csv(output).set_index("item")
+    for pair in pairs.to_dict("records"):
+        expected = 1 / (1 + np.exp(-scores.at[pair["item"], f"score:{pair['label']}"]))
+        assert pair["probability"] == pytest.approx(expected, abs=1e-4)
     assert run("annotate", "add", project, "--cards", chosen)["cards_added"] == 30
     let_robot_answer()
     answered = pd.read_parquet(table)

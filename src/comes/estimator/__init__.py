@@ -10,6 +10,7 @@ from comes.estimator.heads import sparse_head
 from comes.estimator.image_classifier import ImageClassifier
 from comes.estimator.inputs import per_label
 from comes.estimator.loading import load_model
+from comes.estimator.onnx_files import export_onnx
 from comes.estimator.pretrained import pretrained_backbone
 from comes.estimator.seen_rows import count_seen_rows
 from comes.estimator.storage import check_model_target
@@ -29,6 +30,7 @@ __all__ = [
     "cross_fit",
     "estimate_shared_prior",
     "evidence_maps",
+    "export_onnx",
     "features_of",
     "fit_together",
     "load_model",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         summarise_dataset,
     )
     from comes.jobs.experiment_jobs import ExperimentRun, run_experiment
+    from comes.jobs.export_jobs import ExportedModel, export_model
     from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
     from comes.jobs.generate_jobs import generate_answers
     from comes.jobs.judge_jobs import EstimatedQuality, JudgedMetric, Judgement, judge_model
@@ -39,6 +40,7 @@ _MODULES = {
     "AskOptions": "predict_jobs",
     "EstimatedQuality": "judge_jobs",
     "ExperimentRun": "experiment_jobs",
+    "ExportedModel": "export_jobs",
     "FittedModel": "fit_jobs",
     "JudgedMetric": "judge_jobs",
     "Judgement": "judge_jobs",
@@ -52,6 +54,7 @@ _MODULES = {
     "convert_dataset": "data_jobs",
     "describe_dataset": "data_jobs",
     "estimate_priors": "prior_jobs",
+    "export_model": "export_jobs",
     "fit_model": "fit_jobs",
     "generate_answers": "generate_jobs",
     "generate_candidates": "data_jobs",
@@ -70,6 +73,7 @@ __all__ = [
     "AskOptions",
     "EstimatedQuality",
     "ExperimentRun",
+    "ExportedModel",
     "FittedModel",
     "JudgedMetric",
     "Judgement",
@@ -83,6 +87,7 @@ __all__ = [
     "convert_dataset",
     "describe_dataset",
     "estimate_priors",
+    "export_model",
     "fit_model",
     "generate_answers",
     "generate_candidates",
