@@ -69,6 +69,14 @@ def test_labels_take_turns() -> None:
     assert list(zip(row, label, strict=True)) == expected[:10]
 
 
+def test_of_many_rows_the_same_are_found() -> None:
+    merits = np.random.default_rng(1).random((5000, 3))
+    row, label = spread_over_labels(merits, 31)
+    for j in range(3):
+        expected = np.argsort(-merits[:, j])[: np.bincount(label)[j]]
+        assert row[label == j].tolist() == expected.tolist()
+
+
 def test_a_label_without_pairs_leaves_its_turns_to_others() -> None:
     allowed = np.ones((30, 4), dtype=bool)
     allowed[1:, 0] = False

@@ -118,11 +118,21 @@ def spread_over_labels(
     values = np.asarray(merits, dtype=np.float64)
     if allowed is not None:
         values = np.where(allowed, values, -np.inf)
-    order = np.argsort(-values, axis=0, kind="stable")[:count]  # rows by merit, for each label
+    order = _rank_rows(values, count)
     ranked = np.take_along_axis(values, order, axis=0)
     turn, label = np.nonzero(ranked > -np.inf)
     best = np.lexsort((-ranked[turn, label], turn))[:count]
     return order[turn[best], label[best]], label[best]
+
+
+def _rank_rows(values: FloatArray, count: int) -> Places:
+    """Return, for each label, the rows of the highest values, at most so many, (<= count, q)."""
+    if count >= len(values):
+        return np.argsort(-values, axis=0, kind="stable")
+    best = np.argpartition(-values, count - 1, axis=0)[:count]  # sorting all would take long
+    best.sort(axis=0)
+    order = np.argsort(-np.take_along_axis(values, best, axis=0), axis=0, kind="stable")
+    return np.take_along_axis(best, order, axis=0)
 
 
 def choose_questions(
