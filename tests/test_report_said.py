@@ -108,6 +108,6 @@ def test_a_sentence_says_how_much_was_asked() -> None:
     found = summarise_answers(of_people())
     assert "Of 6 pairs of picture and label 4 were asked about: 1 no, 3 maybe, 0 yes." in found
     assert "2 were not asked." in found
-    assert "Several people answered about 3 pairs, and disagree about 2 of them." in found
+    assert "Several people answered about 3 pairs, and disagree about 2 of them, 1 times" in found
     assert "1 are surely not; who was" in summarise_answers(Answers.from_candidates([[1, 0]]))
     assert "1 are ticked" in summarise_answers(Answers.from_positives([[1, 0]]))

@@ -123,6 +123,11 @@ def summarise_answers(answers: Answers) -> str:
     if agreement is not None:
         found += (
             f" Several people answered about {agreement.n_several.sum()} pairs, and disagree about "
-            f"{agreement.n_disputed.sum()} of them."
+            f"{agreement.n_disputed.sum()} of them, {_count_torn(answers)} times yes against no."
         )
     return found
+
+
+def _count_torn(answers: Answers) -> int:
+    """Return about how many pairs somebody said yes and somebody no."""
+    return 0 if answers.said is None else answers.said.count_torn(answers.shape)
