@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pandas as pd
 import pytest
 import torch
@@ -17,7 +18,7 @@ from comes.cli import app
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier
 from comes.models import make_backbone
-from pictures import LABELS, write_pictures
+from pictures import LABELS, pictures, write_pictures
 
 BACKBONE = "timm:resnet10t"
 N = 150
@@ -176,7 +177,7 @@ def test_what_to_ask_next_becomes_cards_in_one_command(home: Path, tmp_path: Pat
     assert fitted["method"] == "likelihood"
 
 
-def test_a_page_comes_with_predictions_and_maps(home: Path, tmp_path: Path) -> None:
+def test_a_page_and_a_file_come_of_a_model(home: Path, tmp_path: Path) -> None:
     asked = ["--case", "answers", "--asked-rate", 0.6]
     read = ["--relevant", "is_*", "--images", home / "photos"]
     run("generate", home / "photos.csv", *read, *asked, "-o", tmp_path / "answers.csv")
@@ -187,6 +188,12 @@ def test_a_page_comes_with_predictions_and_maps(home: Path, tmp_path: Path) -> N
     assert made["page"] == str(page / "index.html") and made["rows"] == N
     text = (page / "index.html").read_text(encoding="utf-8")
     assert f"of {N} are shown" in text and 'alt="evidence for is_' in text
+    exported = run("export", tmp_path / "model", tmp_path / "model.onnx")
+    assert exported["input"] == "pixels: uint8 (n, 3, 32, 32)"
+    session = onnxruntime.InferenceSession(exported["file"])
+    pixels = np.ascontiguousarray(pictures(N)[0].transpose(0, 3, 1, 2))
+    scores = pd.read_csv(tmp_path / "predictions.csv").filter(like="score:").to_numpy()
+    np.testing.assert_allclose(session.run(None, {"pixels": pixels})[0], scores, atol=1e-3)
     with pytest.raises(ComesError, match="--maps is for the page"):
         run("predict", home / "photos", *options, "--maps")
     with pytest.raises(ComesError, match="--asked is for what to ask next"):
