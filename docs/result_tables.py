@@ -519,6 +519,25 @@ def circle_table() -> Table:
     ]
 
 
+def ask_next_table() -> Table:
+    """Return what more questions bring, drawn or chosen by a model: the mean over the seeds."""
+    rows = stored("ask_next")["rows"]
+    names = {"AP": "average_precision", "mAP": "mean_average_precision"}
+    stages = ("first", "more drawn", "more chosen")
+    table = [
+        [
+            "data",
+            "questions of each kind",
+            *(f"{stage}: {name}" for name in names for stage in stages),
+        ]
+    ]
+    for data in dict.fromkeys(row["data"] for row in rows):
+        own = [row for row in rows if row["data"] == data]
+        values = (mean(row[stage][m] for row in own) for m in names.values() for stage in stages)
+        table.append([data, str(own[0]["questions"]), *(f"{value:.3f}" for value in values)])
+    return table
+
+
 def annotation_load_table() -> Table:
     """Return how long an answer takes, by who answers."""
     titles = {
@@ -759,6 +778,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "tox21": tox21_table,
     "fit-checks": fit_checks_table,
     "prior-advice": prior_advice_table,
+    "ask-next": ask_next_table,
     "circle": circle_table,
     "read-time": read_time_table,
     "image-features": image_features_table,

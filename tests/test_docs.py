@@ -498,6 +498,22 @@ def test_the_numbers_of_annotation_are_the_stored_results() -> None:
     assert measured("annotation_load")["sqlite"]["quick_people"]["fifty_p95_over_one_p95"] <= 5
 
 
+def test_chosen_questions_bring_what_the_document_says() -> None:
+    def gains(data: str, metric: str) -> list[float]:
+        rows = [row for row in stored("ask_next")["rows"] if row["data"] == data]
+        return [row["more chosen"][metric] - row["more drawn"][metric] for row in rows]
+
+    mAP = [g for data in ("scenes", "scene") for g in gains(data, "mean_average_precision")]
+    assert (f"{min(mAP):.3f}", f"{max(mAP):.3f}") == ("0.027", "0.048")
+    lost = [-g for g in gains("emotions", "average_precision")]
+    assert len(lost) == 3 and min(lost) > 0.016 and max(lost) < 0.029
+    either = gains("emotions", "mean_average_precision")
+    assert min(either) < 0 < max(either)
+    for data, bound in (("scenes", 0.02), ("scene", 0.02), ("yeast", 0.01)):
+        assert max(map(abs, gains(data, "average_precision"))) < bound
+    assert max(map(abs, gains("yeast", "mean_average_precision"))) < 0.01
+
+
 def test_choosing_on_candidates_costs_what_the_document_says() -> None:
     text, runs = prose("docs/selection.md"), stored("selection")["runs"]
     regrets: dict[tuple[float | None, str], list[float]] = {}

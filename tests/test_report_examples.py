@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from browser import open_page
-from comes.answers import Answers, State
+from comes.answers import Answers, LongAnswers, State
 from comes.datasets import Images
 from comes.errors import ComesError
 from comes.report import write_examples
@@ -113,7 +113,7 @@ def test_a_contradiction_is_seen_at_once(tmp_path: Path) -> None:
     )
     one, two, three = cards_of(page)
     assert "Contradiction : cat (0.75) predicted, but surely not there." in text_of(two)
-    assert two.startswith('<li class="card contradicts">')
+    assert two.startswith('<li class="card contradictions"')
     assert two.index("Contradiction") < two.index('<ul class="labels">')
     for card in (one, three):
         assert "Contradiction" not in card
@@ -123,7 +123,7 @@ def test_a_contradiction_is_seen_at_once(tmp_path: Path) -> None:
     assert "Predictions that contradict the annotation, over all rows: 1." in html
     assert "only with contradictions (1)" in html
     for word in ("mistake", "precision", "missed", "false positive"):
-        assert word not in text_of(html.split("</style>")[1]), word
+        assert word not in text_of(html.split("</head>")[1]), word
 
 
 def test_a_card_says_what_was_asked_and_said(tmp_path: Path) -> None:
@@ -144,15 +144,64 @@ def test_a_card_says_what_was_asked_and_said(tmp_path: Path) -> None:
         assert words in first
     assert "dog 0.20 not asked" in first and "surely" not in second
     assert "sky 0.30 surely there, but not predicted" in third
-    assert "contradicts" in cards_of(page)[2] and "contradicts" not in cards_of(page)[0]
+    assert "contradictions" in cards_of(page)[2] and "contradictions" not in cards_of(page)[0]
     table = text_of(page.read_text(encoding="utf-8").partition("<tbody>")[2].partition("</tr>")[0])
-    assert table == "sky 33.3% 0 2 0 1"  # predicted, no, yes, maybe, contradictions
+    assert table == "sky 33.3% 2 0 0 2 1"  # predicted, asked, no, maybe, yes, contradictions
+
+
+def test_a_card_lists_what_was_said_and_counts_what_was_not_asked(tmp_path: Path) -> None:
+    """Ann and Bob disagree about the sea of the first picture; nobody saw the third."""
+    people, words = ["ann", "bob", "ann", "ann"], ["no", "yes", "no", "yes"]
+    said = LongAnswers.read([0, 0, 0, 1], [1, 1, 6, 1], words, people)
+    page = write_examples(
+        three_pictures(tmp_path),
+        LABELS,
+        SCORES,
+        PREDICTIONS,
+        tmp_path / "page",
+        answers=Answers.from_long(said, SCORES.shape),
+        rates={"no": np.full(7, 0.8), "yes": np.full(7, 0.9)},
+    )
+    first, second, third = cards_of(page)
+    boxes = [text_of(re.findall(r"<dl.*?</dl>", card, re.S)[0]) for card in (first, second, third)]
+    assert boxes == [
+        "no tree disagree sea (1 no, 1 yes) not asked 5 of 7 labels",
+        "yes sea not asked 6 of 7 labels",
+        "not asked all 7 labels",
+    ]
+    assert bars_of(first)[1] == "sea 0.40 people disagree: 1 no, 1 yes"
+    assert bars_of(first)[-1] == "tree 0.02 said no"  # asked, so shown, though far down
+    html = page.read_text(encoding="utf-8")
+    assert "only with answers (2)" in html and "only where people disagree (1)" in html
+    (row,) = (text_of(row) for row in re.findall(r"<tr>.*?</tr>", html) if "<bdi>sea" in row)
+    # predicted, asked, no, maybe, yes, disagree, no rate, yes rate, contradictions
+    assert row == "sea 33.3% 2 0 1 1 1 of 1 0.80 0.90 0"
+
+
+def test_both_kinds_of_contradiction_are_told_apart(tmp_path: Path) -> None:
+    codes = np.zeros(SCORES.shape, dtype=np.int8)
+    codes[1, [2, 4]] = State.NO, State.YES
+    answers = Answers.of_codes(codes)
+    images = three_pictures(tmp_path)
+    page = write_examples(images, LABELS, SCORES, PREDICTIONS, tmp_path / "page", answers=answers)
+    second = text_of(cards_of(page)[1])
+    assert "Contradiction : cat (0.75) predicted, but surely not there;" in second
+    assert "; car (0.15) surely there, but not predicted." in second
+
+
+def test_ticked_labels_are_no_candidates(tmp_path: Path) -> None:
+    ticked = Answers.from_positives(RELEVANT)
+    images = three_pictures(tmp_path)
+    page = write_examples(images, LABELS, SCORES, PREDICTIONS, tmp_path / "page", answers=ticked)
+    assert bars_of(cards_of(page)[0])[:2] == ["sky 0.91 predicted ticked", "sea 0.40 not ticked"]
+    assert "tree 0.02 ticked, but not predicted" in bars_of(cards_of(page)[2])
+    assert "candidate" not in text_of(page.read_text(encoding="utf-8").split("</head>")[1])
 
 
 def test_without_candidates_and_truth_nothing_is_said_of_them(tmp_path: Path) -> None:
     images = three_pictures(tmp_path)
     page = write_examples(images, LABELS, SCORES, PREDICTIONS, tmp_path / "page")
-    text = text_of(page.read_text(encoding="utf-8").split("</style>")[1])
+    text = text_of(page.read_text(encoding="utf-8").split("</head>")[1])
     for word in ("candidate", "surely not", "contradict", "mistake", "recall", "Show"):
         assert word not in text, word
     assert bars_of(cards_of(page)[0])[:2] == ["sky 0.91 predicted", "sea 0.40"]
@@ -165,7 +214,7 @@ def test_the_table_counts_all_rows(tmp_path: Path) -> None:
     assert "1 of 3 rows are shown, drawn at random." in html
     rows = [text_of(row) for row in re.findall(r"<tr>.*?</tr>", html)]
     assert rows == [
-        "label predicted candidate contra&shy;dictions precision recall",
+        "label predicted candidate contra\xaddictions precision recall",
         "sky 33.3% 100.0% 0 100.0% 100.0%",
         "sea 33.3% 100.0% 0 100.0% 100.0%",
         "cat 33.3% 33.3% 1 0.0% –",
@@ -340,6 +389,18 @@ def test_filters_work_from_the_keyboard(page: Any) -> None:
         seen.append(visible_cards(page))
     assert seen == [[0, 1, 2], [1], [1, 2]]
     page.get_by_role("radio", name="all (3)").check()
+    assert visible_cards(page) == [0, 1, 2]
+
+
+def test_a_label_can_be_picked(page: Any) -> None:
+    """Sea is predicted for the second picture alone, and true there."""
+    page.get_by_label("Label", exact=True).select_option("sea")
+    assert visible_cards(page) == [1]
+    page.get_by_role("radio", name="only with mistakes").check()
+    page.get_by_label("Label", exact=True).select_option("sky")
+    assert visible_cards(page) == []  # the first picture has no mistake
+    page.get_by_role("radio", name="all (3)").check()
+    page.get_by_label("Label", exact=True).select_option("all")
     assert visible_cards(page) == [0, 1, 2]
 
 

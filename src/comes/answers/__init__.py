@@ -23,6 +23,12 @@ from comes.answers.indicators import (
 from comes.answers.label_names import check_names, match_names
 from comes.answers.leanings import AnswerRates, lean_answers, lean_states
 from comes.answers.people import LongAnswers
+from comes.answers.questions import (
+    Questions,
+    choose_questions,
+    expected_bits,
+    spread_over_labels,
+)
 from comes.answers.states import State
 
 __all__ = [
@@ -31,17 +37,21 @@ __all__ = [
     "BoolMatrix",
     "Kind",
     "LongAnswers",
+    "Questions",
     "State",
     "as_candidates",
     "as_indicators",
     "as_relevant",
     "check_names",
     "check_relevant_inside",
+    "choose_questions",
+    "expected_bits",
     "from_complementary",
     "from_sets",
     "keep_one_excluded",
     "lean_answers",
     "lean_states",
     "match_names",
+    "spread_over_labels",
     "to_sets",
 ]

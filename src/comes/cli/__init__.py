@@ -17,6 +17,7 @@ from comes.cli.check_command import check
 from comes.cli.datasets_commands import app as datasets
 from comes.cli.demo_command import demo
 from comes.cli.evaluate_command import evaluate
+from comes.cli.export_command import export
 from comes.cli.features_command import features
 from comes.cli.fit_command import fit
 from comes.cli.generate_command import generate
@@ -55,6 +56,7 @@ app.command()(features)
 app.command()(fit)
 app.command()(predict)
 app.command()(evaluate)
+app.command()(export)
 app.command()(bench)
 app.command()(report)
 app.add_typer(annotate, name="annotate")

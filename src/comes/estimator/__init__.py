@@ -4,11 +4,13 @@ from comes.estimator.choosing import choose_classifier, choose_each
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.contests import Choice, Contest, estimate_shared_prior
 from comes.estimator.cross_fitting import CrossFitted, cross_fit
+from comes.estimator.evidence_maps import evidence_maps
 from comes.estimator.features import features_of
 from comes.estimator.heads import sparse_head
 from comes.estimator.image_classifier import ImageClassifier
 from comes.estimator.inputs import per_label
 from comes.estimator.loading import load_model
+from comes.estimator.onnx_files import export_onnx
 from comes.estimator.pretrained import pretrained_backbone
 from comes.estimator.seen_rows import count_seen_rows
 from comes.estimator.storage import check_model_target
@@ -27,6 +29,8 @@ __all__ = [
     "count_seen_rows",
     "cross_fit",
     "estimate_shared_prior",
+    "evidence_maps",
+    "export_onnx",
     "features_of",
     "fit_together",
     "load_model",

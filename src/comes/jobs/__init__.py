@@ -21,21 +21,33 @@ if TYPE_CHECKING:
         summarise_dataset,
     )
     from comes.jobs.experiment_jobs import ExperimentRun, run_experiment
+    from comes.jobs.export_jobs import ExportedModel, export_model
     from comes.jobs.feature_jobs import ImageFeatures, compute_features
     from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
     from comes.jobs.generate_jobs import generate_answers
     from comes.jobs.judge_jobs import EstimatedQuality, JudgedMetric, Judgement, judge_model
-    from comes.jobs.predict_jobs import predict_items, show_examples
+    from comes.jobs.predict_jobs import (
+        AskOptions,
+        PageOptions,
+        Predicted,
+        predict_items,
+        predict_more,
+        show_examples,
+    )
     from comes.jobs.prior_jobs import estimate_priors
     from comes.jobs.report_jobs import WrittenReport, report_results
 
 _MODULES = {
+    "AskOptions": "predict_jobs",
     "EstimatedQuality": "judge_jobs",
     "ExperimentRun": "experiment_jobs",
+    "ExportedModel": "export_jobs",
     "FittedModel": "fit_jobs",
     "ImageFeatures": "feature_jobs",
     "JudgedMetric": "judge_jobs",
     "Judgement": "judge_jobs",
+    "PageOptions": "predict_jobs",
+    "Predicted": "predict_jobs",
     "ProjectReport": "annotate_jobs",
     "WrittenReport": "report_jobs",
     "add_questions": "annotate_jobs",
@@ -45,12 +57,14 @@ _MODULES = {
     "convert_dataset": "data_jobs",
     "describe_dataset": "data_jobs",
     "estimate_priors": "prior_jobs",
+    "export_model": "export_jobs",
     "fit_model": "fit_jobs",
     "generate_answers": "generate_jobs",
     "generate_candidates": "data_jobs",
     "judge_model": "judge_jobs",
     "list_datasets": "data_jobs",
     "predict_items": "predict_jobs",
+    "predict_more": "predict_jobs",
     "report_project": "annotate_jobs",
     "report_results": "report_jobs",
     "run_experiment": "experiment_jobs",
@@ -59,12 +73,16 @@ _MODULES = {
 }
 
 __all__ = [
+    "AskOptions",
     "EstimatedQuality",
     "ExperimentRun",
+    "ExportedModel",
     "FittedModel",
     "ImageFeatures",
     "JudgedMetric",
     "Judgement",
+    "PageOptions",
+    "Predicted",
     "ProjectReport",
     "WrittenReport",
     "add_questions",
@@ -74,12 +92,14 @@ __all__ = [
     "convert_dataset",
     "describe_dataset",
     "estimate_priors",
+    "export_model",
     "fit_model",
     "generate_answers",
     "generate_candidates",
     "judge_model",
     "list_datasets",
     "predict_items",
+    "predict_more",
     "report_project",
     "report_results",
     "run_experiment",

@@ -1,5 +1,6 @@
-"""Jobs that put items through a model: a table of predictions, a page of examples."""
+"""Jobs that put items through a model: a table of predictions, pages, what to ask next."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,86 @@ from comes.datasets import (
     write_table,
 )
 from comes.errors import ComesError
-from comes.estimator import ImageClassifier
+from comes.estimator import ImageClassifier, evidence_maps
 from comes.files import check_file_target, check_folder_target
 from comes.jobs.data_jobs import refuse_input
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
-from comes.report import write_examples
+from comes.jobs.question_jobs import ask_next, read_asked
+from comes.report import write_examples, write_predictions
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """A page of predictions to write beside their table; for images.
+
+    Attributes
+    ----------
+    folder : path
+        Folder for the page.
+    n_examples : int
+        How many pictures to show at most, however many there are.
+    maps : bool
+        Draw where in a picture the evidence for a label is.
+    seed : int
+        Of the pictures that are drawn at random.
+
+    Examples
+    --------
+    >>> PageOptions("page").n_examples
+    120
+    """
+
+    folder: str | Path
+    n_examples: int = 120
+    maps: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class AskOptions:
+    """A table of pairs to ask about next, for ``comes annotate add --cards``.
+
+    Attributes
+    ----------
+    file : path
+        A .csv or .parquet file.
+    count : int
+        How many pairs at most.
+    asked : Dataset or path, optional
+        What was said already, by item: these pairs are left out.
+
+    Examples
+    --------
+    >>> AskOptions("next.csv").count
+    200
+    """
+
+    file: str | Path
+    count: int = 200
+    asked: Dataset | str | Path | None = None
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What a model says of items, and what was written beside the table.
+
+    Attributes
+    ----------
+    table : DataFrame
+        item (where items have names), predicted, and a column of scores per label.
+    page : Path, or None
+    questions : DataFrame, or None
+        item, label, probability and bits: what to ask next.
+
+    Examples
+    --------
+    >>> Predicted(pd.DataFrame({"predicted": ["sky"]})).page is None
+    True
+    """
+
+    table: pd.DataFrame
+    page: Path | None = None
+    questions: pd.DataFrame | None = None
 
 
 def predict_items(
@@ -58,17 +134,97 @@ def predict_items(
     >>> list(predict_items(model, scenes).columns[:2])
     ['predicted', 'score:0']
     """
-    if output is not None:
-        check_table_name(output)
-        check_file_target(output)
-        refuse_input(output, data)
+    return predict_more(model, data, output, images=images, skip_broken=skip_broken).table
+
+
+def predict_more(
+    model: Classifier | str | Path,
+    data: Dataset | str | Path,
+    output: str | Path | None = None,
+    *,
+    images: str | Path | None = None,
+    skip_broken: bool = False,
+    page: PageOptions | None = None,
+    ask: AskOptions | None = None,
+) -> Predicted:
+    """Predict as `predict_items` does; beside the table, write a page, or what to ask next.
+
+    Parameters
+    ----------
+    model, data, output, images, skip_broken
+        As in `predict_items`.
+    page : PageOptions, optional
+        For images: a page of the most confident, the most doubtful and some other pictures.
+    ask : AskOptions, optional
+        A table of the pairs whose answers are expected to tell most (`choose_questions` of
+        `comes.answers`), for ``comes annotate add --cards``. Items must have names.
+
+    Returns
+    -------
+    predicted : Predicted
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dataclasses import replace
+    >>> from comes import CandidateClassifier
+    >>> from comes.datasets import make_scenes
+    >>> scenes = replace(make_scenes(n=100), items=[f"scene {k}" for k in range(100)])
+    >>> model = CandidateClassifier("bce", epochs=1).fit(scenes.X, scenes.relevant)
+    >>> ask = AskOptions(Path(tempfile.mkdtemp()) / "next.csv", count=30)
+    >>> list(predict_more(model, scenes, ask=ask).questions.columns)
+    ['item', 'label', 'probability', 'bits']
+    """
+    _check_targets(data, output, page, ask)
     classifier = as_model(model)
+    if page is not None and not isinstance(classifier, ImageClassifier):
+        raise ComesError("a page shows images, and this model was trained on a table.")
     X, items = _read_inputs(classifier, data, images, skip_broken)
+    asked = None if ask is None else read_asked(ask.asked, classifier.label_names_, items)
     scores = classifier.decision_function(X)
-    table = prediction_table(scores, classifier.cut_scores(scores), classifier.label_names_, items)
+    predictions = classifier.cut_scores(scores)
+    table = prediction_table(scores, predictions, classifier.label_names_, items)
     if output is not None:
         write_table(table, output)
-    return table
+    written = questions = None
+    if page is not None:
+        written = write_predictions(
+            X,
+            classifier.label_names_,
+            classifier.squash_scores(scores),
+            predictions,
+            page.folder,
+            maps=_make_maps(classifier, X) if page.maps else None,
+            n_examples=page.n_examples,
+            seed=page.seed,
+        )
+    if ask is not None:
+        assert items is not None
+        questions = ask_next(classifier, scores, items, ask.count, asked)
+        write_table(questions, ask.file)
+    return Predicted(table, written, questions)
+
+
+def _check_targets(
+    data: Dataset | str | Path,
+    output: str | Path | None,
+    page: PageOptions | None,
+    ask: AskOptions | None,
+) -> None:
+    """Raise an error, before anything takes long, if something cannot be written."""
+    for target in (output, None if ask is None else ask.file):
+        if target is not None:
+            check_table_name(target)
+            check_file_target(target)
+            refuse_input(target, data)
+    if page is not None:
+        check_folder_target(page.folder, ("index.html",))
+
+
+def _make_maps(classifier: Classifier, images: Any) -> Any:
+    """Return a function of rows and labels to maps of evidence."""
+    assert isinstance(classifier, ImageClassifier)
+    return lambda rows, labels: evidence_maps(classifier, images[rows], labels)
 
 
 def show_examples(
@@ -133,6 +289,7 @@ def show_examples(
         folder,
         answers=dataset.answers,
         relevant=dataset.relevant,
+        rates={"no": classifier.no_rate_, "yes": classifier.yes_rate_},
         n_examples=n_examples,
         seed=seed,
     )

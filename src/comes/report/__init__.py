@@ -3,6 +3,7 @@
 from comes.report.document import write_report
 from comes.report.examples import write_examples
 from comes.report.metric_tables import list_means
+from comes.report.predicted import write_predictions
 from comes.report.prior_plot import check_plot_name, plot_priors
 
 __all__ = [
@@ -10,5 +11,6 @@ __all__ = [
     "list_means",
     "plot_priors",
     "write_examples",
+    "write_predictions",
     "write_report",
 ]

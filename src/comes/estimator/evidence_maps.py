@@ -1,0 +1,182 @@
+r"""Where in a picture the evidence for a label is.
+
+With A the last feature maps of a network, of c channels over places p, and g the score of a label,
+
+.. math:: E_p = \sum_c A_{cp} \, \frac{\partial g}{\partial A_{cp}}
+
+is what place p adds to the score. Where everything above the maps is linear, the sum over places is
+the score without its bias, and the map is an exact class activation map. Where the maps are
+averaged, whatever follows, it is Grad-CAM's map before its ReLU. Where the head divides features by
+their length ("pooled"), the score does not depend on the strength of all features together, and the
+sum is about 0: the map says which places speak more for the label than others.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from comes.errors import ComesError, listed
+from comes.estimator.features import as_pictures, explaining_memory
+from comes.models import ImageNetwork, place_network
+from comes.training import PixelRows, choose_device
+
+if TYPE_CHECKING:
+    from comes.estimator.image_classifier import ImageClassifier
+
+AT_ONCE = 16  # pictures, of which the outputs of all layers are kept
+MOST_OTHER_TOKENS = 16  # of a transformer, beside those of patches
+
+
+def evidence_maps(
+    classifier: "ImageClassifier", images: Any, labels: Any, *, size: int | None = None
+) -> npt.NDArray[np.float32]:
+    """Return where in each picture the evidence for a label is.
+
+    Parameters
+    ----------
+    classifier : ImageClassifier
+        Fitted.
+    images : comes.datasets.Images, or sequence of n uint8 arrays of shape (height, width, 3)
+    labels : str or int, or sequence of n of these
+        The label of all pictures, or one for each: its name, or its column.
+    size : int, optional
+        Height and width of the maps; by default that of the network's last feature maps.
+
+    Returns
+    -------
+    maps : array of shape (n, height, width)
+        What every place adds to the score; below 0 it speaks against the label. A map covers the
+        whole picture, whatever its proportions.
+
+    Examples
+    --------
+    >>> from comes import ImageClassifier
+    >>> from comes.models import ResNet
+    >>> rng = np.random.default_rng(0)
+    >>> images = rng.integers(0, 255, size=(40, 64, 64, 3), dtype=np.uint8)
+    >>> clf = ImageClassifier(
+    ...     backbone=ResNet((1, 1, 1, 1), width=4), weights=None, image_size=64, class_prior=[0.3]
+    ... ).fit(images, rng.random((40, 1)) < 0.4)
+    >>> evidence_maps(clf, images[:3], "0").shape
+    (3, 2, 2)
+    """
+    check_is_fitted(classifier)
+    images = as_pictures(images)
+    columns = torch.from_numpy(_number_labels(labels, classifier.label_names_, len(images)))
+    device = choose_device(classifier.device)
+    network = place_network(classifier.network_, device).eval()
+    pixels = PixelRows(images, classifier.image_size, device, keep="nowhere")
+    rows = torch.arange(len(pixels)).split(min(AT_ONCE, classifier.part_size or AT_ONCE))
+    parts = []
+    with explaining_memory(classifier):
+        for own, batch in zip(rows, pixels.batches(rows), strict=True):
+            found = trace_evidence(network, batch, columns[own].to(device))
+            if size is not None:
+                found = F.interpolate(found[:, None], (size, size), mode="bilinear")[:, 0]
+            parts.append(found.cpu())
+    return np.asarray(torch.cat(parts).numpy(), dtype=np.float32)
+
+
+def trace_evidence(network: ImageNetwork, pixels: Tensor, labels: Tensor) -> Tensor:
+    """Return what every place of the last feature maps adds to a score, (n, height, width).
+
+    ``labels`` are n columns of the scores, one for each picture.
+    """
+    inner = network.backbone.network
+    outputs = _OutputsOf(inner)
+    with torch.enable_grad(), outputs:
+        scores = network(pixels.float().requires_grad_())
+    score = scores.gather(1, labels[:, None]).sum()  # rows do not see each other
+    found = None
+    for output in reversed(outputs.kept):
+        if not _has_places(output, inner):
+            continue
+        gradient = _gradient_in(score, output)
+        if gradient is None:
+            continue
+        evidence = _sum_channels(output.detach() * gradient, inner)
+        if evidence.any():
+            return evidence
+        found = evidence if found is None else found  # of a label without weights: nothing
+    if found is None:
+        raise ComesError(
+            "maps of evidence need a network with feature maps, (n, channels, height, width), or "
+            "with tokens of square patches; this one has neither. Leave the maps (--maps) out."
+        )
+    return found
+
+
+def _gradient_in(score: Tensor, output: Tensor) -> Tensor | None:
+    """Return the gradient of a score in the output of a layer; None if it does not depend on it."""
+    (found,) = torch.autograd.grad(score, output, retain_graph=True, allow_unused=True)
+    gradient: Tensor | None = found
+    return gradient
+
+
+class _OutputsOf:
+    """Keeps the outputs of all layers of a network inside a block, in the order they are made."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.kept: list[Tensor] = []
+        self._network, self._hooks = network, []  # type: ignore[var-annotated]
+
+    def __enter__(self) -> None:
+        self._hooks = [m.register_forward_hook(self._keep) for m in self._network.modules()]
+
+    def _keep(self, module: nn.Module, given: Any, output: Any) -> None:
+        if isinstance(output, tuple) and output:  # some networks add outputs
+            output = output[0]
+        if isinstance(output, Tensor) and output.requires_grad:
+            self.kept.append(output)
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+
+def _has_places(output: Tensor, network: nn.Module) -> bool:
+    """Return whether an output has two places or more: maps, or tokens of patches."""
+    if output.ndim == 4:  # maps of square pictures; else heads of attention, over tokens
+        first, second, third = output.shape[1:]
+        return second > 1 and second in (first, third)
+    side = _side_of_patches(output.shape[1], network) if output.ndim == 3 else None
+    return side is not None and side > 1
+
+
+def _side_of_patches(n_tokens: int, network: nn.Module) -> int | None:
+    """Return how many patches lie side by side; None if the tokens are not those of a square."""
+    prefix = getattr(network, "num_prefix_tokens", None)  # timm's name
+    n_patches = n_tokens - prefix if isinstance(prefix, int) else math.isqrt(n_tokens) ** 2
+    side = math.isqrt(max(n_patches, 0))
+    fits = side**2 == n_patches and n_tokens - n_patches <= MOST_OTHER_TOKENS
+    return side if fits else None
+
+
+def _sum_channels(product: Tensor, network: nn.Module) -> Tensor:
+    """Return the sums over channels as maps, (n, height, width)."""
+    if product.ndim == 3:  # tokens: the patches come last
+        side = _side_of_patches(product.shape[1], network)
+        assert side is not None
+        return product.sum(dim=2)[:, -(side**2) :].reshape(-1, side, side)
+    channels_last = product.shape[2] != product.shape[3]  # pictures, and so maps, are square
+    return product.sum(dim=3 if channels_last else 1)
+
+
+def _number_labels(labels: Any, names: Sequence[str], n: int) -> npt.NDArray[np.int64]:
+    """Return one column for each of n pictures."""
+    given = [labels] * n if isinstance(labels, (str, int, np.integer)) else list(labels)
+    if len(given) != n:
+        raise ComesError(f"labels must be one, or one for each of {n} pictures; got {len(given)}.")
+    place = {name: number for number, name in enumerate(names)}
+    numbers = [place.get(label, -1) if isinstance(label, str) else int(label) for label in given]
+    for label, number in zip(given, numbers, strict=True):
+        if not 0 <= number < len(names):
+            raise ComesError(f"the model has no label {label!r}; it has {listed(names)}.")
+    return np.asarray(numbers, dtype=np.int64)

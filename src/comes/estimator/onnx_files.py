@@ -1,0 +1,183 @@
+"""Fitted models as ONNX: one file with scaling, network and head, which needs no Python to run."""
+
+import copy
+import json
+import tempfile
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+import comes
+from comes.errors import ComesError, first_line
+from comes.files import expanded, replacing_file
+
+if TYPE_CHECKING:
+    from comes.estimator.classifier import CandidateClassifier
+    from comes.estimator.image_classifier import ImageClassifier
+
+OUTPUTS = "scores", "probabilities"
+FAR_BELOW = -30.0  # as in comes.selection.bend_scores
+
+
+class WholeModel(nn.Module):
+    """Everything between the input of a fitted classifier and its scores and probabilities."""
+
+    shift: Tensor | None
+    scale: Tensor | None
+    power: Tensor | None
+    offset: Tensor
+
+    def __init__(self, network: nn.Module, offset: Any, scaling: Any = None, power: Any = None):
+        super().__init__()
+        self.network = copy.deepcopy(network).cpu().eval()
+        given = {"shift": getattr(scaling, "shift", None), "scale": getattr(scaling, "scale", None)}
+        for name, values in {**given, "power": power, "offset": offset}.items():
+            self.register_buffer(name, None if values is None else torch.tensor(np.asarray(values)))
+
+    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return scores and probabilities, (n, n_labels) each."""
+        scores: Tensor = self.network(self._scaled(inputs))
+        if self.power is not None:
+            scores = _bend(scores.double(), self.power).float()
+        return scores, torch.sigmoid(scores - self.offset.float())
+
+    def _scaled(self, inputs: Tensor) -> Tensor:
+        """Return features less their shift, over their scale, computed in double precision."""
+        if self.shift is None and self.scale is None:
+            return inputs
+        scaled = inputs.double()
+        if self.shift is not None:
+            scaled = scaled - self.shift
+        if self.scale is not None:
+            scaled = scaled / self.scale
+        return scaled.float()
+
+
+def _bend(scores: Tensor, power: Tensor) -> Tensor:
+    """Return `comes.selection.bend_scores`, in torch, by operations that onnxruntime has.
+
+    It has neither log1p nor expm1, so their series take over where they would cancel.
+    """
+    small = scores.clamp(min=FAR_BELOW).exp()
+    series = small * (1 - small / 2 + small**2 / 3)
+    softplus = scores.relu() + (1 + (-scores.abs()).exp()).log()
+    far = power * torch.where(small < 1e-4, series, softplus)  # -log(1 - eta)
+    log_eta = torch.where(far < 1e-4, far.log() - far / 2, (1 - (-far).exp()).log())
+    return torch.where(scores < FAR_BELOW, scores + power.log(), far + log_eta)
+
+
+def export_onnx(classifier: "CandidateClassifier | ImageClassifier", path: str | Path) -> Path:
+    """Write a fitted model as an ONNX file, which gives what ``predict_proba`` gives.
+
+    The input of a model of images is ``pixels``, uint8 of shape (n, 3, image_size, image_size), in
+    red, green and blue: stretch pictures to that size, and leave normalising to the file. That of a
+    model of tables is ``features``, float32 of shape (n, n_features), not scaled. The number of
+    rows is free. The outputs are ``scores`` and ``probabilities``, (n, n_labels). Names of labels,
+    thresholds of the scores and more are in the metadata of the file, as json.
+
+    Parameters
+    ----------
+    classifier : CandidateClassifier or ImageClassifier
+        Fitted.
+    path : path
+        An .onnx file, written whole or not at all.
+
+    Returns
+    -------
+    path : Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from comes import CandidateClassifier
+    >>> model = CandidateClassifier("bce", epochs=1, hidden=4).fit([[0.0], [1.0]], [[0], [1]])
+    >>> export_onnx(model, Path(tempfile.mkdtemp()) / "model.onnx").name
+    'model.onnx'
+    """
+    check_is_fitted(classifier)
+    _check_installed()
+    name, whole, example = _take_apart(classifier)
+    proto = _trace(whole, name, example)
+    del proto.metadata_props[:]
+    for key, value in _describe(classifier).items():
+        entry = proto.metadata_props.add()
+        entry.key, entry.value = key, value if isinstance(value, str) else json.dumps(value)
+    with replacing_file(path) as temporary:
+        temporary.write_bytes(proto.SerializeToString())
+    return expanded(path)
+
+
+def _check_installed() -> None:
+    """Raise if a package is missing, and say what to install."""
+    try:
+        import onnx  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise ComesError(
+            f"writing ONNX needs {error.name}, which is not installed: pip install 'comes[onnx]'."
+        ) from None
+
+
+def _take_apart(
+    classifier: "CandidateClassifier | ImageClassifier",
+) -> tuple[str, WholeModel, Tensor]:
+    """Return the name of the input, the whole model, and an input of two rows."""
+    offset = classifier.score_offset_
+    if hasattr(classifier, "network_"):
+        size = classifier.image_size
+        example = torch.randint(0, 256, (2, 3, size, size), dtype=torch.uint8)
+        return "pixels", WholeModel(classifier.network_, offset), example
+    whole = WholeModel(classifier.module_, offset, classifier.scaling_, classifier.score_power_)
+    return "features", whole, torch.randn(2, classifier.n_features_in_)
+
+
+def _trace(whole: WholeModel, name: str, example: Tensor) -> Any:
+    """Return the model as an ONNX graph: by torch's exporter, else by its older one."""
+    import onnx
+
+    names: dict[str, Any] = {"input_names": [name], "output_names": list(OUTPUTS)}
+    rows = torch.export.Dim("n", min=1)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # of what changes in torch and its exporter
+        try:
+            program = torch.onnx.export(
+                whole, (example,), dynamo=True, dynamic_shapes=({0: rows},), verbose=False, **names
+            )
+            assert program is not None
+            return program.model_proto
+        except Exception:  # some networks cannot be traced so; which, torch does not say
+            pass
+        free = {key: {0: "n"} for key in (name, *OUTPUTS)}
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                file = str(Path(folder) / "model.onnx")
+                torch.onnx.export(whole, (example,), file, dynamo=False, dynamic_axes=free, **names)
+                return onnx.load(file)
+        except Exception as error:
+            raise ComesError(
+                f"torch cannot write this network as ONNX ({first_line(error)}). Take another "
+                "backbone or model."
+            ) from None
+
+
+def _describe(classifier: "CandidateClassifier | ImageClassifier") -> dict[str, Any]:
+    """Return what the metadata of the file says."""
+    found: dict[str, Any] = {
+        "comes_version": comes.__version__,
+        "label_names": classifier.label_names_,
+        "threshold": classifier.threshold,
+        "thresholds": np.asarray(classifier.threshold_, dtype=float).tolist(),
+        "method": str(classifier.method_),
+    }
+    if hasattr(classifier, "network_"):
+        found["image_size"] = classifier.image_size
+        found["input"] = "pixels: uint8, (n, 3, height, width), RGB, stretched to image_size"
+    else:
+        found["feature_names"] = classifier.feature_names
+        found["input"] = "features: float32, (n, n_features), not scaled"
+    return found

@@ -1,0 +1,156 @@
+"""ONNX files give what the models give, with nothing but onnxruntime."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from torch import Tensor, nn
+
+from comes import CandidateClassifier, ImageClassifier
+from comes.datasets import make_scenes
+from comes.errors import ComesError
+from comes.estimator import export_onnx
+from comes.estimator.onnx_files import _bend
+from comes.generation import case_b
+from comes.jobs import export_model
+from comes.models import Backbone, make_backbone
+from comes.selection import bend_scores
+from pictures import LABELS, SIZE, pictures, tiny
+
+SCENES = make_scenes(n=150)
+CANDIDATES = case_b(SCENES.known_relevant(), exclude_rate=0.5)
+PIXELS, RELEVANT = pictures(60)
+
+
+def open_file(path: Path) -> tuple[onnxruntime.InferenceSession, dict[str, Any]]:
+    """Return a session, and the metadata of the file."""
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return session, session.get_modelmeta().custom_metadata_map
+
+
+def check_same(clf: Any, X: Any, inputs: Any, folder: Path, *, n: int) -> dict[str, Any]:
+    """Check scores, probabilities and predictions of n rows and of one; return the metadata."""
+    session, about = open_file(export_onnx(clf, folder / "model.onnx"))
+    (taken,) = session.get_inputs()
+    for rows in (slice(None), slice(0, 1)):
+        scores, probabilities = session.run(None, {taken.name: inputs[rows]})
+        expected = clf.decision_function(X[rows])
+        assert scores.shape == expected.shape
+        np.testing.assert_allclose(scores, expected, atol=1e-4, rtol=1e-4)
+        np.testing.assert_allclose(probabilities, clf.predict_proba(X[rows]), atol=1e-4)
+    assert len(session.run(None, {taken.name: inputs})[0]) == n
+    assert json.loads(about["label_names"]) == clf.label_names_
+    np.testing.assert_allclose(json.loads(about["thresholds"]), clf.threshold_)
+    return about
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},  # four networks with dropout
+        {"method": "bce", "model": "linear"},
+        {"method": "comes-hl", "n_networks": 1, "scale": "maxabs"},
+        {"method": "comes-rl", "hidden": 20, "scale": None},  # has an offset
+        {"exclude_rate": "instance", "class_prior": SCENES.known_relevant().mean(axis=0)},
+    ],
+)
+def test_a_model_of_rows(settings: dict[str, Any], tmp_path: Path) -> None:
+    clf = CandidateClassifier(**settings, epochs=3, random_state=0).fit(SCENES.X, CANDIDATES)
+    X = SCENES.known_features().astype(np.float32)
+    about = check_same(clf, X, X, tmp_path, n=150)
+    assert json.loads(about["feature_names"]) is None
+    assert (clf.score_power_ is not None) == (clf.exclude_rate == "instance")
+
+
+def test_features_far_from_zero_are_scaled_in_double_precision(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = (1e6 + np.round(rng.normal(size=(200, 3)) * 8) / 8).astype(np.float32)  # exact in float32
+    clf = CandidateClassifier("bce", epochs=3, random_state=0).fit(X, X > 1e6)
+    check_same(clf, X, X, tmp_path, n=200)
+
+
+def with_classes() -> Backbone:
+    backbone = make_backbone(tiny())
+    torch.manual_seed(0)
+    backbone.classifier = nn.Linear(256, 8)
+    return backbone
+
+
+@pytest.mark.parametrize("make", [tiny, with_classes])
+def test_a_model_of_images(make: Any, tmp_path: Path) -> None:
+    candidates = case_b(RELEVANT, exclude_rate=0.7)
+    clf = ImageClassifier(
+        backbone=make(), weights=None, image_size=SIZE, random_state=0, class_prior=[0.4] * 3
+    ).fit(PIXELS, candidates, label_names=LABELS)
+    planes = np.ascontiguousarray(PIXELS.transpose(0, 3, 1, 2))
+    about = check_same(clf, PIXELS, planes, tmp_path, n=60)
+    assert json.loads(about["image_size"]) == SIZE
+
+
+def test_a_fine_tuned_network_is_the_one_that_is_written(tmp_path: Path) -> None:
+    clf = ImageClassifier(
+        "bce", backbone=tiny(), weights=None, image_size=SIZE, epochs=1, random_state=0
+    ).fit(PIXELS, RELEVANT)
+    planes = np.ascontiguousarray(PIXELS.transpose(0, 3, 1, 2))
+    check_same(clf, PIXELS, planes, tmp_path, n=60)
+
+
+class OldFashioned(nn.Module):
+    """A network that the new exporter cannot trace: it looks at a value."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2 if float(x.sum()) < 1e30 else x
+
+
+def test_a_network_that_the_new_exporter_refuses(tmp_path: Path) -> None:
+    backbone = nn.Sequential(OldFashioned(), nn.AvgPool2d(8), nn.Flatten())
+    clf = ImageClassifier(
+        "bce", backbone=backbone, weights=None, image_size=SIZE, random_state=0
+    ).fit(PIXELS, RELEVANT)
+    planes = np.ascontiguousarray(PIXELS.transpose(0, 3, 1, 2))
+    check_same(clf, PIXELS, planes, tmp_path, n=60)
+
+
+class Unwritable(nn.Module):
+    """A network with an operation that ONNX does not have."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        values: Tensor = torch.linalg.eigvalsh(x[:, 0] @ x[:, 0].mT)
+        return values
+
+
+def test_a_network_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    clf = ImageClassifier(
+        "bce", backbone=Unwritable(), weights=None, image_size=SIZE, random_state=0
+    ).fit(PIXELS, RELEVANT)
+    with pytest.raises(ComesError, match="torch cannot write this network as ONNX .*Take another"):
+        export_onnx(clf, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_bent_scores_are_those_of_numpy() -> None:
+    scores = np.concatenate([np.linspace(-60, 40, 201), [-30.0, -29.99, -9.0]])[:, None]
+    for power in (0.01, 1.0, 30.0):
+        found = _bend(torch.tensor(scores), torch.tensor([power], dtype=torch.float64))
+        expected = bend_scores(scores, [power])
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clf = CandidateClassifier("bce", epochs=1, hidden=2).fit([[0.0], [1.0]], [[0], [1]])
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(ComesError, match=r"needs onnxscript.*pip install 'comes\[onnx\]'"):
+        export_onnx(clf, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_target_is_checked_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match=r"model.bin should end in .onnx"):
+        export_model("no such model", tmp_path / "model.bin")
+    with pytest.raises(ComesError, match="is not a folder"):
+        export_model("no such model", tmp_path / "missing" / "model.onnx")

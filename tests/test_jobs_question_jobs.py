@@ -1,0 +1,89 @@
+"""What to ask next, as a job: items by name, nothing twice, and what cannot be."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from comes import CandidateClassifier
+from comes.answers import AnswerRates, Answers, State, expected_bits
+from comes.datasets import Dataset, make_scenes
+from comes.errors import ComesError
+from comes.generation import simulate_answers
+from comes.jobs import AskOptions, PageOptions, predict_more
+from comes.jobs.question_jobs import ask_next, read_asked
+
+N = 80
+ITEMS = [f"scene {row}" for row in range(N)]
+SCENES = replace(make_scenes(n=N), items=ITEMS)
+SAID = simulate_answers(SCENES.known_relevant(), asked_rate=0.7, seed=0).named(SCENES.label_names)
+
+
+@pytest.fixture(scope="module")
+def model() -> CandidateClassifier:
+    clf = CandidateClassifier(no_rate=0.8, yes_rate=0.6, epochs=2, hidden=20, random_state=0)
+    return clf.fit(SCENES.X, answers=SAID)
+
+
+def asked_of(rows: list[int]) -> Dataset:
+    """Return what was said of some items, in another order than theirs."""
+    names = [ITEMS[row] for row in rows]
+    return Dataset(None, SCENES.label_names, answers=SAID[rows], items=names)
+
+
+def test_answers_are_matched_by_item() -> None:
+    rows = [5, 3, 60]
+    answers = read_asked(asked_of(rows), SCENES.label_names, ITEMS)
+    assert answers is not None
+    np.testing.assert_array_equal(answers.codes[rows], SAID.codes[rows])
+    others = np.delete(answers.codes, rows, axis=0)
+    assert (others == State.NOT_ASKED).all()
+
+
+def test_a_model_of_a_table_asks_next(model: CandidateClassifier, tmp_path: Path) -> None:
+    ask = AskOptions(tmp_path / "next.csv", count=40, asked=asked_of(list(range(N))))
+    predicted = predict_more(model, SCENES, ask=ask)
+    assert predicted.questions is not None and len(predicted.questions) == 40
+    written = pd.read_csv(ask.file, dtype={"item": str, "label": str})
+    pd.testing.assert_frame_equal(written, predicted.questions, check_dtype=False)
+    for item, label in zip(predicted.questions["item"], predicted.questions["label"], strict=True):
+        place = ITEMS.index(item), SCENES.label_names.index(label)
+        assert SAID.codes[place] == State.NOT_ASKED
+
+
+def test_bits_are_those_of_people_where_these_are_known(model: CandidateClassifier) -> None:
+    scores = model.decision_function(SCENES.X)
+    eta = model.predict_proba(SCENES.X)
+    assert model.no_rate_ is not None and model.yes_rate_ is not None
+    rates = AnswerRates(model.no_rate_, model.yes_rate_)
+    nobody = Answers.of_codes(np.zeros_like(SAID.codes))
+    for asked, bits in ((nobody, expected_bits(eta, rates)), (None, expected_bits(eta))):
+        table = ask_next(model, scores, ITEMS, 10, asked)
+        rows = [ITEMS.index(item) for item in table["item"]]
+        labels = [SCENES.label_names.index(label) for label in table["label"]]
+        np.testing.assert_allclose(table["bits"], bits[rows, labels], atol=1e-4)
+        best = bits.argmax(axis=0)  # ten questions, ten labels: the best of each
+        assert rows == best[labels].tolist()
+
+
+def test_what_cannot_be_is_said(model: CandidateClassifier, tmp_path: Path) -> None:
+    ask = AskOptions(tmp_path / "next.csv")
+    with pytest.raises(ComesError, match="questions name their items, and these have no names"):
+        predict_more(model, replace(SCENES, items=None), ask=ask)
+    other = replace(asked_of([0, 1]), items=["another", "one more"])
+    with pytest.raises(ComesError, match="none of the items was asked about: .*'another'"):
+        predict_more(model, SCENES, ask=replace(ask, asked=other))
+    nameless = replace(asked_of([0, 1]), items=None)
+    with pytest.raises(ComesError, match="matched by the names of the items"):
+        predict_more(model, SCENES, ask=replace(ask, asked=nameless))
+    everything = Answers.of_codes(np.ones_like(SAID.codes), label_names=SCENES.label_names)
+    done = Dataset(None, SCENES.label_names, answers=everything, items=ITEMS)
+    with pytest.raises(ComesError, match="nothing is left to ask"):
+        predict_more(model, SCENES, ask=replace(ask, asked=done))
+    with pytest.raises(ComesError, match="a page shows images"):
+        predict_more(model, SCENES, page=PageOptions(tmp_path / "page"))
+    with pytest.raises(ComesError, match="next.txt"):
+        predict_more(model, SCENES, ask=AskOptions(tmp_path / "next.txt"))
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,185 @@
+"""The page of predictions: which pictures it shows and why, and that it works without a network."""
+
+import base64
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from PIL import Image
+
+from browser import open_page
+from comes.errors import ComesError
+from comes.report import write_predictions
+from comes.report.overlays import LONGEST_SIDE, draw_overlay
+from comes.report.predicted import pick_pictures
+
+LABELS = ["sky", "sea", "cat"]
+RNG = np.random.default_rng(0)
+SCORES = RNG.random((200, 3))
+
+
+class Plain:
+    """Many pictures that lie in memory, all alike."""
+
+    def __init__(self, n: int) -> None:
+        self.names = [f"{row:06}.png" for row in range(n)]
+        self.opened: list[int] = []
+
+    def __getitem__(self, row: int, /) -> npt.NDArray[np.uint8]:
+        self.opened.append(row)
+        return np.full((30, 40, 3), row % 256, dtype=np.uint8)
+
+
+def point_left(rows: Any, labels: Any) -> list[npt.NDArray[np.float64]]:
+    """Return maps with all evidence in the left column; none for the last label."""
+    left = np.zeros((4, 4))
+    left[:, 0] = 1
+    return [left * (label != len(LABELS) - 1) for label in labels]
+
+
+def cards_of(page: Path) -> dict[str, str]:
+    """Return the cards of a page, by the names of their pictures."""
+    parts = page.read_text(encoding="utf-8").split('<li class="card')[1:]
+    return {re.findall(r"<h3><bdi>(.*?)</bdi>", part)[0]: part for part in parts}
+
+
+def test_the_most_confident_and_doubtful_of_every_label_are_shown() -> None:
+    picked = pick_pictures(SCORES, 24, seed=0)
+    confident = [(row, j) for row, why in picked.items() for j in why.confident]
+    doubtful = [(row, j) for row, why in picked.items() for j in why.doubtful]
+    for label in range(3):
+        best = np.argsort(-SCORES[:, label])[:4]
+        assert {row for row, j in confident if j == label} == set(best.tolist())
+        nearest = np.argsort(np.abs(SCORES[:, label] - 0.5))[:2]
+        assert {row for row, j in doubtful if j == label} == set(nearest.tolist())
+    assert sum(bool(why.random) for why in picked.values()) == 6
+    assert len(picked) <= 24
+
+
+@pytest.mark.parametrize(("n", "q", "n_examples"), [(1, 1, 1), (3, 50, 8), (500, 40, 20)])
+def test_no_more_are_shown_than_asked_for(n: int, q: int, n_examples: int) -> None:
+    picked = pick_pictures(np.random.default_rng(1).random((n, q)), n_examples, seed=0)
+    assert 0 < len(picked) <= min(n, n_examples)
+
+
+def test_of_many_pictures_few_are_opened_and_the_page_stays_small(tmp_path: Path) -> None:
+    images, scores = Plain(100_000), np.random.default_rng(2).random((100_000, 3))
+    page = write_predictions(images, LABELS, scores, scores > 0.5, tmp_path / "page", n_examples=40)
+    assert page.stat().st_size < 300_000
+    assert 30 <= len(set(images.opened)) <= 40
+    text = page.read_text(encoding="utf-8")
+    assert re.search(r"\b\d\d of 100000 are shown: for every label the most confident", text)
+    counts = (scores > 0.5).sum(axis=0)
+    assert all(f"<td>{count}</td>" in text for count in counts)  # of all
+
+
+def test_a_card_says_why_it_is_shown(tmp_path: Path) -> None:
+    scores = np.array([[0.9, 0.1], [0.2, 0.48], [0.1, 0.2], [0.1, 0.3]])
+    folder = tmp_path / "page"
+    page = write_predictions(Plain(4), LABELS[:2], scores, scores > 0.4, folder, n_examples=4)
+    cards = cards_of(page)
+    assert "most confident: <bdi>sky</bdi>" in " ".join(cards["000000.png"].split())
+    assert "most doubtful: <bdi>sea</bdi>" in " ".join(cards["000001.png"].split())
+    assert sum("drawn at random" in card for card in cards.values()) == 1
+    assert 'data-labels="0"' in cards["000000.png"]
+
+
+def test_a_broken_picture_has_a_card_without_maps(tmp_path: Path) -> None:
+    class Broken(Plain):
+        def __getitem__(self, row: int, /) -> npt.NDArray[np.uint8]:
+            raise ComesError("broken")
+
+    page = write_predictions(
+        Broken(1), LABELS, [[0.9, 0.1, 0.1]], [[1, 0, 0]], tmp_path / "page", maps=point_left
+    )
+    (card,) = cards_of(page).values()
+    assert "This image cannot be read." in card and "overlay" not in card
+
+
+def test_a_map_has_the_proportions_of_its_picture() -> None:
+    evidence = np.array([[1.0, -1.0], [0.5, 0.0]])
+    drawn = draw_overlay(evidence, (400, 200))
+    assert drawn is not None and (drawn.width, drawn.height) == (LONGEST_SIDE, LONGEST_SIDE // 2)
+    image = Image.open(io.BytesIO(base64.b64decode(drawn.uri.partition(",")[2]))).convert("RGBA")
+    pixels = np.asarray(image).astype(int)
+    opacity = pixels[:, :, 3]
+    height, width = opacity.shape
+    assert opacity[0, 0] == opacity.max() and opacity[0, width - 1] == 0
+    assert opacity[height - 1, 0] < opacity[0, 0]  # half the evidence
+    assert pixels[0, 0, :3].sum() > pixels[height - 1, 0, :3].sum()  # brighter, for all eyes
+    assert draw_overlay(-np.ones((2, 2)), (40, 40)) is None
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    def page(**settings: Any) -> bytes:
+        path = write_predictions(
+            Plain(200), LABELS, SCORES, SCORES > 0.5, tmp_path / "page", maps=point_left, **settings
+        )
+        return path.read_bytes()
+
+    assert page(n_examples=12) == page(n_examples=12)
+    assert page(n_examples=12) != page(n_examples=12, seed=1)
+
+
+def test_what_does_not_agree_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match=r"need scores of shape \(3, 3\)"):
+        write_predictions(Plain(3), LABELS, SCORES, SCORES > 0.5, tmp_path / "page")
+    with pytest.raises(ComesError, match="Pass what predict_proba returns"):
+        write_predictions(Plain(200), LABELS, 2 * SCORES, SCORES > 0.5, tmp_path / "page")
+    assert not (tmp_path / "page").exists()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("predicted") / "page"
+    path = write_predictions(
+        Plain(200), LABELS, SCORES, SCORES > 0.9, folder, maps=point_left, n_examples=24
+    )
+    with open_page(path, "light") as opened:
+        yield opened
+
+
+def count_visible(page: Any, what: str) -> int:
+    return sum(one.is_visible() for one in page.locator(what).all())
+
+
+def test_groups_and_labels_are_filters(page: Any) -> None:
+    n_all = count_visible(page, ".card")
+    page.get_by_role("radio", name="most confident").check()
+    n_confident = count_visible(page, ".card")
+    assert 0 < n_confident < n_all
+    page.get_by_label("Label", exact=True).select_option("sea")
+    best = np.argsort(-SCORES[:, 1])[:4]
+    assert 4 <= count_visible(page, ".card") < n_confident
+    names = [f"{row:06}.png" for row in best]
+    assert all(page.get_by_role("img", name=name, exact=True).is_visible() for name in names)
+    page.get_by_label("Label", exact=True).select_option("all")
+    page.get_by_role("radio", name="all", exact=False).first.check()
+    assert count_visible(page, ".card") == n_all
+
+
+def test_evidence_is_shown_when_asked_for(page: Any) -> None:
+    assert count_visible(page, ".overlay") == 0
+    card = page.locator(".card:has(.map-0)").first
+    card.locator(".map-0").check()
+    assert count_visible(page, ".overlay") == 1
+    card.locator(".map-none").check()
+    page.get_by_label("Evidence on all pictures").check()
+    assert count_visible(page, ".overlay") == page.locator(".overlay-0").count() > 1
+    page.get_by_label("Evidence on all pictures").uncheck()
+    assert "evidence for cat" not in page.content()  # a map without evidence
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1280])
+def test_the_page_fits_and_asks_for_nothing(page: Any, width: int, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.complaints == []
+    assert all(url.startswith(("file:", "data:image/")) for url in page.requests)
