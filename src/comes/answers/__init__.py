@@ -21,7 +21,7 @@ from comes.answers.indicators import (
     to_sets,
 )
 from comes.answers.label_names import check_names, match_names
-from comes.answers.leanings import AnswerRates, lean_answers, lean_states
+from comes.answers.leanings import AnswerRates, lean_answers, lean_states, relevance_given
 from comes.answers.people import LongAnswers
 from comes.answers.questions import (
     Questions,
@@ -52,6 +52,7 @@ __all__ = [
     "lean_answers",
     "lean_states",
     "match_names",
+    "relevance_given",
     "spread_over_labels",
     "to_sets",
 ]

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from comes.answers.answer_matrix import Answers
 
@@ -115,6 +116,31 @@ def lean_answers(answers: Answers, rates: AnswerRates) -> npt.NDArray[np.float32
         for truth, weight in enumerate(_weigh_states(a, b, mistake)):
             np.add.at(log_weight[truth], (row, label), np.log(weight[code, label]))
     return _lean(*np.exp(log_weight - log_weight.max(axis=0))).astype(np.float32)
+
+
+def relevance_given(scores: npt.ArrayLike, leaning: npt.ArrayLike) -> FloatArray:
+    """Return the probability that pairs are relevant, given their scores and what was said.
+
+    Parameters
+    ----------
+    scores : array of shape (n_samples, n_labels)
+        Log odds before anything was said.
+    leaning : array of shape (n_samples, n_labels)
+        From `lean_answers`.
+
+    Returns
+    -------
+    probability : array of shape (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> relevance_given([[0.0, 0.0, 0.0, 0.0]], [[-1.0, 0.0, 0.5, 1.0]]).round(2)
+    array([[0.  , 0.5 , 0.67, 1.  ]])
+    """
+    r = np.asarray(leaning, dtype=np.float64)
+    with np.errstate(divide="ignore"):  # log 0: what was said is sure
+        log_odds = np.log1p(np.minimum(r, 0)) - np.log1p(-np.maximum(r, 0))
+    return np.asarray(expit(np.asarray(scores) + log_odds))
 
 
 def _weigh_states(a: FloatArray, b: FloatArray, f: float) -> tuple[FloatArray, FloatArray]:

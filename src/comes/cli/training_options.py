@@ -6,7 +6,7 @@ import typer
 
 from comes.cli.options import Seed, drop_missing, parse_numbers
 from comes.errors import ComesError
-from comes.methods import DEFAULT, FOR_PICTURES, METHODS, PAPER_SETTINGS, PUBLISHED
+from comes.methods import DEFAULT, METHODS, PAPER_SETTINGS, PUBLISHED
 
 FLIPPED = ", ".join(
     name
@@ -18,10 +18,7 @@ FLIPPED = ", ".join(
 def training_options(
     method: Annotated[
         str | None,
-        typer.Option(
-            help=f"One of {', '.join(METHODS)}, or auto. Default: {DEFAULT}; for images with "
-            f"candidates {FOR_PICTURES}."
-        ),
+        typer.Option(help=f"One of {', '.join(METHODS)}, or auto. Default: {DEFAULT}."),
     ] = None,
     variant: Annotated[
         str | None, typer.Option(help="Variant of the method, where it has several.")

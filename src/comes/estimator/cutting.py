@@ -110,6 +110,8 @@ def _learn_by_cross_fitting(classifier: Any, training: Training) -> FloatArray:
 
     X, answers = training.raw
     prior, rates = classifier.class_prior_, classifier.flip_rate
+    if training.cross_score is not None:
+        return choose_thresholds(training.cross_score(), answers, prior, classifier.threshold)
     if rates is not None and not isinstance(rates, str):
         rates = classifier.flip_rate_  # in the order of the labels, whose names are not handed on
     # A class prior that was estimated is handed on, but has no more weight than in this training.

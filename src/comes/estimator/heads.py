@@ -15,7 +15,7 @@ from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import check_training_features, per_label
 from comes.estimator.preparation import Training
 from comes.estimator.row_training import prepare_rows
-from comes.methods import FOR_PICTURES, METHODS, family_of, find_method
+from comes.methods import METHODS, PUBLISHED, family_of, find_method
 from comes.models import (
     Backbone,
     ImageNetwork,
@@ -118,7 +118,7 @@ def sparse_head(
     centred = X - X.mean(axis=0)
     curvature = float(np.linalg.eigvalsh(centred.T @ centred)[-1]) / (4 * len(X))
     return CandidateClassifier(
-        **{"method": FOR_PICTURES, **settings},
+        **{"method": PUBLISHED, **settings},
         class_prior=class_prior,
         model=_LinearAtPrior(class_prior),
         optimizer=_ProximalSteps(penalty, curvature),
@@ -129,7 +129,38 @@ def sparse_head(
     )
 
 
-def prepare_probe(
+@dataclass(frozen=True, eq=False)
+class ShownPictures:
+    """What a head is trained on: pictures as a frozen network shows them.
+
+    Examples
+    --------
+    >>> ShownPictures(np.ones((2, 3)), Backbone(nn.Identity()), None, "pooled").kind
+    'pooled'
+    """
+
+    X: npt.NDArray[np.floating]  # features, (n, d)
+    backbone: Backbone
+    classifier: nn.Linear | None  # of the classes that the network was trained on
+    kind: str  # what the head reads: "classes", "clusters", "both", "all" or "pooled"
+
+
+def train_head_alone(
+    classifier: "ImageClassifier",
+    shown: ShownPictures,
+    answers: Answers,
+    seed: int,
+    device: torch.device,
+) -> tuple[ImageNetwork, CandidateClassifier, Training]:
+    """Train a head on one kind of features; return the network with it, and how it was trained."""
+    X, reads_classes = shown.X, shown.kind == "classes"
+    probe, training = _prepare_probe(classifier, X, answers, reads_classes, seed, device)
+    if classifier.probe_epochs != 0:
+        probe._finish(training, training.run())
+    return _build_network(classifier, shown.backbone, probe, device), probe, training
+
+
+def _prepare_probe(
     classifier: "ImageClassifier",
     X: npt.NDArray[np.floating],
     answers: Answers,
@@ -187,7 +218,7 @@ def _find_prior(
     return np.asarray(found.class_prior)
 
 
-def build_network(
+def _build_network(
     classifier: "ImageClassifier",
     backbone: Backbone,
     probe: CandidateClassifier,
@@ -206,18 +237,37 @@ def build_network(
     return place_network(network, device)
 
 
-def reads_classes(classifier: "ImageClassifier", backbone: Backbone) -> bool:
-    """Return whether the head reads class probabilities; refuse where it cannot."""
-    family = family_of(classifier.method_)
-    can = backbone.classifier is not None and family is not None and family.has_sparse_head
-    can = can and classifier.reduction in ("auto", "sum") and classifier.probe_epochs != 0
-    if classifier.features == "classes" and not can:
-        names = " or ".join(repr(name) for name, f in METHODS.items() if f.has_sparse_head)
+def choose_features(classifier: "ImageClassifier", backbone: Backbone) -> str:
+    """Return what the head reads: what was asked for, or the best that is possible."""
+    family, wanted = family_of(classifier.method_), classifier.features
+    possible = ["pooled"]
+    can_be_sparse = classifier.reduction in ("auto", "sum") and classifier.probe_epochs != 0
+    if family is not None and can_be_sparse:
+        has_classes = backbone.classifier is not None
+        possible += ["classes"] if family.has_sparse_head and has_classes else []
+        possible += ["clusters"] if family.has_view_head else []
+        possible += ["both"] if family.has_view_head and has_classes else []
+        possible += ["all"] if family.has_view_head else []
+    if wanted == "auto":
+        return possible[-1]
+    if wanted not in possible:
         raise ComesError(
-            f"features='classes' needs a network with its classifier, method {names}, "
-            "reduction 'sum' and a probe. Take features='pooled'."
+            f"features={wanted!r} must be possible: a sparse head needs a probe, reduction 'sum' "
+            f"and method {_list_methods()}, and 'classes' and 'both' need a network with its "
+            f"classifier. Take one of {', '.join(possible)}."
         )
-    return can and classifier.features != "pooled"
+    return wanted
+
+
+def has_views(method: Any, kind: str) -> bool:
+    """Return whether a head of this method reads several views of the features."""
+    family = family_of(method)
+    return family is not None and family.has_view_head and kind != "pooled"
+
+
+def _list_methods() -> str:
+    """Return the methods that a sparse head can train."""
+    return " or ".join(repr(name) for name, f in METHODS.items() if f.has_sparse_head)
 
 
 def needs_features(classifier: "ImageClassifier") -> bool:

@@ -29,12 +29,19 @@ from comes.estimator.features import (
 from comes.estimator.fine_tuning import make_checkpoint, prepare_fine_tuning
 from comes.estimator.finishing import finish_fit
 from comes.estimator.fit_checks import warn_of
-from comes.estimator.heads import build_network, needs_features, prepare_probe, reads_classes
+from comes.estimator.heads import (
+    ShownPictures,
+    choose_features,
+    has_views,
+    needs_features,
+    train_head_alone,
+)
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
 from comes.estimator.pretrained import pretrained_backbone
 from comes.estimator.reading_answers import choose_method, read_answers
 from comes.estimator.settings import check_image_settings, share_seed
+from comes.estimator.view_heads import train_view_head
 from comes.metrics import mean_average_precision
 from comes.models import Backbone, place_network
 from comes.training import (
@@ -235,7 +242,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         given = read_answers(y, candidates, complementary, answers, label_names)
         device = join_processes(choose_device(self.device))
         with keeping_earlier_fit(self), explaining_memory(self):
-            self.method_ = choose_method(self.method, given, of_pictures=True)
+            self.method_ = choose_method(self.method)
             self._fit(as_pictures(images), given, device, checkpoint)
             warn_of(self.history_)
         return self
@@ -256,12 +263,10 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
             self._fine_tune(images, training, device, checkpoint, start)
 
     def _make_backbone(self, images: Any, device: torch.device) -> Backbone:
-        """Return the network below the head, with its classifier if the head reads that."""
+        """Return the network below the head."""
         given = self.backbone, self.weights, images, self.image_size, device
         backbone = pretrained_backbone(*given, centre_crop=self.centre_crop)
         backbone.temperature = self.temperature
-        if not reads_classes(self, backbone):
-            backbone.classifier = None
         return backbone
 
     def _train_probe(
@@ -273,27 +278,22 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         device: torch.device,
     ) -> Training:
         """Train a head on the frozen network and put it on top; return how it was trained."""
+        kind, classes = choose_features(self, backbone), backbone.classifier
+        train_head = train_view_head if has_views(self.method_, kind) else train_head_alone
+        if kind == "pooled" or train_head is train_view_head:
+            backbone.classifier = None  # the features are those below it
         if needs_features(self):
-            X = self._compute_features(backbone, images, device, cache=True)
+            X = features_of(backbone, images, None, device, **in_parts(self, device, cache=True))
         else:
             X = np.zeros((len(images), backbone.count_features()), np.float32)
-        has_classes = backbone.classifier is not None
-        probe, training = prepare_probe(self, X, answers, has_classes, seed, device)
+        shown = ShownPictures(X, backbone, classes, kind)
+        self.network_, probe, training = train_head(self, shown, answers, seed, device)
         self.label_names_, self.classes_ = probe.label_names_, probe.classes_
-        self.knowledge_ = probe.knowledge_
-        self.history_ = History()
+        self.knowledge_, self.history_ = probe.knowledge_, History()
         if self.probe_epochs != 0:
-            probe._finish(training, training.run())
             self.history_ = probe.history_
             self.score_offset_, self.threshold_ = probe.score_offset_, probe.threshold_
-        self.network_ = build_network(self, backbone, probe, device)
         return training
-
-    def _compute_features(
-        self, backbone: Backbone, images: Any, device: torch.device, *, cache: bool
-    ) -> FloatArray:
-        """Return the features of the pictures; those of a network by name may be kept on disk."""
-        return features_of(backbone, images, None, device, **in_parts(self, device, cache))
 
     def _fine_tune(
         self,

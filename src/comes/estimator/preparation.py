@@ -1,5 +1,6 @@
 """A training that is ready to run: everything before the first step is done."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,6 +25,8 @@ from comes.training import (
     predict_scores,
     train,
 )
+
+Scores = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class Training:
     checkpoint: Checkpoint | None = None
     is_shared: bool = False  # by the processes that have joined
     clean: CleanSample | None = None  # rows whose true labels are known; they are not trained on
+    cross_score: Callable[[], Scores] | None = None  # scores of rows by trainings without them
 
     def run(self, *, return_on_interrupt: bool = True) -> History:
         """Train the network, in place; keep the weights that the held-out rows judge best."""

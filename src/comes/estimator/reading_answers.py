@@ -16,7 +16,7 @@ from comes.answers import (
 )
 from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.inputs import match_columns
-from comes.methods import DEFAULT, FOR_PICTURES, Method
+from comes.methods import DEFAULT, Method
 
 TOO_FEW = "that is too few to learn it from. Ask more about it, or leave it out."
 FEWEST_ROWS = 20  # with fewer, nobody expects much
@@ -99,11 +99,9 @@ def _check_truth(y: Any, answers: Answers) -> None:
         check_relevant_inside(relevant, answers.candidates, answers.label_names)
 
 
-def choose_method(method: Any, answers: Answers, *, of_pictures: bool = False) -> Any:
-    """Return the method asked for, or the default for such answers."""
-    if method is not None:
-        return method
-    return FOR_PICTURES if of_pictures and answers.kind == "candidates" else DEFAULT
+def choose_method(method: Any) -> Any:
+    """Return the method asked for, or the default."""
+    return DEFAULT if method is None else method
 
 
 def check_can_learn(answers: Answers, method: Method, name: str) -> None:

@@ -56,7 +56,7 @@ def prepare_rows(
     clean: CleanSample | None = None,
 ) -> Training:
     """Run everything before the training on checked features, up to the initial weights."""
-    classifier.method_ = choose_method(classifier.method, answers)
+    classifier.method_ = choose_method(classifier.method)
     method = find_method(classifier.method_, classifier.variant)
     check_row_settings(classifier)
     device = choose_device(classifier.device)

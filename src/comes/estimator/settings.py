@@ -13,7 +13,7 @@ NUMBER = (int, float, np.integer, np.floating)
 STEPS = ("optimizer", "learning_rate", "epochs", "batch_size")
 LEARNED_THRESHOLDS = ("prior", "risk", "f1")  # from rows that training did not see
 THRESHOLDS = ("auto", "zero", *LEARNED_THRESHOLDS, "minmax")
-FEATURES = ("auto", "classes", "pooled")
+FEATURES = ("auto", "all", "both", "classes", "clusters", "pooled")
 PRECISIONS = ("auto", "bfloat16", "float32")
 
 

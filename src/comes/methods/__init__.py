@@ -1,14 +1,14 @@
 """All methods: the risk of each, what it must know, where it may be used, its title.
 
 `METHODS` holds a `MethodFamily` by name, and each family its variants. `DEFAULT` is the method of
-the estimators and of the command line, `FOR_PICTURES` that of pictures with candidates.
+the estimators and of the command line.
 `SUPERVISED` is the one that takes its labels at their word: for true labels, and as the naive
 baseline. `PUBLISHED` is the paper's, `AS_PUBLISHED` how it trains, and `PAPER_SETTINGS` all
 settings of a classifier that trains so. No other room knows a method by name, and importing this
 one does not import torch, so that the command line and reports can list the methods.
 """
 
-from comes.methods.families import DEFAULT, FOR_PICTURES, METHODS, PUBLISHED, SUPERVISED
+from comes.methods.families import DEFAULT, METHODS, PUBLISHED, SUPERVISED
 from comes.methods.knowledge import Knowledge, RiskOptions
 from comes.methods.lookup import (
     family_of,
@@ -22,7 +22,6 @@ from comes.methods.method import AS_PUBLISHED, PAPER_SETTINGS, Method, MethodFam
 __all__ = [
     "AS_PUBLISHED",
     "DEFAULT",
-    "FOR_PICTURES",
     "METHODS",
     "PAPER_SETTINGS",
     "PUBLISHED",

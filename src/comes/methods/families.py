@@ -15,7 +15,6 @@ from comes.methods.sights import see_all, see_asked, see_sure
 
 DEFAULT = "likelihood"  # of the estimators and the command line: uses everything that was said
 PUBLISHED = "comes-hl"  # the method of the paper that does best in its tables and ours
-FOR_PICTURES = "comes-hl"  # of pictures with candidates: the sparse head trains it
 SUPERVISED = "bce"  # takes its labels at their word: for true labels, and as the naive baseline
 
 
@@ -238,6 +237,8 @@ _FAMILIES = (
         },
         is_ours=True,
         may_be_selected=True,
+        has_sparse_head=True,
+        has_view_head=True,
         settings=AS_MEASURED,
     ),
 )

@@ -135,6 +135,7 @@ class MethodFamily:
     uses: tuple[Use, ...] = ("rows", "images")
     may_be_selected: bool = False  # by --select method
     has_sparse_head: bool = False  # the sparse head of images can train it
+    has_view_head: bool = False  # and that of several views, with a student
     needs_large_batches: bool = False  # with small ones a fine-tuned network forgets
     settings: Mapping[str, Any] = field(default_factory=lambda: AS_PUBLISHED)  # of training rows
     # Settings with which a method that is given the class prior knows exactly what COMES knows.

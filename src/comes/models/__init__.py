@@ -10,6 +10,7 @@ from comes.models.backbones import (
     ImageNetwork,
     place_network,
     power_normalised,
+    root_probabilities,
     zero_linear,
 )
 from comes.models.ensembles import Ensemble, OfEachNetwork
@@ -17,10 +18,12 @@ from comes.models.making import make_backbone
 from comes.models.preprocessing import Preprocessing, stored_preprocessing
 from comes.models.resnet import ResNet
 from comes.models.tabular import InputLayer, Stack, as_csr_tensor, linear, mlp
+from comes.models.views import Clusters, Views, project
 from comes.models.weights import choose_strides, load_weights
 
 __all__ = [
     "Backbone",
+    "Clusters",
     "Ensemble",
     "ImageNetwork",
     "InputLayer",
@@ -28,6 +31,7 @@ __all__ = [
     "Preprocessing",
     "ResNet",
     "Stack",
+    "Views",
     "as_csr_tensor",
     "choose_strides",
     "linear",
@@ -36,6 +40,8 @@ __all__ = [
     "mlp",
     "place_network",
     "power_normalised",
+    "project",
+    "root_probabilities",
     "stored_preprocessing",
     "zero_linear",
 ]

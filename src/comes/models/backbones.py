@@ -70,8 +70,7 @@ class Backbone(nn.Module):
         """Return square roots of class probabilities, from the features before the classifier."""
         assert self.classifier is not None
         with torch.autocast(pooled.device.type, enabled=False):
-            scores: Tensor = self.classifier(pooled.float())
-            return (0.5 * (scores / self.temperature).log_softmax(dim=1)).exp()
+            return root_probabilities(self.classifier(pooled.float()), self.temperature)
 
     @torch.no_grad()
     def count_features(self, size: int | None = None) -> int:
@@ -97,6 +96,8 @@ class ImageNetwork(nn.Module):
         Apply `power_normalised` to the features first.
     freezes_statistics : bool
         Keep the statistics of batch normalisation as they are, also in training.
+    views : module, optional
+        Maps the features, in place of the power, to what is scaled: `comes.models.Views`.
 
     Examples
     --------
@@ -118,9 +119,10 @@ class ImageNetwork(nn.Module):
         scale: Tensor | None = None,
         power: bool = False,
         freezes_statistics: bool = True,
+        views: nn.Module | None = None,
     ) -> None:
         super().__init__()
-        self.backbone, self.head, self.power = backbone, head, power
+        self.backbone, self.head, self.power, self.views = backbone, head, power, views
         self.freezes_statistics = freezes_statistics
         self.register_buffer("shift", shift)
         self.register_buffer("scale", scale)
@@ -132,7 +134,11 @@ class ImageNetwork(nn.Module):
     def score_features(self, features: Tensor) -> Tensor:
         """Return the scores of features of the backbone, computed in full precision."""
         with torch.autocast(features.device.type, enabled=False):
-            features = power_normalised(features.float()) if self.power else features.float()
+            features = features.float()
+            if self.views is not None:
+                features = self.views(features)
+            elif self.power:
+                features = power_normalised(features)
             if self.shift is not None:
                 features = features - self.shift
             if self.scale is not None:
@@ -174,6 +180,17 @@ def zero_linear(d: int, q: int) -> nn.Module:
     nn.init.zeros_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer
+
+
+def root_probabilities(scores: Tensor, temperature: float | Tensor) -> Tensor:
+    """Return square roots of the softmax of scores: vectors of length 1, without zeros.
+
+    Examples
+    --------
+    >>> root_probabilities(torch.zeros(1, 4), temperature=2.0)
+    tensor([[0.5000, 0.5000, 0.5000, 0.5000]])
+    """
+    return (0.5 * (scores / temperature).log_softmax(dim=1)).exp()
 
 
 def power_normalised(features: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ from comes.training.processes import (
 from comes.training.proximal import ProximalGradient
 from comes.training.random_states import seeded
 from comes.training.rows import SparseRows, becomes_dense, choose_device, to_device
+from comes.training.soft_targets import fit_soft_targets
 from comes.training.stacked import Trainee, train_together
 from comes.training.train_options import TrainOptions, Validation
 
@@ -44,6 +45,7 @@ __all__ = [
     "becomes_dense",
     "choose_device",
     "count_processes",
+    "fit_soft_targets",
     "join_processes",
     "leave_processes",
     "make_optimizer",

@@ -20,6 +20,9 @@ class ProximalGradient(torch.optim.Optimizer):
         shape of the penalty are penalised; others take plain steps.
     penalty : float tensor
         At least 0, one number per weight.
+    accelerated : bool
+        Go on, after every step, in the direction of the last one (Nesterov's momentum): fewer
+        steps, which may overshoot.
 
     Examples
     --------
@@ -32,17 +35,30 @@ class ProximalGradient(torch.optim.Optimizer):
     tensor([1.5000, 0.0000, 0.0000])
     """
 
-    def __init__(self, groups: Sequence[dict[str, Any]], penalty: Tensor) -> None:
+    def __init__(
+        self, groups: Sequence[dict[str, Any]], penalty: Tensor, accelerated: bool = False
+    ) -> None:
         super().__init__(list(groups), {})
-        self.penalty = penalty
+        self.penalty, self.accelerated = penalty, accelerated
+        self.age = 1.0  # grows with the steps, and the momentum with it
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Take one step."""
+        older = (1 + (1 + 4 * self.age**2) ** 0.5) / 2
+        momentum, self.age = (self.age - 1) / older, older
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is None:
                     continue
-                weight.sub_(group["lr"] * weight.grad)
-                if weight.shape == self.penalty.shape:
-                    weight.sub_(group["lr"] * self.penalty).clamp_(min=0)
+                is_penalised = weight.shape == self.penalty.shape
+                reached = weight - group["lr"] * weight.grad
+                if is_penalised:
+                    reached.sub_(group["lr"] * self.penalty).clamp_(min=0)
+                weight.copy_(reached)
+                if self.accelerated:
+                    before = self.state[weight].get("reached", reached)
+                    weight.add_(reached - before, alpha=momentum)
+                    self.state[weight]["reached"] = reached
+                    if is_penalised:
+                        weight.clamp_(min=0)

@@ -1,0 +1,78 @@
+"""Clusters of pictures by the features of a frozen network, found without any label."""
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.utils import check_random_state
+
+from comes.models import Clusters, power_normalised, project, root_probabilities
+
+MOST_ROWS = 20000  # that clusters are found on
+MOST_CLUSTERS, ROWS_PER_CLUSTER = 600, 10
+N_DIRECTIONS = 128
+SHARE = 0.1  # of all clusters that a picture belongs to
+
+
+def find_clusters(features: npt.NDArray[np.floating], seed: int = 0) -> Clusters:
+    """Return clusters of pictures, and how widely a picture belongs to them.
+
+    k-means on the leading principal components of normalised features, scaled to length 1. The
+    width is chosen so that pictures belong, in the mean, to a tenth of the clusters: memberships
+    are about as even as if they were spread over that many.
+
+    Parameters
+    ----------
+    features : array of shape (n_samples, n_features)
+        Of the frozen network, as `comes.estimator.features_of` returns them.
+    seed : int
+
+    Returns
+    -------
+    clusters : comes.models.Clusters
+
+    Examples
+    --------
+    >>> features = np.repeat(np.eye(3), 10, axis=0) + 0.01
+    >>> clusters = find_clusters(features)
+    >>> clusters(torch.as_tensor(features, dtype=torch.float32)).shape
+    torch.Size([30, 3])
+    """
+    rows = np.arange(len(features))
+    if len(rows) > MOST_ROWS:
+        rows = np.sort(check_random_state(seed).choice(rows, MOST_ROWS, replace=False))
+    own = torch.as_tensor(np.asarray(features[rows], dtype=np.float32))
+    normalised = power_normalised(own).numpy()
+    n_directions = min(N_DIRECTIONS, *normalised.shape)
+    components = PCA(n_directions, random_state=seed).fit(normalised)
+    mean, directions = (
+        torch.as_tensor(values, dtype=torch.float32)
+        for values in (components.mean_, components.components_)
+    )
+    n_clusters = max(1, min(MOST_CLUSTERS, len(rows) // ROWS_PER_CLUSTER))
+    means = KMeans(n_clusters, n_init=1, max_iter=20, random_state=seed)
+    means.fit(project(own, mean, directions).numpy())
+    centres = torch.as_tensor(means.cluster_centers_, dtype=torch.float32)
+    centres = torch.nn.functional.normalize(centres, dim=1)
+    clusters = Clusters(mean, directions, centres, 1.0)
+    clusters.width.fill_(_find_width(clusters.compare(own), max(1.0, SHARE * n_clusters)))
+    return clusters
+
+
+def _find_width(similarity: torch.Tensor, wanted: float) -> float:
+    """Return the width at which pictures belong to so many clusters, in the mean, by bisection."""
+    low, high = 1e-3, 10.0
+    for _ in range(30):
+        width = float(np.sqrt(low * high))
+        if _count_memberships(root_probabilities(similarity, width)) < wanted:
+            low = width
+        else:
+            high = width
+    return width
+
+
+def _count_memberships(roots: torch.Tensor) -> float:
+    """Return the mean over rows of exp(entropy): how many equal memberships are as even."""
+    p = roots.square()
+    return float(torch.special.entr(p).sum(dim=1).exp().mean())
