@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from comes import ImageClassifier
 from comes.errors import ComesError
 from comes.estimator import evidence_maps, lay_over
-from comes.estimator.evidence_maps import trace_evidence
+from comes.estimator.evidence_places import trace_evidence
 from comes.models import Backbone, ImageNetwork, Preprocessing, make_backbone
 from pictures import tiny
 
