@@ -18,7 +18,7 @@ from comes.estimator import export_onnx
 from comes.estimator.onnx_files import _bend
 from comes.generation import case_b
 from comes.jobs import export_model
-from comes.models import Backbone, make_backbone
+from comes.models import Backbone, Preprocessing, make_backbone
 from comes.selection import bend_scores
 from pictures import LABELS, SIZE, pictures, tiny
 
@@ -89,15 +89,17 @@ def test_a_model_of_images(make: Any, tmp_path: Path) -> None:
     ).fit(PIXELS, candidates, label_names=LABELS)
     planes = np.ascontiguousarray(PIXELS.transpose(0, 3, 1, 2))
     about = check_same(clf, PIXELS, planes, tmp_path, n=60)
-    assert json.loads(about["image_size"]) == SIZE
+    assert json.loads(about["image_size"]) == SIZE and about["interpolation"] == "bilinear"
+    assert json.loads(about["short_side"]) is None
 
 
 def test_a_fine_tuned_network_is_the_one_that_is_written(tmp_path: Path) -> None:
-    clf = ImageClassifier(
-        "bce", backbone=tiny(), weights=None, image_size=SIZE, epochs=1, random_state=0
-    ).fit(PIXELS, RELEVANT)
+    own = Backbone(tiny(), preprocessing=Preprocessing(SIZE, "bicubic"))  # and its own size
+    clf = ImageClassifier("bce", backbone=own, weights=None, epochs=1, random_state=0)
+    clf.fit(PIXELS, RELEVANT)
     planes = np.ascontiguousarray(PIXELS.transpose(0, 3, 1, 2))
-    check_same(clf, PIXELS, planes, tmp_path, n=60)
+    about = check_same(clf, PIXELS, planes, tmp_path, n=60)
+    assert (about["image_size"], about["interpolation"]) == (str(SIZE), "bicubic")
 
 
 class OldFashioned(nn.Module):

@@ -59,7 +59,9 @@ def test_bits_are_those_of_people_where_these_are_known(model: CandidateClassifi
     assert model.no_rate_ is not None and model.yes_rate_ is not None
     rates = AnswerRates(model.no_rate_, model.yes_rate_)
     nobody = Answers.of_codes(np.zeros_like(SAID.codes))
-    for asked, bits in ((nobody, expected_bits(eta, rates)), (None, expected_bits(eta))):
+    ticked = Answers.of_codes(nobody.codes, "positives")  # whose rates are not those of answers
+    plain = expected_bits(eta)
+    for asked, bits in ((nobody, expected_bits(eta, rates)), (ticked, plain), (None, plain)):
         table = ask_next(model, scores, ITEMS, 10, asked)
         rows = [ITEMS.index(item) for item in table["item"]]
         labels = [SCENES.label_names.index(label) for label in table["label"]]

@@ -4,7 +4,7 @@ from comes.estimator.choosing import choose_classifier, choose_each
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.contests import Choice, Contest, estimate_shared_prior
 from comes.estimator.cross_fitting import CrossFitted, cross_fit
-from comes.estimator.evidence_maps import evidence_maps
+from comes.estimator.evidence_places import evidence_maps, lay_over
 from comes.estimator.features import features_of
 from comes.estimator.heads import sparse_head
 from comes.estimator.image_classifier import ImageClassifier
@@ -33,6 +33,7 @@ __all__ = [
     "export_onnx",
     "features_of",
     "fit_together",
+    "lay_over",
     "load_model",
     "per_label",
     "pretrained_backbone",

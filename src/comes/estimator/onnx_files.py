@@ -129,7 +129,7 @@ def _take_apart(
     """Return the name of the input, the whole model, and an input of two rows."""
     offset = classifier.score_offset_
     if hasattr(classifier, "network_"):
-        size = classifier.image_size
+        size = classifier.network_.backbone.preprocessing.size
         example = torch.randint(0, 256, (2, 3, size, size), dtype=torch.uint8)
         return "pixels", WholeModel(classifier.network_, offset), example
     whole = WholeModel(classifier.module_, offset, classifier.scaling_, classifier.score_power_)
@@ -175,8 +175,10 @@ def _describe(classifier: "CandidateClassifier | ImageClassifier") -> dict[str, 
         "method": str(classifier.method_),
     }
     if hasattr(classifier, "network_"):
-        found["image_size"] = classifier.image_size
-        found["input"] = "pixels: uint8, (n, 3, height, width), RGB, stretched to image_size"
+        how = classifier.network_.backbone.preprocessing
+        found |= {"image_size": how.size, "interpolation": how.interpolation}
+        found |= {"short_side": how.short_side}  # None: the whole picture is stretched
+        found["input"] = "pixels: uint8, (n, 3, image_size, image_size), RGB, not normalised"
     else:
         found["feature_names"] = classifier.feature_names
         found["input"] = "features: float32, (n, n_features), not scaled"

@@ -68,7 +68,8 @@ def export_model(model: Classifier | str | Path, output: str | Path) -> Exported
     classifier = as_model(model)
     path = export_onnx(classifier, output)
     if isinstance(classifier, ImageClassifier):
-        taken = f"pixels: uint8 (n, 3, {classifier.image_size}, {classifier.image_size})"
+        size = classifier.network_.backbone.preprocessing.size
+        taken = f"pixels: uint8 (n, 3, {size}, {size})"
     else:
         taken = f"features: float32 (n, {classifier.n_features_in_})"
     return ExportedModel(path, taken, len(classifier.label_names_))

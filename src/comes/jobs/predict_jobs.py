@@ -1,9 +1,12 @@
 """Jobs that put items through a model: a table of predictions, pages, what to ask next."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from comes.datasets import (
@@ -16,7 +19,7 @@ from comes.datasets import (
     write_table,
 )
 from comes.errors import ComesError
-from comes.estimator import ImageClassifier, evidence_maps
+from comes.estimator import ImageClassifier, evidence_maps, lay_over
 from comes.files import check_file_target, check_folder_target
 from comes.jobs.data_jobs import refuse_input
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
@@ -224,7 +227,12 @@ def _check_targets(
 def _make_maps(classifier: Classifier, images: Any) -> Any:
     """Return a function of rows and labels to maps of evidence."""
     assert isinstance(classifier, ImageClassifier)
-    return lambda rows, labels: evidence_maps(classifier, images[rows], labels)
+
+    def find(rows: Sequence[int], labels: Sequence[int]) -> Sequence[npt.NDArray[np.float32]]:
+        shown = images[rows]
+        return lay_over(classifier, shown, evidence_maps(classifier, shown, labels))
+
+    return find
 
 
 def show_examples(

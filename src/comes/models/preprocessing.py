@@ -72,10 +72,10 @@ class Preprocessing:
         if self.short_side is None and height == width == self.size:
             return picture
         how = Image.Resampling[self.interpolation.upper()]
-        square, box = (self.size, self.size), self._find_box(height, width)
+        square, box = (self.size, self.size), self.find_box(height, width)
         return np.asarray(Image.fromarray(picture).resize(square, how, box))
 
-    def _find_box(self, height: int, width: int) -> tuple[float, float, float, float]:
+    def find_box(self, height: int, width: int) -> tuple[float, float, float, float]:
         """Return what is shown of a picture: left, top, right and bottom."""
         if self.short_side is None:
             return 0, 0, width, height

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier
 
 AT_ONCE = 16  # pictures, of which the outputs of all layers are kept
+LONGEST_SIDE = 96  # of a map that covers a picture of which the network sees a part
 MOST_OTHER_TOKENS = 16  # of a transformer, beside those of patches
 
 
@@ -52,8 +53,8 @@ def evidence_maps(
     Returns
     -------
     maps : array of shape (n, height, width)
-        What every place adds to the score; below 0 it speaks against the label. A map covers the
-        whole picture, whatever its proportions.
+        What every place adds to the score; below 0 it speaks against the label. A map covers what
+        the network sees: the whole picture, stretched, or with ``centre_crop`` its centre.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def evidence_maps(
     columns = torch.from_numpy(_number_labels(labels, classifier.label_names_, len(images)))
     device = choose_device(classifier.device)
     network = place_network(classifier.network_, device).eval()
-    pixels = PixelRows(images, classifier.image_size, device, keep="nowhere")
+    pixels = PixelRows(images, network.backbone.preprocessing, device, keep="nowhere")
     rows = torch.arange(len(pixels)).split(min(AT_ONCE, classifier.part_size or AT_ONCE))
     parts = []
     with explaining_memory(classifier):
@@ -82,6 +83,55 @@ def evidence_maps(
                 found = F.interpolate(found[:, None], (size, size), mode="bilinear")[:, 0]
             parts.append(found.cpu())
     return np.asarray(torch.cat(parts).numpy(), dtype=np.float32)
+
+
+def lay_over(
+    classifier: "ImageClassifier", images: Any, maps: npt.NDArray[np.float32]
+) -> list[npt.NDArray[np.float32]]:
+    """Return maps that cover whole pictures, 0 where the network does not look.
+
+    Parameters
+    ----------
+    classifier : ImageClassifier
+    images : comes.datasets.Images, or sequence of n uint8 arrays of shape (height, width, 3)
+    maps : array of shape (n, height, width)
+        As `evidence_maps` returns them.
+
+    Returns
+    -------
+    maps : list of n arrays of shape (height, width)
+        In the proportions of the pictures, where these are cut; else as they came.
+
+    Examples
+    --------
+    >>> from comes import ImageClassifier
+    >>> from comes.models import ResNet
+    >>> images = np.zeros((40, 64, 128, 3), dtype=np.uint8)
+    >>> settings = {"weights": None, "image_size": 64, "class_prior": [0.3], "centre_crop": True}
+    >>> clf = ImageClassifier(backbone=ResNet((1, 1, 1, 1), width=4), **settings)
+    >>> clf = clf.fit(images, np.arange(40)[:, None] % 2)
+    >>> lay_over(clf, images[:1], np.ones((1, 2, 2), np.float32))[0].shape
+    (48, 96)
+    """
+    preprocessing = classifier.network_.backbone.preprocessing
+    if preprocessing.short_side is None:
+        return list(maps)
+    from PIL import Image
+
+    images, covering = as_pictures(images), []
+    for row, evidence in enumerate(maps):
+        height, width = images[row].shape[:2]
+        scale = LONGEST_SIDE / max(height, width)
+        left, top, right, bottom = (
+            round(scale * side) for side in preprocessing.find_box(height, width)
+        )
+        whole = np.zeros((round(scale * height), round(scale * width)), np.float32)
+        seen = Image.fromarray(evidence).resize(
+            (right - left, bottom - top), Image.Resampling.BILINEAR
+        )
+        whole[top:bottom, left:right] = np.asarray(seen)
+        covering.append(whole)
+    return covering
 
 
 def trace_evidence(network: ImageNetwork, pixels: Tensor, labels: Tensor) -> Tensor:

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from comes import ImageClassifier
 from comes.errors import ComesError
-from comes.estimator import evidence_maps
-from comes.estimator.evidence_maps import trace_evidence
-from comes.models import Backbone, ImageNetwork, make_backbone
+from comes.estimator import evidence_maps, lay_over
+from comes.estimator.evidence_places import trace_evidence
+from comes.models import Backbone, ImageNetwork, Preprocessing, make_backbone
 from pictures import tiny
 
 SIDE, N_CELLS = 32, 4  # pictures of 32 pixels, in 4 x 4 cells of 8
@@ -189,3 +189,30 @@ def test_unknown_labels_are_said(fitted: ImageClassifier) -> None:
         evidence_maps(fitted, pixels, 3)
     with pytest.raises(ComesError, match="one for each of 2 pictures; got 3"):
         evidence_maps(fitted, pixels, ["red", "red", "red"])
+
+
+def test_a_map_of_a_centre_is_laid_where_the_network_looks() -> None:
+    """Of a wide picture a square in the middle is seen: there the map is, beside it nothing."""
+    wide = np.zeros((40, 32, 64, 3), dtype=np.uint8)
+    clf = ImageClassifier(
+        "bce", backbone=Cells(), weights=None, features="pooled", image_size=SIDE, centre_crop=True
+    ).fit(wide, np.arange(80).reshape(40, 2) % 3 > 0)
+    maps = np.arange(1.0, 17.0, dtype=np.float32).reshape(1, 4, 4)
+    (whole,) = lay_over(clf, wide[:1], maps)
+    assert whole.shape == (48, 96)
+    left, top, right, bottom = (
+        round(1.5 * side) for side in clf.network_.backbone.preprocessing.find_box(32, 64)
+    )
+    assert 20 < left < 30 and right - left < 48  # less than the middle half
+    seen = whole[top:bottom, left:right].copy()
+    assert (seen[0, 0], seen[0, -1], seen[-1, 0], seen[-1, -1]) == (1, 4, 13, 16)
+    whole[top:bottom, left:right] = 0
+    assert (seen > 0).all() and not whole.any()
+
+
+def test_the_size_of_pictures_may_be_the_networks_own() -> None:
+    pixels, relevant, _ = spots(40)
+    own = Backbone(Cells(), preprocessing=Preprocessing(SIDE))
+    clf = ImageClassifier("bce", backbone=own, weights=None).fit(pixels, relevant)
+    assert clf.image_size is None
+    assert evidence_maps(clf, pixels[:2], 0).shape == (2, N_CELLS, N_CELLS)
