@@ -22,8 +22,10 @@ from comes.estimator.storage import (
 )
 from comes.models import (
     Backbone,
+    Clusters,
     ImageNetwork,
     ResNet,
+    Views,
     make_backbone,
     stored_preprocessing,
     zero_linear,
@@ -63,6 +65,7 @@ def save(classifier: "ImageClassifier", path: str | Path) -> None:
             "n_classes": None if classes is None else classes.out_features,
             "n_features": network.head.in_features,
             "power": network.power,
+            "views": None if network.views is None else {"pooled": network.views.pooled},
             "is_frozen": classifier.is_frozen_,
             "preprocessing": asdict(network.backbone.preprocessing),
             "config": network.backbone.config,
@@ -136,6 +139,7 @@ def _restore_network(
         tensors.get("network.scale"),
         power=about["power"],
         freezes_statistics=classifier.freezes_statistics,
+        views=_restore_views(classifier, about.get("views"), tensors),
     )
     weights = {
         name.removeprefix("network."): tensor
@@ -148,3 +152,21 @@ def _restore_network(
         reason = " ".join(str(error).split())
         raise ComesError(f"the saved weights do not fit the network: {reason}") from None
     return network.eval()
+
+
+def _restore_views(
+    classifier: "ImageClassifier", about: dict[str, Any] | None, tensors: dict[str, torch.Tensor]
+) -> Views | None:
+    """Return what the head reads of the features; None where it is one thing alone."""
+    if about is None:
+        return None
+    start = "network.views."
+    own = {k.removeprefix(start): t for k, t in tensors.items() if k.startswith(start)}
+    clusters = classes = None
+    if "clusters.centres" in own:
+        names = ("mean", "directions", "centres", "width")
+        clusters = Clusters(*(own[f"clusters.{name}"] for name in names))
+    if "classifier.weight" in own:
+        n_classes, n_features = own["classifier.weight"].shape
+        classes = nn.Linear(n_features, n_classes)
+    return Views(clusters, classes, classifier.temperature, pooled=about["pooled"])
