@@ -76,11 +76,10 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         Show the network the centre of a picture, not all of it, stretched: edges have labels, too.
     features : {"auto", "all", "both", "classes", "clusters", "pooled"}
         What the head reads: ``classes`` that the network was trained on, ``clusters`` of pictures,
-        ``both``, or ``all``, which adds the ``pooled`` features of its last layer. "likelihood"
-        reads any, "comes-hl" ``classes`` or ``pooled``, other methods ``pooled``. ``auto`` is the
-        most that is possible. Weights of classes and clusters are sparse, and at least 0.
+        ``both``, ``all``, which adds the ``pooled`` features of its last layer, or these alone:
+        for "likelihood" any, "comes-hl" classes or pooled, others pooled. ``auto``: the most.
     standard_errors : float
-        How far above chance the evidence for such a weight must be to leave zero.
+        How far above chance evidence for the weight of a class or cluster must be to leave zero.
     temperature : float
         Divides the scores of classes before they become probabilities.
     probe_epochs : int, optional
