@@ -74,17 +74,17 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         Height and width of what the network sees; by default its own, 224 for the built-in ones.
     centre_crop : bool
         Show the network the centre of a picture, not all of it, stretched: edges have labels, too.
-    features : {"auto", "classes", "pooled"}
-        What the head reads. ``classes``: probabilities of the classes that the network was trained
-        on, with a sparse head, for "comes-hl". ``pooled``: its last layer, power-normalised and
-        standardised, with a linear head. ``auto`` is ``classes`` where that is possible.
+    features : {"auto", "all", "both", "classes", "clusters", "pooled"}
+        What the head reads: ``classes`` that the network was trained on, ``clusters`` of pictures,
+        ``both``, ``all``, which adds the ``pooled`` features of its last layer, or these alone:
+        for "likelihood" any, "comes-hl" classes or pooled, others pooled. ``auto``: the most.
     standard_errors : float
-        For ``classes``: how far above chance the evidence for a weight must be to leave zero.
+        How far above chance evidence for the weight of a class or cluster must be to leave zero.
     temperature : float
-        For ``classes``: divides the scores of classes before they become probabilities.
+        Divides the scores of classes before they become probabilities.
     probe_epochs : int, optional
-        Of the head on the frozen network: by default 30 for ``classes`` and 60 for ``pooled``. With
-        0 fine-tuning starts from a head of zeros that reads the pooled features as they are.
+        Of the head on the frozen network: by default 60, for "comes-hl" on ``classes`` 30. With 0
+        fine-tuning starts from a head of zeros that reads the pooled features as they are.
     epochs : int
         Of network and head together; 0 leaves the network unchanged.
     batch_size : int
