@@ -20,26 +20,26 @@ import itertools
 import json
 import warnings
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import nn
 
-from comes import CandidateClassifier
 from comes.answers import AnswerRates, Answers, lean_answers, relevance_given
 from comes.datasets import open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import (
-    ShownPictures,
+    Evidence,
     ViewHead,
     cross_score,
     features_of,
     fit_view_head,
-    make_teacher,
     make_views,
     pretrained_backbone,
     show_views,
+    view_probe,
 )
 from comes.files import replacing_file
 from comes.generation import generate, simulate_answers
@@ -57,6 +57,8 @@ GRID = [
     (kind, temperature, errors)
     for kind, (temperature, errors) in itertools.product(("all", "both", "classes"), SETTINGS)
 ] + [("clusters", 2.0, errors) for errors in (1.5, 2.0, 2.5)]
+Drawn = Literal["a", "b", "answers"]
+DRAWN: tuple[Drawn, ...] = ("a", "b", "answers")
 SEEDS = (10, 11, 12)
 N_BINS = 10
 Array = npt.NDArray[np.floating]
@@ -79,11 +81,12 @@ def main() -> None:
     }
     truth = {split: data.known_relevant() for split, data in splits.items()}
     runs = []
-    for drawn, seed in itertools.product(("a", "b", "answers"), SEEDS):
+    for drawn, seed in itertools.product(DRAWN, SEEDS):
         answers = draw(drawn, truth["train"], splits["train"].label_names, seed)
-        shown = ShownPictures(pooled["train"], backbone, classifier, "both")
-        runs.append({"case": drawn, "seed": seed} | run(shown, answers, pooled, truth, seed))
-        print({name: runs[-1][name] for name in ("case", "seed", "chosen", "best_by_truth")})
+        found = run(pooled, classifier, answers, truth, seed, device)
+        runs.append({"case": drawn, "seed": seed} | found)
+        shown = {name: runs[-1][name] for name in ("case", "seed", "chosen", "best_by_truth")}
+        print(shown, flush=True)
         result = {"command": "python experiments/image_choice.py", "device": options.device}
         with replacing_file(RESULT) as path:
             path.write_text(json.dumps(result | {"runs": runs}, indent=1) + "\n")
@@ -95,7 +98,7 @@ def read_features(
     """Return the features of a split, from a file if it is there."""
     path = None if folder is None else folder / f"{split}.npy"
     if path is not None and path.exists():
-        return np.load(path).astype(np.float32)
+        return np.asarray(np.load(path), dtype=np.float32)
     found = features_of(backbone, images, 224, device, torch.bfloat16)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,9 +106,7 @@ def read_features(
     return found
 
 
-def draw(
-    drawn: Literal["a", "b", "answers"], relevant: Any, names: list[str], seed: int
-) -> Answers:
+def draw(drawn: Drawn, relevant: Any, names: list[str], seed: int) -> Answers:
     """Return what is said about the training images."""
     if drawn == "answers":
         said = simulate_answers(relevant, asked_rate=0.1, no_rate=0.8, yes_rate=0.8, seed=seed)
@@ -115,34 +116,41 @@ def draw(
 
 
 def run(
-    shown: ShownPictures, answers: Answers, pooled: Any, truth: Any, seed: int
+    pooled: dict[str, Array],
+    classifier: Any,
+    answers: Answers,
+    truth: Any,
+    seed: int,
+    device: torch.device,
 ) -> dict[str, Any]:
     """Return the likelihood and the true mAP of every head."""
-    device = next(shown.backbone.parameters()).device
-    teacher = make_teacher(answers, random_state=seed, device=str(device), progress=False)
-    known = estimate(teacher, shown, answers, seed, device)
-    heads = []
+    known, about = None, {}
+    heads: list[dict[str, Any]] = []
     for kind, temperature, errors in GRID:
-        own = ShownPictures(shown.X, shown.backbone, shown.classifier, kind)
-        views = make_views(own, temperature, seed)
-        evidence = show_views(views, shown.X, answers, device)
-        unseen = show_views(views, pooled["val"], Answers.from_candidates(truth["val"]), device)
-        teacher = make_teacher(
-            answers, random_state=seed, device=str(device), progress=False, **known
+        views = make_views(pooled["train"], kind, classifier, temperature, seed)
+        X, unseen = (show_views(views, pooled[split], device) for split in ("train", "val"))
+        evidence = Evidence(X, answers, views.n_sparse)
+        probe = view_probe(random_state=seed, device=str(device), progress=False)
+        head, _ = fit_view_head(probe, evidence, errors, known)
+        known = probe.knowledge_  # estimated with the first, and used by all
+        losses = likelihood_losses(
+            cross_score(probe, evidence, errors, seed), answers, known.class_prior
         )
-        head, _ = fit_view_head(teacher, evidence, errors)
-        crossed = cross_score(teacher, evidence, errors, seed)
-        losses = likelihood_losses(crossed, answers, known["class_prior"])
-        scores = head.score(unseen.joined)
-        row = {"features": kind, "temperature": temperature, "standard_errors": errors}
-        row |= {"loss": round(float(losses.mean()), 5)}
-        heads.append(row | {"mAP": round(mean_average_precision(scores, truth["val"]), 4)})
+        heads.append(
+            {
+                "features": kind,
+                "temperature": temperature,
+                "standard_errors": errors,
+                "loss": round(float(losses.mean()), 5),
+                "mAP": round(mean_average_precision(head.score(unseen), truth["val"]), 4),
+            }
+        )
         if (kind, temperature, errors) == DEFAULT:
-            about = judge(head, teacher, evidence, unseen, truth["val"])
+            about = judge(head, known.rates, evidence, unseen, truth["val"])
+    assert known is not None
+    off = np.abs(known.class_prior - truth["train"].mean(axis=0)).mean()
     return {
-        "prior_error": round(
-            float(np.abs(known["class_prior"] - truth["train"].mean(axis=0)).mean()), 4
-        ),
+        "prior_error": round(float(off), 4),
         "chosen": min(heads, key=lambda head: head["loss"]),
         "default": heads[GRID.index(DEFAULT)],
         "best_by_truth": max(heads, key=lambda head: head["mAP"]),
@@ -151,48 +159,43 @@ def run(
     }
 
 
-def estimate(
-    teacher: CandidateClassifier, shown: ShownPictures, answers: Answers, seed: int, device: Any
-) -> dict[str, Any]:
-    """Return priors and rates, estimated once for all heads."""
-    evidence = show_views(make_views(shown, 2.0, seed), shown.X, answers, device)
-    fit_view_head(teacher, evidence, 2.0)
-    known = teacher.knowledge_
-    rates = {"no_rate": known.no_rate, "yes_rate": known.yes_rate}
-    if answers.kind == "candidates":
-        rates = {"exclude_rate": known.no_rate}
-    return {"class_prior": known.class_prior} | rates
-
-
 def judge(
-    head: ViewHead, teacher: CandidateClassifier, evidence: Any, unseen: Any, relevant: Any
+    head: ViewHead, rates: AnswerRates, evidence: Evidence, unseen: Array, relevant: Any
 ) -> dict[str, Any]:
     """Return what teacher and student bring, and how good the head's probabilities are."""
-    scores, n = head.score(unseen.joined), evidence.sparse.shape[1]
-    centred = head.scaled(unseen.joined)
-    weight: Any = head.layer.weight.detach().cpu().numpy()
-    taught = 2 * centred[:, :n] @ weight[:, :n].T  # the bias of a label does not change its order
-    learned = 2 * centred[:, n:] @ weight[:, n:].T
-    known = teacher.knowledge_
-    leaning = lean_answers(evidence.answers, AnswerRates(known.no_rate, known.yes_rate))
-    targets = relevance_given(head.score(evidence.joined), leaning)
-    X = torch.from_numpy(head.scaled(evidence.joined)[:, n:])
+    n, layer = evidence.n_sparse, cast(nn.Linear, head.layer)
+    weight = layer.weight.detach().cpu().numpy()
+    scaled, scores = head.scaled(unseen), head.score(unseen)
+    taught = 2 * scaled[:, :n] @ weight[:, :n].T  # the bias of a label does not change its order
+    learned = 2 * scaled[:, n:] @ weight[:, n:].T
+    targets = relevance_given(head.score(evidence.X), lean_answers(evidence.answers, rates))
+    X = torch.from_numpy(head.scaled(evidence.X)[:, n:])
     second = fit_soft_targets(X, torch.as_tensor(targets, dtype=torch.float32))
-    again = centred[:, n:] @ second.weight.detach().numpy().T
-    probability = 1 / (1 + np.exp(-scores.astype(np.float64)))
-    names = {"teacher": taught, "student": learned, "both": scores, "second": taught + again}
+    again = scaled[:, n:] @ second.weight.detach().numpy().T
+    judged = {"teacher": taught, "student": learned, "both": scores, "second": taught + again}
     found: dict[str, Any] = {
-        name: round(mean_average_precision(own, relevant), 4) for name, own in names.items()
+        name: round(mean_average_precision(own, relevant), 4) for name, own in judged.items()
     }
+    probability = 1 / (1 + np.exp(-scores.astype(np.float64)))
     found["hamming_loss"] = round(hamming_loss(probability > 0.5, relevant), 4)
+    return found | trust(probability, relevant)
+
+
+def trust(probability: npt.NDArray[np.float64], relevant: Any) -> dict[str, Any]:
+    """Return, for ten ranges of probabilities, their mean and how often labels are relevant."""
     place = np.minimum((N_BINS * probability).astype(int), N_BINS - 1).ravel()
     count = np.bincount(place, minlength=N_BINS)
-    for name, values in (("said", probability), ("true", relevant)):
-        sums = np.bincount(place, np.asarray(values, float).ravel(), minlength=N_BINS)
-        found[name] = (sums / np.maximum(count, 1)).round(4).tolist()
-    gap = np.abs(np.subtract(found["said"], found["true"]))
-    found |= {"pairs": count.tolist(), "calibration_error": round(float(gap @ count / count.sum()), 4)}
-    return found
+    said, true = (
+        np.bincount(place, np.asarray(values, float).ravel(), N_BINS) / np.maximum(count, 1)
+        for values in (probability, relevant)
+    )
+    error = float(np.abs(said - true) @ count / count.sum())
+    return {
+        "said": said.round(4).tolist(),
+        "true": true.round(4).tolist(),
+        "pairs": count.tolist(),
+        "calibration_error": round(error, 4),
+    }
 
 
 if __name__ == "__main__":
