@@ -14,15 +14,19 @@ def draw(n: int, d: int = 20, seed: int = 0) -> np.ndarray:
 
 
 def memberships(clusters: Clusters, features: np.ndarray) -> np.ndarray:
-    return clusters(torch.as_tensor(features, dtype=torch.float32)).square().double().numpy()
+    roots: torch.Tensor = clusters(torch.as_tensor(features, dtype=torch.float32))
+    return roots.square().double().numpy()
 
 
-def test_a_picture_belongs_to_a_tenth_of_the_clusters() -> None:
-    features = draw(400)
+@pytest.mark.parametrize(
+    ("n_clusters", "wanted"), [(40, 4.0), (20, 2.0), (15, 2.0), (11, 2.0), (6, 1.5), (2, 1.1)]
+)
+def test_a_picture_belongs_to_a_tenth_of_the_clusters(n_clusters: int, wanted: float) -> None:
+    features = draw(10 * n_clusters)
     p = memberships(find_clusters(features), features)
-    assert p.shape == (400, 40)
+    assert p.shape == (10 * n_clusters, n_clusters)
     evenness = [np.exp(-sum(x * np.log(x) for x in row if x > 0)) for row in p]
-    assert np.mean(evenness) == pytest.approx(4.0, abs=0.02)
+    assert np.mean(evenness) == pytest.approx(wanted, abs=0.02)
 
 
 def test_pictures_of_a_kind_are_together() -> None:

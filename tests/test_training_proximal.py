@@ -77,7 +77,7 @@ def solve_logistic(accelerated: bool, n_steps: int) -> tuple[torch.Tensor, torch
 
 
 def test_accelerated_steps_reach_the_same_solution_sooner() -> None:
-    solution, bias = solve_logistic(accelerated=False, n_steps=20000)
+    solution, bias = solve_logistic(accelerated=False, n_steps=8000)
     assert (solution == 0).any() and (solution > 0).sum() > 1
     accelerated, its_bias = solve_logistic(accelerated=True, n_steps=3000)
     torch.testing.assert_close(accelerated, solution, rtol=0, atol=1e-3)
