@@ -51,7 +51,9 @@ def find_clusters(features: npt.NDArray[np.floating], seed: int = 0) -> Clusters
     n_clusters = max(1, min(MOST_CLUSTERS, len(rows) // ROWS_PER_CLUSTER))
     centres = _find_centres(project(own, mean, directions), n_clusters, seed)
     clusters = Clusters(mean, directions, centres, 1.0)
-    clusters.width.fill_(_find_width(clusters.compare(own), max(1.0, SHARE * n_clusters)))
+    # Of few clusters a picture belongs to more than one, or memberships would jump.
+    wanted = max(SHARE * n_clusters, min(2.0, 1 + SHARE * (n_clusters - 1)))
+    clusters.width.fill_(_find_width(clusters.compare(own), wanted))
     return clusters
 
 
