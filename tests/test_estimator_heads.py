@@ -60,7 +60,7 @@ def test_by_default_the_likelihood_reads_everything_there_is() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_saved_and_fine_tuned(kind: str, tmp_path: Path) -> None:
-    clf = classifier(features=kind).fit(PIXELS, CANDIDATES)
+    clf = classifier(features=kind, temperature=0.7).fit(PIXELS, CANDIDATES)
     assert isinstance(clf.network_.head, nn.Linear)
     assert clf.network_.head.in_features == WIDTHS[kind]
     assert (clf.network_.views is None) == (kind == "pooled")

@@ -9,7 +9,7 @@ import torch
 from scipy.special import expit
 from torch import nn
 
-from comes.answers import Answers, LongAnswers, State
+from comes.answers import Answers, LongAnswers, State, relevance_given
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import (
     CandidateClassifier,
@@ -304,3 +304,31 @@ def test_batches_of_the_probe_do_not_matter() -> None:
         fit_view_head(probe(batch_size=size), evidence(pooled=False))[0] for size in (8, N)
     )
     np.testing.assert_array_equal(weights(one), weights(other))
+
+
+def test_a_teacher_starts_at_its_prior() -> None:
+    S = np.ones((N, 1), dtype=bool)
+    S[::3] = False
+    clf = probe(class_prior=[0.05], epochs=1)
+    fit_view_head(clf, evidence(Answers.from_candidates(S), pooled=False), 1000.0)
+    one = clf.module_.bias.item()
+    clf.set_params(epochs=200)
+    fit_view_head(clf, evidence(Answers.from_candidates(S), pooled=False), 1000.0)
+    assert abs(one - clf.module_.bias.item()) < 0.1 < abs(clf.module_.bias.item())
+
+
+@pytest.mark.parametrize("uses", [True, False])
+def test_a_student_is_told_of_maybe_only_where_it_is_used(
+    uses: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+
+    def spy(scores: Any, leaning: Any) -> Any:
+        told.append(leaning)
+        return relevance_given(scores, leaning)
+
+    monkeypatch.setattr(view_heads, "relevance_given", spy)
+    fit_view_head(probe(uses_maybe=uses, no_rate=0.8, yes_rate=0.3), evidence(ASKED))
+    (leaning,) = told
+    assert (leaning[ASKED.excluded] == -1).all() and (leaning[ASKED.confirmed] == 1).all()
+    assert ((leaning[ASKED.doubtful] != 0) == uses).all()
