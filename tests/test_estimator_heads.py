@@ -60,7 +60,7 @@ def test_by_default_the_likelihood_reads_everything_there_is() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_saved_and_fine_tuned(kind: str, tmp_path: Path) -> None:
-    clf = classifier(features=kind).fit(PIXELS, CANDIDATES)
+    clf = classifier(features=kind, temperature=0.7).fit(PIXELS, CANDIDATES)
     assert isinstance(clf.network_.head, nn.Linear)
     assert clf.network_.head.in_features == WIDTHS[kind]
     assert (clf.network_.views is None) == (kind == "pooled")
@@ -92,9 +92,10 @@ def test_fine_tuning_goes_on_from_a_head_of_views(kind: str, tmp_path: Path) -> 
     whole = classifier(**settings).fit(PIXELS, CANDIDATES)
     parts = classifier(**settings, part_size=16).fit(PIXELS, CANDIDATES)
     tuned = whole.decision_function(PIXELS)
-    # Adam makes a step of the noise of small gradients, and clusters have edges.
-    change, difference = np.abs(tuned - scores), np.abs(parts.decision_function(PIXELS) - tuned)
-    assert change.max() > 0.1 and difference.mean() < 0.02 * change.mean()
+    assert np.abs(tuned - scores).max() > 0.1
+    # Adam makes full steps of the noise of small gradients, of which the network has many.
+    difference = np.abs(parts.decision_function(PIXELS) - tuned)
+    assert difference.mean() < 0.1 * np.abs(tuned - scores).mean()
     whole.save(tmp_path / "model")
     loaded = ImageClassifier.load(tmp_path / "model", backbone=with_classes())
     np.testing.assert_allclose(loaded.decision_function(PIXELS), tuned, atol=1e-5)

@@ -9,7 +9,7 @@ import torch
 from scipy.special import expit
 from torch import nn
 
-from comes.answers import Answers, LongAnswers, State
+from comes.answers import Answers, LongAnswers, State, relevance_given
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import (
     CandidateClassifier,
@@ -304,3 +304,41 @@ def test_batches_of_the_probe_do_not_matter() -> None:
         fit_view_head(probe(batch_size=size), evidence(pooled=False))[0] for size in (8, N)
     )
     np.testing.assert_array_equal(weights(one), weights(other))
+
+
+@pytest.mark.parametrize("kind", ["answers", "candidates"])
+def test_a_label_of_which_far_more_is_said_than_of_others_does_not_run_away(kind: str) -> None:
+    """Losses are divided by what is said in the mean, and its gradient is many times longer."""
+    rng = np.random.default_rng(0)
+    features = (rng.random((1000, 40)) < 0.3).astype(np.float32)
+    relevant = (features[:, :20] > 0) ^ (rng.random((1000, 20)) < 0.25)  # noisy
+    rate = np.full(20, 0.04)
+    rate[0] = 0.95
+    drawn = rng.random(relevant.shape) < rate
+    said = Answers.from_candidates(relevant | ~drawn)
+    if kind == "answers":
+        said = Answers(no=drawn & ~relevant, yes=drawn & relevant)
+    clf = probe(class_prior=relevant.mean(axis=0), epochs=300)
+    head, _ = fit_view_head(clf, Evidence(features, said, 40))
+    found = weights(head)[0]
+    # Nearly everything is known of it, so it is about a logistic regression on true labels.
+    assert 1.0 < found[0] < 3.0 and found[1:].max() < 0.5
+    assert abs(expit(head.score(features)[:, 0]).mean() - relevant[:, 0].mean()) < 0.05
+    assert clf.history_.risk[-1] == pytest.approx(min(clf.history_.risk), abs=0.01)
+
+
+@pytest.mark.parametrize("uses", [True, False])
+def test_a_student_is_told_of_maybe_only_where_it_is_used(
+    uses: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+
+    def spy(scores: Any, leaning: Any) -> Any:
+        told.append(leaning)
+        return relevance_given(scores, leaning)
+
+    monkeypatch.setattr(view_heads, "relevance_given", spy)
+    fit_view_head(probe(uses_maybe=uses, no_rate=0.8, yes_rate=0.3), evidence(ASKED))
+    (leaning,) = told
+    assert (leaning[ASKED.excluded] == -1).all() and (leaning[ASKED.confirmed] == 1).all()
+    assert ((leaning[ASKED.doubtful] != 0) == uses).all()

@@ -96,3 +96,16 @@ def test_accelerated_weights_stay_at_least_zero() -> None:
         optimiser.step()
         assert weight >= 0
     assert weight == 0
+
+
+def test_labels_that_bend_more_take_shorter_steps_to_the_same_solution() -> None:
+    weight = nn.Parameter(torch.zeros(2, 3))
+    bias = nn.Parameter(torch.zeros(2))
+    groups = [{"params": [weight], "lr": 0.5}, {"params": [bias], "lr": 2.0}]
+    penalty = torch.full((2, 3), 0.1)
+    optimiser = ProximalGradient(groups, penalty, bends=torch.tensor([1.0, 4.0]))
+    weight.grad, bias.grad = -torch.ones(2, 3), -torch.ones(2)
+    optimiser.step()
+    expected = torch.tensor([[0.45], [0.45 / 4]]).expand(2, 3)
+    torch.testing.assert_close(weight.detach(), expected)
+    torch.testing.assert_close(bias.detach(), torch.tensor([2.0, 0.5]))

@@ -79,7 +79,9 @@ def training_options(
     ] = None,
     image_features: Annotated[
         str | None,
-        typer.Option(help="Image features that the head reads: auto, classes or pooled."),
+        typer.Option(
+            help="What the head reads of images: auto, all, both, classes, clusters or pooled."
+        ),
     ] = None,
     image_size: Annotated[
         int | None,

@@ -180,25 +180,36 @@ def _penalise(
     """Return a training on all rows at once of weights that need evidence to leave zero."""
     X = training.X
     assert isinstance(X, Tensor)
-    residual = _find_residuals(training, prior)
-    noise = residual.square().mean(dim=0).sqrt()[:, None] * X.std(dim=0, correction=0)
-    penalty = standard_errors * noise / len(X) ** 0.5
-    steps = partial(_make_steps, penalty=penalty, curvature=largest_curvature(X))
+    odds = torch.logit(torch.as_tensor(prior, dtype=torch.float32), eps=SMALLEST_PRIOR)
+    odds = odds.to(training.seen.device)
+    noise = _find_residuals(training, odds).square().mean(dim=0).sqrt()
+    penalty = standard_errors * noise[:, None] * X.std(dim=0, correction=0) / len(X) ** 0.5
+    bends = _find_bends(training, odds)
+    steps = partial(_make_steps, penalty=penalty, curvature=largest_curvature(X), bends=bends)
     options = replace(training.options, optimizer=steps, batch_size=len(X))
     return replace(training, options=options)
 
 
-def _find_residuals(training: Training, prior: npt.NDArray[np.float64]) -> Tensor:
+def _find_residuals(training: Training, odds: Tensor) -> Tensor:
     """Return n times the gradient of the risk in every score, at weights of zero, (n, q)."""
-    odds = torch.logit(torch.as_tensor(prior, dtype=torch.float32), eps=SMALLEST_PRIOR)
-    scores = odds.to(training.seen.device).repeat(len(training.seen), 1).requires_grad_()
+    scores = odds.repeat(len(training.seen), 1).requires_grad_()
     risk = training.risk(scores, training.seen) * training.options.risk_scale
     (gradient,) = torch.autograd.grad(risk, scores)
     return gradient * len(scores)
 
 
+def _find_bends(training: Training, odds: Tensor) -> Tensor:
+    """Return how much more than a logistic loss the risk of each label bends, at least 1, (q,).
+
+    Where labels differ in how much is said of them, those with the most have far longer gradients.
+    """
+    moves = torch.linspace(-1, 1, 5, device=odds.device)
+    slopes = torch.stack([_find_residuals(training, odds + move).mean(dim=0) for move in moves])
+    return (4 * slopes.diff(dim=0) / moves.diff()[:, None]).amax(dim=0).clamp(min=1)
+
+
 def _make_steps(
-    parameters: Iterable[nn.Parameter], penalty: Tensor, curvature: float
+    parameters: Iterable[nn.Parameter], penalty: Tensor, curvature: float, bends: Tensor
 ) -> torch.optim.Optimizer:
     """Return the optimiser of a linear layer whose weights are penalised."""
     weight, bias = parameters
@@ -206,7 +217,7 @@ def _make_steps(
         {"params": [weight], "lr": 1 / max(curvature, 1e-12)},
         {"params": [bias], "lr": BIAS_STEP},
     ]
-    return ProximalGradient(groups, penalty.to(weight.device), accelerated=True)
+    return ProximalGradient(groups, penalty, accelerated=True, bends=bends)
 
 
 def _add_student(teacher: ViewHead, evidence: Evidence, probe: CandidateClassifier) -> ViewHead:

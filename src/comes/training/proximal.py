@@ -25,6 +25,8 @@ class ProximalGradient(torch.optim.Optimizer):
     accelerated : bool
         Go on, after every step, in the direction of the last one (Nesterov's momentum): fewer
         steps, which may overshoot.
+    bends : float tensor of shape (n_labels,), optional
+        Steps of a label, a row of the weights, are this many times shorter than the learning rate.
 
     Examples
     --------
@@ -38,9 +40,14 @@ class ProximalGradient(torch.optim.Optimizer):
     """
 
     def __init__(
-        self, groups: Sequence[dict[str, Any]], penalty: Tensor, accelerated: bool = False
+        self,
+        groups: Sequence[dict[str, Any]],
+        penalty: Tensor,
+        accelerated: bool = False,
+        bends: Tensor | None = None,
     ) -> None:
         super().__init__(list(groups), {})
+        self.bends = bends
         self.penalty, self.accelerated = penalty, accelerated
         self.age = 1.0  # grows with the steps, and the momentum with it
 
@@ -53,9 +60,12 @@ class ProximalGradient(torch.optim.Optimizer):
                 if weight.grad is None:
                     continue
                 is_penalised = weight.shape == self.penalty.shape
-                reached = weight - group["lr"] * weight.grad
+                rate = group["lr"]
+                if self.bends is not None:
+                    rate = rate / self.bends.view(-1, *[1] * (weight.ndim - 1))
+                reached = weight - rate * weight.grad
                 if is_penalised:
-                    reached.sub_(group["lr"] * self.penalty).clamp_(min=0)
+                    reached.sub_(rate * self.penalty).clamp_(min=0)
                 weight.copy_(reached)
                 if self.accelerated:
                     before = self.state[weight].get("reached", reached)
