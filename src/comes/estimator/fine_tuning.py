@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional as F
 
-from comes.answers import Answers
-from comes.errors import ComesWarning
+from comes.answers import Answers, lean_answers, relevance_given
+from comes.errors import ComesError, ComesWarning
 from comes.estimator.preparation import Training, split_rows
 from comes.estimator.storage import plain
+from comes.estimator.view_heads import rates_of
 from comes.methods import family_of
 from comes.models import ImageNetwork
-from comes.training import Checkpoint, MakeOptimizer, PixelRows, TrainOptions, make_optimizer
+from comes.training import (
+    Checkpoint,
+    History,
+    MakeOptimizer,
+    PixelRows,
+    TrainOptions,
+    make_optimizer,
+    predict_scores,
+)
 
 if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier
@@ -37,6 +47,7 @@ def prepare_fine_tuning(
     checkpoint: Checkpoint | None,
 ) -> Training:
     """Return the training of the whole network, with the rows and the risk of the probe."""
+    _check_mixup(classifier)
     n, size = len(probed.raw[1]), classifier.network_.backbone.preprocessing
     _warn_of_small_batches(classifier, probed.raw[1])
     trained, held_out = np.arange(n), probed.held_out
@@ -69,6 +80,68 @@ def prepare_fine_tuning(
         checkpoint=checkpoint,
         is_shared=True,
     )
+
+
+def run_fine_tuning(classifier: "ImageClassifier", training: Training, probed: Training) -> History:
+    """Train the whole network, in place: on soft targets, or by the risk of the probe."""
+    if not learns_softly(classifier):
+        return training.run()
+    before = [weight.detach().clone() for weight in training.module.parameters()]
+    mixes = classifier.augment == "mixup"
+    softly = replace(
+        training,
+        seen=find_soft_targets(classifier, probed),
+        risk=soft_cross_entropy,
+        options=replace(training.options, mixes_pairs=mixes),
+    )
+    history = softly.run()
+    meet_halfway(training.module, before)
+    return history
+
+
+def learns_softly(classifier: "ImageClassifier") -> bool:
+    """Return whether fine-tuning learns probabilities, by default where a head can give them."""
+    family = family_of(classifier.method_)
+    can = family is not None and family.has_view_head and classifier.probe_epochs != 0
+    return can if classifier.soft_targets is None else classifier.soft_targets
+
+
+def find_soft_targets(classifier: "ImageClassifier", probed: Training) -> torch.Tensor:
+    """Return how probable each pair is, given the frozen head and what was said, (n, q)."""
+    answers = probed.raw[1]
+    if probed.held_out is not None:
+        n, share = len(answers), classifier.validation_share
+        answers = answers[split_rows(n, share, probed.options.seed)[0]]
+    if not classifier.uses_maybe:
+        answers = answers.without_maybe()
+    leaning = lean_answers(answers, rates_of(classifier.knowledge_))
+    scores = predict_scores(probed.module, probed.X)
+    targets = relevance_given(scores.cpu().numpy(), leaning)
+    return torch.as_tensor(targets, dtype=torch.float32, device=scores.device)
+
+
+def soft_cross_entropy(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Return the mean cross entropy of scores and probabilities."""
+    return F.binary_cross_entropy_with_logits(scores.float(), targets)
+
+
+@torch.no_grad()
+def meet_halfway(module: nn.Module, before: Iterable[torch.Tensor]) -> None:
+    """Set weights to their mean before and after training, which is better than either.
+
+    What the network knew before is not lost to what a few answers say.
+    """
+    for weight, old in zip(module.parameters(), before, strict=True):
+        weight.lerp_(old, 0.5)
+
+
+def _check_mixup(classifier: "ImageClassifier") -> None:
+    """Refuse to mix answers, which are no probabilities."""
+    if classifier.augment == "mixup" and not learns_softly(classifier):
+        raise ComesError(
+            "augment='mixup' must go with soft targets, which can be mixed; got answers. Take "
+            "method 'likelihood' with a probe, or augment='crop'."
+        )
 
 
 def _warn_of_small_batches(classifier: "ImageClassifier", answers: Answers) -> None:

@@ -26,7 +26,7 @@ from comes.estimator.features import (
     stream_features,
     weights_hash,
 )
-from comes.estimator.fine_tuning import make_checkpoint, prepare_fine_tuning
+from comes.estimator.fine_tuning import make_checkpoint, prepare_fine_tuning, run_fine_tuning
 from comes.estimator.finishing import finish_fit
 from comes.estimator.fit_checks import warn_of
 from comes.estimator.heads import (
@@ -157,6 +157,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         weight_decay: float = 0.0,
         cosine: bool = True,
         augment: str = "flip",
+        soft_targets: bool | None = None,
         freezes_statistics: bool = True,
         reduction: str = "auto",
         normaliser: str = "dataset",
@@ -196,6 +197,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         self.weight_decay = weight_decay
         self.cosine = cosine
         self.augment = augment
+        self.soft_targets = soft_targets
         self.freezes_statistics = freezes_statistics
         self.reduction = reduction
         self.normaliser = normaliser
@@ -308,7 +310,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         if checkpoint is not None:
             state = make_checkpoint(self, checkpoint, images, probed, start, precision)
         training = prepare_fine_tuning(self, images, probed, device, precision, state)
-        finish_fit(self, training, training.run())
+        finish_fit(self, training, run_fine_tuning(self, training, probed))
 
     def decision_function(self, images: Any, *, cache: bool = False) -> FloatArray:
         """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels).

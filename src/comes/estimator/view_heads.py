@@ -213,7 +213,7 @@ def _add_student(teacher: ViewHead, evidence: Evidence, probe: CandidateClassifi
     """Return the mean of the teacher and of a student of its posteriors, as one linear layer."""
     assert evidence.pooled is not None
     answers = evidence.answers if probe.uses_maybe else evidence.answers.without_maybe()
-    leaning = lean_answers(answers, _rates_of(probe.knowledge_))
+    leaning = lean_answers(answers, rates_of(probe.knowledge_))
     targets = relevance_given(teacher.score(evidence.sparse), leaning)
     shift, scale = evidence.pooled.mean(axis=0), evidence.pooled.std(axis=0) + 1e-6
     own: Any = teacher.layer
@@ -226,7 +226,7 @@ def _add_student(teacher: ViewHead, evidence: Evidence, probe: CandidateClassifi
     return ViewHead(both, np.append(teacher.shift, shift), np.append(teacher.scale, scale))
 
 
-def _rates_of(knowledge: Knowledge) -> AnswerRates:
+def rates_of(knowledge: Knowledge) -> AnswerRates:
     """Return the rates of answers that a teacher was trained with."""
     return AnswerRates(
         knowledge.no_rate,
