@@ -389,22 +389,50 @@ def assumption_table() -> Table:
 
 
 def image_choice_table() -> Table:
-    """Return the heads chosen on candidates, beside the default and the best."""
+    """Return the heads chosen on what was said, beside the default and the best."""
     table = [
         [
-            "case",
+            "drawn",
             "label seed",
-            "chosen: temperature, standard errors",
+            "chosen: reads, temperature, standard errors",
             "its mAP",
             "default's mAP",
-            "best of the 25 by true labels",
+            "best by true labels",
         ]
     ]
     for run in stored("image_choice")["runs"]:
-        settings = f"{run['chosen']['temperature']:g}, {run['chosen']['standard_errors']:g}"
+        chosen = run["chosen"]
+        settings = f"{chosen['features']}, {chosen['temperature']:g}, {chosen['standard_errors']:g}"
         values = (f"{run[name]['mAP']:.3f}" for name in ("chosen", "default", "best_by_truth"))
-        table.append([run["case"], str(run["seed"]), settings, *values])
+        table.append([_name_draw(run), str(run["seed"]), settings, *values])
     return table
+
+
+def image_students_table() -> Table:
+    """Return what teacher and student bring to the default head, means over label seeds."""
+    titles = {
+        "teacher": "teacher: classes and clusters",
+        "student": "student: pooled features",
+        "both": "both (default)",
+        "second": "both, with a second student",
+        "hamming_loss": "Hamming loss of both",
+        "calibration_error": "calibration error of both",
+    }
+    runs = stored("image_choice")["runs"]
+    draws = list(dict.fromkeys(_name_draw(run) for run in runs))
+    table = [["mAP", *draws]]
+    for name, title in titles.items():
+        values = [
+            mean(run["about_default"][name] for run in runs if _name_draw(run) == drawn)
+            for drawn in draws
+        ]
+        table.append([title, *(f"{value:.3f}" for value in values)])
+    return table
+
+
+def _name_draw(run: dict[str, Any]) -> str:
+    """Return how the labels of a run were drawn, in words."""
+    return "answers" if run["case"] == "answers" else f"case {run['case']}"
 
 
 def image_speed_table() -> Table:
@@ -772,6 +800,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "agreement": agreement_table,
     "assumption": assumption_table,
     "image-choice": image_choice_table,
+    "image-students": image_students_table,
     "answers": answers_table,
     "answer-rates": answer_rates_table,
     "instance-rates": instance_rates_table,

@@ -5,7 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from comes.answers import AnswerRates, Answers, LongAnswers, State, lean_answers, lean_states
+from comes.answers import (
+    AnswerRates,
+    Answers,
+    LongAnswers,
+    State,
+    lean_answers,
+    lean_states,
+    relevance_given,
+)
 
 
 def table(a: float, b: float, f: float) -> dict[int, tuple[float, float]]:
@@ -124,3 +132,27 @@ def test_many_equal_answers_do_not_underflow() -> None:
     rates = AnswerRates(np.full(1, 1e-3), np.zeros(1))
     leaning = lean_answers(Answers.from_long(said, (1, 1)), rates)
     assert np.isfinite(leaning).all() and abs(leaning[0, 0]) == 1
+
+
+@pytest.mark.parametrize("f", [0.0, 0.03])
+@pytest.mark.parametrize(("a", "b"), [(0.2, 0.5), (0.9, 0.2), (0.5, 0.0), (0.0, 0.5)])
+def test_the_relevance_given_an_answer_is_that_of_bayes(a: float, b: float, f: float) -> None:
+    leanings = lean_states(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
+    for before in (0.01, 0.3, 0.5, 0.97):
+        for state, (irrelevant, relevant) in table(a, b, f).items():
+            if irrelevant == relevant == 0:  # cannot be said
+                continue
+            expected = before * relevant / (before * relevant + (1 - before) * irrelevant)
+            score = np.log(before / (1 - before))
+            found = relevance_given([[score]], [[leanings[state]]])
+            assert found[0, 0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_sure_answers_outweigh_every_score_and_silence_none() -> None:
+    scores = np.array([-700.0, -3.0, 0.0, 3.0, 700.0])
+    assert (relevance_given(scores, np.full(5, -1.0)) == 0).all()
+    assert (relevance_given(scores, np.full(5, 1.0)) == 1).all()
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(
+            relevance_given(scores, np.zeros(5)), 1 / (1 + np.exp(-scores)), atol=1e-15
+        )

@@ -87,19 +87,24 @@ def test_a_class_prior_that_is_not_given_is_estimated() -> None:
     assert np.abs(clf.class_prior_ - PRIOR).max() < 0.3
 
 
-def test_a_head_on_classes_is_sparse_and_at_least_zero() -> None:
-    clf = classifier(backbone=with_classes()).fit(PIXELS, CANDIDATES)
+@pytest.mark.parametrize("method", ["comes-hl", "likelihood"])
+def test_a_head_on_classes_is_sparse_and_at_least_zero(method: str) -> None:
+    known = {"method": method, "features": "classes"}
+    clf = classifier(backbone=with_classes(), **known).fit(PIXELS, CANDIDATES)
     assert isinstance(clf.network_.head, nn.Linear)
     weight = clf.network_.head.weight
     assert weight.shape == (3, 8)
     assert (weight >= 0).all() and (weight == 0).any() and (weight > 0).any()
-    nothing = classifier(backbone=with_classes(), standard_errors=1000.0).fit(PIXELS, CANDIDATES)
+    nothing = classifier(backbone=with_classes(), standard_errors=1000.0, **known)
+    nothing.fit(PIXELS, CANDIDATES)
     assert isinstance(nothing.network_.head, nn.Linear)
     assert (nothing.network_.head.weight == 0).all()
 
 
-def test_a_known_exclude_rate_gives_the_prior_of_a_sparse_head() -> None:
-    known = {"class_prior": None, "exclude_rate": 0.4, "probe_epochs": 1}
+@pytest.mark.parametrize("method", ["comes-hl", "likelihood"])
+def test_a_known_exclude_rate_gives_the_prior_of_a_sparse_head(method: str) -> None:
+    known: dict[str, Any] = {"class_prior": None, "exclude_rate": 0.4, "probe_epochs": 1}
+    known["method"] = method
     clf = classifier(backbone=with_classes(), **known).fit(PIXELS, CANDIDATES)
     assert clf.class_prior_ is not None
     expected = estimate_class_prior(None, CANDIDATES, exclude_rate=0.4)
@@ -112,10 +117,15 @@ def test_rates_that_depend_on_the_instance_are_for_rows() -> None:
 
 
 def test_classes_are_refused_where_there_are_none() -> None:
-    with pytest.raises(ComesError, match="needs a network with its classifier"):
-        classifier(features="classes").fit(PIXELS, CANDIDATES)
-    with pytest.raises(ComesError, match="method 'comes-hl'"):
+    for kind in ("classes", "both"):
+        with pytest.raises(ComesError, match="classifier. Take one of pooled, clusters, all"):
+            classifier(features=kind).fit(PIXELS, CANDIDATES)
+    with pytest.raises(ComesError, match="method 'comes-hl' or 'likelihood'.*one of pooled."):
         classifier(features="classes", backbone=with_classes(), method="bce").fit(
+            PIXELS, CANDIDATES
+        )
+    with pytest.raises(ComesError, match="'pooled' 'likelihood', all.*one of pooled, classes."):
+        classifier(features="all", backbone=with_classes(), method="comes-hl").fit(
             PIXELS, CANDIDATES
         )
 
@@ -175,10 +185,14 @@ def test_a_saved_model_gives_the_same_scores(settings: dict[str, Any], tmp_path:
     assert loaded.label_names_ == clf.label_names_
 
 
-def test_a_saved_model_with_classes_by_name_loads_by_itself(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["comes-hl", "likelihood"])
+def test_a_saved_model_with_classes_by_name_loads_by_itself(method: str, tmp_path: Path) -> None:
     name = "timm:resnet10t"
-    clf = classifier(backbone=name, image_size=64).fit(PIXELS[:40], CANDIDATES[:40])
-    assert clf.network_.backbone.classifier is not None
+    clf = classifier(method=method, backbone=name, image_size=64)
+    clf.fit(PIXELS[:40], CANDIDATES[:40])
+    views = clf.network_.views
+    above = clf.network_.backbone.classifier if views is None else views.classifier
+    assert isinstance(above, nn.Linear) and above.out_features == 1000
     clf.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     np.testing.assert_allclose(
@@ -292,7 +306,7 @@ def test_weights_by_name_come_from_the_net_and_are_checked(
     monkeypatch.setattr(pretrained, "IMAGENET", known)
     clf = classifier(backbone="resnet50", weights="imagenet", probe_epochs=1)
     clf.fit(PIXELS[:8], CANDIDATES[:8])
-    assert clf.network_.backbone.classifier is not None
+    assert clf.network_.views is not None and clf.network_.views.classifier is not None
     clf.fit(PIXELS[:8], CANDIDATES[:8])
     assert len(server.asked) == 1  # the second time it was there
     server.shutdown()
@@ -392,7 +406,8 @@ def test_an_interrupted_probe_is_not_fine_tuned(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("probe_epochs", [0, 1])
 def test_without_a_probe_the_head_reads_features_unchanged(probe_epochs: int) -> None:
-    clf = classifier(probe_epochs=probe_epochs, epochs=1).fit(PIXELS, CANDIDATES)
+    clf = classifier(probe_epochs=probe_epochs, epochs=1, features="pooled")
+    clf.fit(PIXELS, CANDIDATES)
     assert clf.network_.power == (probe_epochs > 0)
     assert (clf.network_.scale is None) == (probe_epochs == 0)
 
@@ -420,7 +435,7 @@ def test_a_broken_picture_is_named(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"backbone": "resnet18"}, "backbone must be resnet50"),
-        ({"features": "all"}, "features must be one of"),
+        ({"features": "some"}, "features must be one of"),
         ({"precision": "half"}, "precision must be"),
         ({"part_size": 0}, "part_size must be a whole number of at least 1"),
         ({"temperature": 0.0}, "temperature must be above 0"),
@@ -482,8 +497,9 @@ def test_a_failed_fit_leaves_the_earlier_one() -> None:
     np.testing.assert_array_equal(clf.decision_function(PIXELS), scores)
 
 
-def test_the_level_of_a_sparse_head_fits_the_class_prior() -> None:
-    clf = classifier(backbone=with_classes()).fit(PIXELS, CANDIDATES)
+@pytest.mark.parametrize("method", ["comes-hl", "likelihood"])
+def test_the_level_of_a_sparse_head_fits_the_class_prior(method: str) -> None:
+    clf = classifier(backbone=with_classes(), method=method).fit(PIXELS, CANDIDATES)
     assert np.abs(clf.predict_proba(PIXELS).mean(axis=0) - PRIOR).max() < 0.15
 
 
@@ -529,7 +545,7 @@ def test_damaged_features_on_disk_are_computed_again(tmp_path: Path) -> None:
     assert list((tmp_path / "cache" / "features").iterdir()) == [file]
 
 
-def test_only_comes_hl_reads_classes_by_itself() -> None:
+def test_other_methods_and_reductions_read_pooled_features() -> None:
     for settings in ({"method": "comes-hl-unbiased"}, {"reduction": "mean"}):
         clf = classifier(backbone=with_classes(), probe_epochs=2, **settings)
         assert clf.fit(PIXELS, CANDIDATES).network_.backbone.classifier is None
@@ -600,10 +616,9 @@ def test_fine_tuning_in_small_batches_is_warned_of() -> None:
     images, relevant = pictures(90)
     candidates = case_b(relevant, 0.2)
     with pytest.warns(ComesWarning, match=r"a batch of 8 has about \d exclusions of a label"):
-        classifier(epochs=1, batch_size=8).fit(images, candidates)
-    classifier(method="bce", epochs=1, batch_size=8).fit(
-        images, candidates
-    )  # is no matter of batches
+        classifier(method="comes-hl", epochs=1, batch_size=8).fit(images, candidates)
+    for method in ("bce", "likelihood"):  # is no matter of batches
+        classifier(method=method, epochs=1, batch_size=8).fit(images, candidates)
 
 
 def test_pictures_are_learned_from_answers(tmp_path: Path) -> None:

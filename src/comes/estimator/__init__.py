@@ -11,32 +11,41 @@ from comes.estimator.image_classifier import ImageClassifier
 from comes.estimator.inputs import per_label
 from comes.estimator.loading import load_model
 from comes.estimator.onnx_files import export_onnx
+from comes.estimator.picture_views import Evidence, make_views, show_views
 from comes.estimator.pretrained import pretrained_backbone
 from comes.estimator.seen_rows import count_seen_rows
 from comes.estimator.storage import check_model_target
 from comes.estimator.together import fit_together
 from comes.estimator.variations import vary_settings
+from comes.estimator.view_heads import ViewHead, cross_score, fit_view_head, view_probe
 
 __all__ = [
     "CandidateClassifier",
     "Choice",
     "Contest",
     "CrossFitted",
+    "Evidence",
     "ImageClassifier",
+    "ViewHead",
     "check_model_target",
     "choose_classifier",
     "choose_each",
     "count_seen_rows",
     "cross_fit",
+    "cross_score",
     "estimate_shared_prior",
     "evidence_maps",
     "export_onnx",
     "features_of",
     "fit_together",
+    "fit_view_head",
     "lay_over",
     "load_model",
+    "make_views",
     "per_label",
     "pretrained_backbone",
+    "show_views",
     "sparse_head",
     "vary_settings",
+    "view_probe",
 ]

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,6 @@ from comes.answers import Answers, lean_answers, relevance_given
 from comes.errors import ComesError, ComesWarning
 from comes.estimator.preparation import Training, split_rows
 from comes.estimator.storage import plain
-from comes.estimator.view_heads import rates_of
 from comes.methods import family_of
 from comes.models import ImageNetwork
 from comes.training import (
@@ -47,7 +46,7 @@ def prepare_fine_tuning(
     checkpoint: Checkpoint | None,
 ) -> Training:
     """Return the training of the whole network, with the rows and the risk of the probe."""
-    _check_mixup(classifier)
+    _check_soft_targets(classifier)
     n, size = len(probed.raw[1]), classifier.network_.backbone.preprocessing
     _warn_of_small_batches(classifier, probed.raw[1])
     trained, held_out = np.arange(n), probed.held_out
@@ -86,7 +85,7 @@ def run_fine_tuning(classifier: "ImageClassifier", training: Training, probed: T
     """Train the whole network, in place: on soft targets, or by the risk of the probe."""
     if not learns_softly(classifier):
         return training.run()
-    before = [weight.detach().clone() for weight in training.module.parameters()]
+    before = {name: value.clone() for name, value in training.module.state_dict().items()}
     mixes = classifier.augment == "mixup"
     softly = replace(
         training,
@@ -101,9 +100,14 @@ def run_fine_tuning(classifier: "ImageClassifier", training: Training, probed: T
 
 def learns_softly(classifier: "ImageClassifier") -> bool:
     """Return whether fine-tuning learns probabilities, by default where a head can give them."""
+    wanted = classifier.soft_targets
+    return _can_give_probabilities(classifier) if wanted is None else wanted
+
+
+def _can_give_probabilities(classifier: "ImageClassifier") -> bool:
+    """Return whether there is a head, and rates that say what answers tell."""
     family = family_of(classifier.method_)
-    can = family is not None and family.has_view_head and classifier.probe_epochs != 0
-    return can if classifier.soft_targets is None else classifier.soft_targets
+    return family is not None and family.has_view_head and classifier.probe_epochs != 0
 
 
 def find_soft_targets(classifier: "ImageClassifier", probed: Training) -> torch.Tensor:
@@ -114,7 +118,7 @@ def find_soft_targets(classifier: "ImageClassifier", probed: Training) -> torch.
         answers = answers[split_rows(n, share, probed.options.seed)[0]]
     if not classifier.uses_maybe:
         answers = answers.without_maybe()
-    leaning = lean_answers(answers, rates_of(classifier.knowledge_))
+    leaning = lean_answers(answers, classifier.knowledge_.rates)
     scores = predict_scores(probed.module, probed.X)
     targets = relevance_given(scores.cpu().numpy(), leaning)
     return torch.as_tensor(targets, dtype=torch.float32, device=scores.device)
@@ -126,18 +130,25 @@ def soft_cross_entropy(scores: torch.Tensor, targets: torch.Tensor) -> torch.Ten
 
 
 @torch.no_grad()
-def meet_halfway(module: nn.Module, before: Iterable[torch.Tensor]) -> None:
+def meet_halfway(module: nn.Module, before: Mapping[str, torch.Tensor]) -> None:
     """Set weights to their mean before and after training, which is better than either.
 
-    What the network knew before is not lost to what a few answers say.
+    What the network knew before is then not lost to what a few answers say.
     """
-    for weight, old in zip(module.parameters(), before, strict=True):
-        weight.lerp_(old, 0.5)
+    for name, value in module.state_dict().items():
+        if value.is_floating_point():
+            value.lerp_(before[name], 0.5)
 
 
-def _check_mixup(classifier: "ImageClassifier") -> None:
-    """Refuse to mix answers, which are no probabilities."""
-    if classifier.augment == "mixup" and not learns_softly(classifier):
+def _check_soft_targets(classifier: "ImageClassifier") -> None:
+    """Refuse soft targets where nothing gives them, and mixed answers, which mean nothing."""
+    softly = learns_softly(classifier)
+    if softly and not _can_give_probabilities(classifier):
+        raise ComesError(
+            "soft_targets must go with method 'likelihood' and a probe, which give them; got "
+            f"{classifier.method_!r} and probe_epochs={classifier.probe_epochs}. Leave it out."
+        )
+    if classifier.augment == "mixup" and not softly:
         raise ComesError(
             "augment='mixup' must go with soft targets, which can be mixed; got answers. Take "
             "method 'likelihood' with a probe, or augment='crop'."

@@ -43,6 +43,7 @@ SHARED = (  # settings that the probe has from the image classifier
     "uses_maybe",
     "prior_weight",
 )
+GIVEN = ("class_prior", "flip_rate", "exclude_rate", "no_rate", "yes_rate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,13 +132,7 @@ def sparse_head(
 
 @dataclass(frozen=True, eq=False)
 class ShownPictures:
-    """What a head is trained on: pictures as a frozen network shows them.
-
-    Examples
-    --------
-    >>> ShownPictures(np.ones((2, 3)), Backbone(nn.Identity()), None, "pooled").kind
-    'pooled'
-    """
+    """What a head is trained on: pictures as a frozen network shows them."""
 
     X: npt.NDArray[np.floating]  # features, (n, d)
     backbone: Backbone
@@ -181,11 +176,7 @@ def _prepare_probe(
         probe = sparse_head(X, S, known, classifier.standard_errors, **settings)
         return probe, prepare_rows(probe, check_training_features(probe, X), answers)
     probe = CandidateClassifier(
-        class_prior=classifier.class_prior,
-        flip_rate=classifier.flip_rate,
-        exclude_rate=classifier.exclude_rate,
-        no_rate=classifier.no_rate,
-        yes_rate=classifier.yes_rate,
+        **{name: getattr(classifier, name) for name in GIVEN},
         reduction=classifier.reduction,
         flood_level=classifier.flood_level,
         model=zero_linear,
@@ -254,9 +245,11 @@ def choose_features(classifier: "ImageClassifier", backbone: Backbone) -> str:
         return possible[-1]
     if wanted not in possible:
         raise ComesError(
-            f"features={wanted!r} must be possible: a sparse head needs a probe, reduction 'sum' "
-            f"and method {_list_methods()}, and 'classes' and 'both' need a network with its "
-            f"classifier. Take one of {', '.join(possible)}."
+            f"features={wanted!r} must be possible: 'classes' needs method "
+            f"{_list_methods('has_sparse_head')}, others but 'pooled' "
+            f"{_list_methods('has_view_head')}, all of these a probe and reduction 'sum', and "
+            "'classes' and 'both' a network with its classifier. Take one of "
+            f"{', '.join(possible)}."
         )
     return wanted
 
@@ -267,9 +260,9 @@ def has_views(method: Any, kind: str) -> bool:
     return family is not None and family.has_view_head and kind != "pooled"
 
 
-def _list_methods() -> str:
-    """Return the methods that a sparse head can train."""
-    return " or ".join(repr(name) for name, f in METHODS.items() if f.has_sparse_head)
+def _list_methods(what: str) -> str:
+    """Return the methods that a kind of head can train."""
+    return " or ".join(repr(name) for name, family in METHODS.items() if getattr(family, what))
 
 
 def needs_features(classifier: "ImageClassifier") -> bool:

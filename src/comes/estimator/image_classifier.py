@@ -1,8 +1,7 @@
 """`ImageClassifier`: a pretrained network with a head that learns from candidates.
 
 First a head is trained on the features of the frozen network (the probe), then, if asked, network
-and head together (fine-tuning). With few answers per label the probe gives most of what can be
-learned: a network that may change all its weights memorises the candidates.
+and head together (fine-tuning). With few answers the probe gives most of what can be learned.
 """
 
 from collections.abc import Sequence
@@ -74,38 +73,37 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         Height and width of what the network sees; by default its own, 224 for the built-in ones.
     centre_crop : bool
         Show the network the centre of a picture, not all of it, stretched: edges have labels, too.
-    features : {"auto", "classes", "pooled"}
-        What the head reads. ``classes``: probabilities of the classes that the network was trained
-        on, with a sparse head, for "comes-hl". ``pooled``: its last layer, power-normalised and
-        standardised, with a linear head. ``auto`` is ``classes`` where that is possible.
+    features : {"auto", "all", "both", "classes", "clusters", "pooled"}
+        What the head reads: ``classes`` that the network was trained on, ``clusters`` of pictures,
+        ``both``, ``all``, which adds the ``pooled`` features of its last layer, or these alone:
+        for "likelihood" any, "comes-hl" classes or pooled, others pooled. ``auto``: the most.
     standard_errors : float
-        For ``classes``: how far above chance the evidence for a weight must be to leave zero.
+        How far above chance evidence for the weight of a class or cluster must be to leave zero.
     temperature : float
-        For ``classes``: divides the scores of classes before they become probabilities.
+        Divides the scores of classes before they become probabilities.
     probe_epochs : int, optional
-        Of the head on the frozen network: by default 30 for ``classes`` and 60 for ``pooled``. With
-        0 fine-tuning starts from a head of zeros that reads the pooled features as they are.
-    epochs : int
-        Of network and head together; 0 leaves the network unchanged.
-    batch_size : int
+        Of the head on the frozen network: by default 60, for "comes-hl" on ``classes`` 30. With 0
+        fine-tuning starts from a head of zeros that reads the pooled features as they are.
+    epochs, batch_size : int
+        Of fine-tuning, network and head together; 0 epochs leave the network unchanged.
     learning_rate, backbone_learning_rate : float
         Of Adam in fine-tuning, for the head and for the network.
     weight_decay, cosine
         As in `CandidateClassifier`, in fine-tuning.
-    augment : {"flip", "crop", "none"}
-        In fine-tuning: mirror half of the pictures, or also cut out a random part.
+    augment : {"flip", "crop", "mixup", "none"}
+        In fine-tuning: mirror half of the pictures, also cut out a random part, also mix pairs.
+    soft_targets : bool, optional
+        Fine-tune on what head and answers together say; by default where "likelihood" has a head.
     freezes_statistics : bool
         Freeze batch normalisation in fine-tuning; else parts and processes are no longer exact.
     early_stopping, validation_share, patience
         As in `CandidateClassifier`, for the probe and for fine-tuning, on the same held-out rows.
     part_size : int, optional
         Put this many pictures through the network at a time, if a batch does not fit into memory.
-        With frozen statistics the result is the same.
     precision : {"auto", "bfloat16", "float32"}
         Of the network; ``auto`` is bfloat16 on a GPU.
     device, random_state, progress
-        As in `CandidateClassifier`. Under torchrun each process takes its own GPU, and its share of
-        every batch of fine-tuning.
+        As in `CandidateClassifier`. Under torchrun each process takes its GPU and share of batches.
 
     Attributes
     ----------

@@ -54,8 +54,12 @@ def prepare_rows(
     X: Any,
     answers: Answers,
     clean: CleanSample | None = None,
+    known: Knowledge | None = None,
 ) -> Training:
-    """Run everything before the training on checked features, up to the initial weights."""
+    """Run everything before the training on checked features, up to the initial weights.
+
+    With ``known`` nothing is estimated.
+    """
     classifier.method_ = choose_method(classifier.method)
     method = find_method(classifier.method_, classifier.variant)
     check_row_settings(classifier)
@@ -71,7 +75,9 @@ def prepare_rows(
         classifier.module_ = make_module(classifier, d, q).to(device)
     classifier.scaling_ = fit_scaling(X, classifier.scale)
     scaled = classifier.scaling_(X)
-    classifier.knowledge_ = find_knowledge(classifier, method, X, scaled, answers, seed, clean)
+    if known is None:
+        known = find_knowledge(classifier, method, X, scaled, answers, seed, clean)
+    classifier.knowledge_ = known
     is_ours = isinstance(classifier.model, str)
     if is_ours and find_settings(classifier, classifier.method_)["starts_at_prior"]:
         start_at_prior(classifier.module_, guess_prior(method, classifier.knowledge_, answers))

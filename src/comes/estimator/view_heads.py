@@ -6,6 +6,7 @@ evidence. The student reproduces, from the features themselves, what the teacher
 together say about the training pictures. The head is the mean of both, one linear layer.
 """
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,20 +15,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.model_selection import KFold
+from sklearn.base import clone
 from torch import Tensor, nn
 
-from comes.answers import AnswerRates, Answers, lean_answers, relevance_given
+from comes.answers import Answers, lean_answers, relevance_given
+from comes.errors import ComesWarning
 from comes.estimator.classifier import CandidateClassifier
-from comes.estimator.clustering import find_clusters
+from comes.estimator.cross_fitting import split_into_folds
 from comes.estimator.finishing import finish_fit
-from comes.estimator.heads import ShownPictures
+from comes.estimator.heads import GIVEN, SHARED, ShownPictures
 from comes.estimator.inputs import check_training_features
+from comes.estimator.picture_views import AT_ONCE, Evidence, make_views, show_views
 from comes.estimator.preparation import Training, split_rows
-from comes.estimator.row_training import guess_prior, prepare_rows, start_at_prior
+from comes.estimator.reading_answers import read_answers
+from comes.estimator.row_training import (
+    SMALLEST_PRIOR,
+    guess_prior,
+    prepare_rows,
+    start_at_prior,
+    weigh_prior,
+)
+from comes.estimator.scaling import fit_scaling
 from comes.methods import Knowledge
-from comes.models import ImageNetwork, Views, place_network, zero_linear
-from comes.training import ProximalGradient, fit_soft_targets, to_device
+from comes.models import ImageNetwork, place_network, zero_linear
+from comes.training import ProximalGradient, fit_soft_targets, largest_curvature, to_device
 
 if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier
@@ -36,55 +47,6 @@ Array = npt.NDArray[np.float32]
 BIAS_STEP = 4.0  # a logistic loss bends by 1/4 at most in the bias
 N_STEPS = 60
 N_FOLDS = 3
-AT_ONCE = 4096  # rows
-SHARED = (  # settings that the probe has from the image classifier
-    "variant",
-    "class_prior",
-    "exclude_rate",
-    "no_rate",
-    "yes_rate",
-    "mistake_rate",
-    "uses_maybe",
-    "prior_weight",
-    "threshold",
-    "early_stopping",
-    "validation_share",
-    "patience",
-    "progress",
-)
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What a head of views is trained on.
-
-    Attributes
-    ----------
-    sparse : array of shape (n_samples, n_sparse)
-        Classes and clusters that pictures belong to.
-    pooled : array of shape (n_samples, n_pooled), optional
-        Normalised features, for the student.
-    answers : Answers
-
-    Examples
-    --------
-    >>> said = Answers.from_candidates([[True], [False]])
-    >>> len(Evidence(np.ones((2, 3), np.float32), None, said)[[0]].answers)
-    1
-    """
-
-    sparse: Array
-    pooled: Array | None
-    answers: Answers
-
-    def __getitem__(self, rows: Any) -> "Evidence":
-        pooled = None if self.pooled is None else self.pooled[rows]
-        return Evidence(self.sparse[rows], pooled, self.answers[rows])
-
-    @property
-    def joined(self) -> Array:
-        """All features side by side, as the head reads them."""
-        return self.sparse if self.pooled is None else np.hstack([self.sparse, self.pooled])
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +65,7 @@ class ViewHead:
 
     def scaled(self, X: Any) -> Array:
         """Return features as the layer reads them."""
-        return np.asarray((X - self.shift) / self.scale, dtype=np.float32)
+        return _scale(X, self.shift, self.scale)
 
     @torch.no_grad()
     def score(self, X: Any) -> Array:
@@ -116,85 +78,123 @@ class ViewHead:
         return np.asarray(torch.cat(parts).numpy())
 
 
-def make_views(shown: ShownPictures, temperature: float, seed: int) -> Views:
-    """Return the views that a head is to read."""
-    clusters = None if shown.kind == "classes" else find_clusters(shown.X, seed)
-    classifier = None if shown.kind == "clusters" else shown.classifier
-    return Views(clusters, classifier, temperature, pooled=shown.kind == "all")
+def _scale(X: Any, shift: Any, scale: Any) -> Array:
+    """Return (X - shift) / scale in float32, with one copy of X."""
+    result = np.asarray(X, np.float32) - np.asarray(shift, np.float32)
+    result /= np.asarray(scale, np.float32)
+    return np.asarray(result)
 
 
-@torch.no_grad()
-def show_views(views: Views, features: Any, answers: Answers, device: torch.device) -> Evidence:
-    """Return what a head is trained on, from features that are known, (n, d)."""
-    views = views.to(device).float()
-    parts = [
-        views(torch.as_tensor(np.asarray(features[start : start + AT_ONCE]), device=device)).cpu()
-        for start in range(0, len(features), AT_ONCE)
-    ]
-    X = torch.cat(parts).numpy()
-    n_sparse = X.shape[1] - (features.shape[1] if views.pooled else 0)
-    return Evidence(X[:, :n_sparse], X[:, n_sparse:] if views.pooled else None, answers)
+def view_probe(method: str | None = None, **settings: Any) -> CandidateClassifier:
+    """Return the classifier, to be trained by `fit_view_head`, that holds the settings of a head.
+
+    Parameters
+    ----------
+    method : str, optional
+        By default the likelihood.
+    **settings
+        Other parameters of `CandidateClassifier`: what is known of class priors and rates, how the
+        teacher stops, ``random_state``, ``device``; ``epochs`` are its steps on all rows.
+
+    Returns
+    -------
+    probe : CandidateClassifier
+
+    Examples
+    --------
+    >>> view_probe(class_prior=[0.3, 0.2]).scale
+    'centre'
+    """
+    return CandidateClassifier(
+        method,
+        **{"epochs": N_STEPS, **settings},
+        model=zero_linear,
+        scale="centre",
+        reduction="sum",
+        cosine=False,
+    )
 
 
 def fit_view_head(
-    probe: CandidateClassifier, evidence: Evidence, standard_errors: float
+    probe: CandidateClassifier,
+    evidence: Evidence,
+    standard_errors: float = 2.0,
+    known: Knowledge | None = None,
 ) -> tuple[ViewHead, Training]:
-    """Train teacher and student; return the head and the training of all that it reads.
+    """Train the teacher and, if there is something for it to read, the student.
 
-    ``probe`` has the settings of the teacher; what it must know is estimated if it is not given.
+    Parameters
+    ----------
+    probe : CandidateClassifier
+        From `view_probe`. It becomes the teacher: ``probe.module_`` and ``probe.knowledge_``.
+    evidence : Evidence
+        Rows that early stopping holds out are trained on by neither.
+    standard_errors : float
+        How far above chance the evidence for a weight of the teacher must be to leave zero.
+    known : Knowledge, optional
+        Class priors and rates; by default they are those of the probe, or estimated.
+
+    Returns
+    -------
+    head : ViewHead
+        Scores ``evidence.X``: the mean of teacher and student.
+    training : Training
+        Of the teacher, with the rows and the layer of the head.
+
+    Examples
+    --------
+    >>> from comes.generation import case_b
+    >>> features = np.random.default_rng(0).random((100, 6), dtype=np.float32)
+    >>> candidates = case_b(features[:, :2] > 0.5, exclude_rate=0.5)
+    >>> views = make_views(features)
+    >>> X = show_views(views, features)
+    >>> evidence = Evidence(X, Answers.from_candidates(candidates), views.n_sparse)
+    >>> head, _ = fit_view_head(view_probe(class_prior=[0.5, 0.5]), evidence)
+    >>> head.score(X).shape
+    (100, 2)
     """
-    X, answers = check_training_features(probe, evidence.sparse), evidence.answers
-    training = prepare_rows(probe, X, answers)
+    X, answers = check_training_features(probe, evidence.sparse), read_answers(evidence.answers)
+    training = prepare_rows(probe, X, answers, known=known)
     prior = guess_prior(training.method, probe.knowledge_, answers)
     start_at_prior(probe.module_, prior)
     training = _penalise(training, prior, standard_errors)
     probe.history_ = training.run()
-    trained = np.arange(len(answers))
+    head = ViewHead(probe.module_, probe.scaling_.shift, np.ones(X.shape[1]))
+    own, held = evidence, None
     if training.held_out is not None:
         share, seed = probe.validation_share, training.options.seed
-        trained, held = split_rows(len(answers), share, seed)
-    head = ViewHead(probe.module_, probe.scaling_.shift, np.ones(X.shape[1]))
-    if evidence.pooled is not None:
-        head = _add_student(head, evidence[trained], probe)
-    training = replace(
-        training, module=head.layer, X=_place(head, evidence[trained], training.seen.device)
-    )
-    if training.held_out is not None:
-        shown = _place(head, evidence[held], training.seen.device)
+        own, held = (evidence[rows] for rows in split_rows(len(answers), share, seed))
+    if own.pooled is not None:
+        head = _add_student(head, own, probe)
+    shown = to_device(head.scaled(own.X), training.seen.device)
+    training = replace(training, module=head.layer, X=shown)
+    if training.held_out is not None and held is not None:
+        shown = to_device(head.scaled(held.X), training.seen.device)
         training = replace(training, held_out=replace(training.held_out, X=shown))
     return head, training
-
-
-def _place(head: ViewHead, evidence: Evidence, device: torch.device) -> Any:
-    """Return features on a device, as the layer of the head reads them."""
-    return to_device(head.scaled(evidence.joined), device)
 
 
 def _penalise(
     training: Training, prior: npt.NDArray[np.float64], standard_errors: float
 ) -> Training:
-    """Return a training of a linear layer whose weights need evidence to leave zero."""
+    """Return a training on all rows at once of weights that need evidence to leave zero."""
     X = training.X
     assert isinstance(X, Tensor)
     residual = _find_residuals(training, prior)
     noise = residual.square().mean(dim=0).sqrt()[:, None] * X.std(dim=0, correction=0)
     penalty = standard_errors * noise / len(X) ** 0.5
-    steps = partial(_make_steps, penalty=penalty, curvature=_find_curvature(X))
-    return replace(training, options=replace(training.options, optimizer=steps))
+    steps = partial(_make_steps, penalty=penalty, curvature=largest_curvature(X))
+    options = replace(training.options, optimizer=steps, batch_size=len(X))
+    return replace(training, options=options)
 
 
 def _find_residuals(training: Training, prior: npt.NDArray[np.float64]) -> Tensor:
     """Return n times the gradient of the risk in every score, at weights of zero, (n, q)."""
-    odds = torch.logit(torch.as_tensor(prior, dtype=torch.float32), eps=1e-3)
+    odds = torch.logit(torch.as_tensor(prior, dtype=torch.float32), eps=SMALLEST_PRIOR)
     scores = odds.to(training.seen.device).repeat(len(training.seen), 1).requires_grad_()
     risk = training.risk(scores, training.seen) * training.options.risk_scale
     (gradient,) = torch.autograd.grad(risk, scores)
     return gradient * len(scores)
-
-
-def _find_curvature(X: Tensor) -> float:
-    """Return the largest curvature of a mean logistic loss in the weights."""
-    return float(torch.linalg.eigvalsh(X.T @ X)[-1]) / (4 * len(X))
 
 
 def _make_steps(
@@ -211,50 +211,62 @@ def _make_steps(
 
 def _add_student(teacher: ViewHead, evidence: Evidence, probe: CandidateClassifier) -> ViewHead:
     """Return the mean of the teacher and of a student of its posteriors, as one linear layer."""
-    assert evidence.pooled is not None
     answers = evidence.answers if probe.uses_maybe else evidence.answers.without_maybe()
-    leaning = lean_answers(answers, rates_of(probe.knowledge_))
+    leaning = lean_answers(answers, probe.knowledge_.rates)
     targets = relevance_given(teacher.score(evidence.sparse), leaning)
-    shift, scale = evidence.pooled.mean(axis=0), evidence.pooled.std(axis=0) + 1e-6
-    own: Any = teacher.layer
-    X = torch.from_numpy((evidence.pooled - shift) / scale).to(own.weight)
+    scaling, own = fit_scaling(evidence.pooled, "standard"), teacher.layer
+    assert isinstance(own, nn.Linear) and scaling.shift is not None and scaling.scale is not None
+    X = torch.from_numpy(_scale(evidence.pooled, scaling.shift, scaling.scale)).to(own.weight)
     student = fit_soft_targets(X, torch.as_tensor(targets).to(own.weight))
     both = nn.Linear(own.in_features + student.in_features, own.out_features).to(own.weight)
     with torch.no_grad():
         both.weight.copy_(torch.cat([own.weight, student.weight], dim=1) / 2)
         both.bias.copy_((own.bias + student.bias) / 2)
-    return ViewHead(both, np.append(teacher.shift, shift), np.append(teacher.scale, scale))
-
-
-def rates_of(knowledge: Knowledge) -> AnswerRates:
-    """Return the rates of answers that a teacher was trained with."""
-    return AnswerRates(
-        knowledge.no_rate,
-        knowledge.yes_rate,
-        knowledge.mistake_rate,
-        people=knowledge.people or {},
-    )
+    shift, scale = np.append(teacher.shift, scaling.shift), np.append(teacher.scale, scaling.scale)
+    return ViewHead(both, shift, scale)
 
 
 def cross_score(
-    probe: CandidateClassifier, evidence: Evidence, standard_errors: float, seed: int
+    probe: CandidateClassifier, evidence: Evidence, standard_errors: float = 2.0, seed: int = 0
 ) -> npt.NDArray[np.float64]:
-    """Return scores of all rows, each by a head that was trained without it, (n, q).
+    """Return scores of all rows, each by a head that was trained without it.
 
-    ``probe`` is fitted: what it knows is used, not estimated again.
+    Parameters
+    ----------
+    probe : CandidateClassifier
+        That `fit_view_head` has trained on all rows: what it knows of class priors and rates is
+        used, not estimated again.
+    evidence : Evidence
+    standard_errors : float
+    seed : int
+        Of the split into three parts.
+
+    Returns
+    -------
+    scores : array of shape (n_samples, n_labels)
+
+    Examples
+    --------
+    >>> from comes.generation import case_b
+    >>> features = np.random.default_rng(0).random((100, 6), dtype=np.float32)
+    >>> candidates = case_b(features[:, :2] > 0.5, exclude_rate=0.5)
+    >>> views = make_views(features)
+    >>> said = Answers.from_candidates(candidates)
+    >>> evidence = Evidence(show_views(views, features), said, views.n_sparse)
+    >>> probe = view_probe(class_prior=[0.5, 0.5])
+    >>> _ = fit_view_head(probe, evidence)
+    >>> cross_score(probe, evidence).shape
+    (100, 2)
     """
-    known = probe.knowledge_
-    given: dict[str, Any] = {"class_prior": known.class_prior}
-    if evidence.answers.kind == "candidates":
-        given["exclude_rate"] = known.no_rate
-    else:
-        given |= {"no_rate": known.no_rate, "yes_rate": known.yes_rate}
+    # A class prior that was estimated has no more weight than in the training on all rows.
+    weight = weigh_prior(probe, evidence.answers)
     scores = np.zeros(evidence.answers.shape)
-    folds = KFold(N_FOLDS, shuffle=True, random_state=seed)
-    for seen, unseen in folds.split(evidence.sparse):
-        settings = probe.get_params() | given | {"batch_size": len(seen), "progress": False}
-        head, _ = fit_view_head(CandidateClassifier(**settings), evidence[seen], standard_errors)
-        scores[unseen] = head.score(evidence[unseen].joined)
+    with warnings.catch_warnings():  # of labels about which little is said: there was one before
+        warnings.simplefilter("ignore", ComesWarning)
+        for seen, unseen in split_into_folds(len(scores), N_FOLDS, seed):
+            fold = clone(probe).set_params(prior_weight=weight, progress=False)
+            head, _ = fit_view_head(fold, evidence[seen], standard_errors, probe.knowledge_)
+            scores[unseen] = head.score(evidence.X[unseen])
     return scores
 
 
@@ -266,17 +278,13 @@ def train_view_head(
     device: torch.device,
 ) -> tuple[ImageNetwork, CandidateClassifier, Training]:
     """Train a head on views; return the network with it, and how it was trained."""
-    views = make_views(shown, classifier.temperature, seed)
-    evidence = show_views(views, shown.X, answers, device)
-    probe = CandidateClassifier(
+    views = make_views(shown.X, shown.kind, shown.classifier, classifier.temperature, seed)
+    views.requires_grad_(False)  # fine-tuning leaves them as they are
+    evidence = Evidence(show_views(views, shown.X, device), answers, views.n_sparse)
+    probe = view_probe(
         classifier.method_,
-        **{name: getattr(classifier, name) for name in SHARED},
-        model=zero_linear,
-        scale="centre",
-        reduction="sum",
-        batch_size=len(answers),
+        **{name: getattr(classifier, name) for name in (*SHARED, *GIVEN)},
         epochs=classifier.probe_epochs or N_STEPS,
-        cosine=False,
         random_state=seed,
         device=str(device),
     )

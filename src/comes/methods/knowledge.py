@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from comes.answers import AnswerRates
+
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
@@ -27,6 +29,12 @@ class Knowledge:
     # Standard error of an estimated class prior, (q,), NaN where it is not known; None if given.
     class_prior_error: Any = None
     people: Any = None  # a and b of every person who has their own, by name
+
+    @property
+    def rates(self) -> AnswerRates:
+        """The rates of answers, where they are known."""
+        people = self.people or {}
+        return AnswerRates(self.no_rate, self.yes_rate, self.mistake_rate, people=people)
 
 
 @dataclass(frozen=True, eq=False)

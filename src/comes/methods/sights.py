@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from comes.answers import AnswerRates, Answers, State, lean_answers
+from comes.answers import Answers, State, lean_answers
 from comes.methods.knowledge import Knowledge
 
 
@@ -39,11 +39,5 @@ def see_sure(answers: Answers, knowledge: Knowledge) -> Any:
 def see_all(answers: Answers, knowledge: Knowledge) -> Any:
     """Return everything that was said; where several people answered, how far it leans."""
     if answers.said is not None:
-        rates = AnswerRates(
-            knowledge.no_rate,
-            knowledge.yes_rate,
-            knowledge.mistake_rate,
-            people=knowledge.people or {},
-        )
-        return lean_answers(answers, rates)
+        return lean_answers(answers, knowledge.rates)
     return answers.candidates if answers.kind == "candidates" else answers.codes_with_silence

@@ -103,6 +103,12 @@ class Views(nn.Module):
         self.clusters, self.classifier = clusters, classifier
         self.temperature, self.pooled = temperature, pooled
 
+    @property
+    def n_sparse(self) -> int:
+        """How many of the numbers, the first ones, are memberships in classes and clusters."""
+        n_classes = 0 if self.classifier is None else self.classifier.out_features
+        return n_classes + (0 if self.clusters is None else len(self.clusters.centres))
+
     def forward(self, features: Tensor) -> Tensor:
         """Return the views of a batch."""
         parts = []

@@ -5,6 +5,7 @@ know. Types: a `Risk` maps scores and candidates to a scalar tensor, `Rows` are 
 model can be trained on, a `MakeOptimizer` maps parameters to a torch optimiser.
 """
 
+from comes.training.acceleration import largest_curvature
 from comes.training.batch_sources import Rows
 from comes.training.checkpoints import Checkpoint
 from comes.training.gradients import Risk, add_gradient
@@ -47,6 +48,7 @@ __all__ = [
     "count_processes",
     "fit_soft_targets",
     "join_processes",
+    "largest_curvature",
     "leave_processes",
     "make_optimizer",
     "of_all_processes",

@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from comes.training.acceleration import next_momentum
+
 
 class ProximalGradient(torch.optim.Optimizer):
     """Gradient steps for a risk plus ``penalty * weight`` over weights of at least 0.
@@ -45,8 +47,7 @@ class ProximalGradient(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Take one step."""
-        older = (1 + (1 + 4 * self.age**2) ** 0.5) / 2
-        momentum, self.age = (self.age - 1) / older, older
+        momentum, self.age = next_momentum(self.age)
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is None:

@@ -2,7 +2,8 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from comes.training.acceleration import largest_curvature, next_momentum
 
 RIDGE = 0.1  # per row, for standardised features
 N_STEPS = 60
@@ -47,26 +48,16 @@ def fit_soft_targets(
     with torch.no_grad():
         layer.weight.zero_()
         layer.bias.copy_(torch.logit(targets.mean(dim=0), eps=1e-3))
-        steps = [1 / (_find_curvature(X) + ridge), 4.0]  # a logistic loss bends by 1/4 at most
+        # A logistic loss bends by 1/4 at most in the bias, apart from the weights if X is centred.
+        steps = [1 / (largest_curvature(X) + ridge), 4.0]
         reached = [layer.weight.clone(), layer.bias.clone()]
         age = 1.0
         for _ in range(n_steps):
             residual = (layer(X).sigmoid() - targets) / n
             gradients = [residual.T @ X + ridge * layer.weight, residual.sum(dim=0)]
-            older = (1 + (1 + 4 * age**2) ** 0.5) / 2
-            momentum, age = (age - 1) / older, older
+            momentum, age = next_momentum(age)
             for k, parameter in enumerate((layer.weight, layer.bias)):
                 new = parameter - steps[k] * gradients[k]
                 parameter.copy_(new + momentum * (new - reached[k]))
                 reached[k] = new
     return layer
-
-
-def _find_curvature(X: Tensor) -> float:
-    """Return the largest curvature of the mean logistic loss in the weights, by power iteration."""
-    direction = torch.ones(X.shape[1], device=X.device, dtype=X.dtype)
-    length = torch.ones((), device=X.device)
-    for _ in range(20):
-        direction = X.T @ (X @ F.normalize(direction, dim=0))
-        length = direction.norm()
-    return float(length) / (4 * len(X))

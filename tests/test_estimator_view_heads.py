@@ -1,0 +1,306 @@
+"""The head of views: penalties from noise, teacher and student, answers of every kind."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import expit
+from torch import nn
+
+from comes.answers import Answers, LongAnswers, State
+from comes.errors import ComesError, ComesWarning
+from comes.estimator import (
+    CandidateClassifier,
+    Evidence,
+    cross_score,
+    fit_view_head,
+    view_heads,
+    view_probe,
+)
+from comes.estimator.preparation import split_rows
+from comes.generation import case_b, simulate_answers
+from comes.training import fit_soft_targets
+
+N, N_SPARSE, N_POOLED = 400, 30, 8
+PRIOR = [0.3, 0.3, 0.3]
+
+
+def draw(seed: int = 0, n: int = N) -> tuple[Any, Any]:
+    """Return features, flags that are labels first and mirrors of them last, and true labels."""
+    rng = np.random.default_rng(seed)
+    sparse = (rng.random((n, N_SPARSE)) < 0.3).astype(np.float32)
+    relevant = sparse[:, :3] > 0
+    pooled = rng.normal(size=(n, N_POOLED)) + 0.0
+    pooled[:, :3] += 2 * relevant
+    return np.hstack([sparse, pooled]).astype(np.float32), relevant
+
+
+X, RELEVANT = draw()
+CANDIDATES = Answers.from_candidates(case_b(RELEVANT, exclude_rate=0.4, seed=0))
+
+
+def evidence(answers: Any = CANDIDATES, features: Any = X, pooled: bool = True) -> Evidence:
+    shown = features if pooled else np.ascontiguousarray(features[:, :N_SPARSE])
+    return Evidence(shown, answers, N_SPARSE)
+
+
+def probe(**settings: Any) -> CandidateClassifier:
+    known: dict[str, Any] = {"class_prior": PRIOR, "random_state": 0, "progress": False}
+    return view_probe(**known | settings)
+
+
+def weights(head: view_heads.ViewHead) -> Any:
+    assert isinstance(head.layer, nn.Linear)
+    return head.layer.weight.detach().numpy()
+
+
+def average_precision(scores: Any, relevant: Any) -> float:
+    from comes.metrics import mean_average_precision
+
+    return mean_average_precision(scores, relevant)
+
+
+def test_the_penalty_is_that_of_noise_by_plain_loops() -> None:
+    """Of candidates: the posterior of the prior minus the prior, times what features vary."""
+    clf = probe()
+    _, training = fit_view_head(clf, evidence(pooled=False), 1.5)
+    penalty = training.options.optimizer.keywords["penalty"].numpy()  # type: ignore[attr-defined]
+    S, p = CANDIDATES.candidates, clf.knowledge_.no_rate
+    weight = 1 / p.mean()  # of the losses: so few pairs say something
+    for j in (0, 2):
+        squares = 0.0
+        for i in range(N):
+            # Of a candidate: pi / (pi + (1 - pi)(1 - p)), of an excluded label 0.
+            given = PRIOR[j] / (PRIOR[j] + (1 - PRIOR[j]) * (1 - p[j])) if S[i, j] else 0.0
+            squares += (weight * (PRIOR[j] - given)) ** 2 / N
+        for k in (0, 17):
+            spread = np.std(X[:, k].astype(float))
+            expected = 1.5 * squares**0.5 * spread / N**0.5
+            assert penalty[j, k] == pytest.approx(expected, rel=0.02)
+
+
+def test_a_weight_leaves_zero_on_evidence_only() -> None:
+    head, _ = fit_view_head(probe(), evidence(pooled=False), 3.0)
+    found = weights(head)
+    assert found.shape == (3, N_SPARSE) and (found >= 0).all()
+    assert (np.argmax(found, axis=1) == [0, 1, 2]).all()
+    assert (found > 0).sum() <= 6
+
+
+def test_of_permuted_answers_little_is_learned() -> None:
+    order = np.random.default_rng(1).permutation(N)
+    shuffled = CANDIDATES[order]
+    counts = [
+        (weights(fit_view_head(probe(), evidence(shuffled, pooled=False), errors)[0]) > 0).mean()
+        for errors in (0.0, 2.0, 1000.0)
+    ]
+    assert counts[0] > 0.3 and counts[1] < 0.08 and counts[2] == 0
+
+
+def test_the_head_is_the_mean_of_teacher_and_student() -> None:
+    clf = probe()
+    head, training = fit_view_head(clf, evidence())
+    teacher = clf.decision_function(X[:, :N_SPARSE])
+    # The student: logistic regression on what teacher and candidates say together.
+    S, p = CANDIDATES.candidates, clf.knowledge_.no_rate
+    before = expit(teacher.astype(np.float64))
+    targets = np.where(S, before / (before + (1 - before) * (1 - p)), 0)
+    own = X[:, N_SPARSE:].astype(np.float64)
+    own = torch.tensor((own - own.mean(axis=0)) / own.std(axis=0))
+    student = fit_soft_targets(own, torch.tensor(targets))
+    with torch.no_grad():
+        expected = (teacher + student(own).numpy()) / 2
+    np.testing.assert_allclose(head.score(X), expected, atol=1e-3)
+    alone, _ = fit_view_head(probe(), evidence(pooled=False))
+    np.testing.assert_allclose(weights(head)[:, :N_SPARSE], weights(alone) / 2, atol=1e-5)
+    with torch.no_grad():  # the training has the rows as the layer reads them
+        np.testing.assert_allclose(training.module(training.X), head.score(X), atol=1e-5)
+
+
+def test_a_student_adds_to_a_teacher_that_sees_little() -> None:
+    rng = np.random.default_rng(3)
+    blind = X.copy()
+    blurred = rng.random((N, 3)) < 0.4
+    blind[:, :3] = np.where(blurred, rng.random((N, 3)) < 0.3, blind[:, :3])
+    with_it, _ = fit_view_head(probe(), evidence(features=blind))
+    without, _ = fit_view_head(probe(), evidence(features=blind, pooled=False))
+    both = average_precision(with_it.score(blind), RELEVANT)
+    assert both > average_precision(without.score(blind[:, :N_SPARSE]), RELEVANT) + 0.02
+
+
+def test_what_is_held_out_trains_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+    taught: list[int] = []
+
+    def spy(rows: Any, targets: Any) -> nn.Linear:
+        taught.append(len(rows))
+        return fit_soft_targets(rows, targets)
+
+    monkeypatch.setattr(view_heads, "fit_soft_targets", spy)
+    clf = probe(early_stopping=True, validation_share=0.25, epochs=20)
+    head, training = fit_view_head(clf, evidence())
+    trained, held = split_rows(N, 0.25, training.options.seed)
+    assert taught == [300] and len(clf.history_.validation) == 20
+    assert training.held_out is not None
+    for shown, rows in ((training.X, trained), (training.held_out.X, held)):
+        assert isinstance(shown, torch.Tensor)
+        np.testing.assert_allclose(shown.numpy(), head.scaled(X[rows]), atol=1e-6)
+    # Other answers about held-out rows change neither prior, which is given, nor weights.
+    codes = CANDIDATES.candidates.copy()
+    codes[held[:40]] = ~codes[held[:40]]
+    last = {"early_stopping": True, "validation_share": 0.25, "epochs": 1}
+    heads = [
+        fit_view_head(probe(**last, exclude_rate=0.4), evidence(Answers.from_candidates(S)))[0]
+        for S in (CANDIDATES.candidates, codes)
+    ]
+    np.testing.assert_array_equal(weights(heads[0]), weights(heads[1]))
+
+
+def people() -> Answers:
+    """Return answers of two people about the same pairs."""
+    rng = np.random.default_rng(5)
+    rows, labels = (part.ravel() for part in np.indices(RELEVANT.shape))
+    rows, labels = np.tile(rows, 2), np.tile(labels, 2)
+    person = np.repeat([0, 1], RELEVANT.size)
+    truth = np.where(RELEVANT[rows, labels], int(State.YES), int(State.NO))
+    is_sure = rng.random(len(rows)) < np.where(person == 0, 0.9, 0.3)
+    code = np.where(is_sure, truth, int(State.MAYBE)).astype(np.int8)
+    said = LongAnswers(rows, labels, person, code, ("ann", "bob"))
+    return Answers.from_long(said, shape=RELEVANT.shape)
+
+
+ASKED = simulate_answers(RELEVANT, asked_rate=0.5, no_rate=0.8, yes_rate=0.7, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("answers", "settings"),
+    [
+        (CANDIDATES, {"class_prior": None}),
+        (CANDIDATES, {"class_prior": None, "exclude_rate": 0.4}),
+        (ASKED, {"class_prior": None}),
+        (ASKED, {}),
+        (ASKED, {"class_prior": None, "mistake_rate": 0.02}),
+        (ASKED, {"uses_maybe": False}),
+        (people(), {"class_prior": None}),
+        (Answers.from_positives(RELEVANT & (np.random.default_rng(0).random((N, 3)) < 0.7)), {}),
+    ],
+)
+def test_answers_of_every_kind_are_learned_and_cross_scored(answers: Any, settings: Any) -> None:
+    clf = probe(**settings)
+    head, _ = fit_view_head(clf, evidence(answers))
+    fresh, truth = draw(seed=1)
+    assert average_precision(head.score(fresh), truth) > 0.9
+    assert average_precision(cross_score(clf, evidence(answers)), RELEVANT) > 0.85
+
+
+@pytest.mark.parametrize("answers", [CANDIDATES, people()], ids=["candidates", "people"])
+def test_rows_are_scored_by_heads_that_were_trained_without_them(
+    answers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clf = probe(class_prior=None)
+    fit_view_head(clf, evidence(answers))
+    if answers.said is not None:
+        assert set(clf.knowledge_.people) == {"ann", "bob"}
+    seen: list[Any] = []
+    fit = view_heads.fit_view_head
+
+    def spy(fold: Any, own: Evidence, errors: float, known: Any) -> Any:
+        assert errors == 1.3 and known is clf.knowledge_
+        head, training = fit(fold, own, errors, known)
+        assert fold.knowledge_ is clf.knowledge_  # nothing is estimated again, of people neither
+        seen.append((own, head))
+        return head, training
+
+    monkeypatch.setattr(view_heads, "fit_view_head", spy)
+    crossed = cross_score(clf, evidence(answers), 1.3, seed=4)
+    assert len(seen) == 3
+    for own, head in seen:
+        rows = {row.tobytes() for row in own.X}
+        unseen = [i for i in range(N) if X[i].tobytes() not in rows]
+        assert 130 < len(unseen) <= 134
+        np.testing.assert_allclose(crossed[unseen], head.score(X[unseen]), atol=1e-6)
+
+
+def test_an_estimated_prior_weighs_no_more_in_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of answers without a yes, only a prior that was given keeps probabilities near it."""
+    rng = np.random.default_rng(2)
+    no = ~RELEVANT & (rng.random(RELEVANT.shape) < 0.5)
+    answers = Answers(no=no, maybe=~no & (rng.random(RELEVANT.shape) < 0.5))
+    found: list[Any] = []
+    fit = view_heads.fit_view_head
+
+    def spy(fold: Any, *args: Any) -> Any:
+        found.append(fold.prior_weight)
+        return fit(fold, *args)
+
+    monkeypatch.setattr(view_heads, "fit_view_head", spy)
+    for prior, weight in ((None, 0.0), (PRIOR, 0.3)):
+        clf = probe(class_prior=prior)
+        fit(clf, evidence(answers))
+        cross_score(clf, evidence(answers))
+        assert found == [weight] * 3
+        found.clear()
+
+
+def test_a_label_that_nobody_was_asked_about_stays_at_its_prior() -> None:
+    no, yes = ASKED.excluded.copy(), ASKED.confirmed.copy()
+    no[:, 1] = yes[:, 1] = False
+    known = {"no_rate": 0.8, "yes_rate": 0.7}
+    with pytest.warns(ComesWarning, match="Nobody was asked about label '1'"):
+        head, _ = fit_view_head(probe(**known), evidence(Answers(no=no, yes=yes), pooled=False))
+    assert np.abs(weights(head)[1]).max() < 1e-5
+    np.testing.assert_allclose(expit(head.score(X[:, :N_SPARSE])[:, 1]), 0.3, atol=1e-3)
+
+
+def test_one_label_and_few_rows_are_enough() -> None:
+    one = Answers.from_candidates(CANDIDATES.candidates[:, :1])
+    head, _ = fit_view_head(probe(class_prior=[0.3]), evidence(one))
+    assert head.score(X).shape == (N, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComesWarning)
+        few = Evidence(X[:2], Answers.from_candidates([[True], [False]]), N_SPARSE)
+        clf = probe(class_prior=[0.3])
+        head, _ = fit_view_head(clf, few)
+    assert np.isfinite(head.score(X)).all()
+    with pytest.raises(ComesError, match="2 rows cannot be split into 3 folds"):
+        cross_score(clf, few)
+
+
+def test_features_that_do_not_vary_have_no_say() -> None:
+    still = X.copy()
+    still[:, [5, N_SPARSE + 5]] = 0.1
+    head, _ = fit_view_head(probe(), evidence(features=still), 0.0)
+    moved = still.copy()
+    moved[:, [5, N_SPARSE + 5]] = 0.9
+    np.testing.assert_allclose(head.score(moved), head.score(still), atol=1e-3)
+
+
+@pytest.mark.parametrize("prior", [[0.0, 0.3, 0.3], [0.3, 1.0, 0.3]])
+def test_priors_at_the_edge_give_finite_scores(prior: list[float]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComesWarning)
+        head, _ = fit_view_head(probe(class_prior=prior), evidence())
+    assert np.isfinite(head.score(X)).all()
+
+
+def test_more_features_than_rows() -> None:
+    rng = np.random.default_rng(0)
+    wide = rng.random((30, 500), dtype=np.float32)
+    S = Answers.from_candidates(case_b(wide[:, :2] > 0.5, exclude_rate=0.5))
+    head, _ = fit_view_head(probe(class_prior=[0.5, 0.5]), Evidence(wide, S, 300))
+    assert np.isfinite(head.score(wide)).all() and np.abs(head.score(wide)).max() < 50
+
+
+def test_scores_are_those_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    head, _ = fit_view_head(probe(), evidence())
+    whole = head.score(X)
+    monkeypatch.setattr(view_heads, "AT_ONCE", 33)
+    np.testing.assert_allclose(head.score(X), whole, atol=1e-6)
+
+
+def test_batches_of_the_probe_do_not_matter() -> None:
+    one, other = (
+        fit_view_head(probe(batch_size=size), evidence(pooled=False))[0] for size in (8, N)
+    )
+    np.testing.assert_array_equal(weights(one), weights(other))
