@@ -156,7 +156,7 @@ def test_head_and_network_have_rates_of_their_own() -> None:
 
 def test_parts_give_the_weights_of_whole_batches() -> None:
     settings: dict[str, Any] = {"epochs": 2, "augment": "none", "batch_size": 40}
-    settings["soft_targets"] = False  # Adam blows up the rounding of gradients that are nearly 0
+    settings["method"] = "comes-hl"  # at a head by likelihood, Adam makes steps of rounding
     whole = classifier(**settings).fit(PIXELS, CANDIDATES)
     parts = classifier(**settings, part_size=16).fit(PIXELS, CANDIDATES)
     a, b = (clf.decision_function(PIXELS) for clf in (whole, parts))
