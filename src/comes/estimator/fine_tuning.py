@@ -131,10 +131,7 @@ def soft_cross_entropy(scores: torch.Tensor, targets: torch.Tensor) -> torch.Ten
 
 @torch.no_grad()
 def meet_halfway(module: nn.Module, before: Mapping[str, torch.Tensor]) -> None:
-    """Set weights to their mean before and after training, which is better than either.
-
-    What the network knew before is then not lost to what a few answers say.
-    """
+    """Set weights to their mean before and after training: what was known before is not lost."""
     for name, value in module.state_dict().items():
         if value.is_floating_point():
             value.lerp_(before[name], 0.5)
