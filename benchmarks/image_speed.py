@@ -4,7 +4,7 @@
 
 needs a GPU, and VOC2012-160px under ``$COMES_DATA``, and writes
 ``benchmarks/results/image_speed.json``. Epochs of a ResNet-50 at 224 px in bfloat16, batches of 64,
-with each of three risks, the step recorded as a CUDA graph, as `ImageClassifier` trains; with plain
+with each of four risks, the step recorded as a CUDA graph, as `ImageClassifier` trains; with plain
 BCE and a step that is not recorded; and with plain BCE, recorded, on one batch of numbers that is
 already on the device. Measured in turns; the first epoch of each turn, which records, does not
 count.
@@ -23,7 +23,7 @@ from comes.datasets import open_dataset
 from comes.generation import case_b
 from comes.models import Backbone, ImageNetwork, ResNet, place_network, zero_linear
 from comes.priors import count_class_prior
-from comes.risks import BceRisk, HammingRisk, RankingRisk
+from comes.risks import BceRisk, HammingRisk, LikelihoodRisk, RankingRisk
 from comes.training import PixelRows, TrainOptions, Validation, make_optimizer, train
 from comes.training.graphs import GraphedStep
 
@@ -108,6 +108,7 @@ def main() -> None:
     relevant = dataset.known_relevant()
     candidates = torch.as_tensor(case_b(relevant), device=DEVICE)
     prior = torch.as_tensor(count_class_prior(relevant), dtype=torch.float32)
+    likelihood = LikelihoodRisk(torch.full_like(prior, 0.1), class_prior=prior)  # case b's rate
     pixels = PixelRows(dataset.X, SIZE, DEVICE, augment="flip")
     started = now()
     pixels.decode()
@@ -117,6 +118,7 @@ def main() -> None:
         "bce": training(pixels, candidates, BceRisk()),
         "comes_hl": training(pixels, candidates, HammingRisk(prior)),
         "comes_rl": training(pixels, candidates, RankingRisk(prior)),
+        "likelihood": training(pixels, candidates, likelihood),
         "not_recorded": training(pixels, candidates, BceRisk(), is_recorded=False),
         "synthetic": synthetic(q, -(-n // BATCH)),
     }

@@ -441,6 +441,7 @@ def image_speed_table() -> Table:
         "bce": "BCE",
         "comes_hl": "COMES-HL",
         "comes_rl": "COMES-RL",
+        "likelihood": "likelihood",
         "not_recorded": "BCE, step not recorded",
         "synthetic": "BCE, one batch that is on the GPU already",
     }

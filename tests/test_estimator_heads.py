@@ -89,6 +89,7 @@ def test_fine_tuning_goes_on_from_a_head_of_views(kind: str, tmp_path: Path) -> 
     scores = probed.decision_function(PIXELS)
     np.testing.assert_allclose(unchanged.decision_function(PIXELS), scores, atol=1e-4)
     settings: dict[str, Any] = {"features": kind, "epochs": 2, "augment": "none", "batch_size": 40}
+    settings["soft_targets"] = False
     whole = classifier(**settings).fit(PIXELS, CANDIDATES)
     parts = classifier(**settings, part_size=16).fit(PIXELS, CANDIDATES)
     tuned = whole.decision_function(PIXELS)

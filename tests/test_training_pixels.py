@@ -94,7 +94,7 @@ def test_a_broken_picture_is_named_from_whatever_thread(keep: str, tmp_path: Pat
 
 def test_another_augmentation_is_refused() -> None:
     wrong: Any = "rotate"
-    with pytest.raises(ComesError, match="augment must be one of none, flip, crop; got 'rotate'"):
+    with pytest.raises(ComesError, match="must be one of none, flip, crop, mixup; got 'rotate'"):
         PixelRows(PICTURES, 8, CPU, wrong)
 
 

@@ -96,7 +96,7 @@ def training_options(
         ),
     ] = False,
     augment: Annotated[
-        str | None, typer.Option(help="Augmentation of images: flip (default), crop or none.")
+        str | None, typer.Option(help="Augmentation of images: flip (default), crop, mixup, none.")
     ] = None,
     backbone_learning_rate: Annotated[
         float | None, typer.Option(help="Learning rate of the backbone. Default: 1e-5.", min=0)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +11,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional as F
 
-from comes.answers import Answers
-from comes.errors import ComesWarning
+from comes.answers import Answers, lean_answers, relevance_given
+from comes.errors import ComesError, ComesWarning
 from comes.estimator.preparation import Training, split_rows
 from comes.estimator.storage import plain
 from comes.methods import family_of
 from comes.models import ImageNetwork
-from comes.training import Checkpoint, MakeOptimizer, PixelRows, TrainOptions, make_optimizer
+from comes.training import (
+    Checkpoint,
+    History,
+    MakeOptimizer,
+    PixelRows,
+    TrainOptions,
+    make_optimizer,
+    predict_scores,
+)
 
 if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier
@@ -37,6 +46,7 @@ def prepare_fine_tuning(
     checkpoint: Checkpoint | None,
 ) -> Training:
     """Return the training of the whole network, with the rows and the risk of the probe."""
+    _check_soft_targets(classifier)
     n, size = len(probed.raw[1]), classifier.network_.backbone.preprocessing
     _warn_of_small_batches(classifier, probed.raw[1])
     trained, held_out = np.arange(n), probed.held_out
@@ -69,6 +79,77 @@ def prepare_fine_tuning(
         checkpoint=checkpoint,
         is_shared=True,
     )
+
+
+def run_fine_tuning(classifier: "ImageClassifier", training: Training, probed: Training) -> History:
+    """Train the whole network, in place: on soft targets, or by the risk of the probe."""
+    if not learns_softly(classifier):
+        return training.run()
+    before = {name: value.clone() for name, value in training.module.state_dict().items()}
+    mixes = classifier.augment == "mixup"
+    softly = replace(
+        training,
+        seen=find_soft_targets(classifier, probed),
+        risk=soft_cross_entropy,
+        options=replace(training.options, mixes_pairs=mixes),
+    )
+    history = softly.run()
+    meet_halfway(training.module, before)
+    return history
+
+
+def learns_softly(classifier: "ImageClassifier") -> bool:
+    """Return whether fine-tuning learns probabilities, by default where a head can give them."""
+    wanted = classifier.soft_targets
+    return _can_give_probabilities(classifier) if wanted is None else wanted
+
+
+def _can_give_probabilities(classifier: "ImageClassifier") -> bool:
+    """Return whether there is a head, and rates that say what answers tell."""
+    family = family_of(classifier.method_)
+    return family is not None and family.has_view_head and classifier.probe_epochs != 0
+
+
+def find_soft_targets(classifier: "ImageClassifier", probed: Training) -> torch.Tensor:
+    """Return how probable each pair is, given the frozen head and what was said, (n, q)."""
+    answers = probed.raw[1]
+    if probed.held_out is not None:
+        n, share = len(answers), classifier.validation_share
+        answers = answers[split_rows(n, share, probed.options.seed)[0]]
+    if not classifier.uses_maybe:
+        answers = answers.without_maybe()
+    leaning = lean_answers(answers, classifier.knowledge_.rates)
+    scores = predict_scores(probed.module, probed.X)
+    targets = relevance_given(scores.cpu().numpy(), leaning)
+    return torch.as_tensor(targets, dtype=torch.float32, device=scores.device)
+
+
+def soft_cross_entropy(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Return the mean cross entropy of scores and probabilities."""
+    return F.binary_cross_entropy_with_logits(scores.float(), targets)
+
+
+@torch.no_grad()
+def meet_halfway(module: nn.Module, before: Mapping[str, torch.Tensor]) -> None:
+    """Set weights to their mean before and after training: what was known before is not lost."""
+    for name, value in module.state_dict().items():
+        if value.is_floating_point():
+            value.lerp_(before[name], 0.5)
+
+
+def _check_soft_targets(classifier: "ImageClassifier") -> None:
+    """Refuse soft targets where nothing gives them, and mixed answers, which mean nothing."""
+    softly = learns_softly(classifier)
+    if softly and not _can_give_probabilities(classifier):
+        raise ComesError(
+            "soft_targets must go with method 'likelihood' and a probe, which give them; got "
+            f"{classifier.method_!r} and probe_epochs={classifier.probe_epochs}. Leave it out."
+        )
+    if classifier.augment == "mixup" and not softly:
+        raise ComesError(
+            "augment='mixup' must go with soft targets, which can be mixed; got answers. Take "
+            "method 'likelihood' with a probe, or augment='crop'."
+        )
 
 
 def _warn_of_small_batches(classifier: "ImageClassifier", answers: Answers) -> None:

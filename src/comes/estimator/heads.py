@@ -14,7 +14,7 @@ from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import check_training_features, per_label
 from comes.estimator.preparation import Training
-from comes.estimator.row_training import prepare_rows
+from comes.estimator.row_training import guess_prior, prepare_rows, start_at_prior
 from comes.methods import METHODS, PUBLISHED, family_of, find_method
 from comes.models import (
     Backbone,
@@ -150,6 +150,8 @@ def train_head_alone(
     """Train a head on one kind of features; return the network with it, and how it was trained."""
     X, reads_classes = shown.X, shown.kind == "classes"
     probe, training = _prepare_probe(classifier, X, answers, reads_classes, seed, device)
+    if training.method.needs_rates:
+        start_at_prior(probe.module_, guess_prior(training.method, probe.knowledge_, answers))
     if classifier.probe_epochs != 0:
         probe._finish(training, training.run())
     return _build_network(classifier, shown.backbone, probe, device), probe, training

@@ -1,8 +1,7 @@
 """`ImageClassifier`: a pretrained network with a head that learns from candidates.
 
 First a head is trained on the features of the frozen network (the probe), then, if asked, network
-and head together (fine-tuning). With few answers per label the probe gives most of what can be
-learned: a network that may change all its weights memorises the candidates.
+and head together (fine-tuning). With few answers the probe gives most of what can be learned.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from comes.estimator.features import (
     stream_features,
     weights_hash,
 )
-from comes.estimator.fine_tuning import make_checkpoint, prepare_fine_tuning
+from comes.estimator.fine_tuning import make_checkpoint, prepare_fine_tuning, run_fine_tuning
 from comes.estimator.finishing import finish_fit
 from comes.estimator.fit_checks import warn_of
 from comes.estimator.heads import (
@@ -85,27 +84,26 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     probe_epochs : int, optional
         Of the head on the frozen network: by default 60, for "comes-hl" on ``classes`` 30. With 0
         fine-tuning starts from a head of zeros that reads the pooled features as they are.
-    epochs : int
-        Of network and head together; 0 leaves the network unchanged.
-    batch_size : int
+    epochs, batch_size : int
+        Of fine-tuning, network and head together; 0 epochs leave the network unchanged.
     learning_rate, backbone_learning_rate : float
         Of Adam in fine-tuning, for the head and for the network.
     weight_decay, cosine
         As in `CandidateClassifier`, in fine-tuning.
-    augment : {"flip", "crop", "none"}
-        In fine-tuning: mirror half of the pictures, or also cut out a random part.
+    augment : {"flip", "crop", "mixup", "none"}
+        In fine-tuning: mirror half of the pictures, also cut out a random part, also mix pairs.
+    soft_targets : bool, optional
+        Fine-tune on what head and answers together say; by default where "likelihood" has a head.
     freezes_statistics : bool
         Freeze batch normalisation in fine-tuning; else parts and processes are no longer exact.
     early_stopping, validation_share, patience
         As in `CandidateClassifier`, for the probe and for fine-tuning, on the same held-out rows.
     part_size : int, optional
         Put this many pictures through the network at a time, if a batch does not fit into memory.
-        With frozen statistics the result is the same.
     precision : {"auto", "bfloat16", "float32"}
         Of the network; ``auto`` is bfloat16 on a GPU.
     device, random_state, progress
-        As in `CandidateClassifier`. Under torchrun each process takes its own GPU, and its share of
-        every batch of fine-tuning.
+        As in `CandidateClassifier`. Under torchrun each process takes its GPU and share of batches.
 
     Attributes
     ----------
@@ -157,6 +155,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         weight_decay: float = 0.0,
         cosine: bool = True,
         augment: str = "flip",
+        soft_targets: bool | None = None,
         freezes_statistics: bool = True,
         reduction: str = "auto",
         normaliser: str = "dataset",
@@ -196,6 +195,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         self.weight_decay = weight_decay
         self.cosine = cosine
         self.augment = augment
+        self.soft_targets = soft_targets
         self.freezes_statistics = freezes_statistics
         self.reduction = reduction
         self.normaliser = normaliser
@@ -308,7 +308,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         if checkpoint is not None:
             state = make_checkpoint(self, checkpoint, images, probed, start, precision)
         training = prepare_fine_tuning(self, images, probed, device, precision, state)
-        finish_fit(self, training, training.run())
+        finish_fit(self, training, run_fine_tuning(self, training, probed))
 
     def decision_function(self, images: Any, *, cache: bool = False) -> FloatArray:
         """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels).

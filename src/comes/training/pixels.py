@@ -15,8 +15,8 @@ from torch.nn import functional as F
 from comes.errors import ComesError
 from comes.models import Preprocessing
 
-AUGMENTATIONS = ("none", "flip", "crop")  # names that `PixelRows` knows
-Augmentation = Literal["none", "flip", "crop"]
+AUGMENTATIONS = ("none", "flip", "crop", "mixup")  # names that `PixelRows` knows
+Augmentation = Literal["none", "flip", "crop", "mixup"]
 SMALLEST_CROP = 0.6  # of the side, for "crop"
 SHARE_OF_MEMORY = 0.4  # of the free memory, for decoded pictures
 AHEAD = 2  # batches that are decoded during a step
@@ -37,8 +37,9 @@ class PixelRows:
     size : int or Preprocessing
         Height and width that every picture is stretched to, or how a network wants its pictures.
     device : torch device
-    augment : {"none", "flip", "crop"}
+    augment : {"none", "flip", "crop", "mixup"}
         In training, mirror half of the pictures ("flip"), and also cut out a random part ("crop").
+        "mixup" is "crop" here; see `TrainOptions` for the mixing.
     keep : {"device", "memory", "nowhere"}, optional
         Where decoded pictures are kept; by default where they fit.
 

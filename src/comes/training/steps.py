@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from comes.training.batch_sources import OnDevice, Streamed
 from comes.training.gradients import Risk, add_gradient
 from comes.training.graphs import GraphedStep
+from comes.training.mixing import mix_pairs
 from comes.training.processes import take_share
 from comes.training.train_options import TrainOptions
 
@@ -29,10 +30,13 @@ class Step:
     def __call__(self, x: Tensor, rows: Tensor) -> Tensor:
         """Take the step on a batch of features, and the numbers of its rows; return the risk."""
         self.optimiser.zero_grad()
+        seen = self.candidates.index_select(0, rows)  # faster than [rows]
+        if self.options.mixes_pairs:
+            x, seen = mix_pairs(x, seen)
         value = add_gradient(
             self.network,
             x,
-            self.candidates.index_select(0, rows),  # faster than [rows]
+            seen,
             self.risk,
             scale=self.options.risk_scale,
             part_size=self.options.part_size,

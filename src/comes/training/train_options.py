@@ -40,6 +40,8 @@ class TrainOptions:
         fit into memory. The result is the same, at the cost of another forward pass.
     precision : torch dtype, optional
         Run the model under autocast, for example in bfloat16; risks stay in float32.
+    mixes_pairs : bool
+        Mix the rows of a batch in pairs, and their targets, which are probabilities then.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class TrainOptions:
     graph: bool = False
     part_size: int | None = None
     precision: torch.dtype | None = None
+    mixes_pairs: bool = False
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "part_size"):
