@@ -59,6 +59,7 @@ def test_by_default_the_likelihood_reads_everything_there_is() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore:The scores of label")
 def test_every_kind_is_saved_and_fine_tuned(kind: str, tmp_path: Path) -> None:
     clf = classifier(features=kind, temperature=0.7).fit(PIXELS, CANDIDATES)
     assert isinstance(clf.network_.head, nn.Linear)
@@ -228,6 +229,7 @@ def test_the_seed_decides_the_clusters() -> None:
     assert not torch.equal(one.views.clusters.centres, other.views.clusters.centres)  # type: ignore[union-attr, arg-type]
 
 
+@pytest.mark.filterwarnings("ignore:The scores of label")
 def test_the_hotter_the_more_classes_a_picture_has() -> None:
     cold, hot = (
         classifier(features="classes", temperature=t).fit(PIXELS, CANDIDATES).network_

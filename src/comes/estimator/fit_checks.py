@@ -54,10 +54,11 @@ def check_fit(classifier: PredictsFromScores, training: Training, history: Histo
         return []
     scores = _score_rows(training, rows)
     risks, numbers, answers = _compare_risks(training, rows, scores), scores.cpu(), training.raw[1]
-    nothing = _say_nothing_learned(risks)
+    is_head = training.cross_score is not None  # its steps are fixed, and its weights penalised
+    nothing = _say_nothing_learned(risks, is_head)
     if nothing:
         return nothing
-    undertrained = _say_undertrained(training, history, risks)
+    undertrained = [] if is_head else _say_undertrained(training, history, risks)
     flat = _say_flat_labels(classifier, numbers.numpy(), answers)
     shown, power = numbers.numpy(), classifier.score_power_
     shown = shown if power is None else bend_scores(shown, power)
@@ -67,6 +68,8 @@ def check_fit(classifier: PredictsFromScores, training: Training, history: Histo
 def _is_meant_short(classifier: PredictsFromScores, training: Training) -> bool:
     """Return whether somebody asked for very few steps, as in a first try or an example."""
     options = training.options
+    if training.cross_score is not None:
+        return False
     n_steps = options.epochs * math.ceil(len(training.seen) / options.batch_size)
     return getattr(classifier, "epochs", None) is not None and n_steps < FEWEST_STEPS
 
@@ -214,7 +217,7 @@ def _find_gradient(training: Training, weights: list[nn.Parameter], rows: Tensor
     return torch.cat([g.to_dense().flatten() for g in of_each if g is not None])
 
 
-def _say_nothing_learned(risks: Risks) -> list[str]:
+def _say_nothing_learned(risks: Risks, is_head: bool) -> list[str]:
     """Say that constant scores would be as good."""
     if risks.gain > NO_GAIN * abs(risks.constant):
         return []
@@ -223,10 +226,12 @@ def _say_nothing_learned(risks: Risks) -> list[str]:
             f"The training ran away: its risk is {risks.own:.3g}, where one score per label, the "
             f"same for every row, has {risks.constant:.3g}. Lower the learning rate."
         ]
+    remedy = "raise the learning rate, train for more epochs, or scale them"
+    if is_head:
+        remedy = "collect more answers, or ask for less evidence (standard_errors)"
     return [
         "Nothing was learned: one score per label, the same for every row, fits what was said as "
-        "well as the network does. If the features should tell labels apart, raise the learning "
-        "rate, train for more epochs, or scale them."
+        f"well as the network does. If the features should tell labels apart, {remedy}."
     ]
 
 
