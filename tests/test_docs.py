@@ -448,7 +448,11 @@ def test_the_compared_methods_are_those_of_the_code(data: str) -> None:
 
 
 def test_the_numbers_of_images_are_the_stored_results() -> None:
-    text, readme, plot = prose("docs/images.md"), prose("README.md"), read("docs/images/voc2012.svg")
+    text, readme, plot = (
+        prose("docs/images.md"),
+        prose("README.md"),
+        read("docs/images/voc2012.svg"),
+    )
     views = table_of("images-views", "mean_average_precision").entries
     drawn = [*(f"VOC2012, case {case}" for case in CASES), "VOC2012, answers"]
     ours, paper = (
