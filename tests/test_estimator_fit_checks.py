@@ -169,7 +169,7 @@ def test_an_interrupted_training_is_not_judged(monkeypatch: pytest.MonkeyPatch) 
     from comes.estimator.row_training import prepare_rows
 
     training = prepare_rows(fitted, check_training_features(fitted, X), read_answers(CANDIDATES))
-    monkeypatch.setattr(fit_checks, "_say_nothing_learned", lambda risks: ["nothing"])
+    monkeypatch.setattr(fit_checks, "_say_nothing_learned", lambda risks, is_head: ["nothing"])
     fitted.epochs = None
     assert fit_checks.check_fit(fitted, training, history) == []
     assert fit_checks.check_fit(fitted, training, replace(history, interrupted=False))

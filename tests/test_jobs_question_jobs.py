@@ -89,3 +89,26 @@ def test_what_cannot_be_is_said(model: CandidateClassifier, tmp_path: Path) -> N
     with pytest.raises(ComesError, match="next.txt"):
         predict_more(model, SCENES, ask=AskOptions(tmp_path / "next.txt"))
     assert not list(tmp_path.iterdir())
+
+
+def test_answers_are_read_from_a_column_for_each_label(tmp_path: Path) -> None:
+    words = np.array(["", "no", "yes", "maybe"])[SAID.codes[:3]]
+    table = pd.DataFrame(words, columns=SCENES.label_names).assign(item=ITEMS[:3])
+    table.to_csv(tmp_path / "answers.csv", index=False)
+    answers = read_asked(tmp_path / "answers.csv", SCENES.label_names, ITEMS)
+    assert answers is not None
+    np.testing.assert_array_equal(answers.codes[:3], SAID.codes[:3])
+
+
+def test_no_file_is_written_over_what_is_read_or_over_another(
+    model: CandidateClassifier, tmp_path: Path
+) -> None:
+    asked = tmp_path / "answers.csv"
+    asked.write_text("people's work")
+    with pytest.raises(ComesError, match="is the file that is read"):
+        predict_more(model, SCENES, ask=AskOptions(asked, asked=asked))
+    with pytest.raises(ComesError, match="is the file that is read"):
+        predict_more(model, SCENES, asked, ask=AskOptions(tmp_path / "next.csv", asked=asked))
+    with pytest.raises(ComesError, match="must go to two files"):
+        predict_more(model, SCENES, tmp_path / "a.csv", ask=AskOptions(tmp_path / "a.csv"))
+    assert asked.read_text() == "people's work" and len(list(tmp_path.iterdir())) == 1

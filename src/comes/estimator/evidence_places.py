@@ -106,10 +106,11 @@ def lay_over(
     --------
     >>> from comes import ImageClassifier
     >>> from comes.models import ResNet
-    >>> images = np.zeros((40, 64, 128, 3), dtype=np.uint8)
+    >>> rng = np.random.default_rng(0)
+    >>> images = rng.integers(0, 255, size=(10, 64, 128, 3), dtype=np.uint8)
     >>> settings = {"weights": None, "image_size": 64, "class_prior": [0.3], "centre_crop": True}
     >>> clf = ImageClassifier(backbone=ResNet((1, 1, 1, 1), width=4), **settings)
-    >>> clf = clf.fit(images, np.arange(40)[:, None] % 2)
+    >>> clf = clf.fit(images, np.arange(10)[:, None] % 2)
     >>> lay_over(clf, images[:1], np.ones((1, 2, 2), np.float32))[0].shape
     (48, 96)
     """

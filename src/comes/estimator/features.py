@@ -159,7 +159,8 @@ def _cached_files(
     And its name while it grows, where changed pictures may follow the first one: what was computed
     before a broken picture is still good after it is replaced or left out.
     """
-    network = [weights_hash(backbone), backbone.temperature, asdict(shown), str(precision)]
+    temperature = None if backbone.classifier is None else backbone.temperature
+    network = [weights_hash(backbone), temperature, asdict(shown), str(precision)]
     pictures: Any = images.fingerprint()
     names = [_hash_of([*network, pictures])]
     if isinstance(images, Images):
@@ -210,10 +211,16 @@ def weights_hash(module: nn.Module) -> str:
     return found.hexdigest()
 
 
+def choose_precision(classifier: "ImageClassifier", device: torch.device) -> torch.dtype | None:
+    """Return the precision of the network; None is that of its weights."""
+    by_itself = classifier.precision == "auto" and device.type == "cuda"
+    return torch.bfloat16 if classifier.precision == "bfloat16" or by_itself else None
+
+
 def in_parts(classifier: "ImageClassifier", device: torch.device, cache: bool) -> dict[str, Any]:
     """Return how features are computed; those of a network of one's own are not kept."""
     return {
-        "precision": classifier._choose_precision(device),
+        "precision": choose_precision(classifier, device),
         "cache": cache and isinstance(classifier.backbone, str),
         "at_once": classifier.part_size or AT_ONCE,
     }

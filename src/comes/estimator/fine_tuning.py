@@ -46,7 +46,6 @@ def prepare_fine_tuning(
     checkpoint: Checkpoint | None,
 ) -> Training:
     """Return the training of the whole network, with the rows and the risk of the probe."""
-    _check_soft_targets(classifier)
     n, size = len(probed.raw[1]), classifier.network_.backbone.preprocessing
     _warn_of_small_batches(classifier, probed.raw[1])
     trained, held_out = np.arange(n), probed.held_out
@@ -137,7 +136,7 @@ def meet_halfway(module: nn.Module, before: Mapping[str, torch.Tensor]) -> None:
             value.lerp_(before[name], 0.5)
 
 
-def _check_soft_targets(classifier: "ImageClassifier") -> None:
+def check_soft_targets(classifier: "ImageClassifier") -> None:
     """Refuse soft targets where nothing gives them, and mixed answers, which mean nothing."""
     softly = learns_softly(classifier)
     if softly and not _can_give_probabilities(classifier):

@@ -15,7 +15,7 @@ from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import check_training_features, per_label
 from comes.estimator.preparation import Training
 from comes.estimator.row_training import guess_prior, prepare_rows, start_at_prior
-from comes.methods import METHODS, PUBLISHED, family_of, find_method
+from comes.methods import PUBLISHED, family_of, find_method
 from comes.models import (
     Backbone,
     ImageNetwork,
@@ -245,11 +245,8 @@ def choose_features(classifier: "ImageClassifier", backbone: Backbone) -> str:
         return possible[-1]
     if wanted not in possible:
         raise ComesError(
-            f"features={wanted!r} must be possible: 'classes' needs method "
-            f"{_list_methods('has_sparse_head')}, others but 'pooled' "
-            f"{_list_methods('has_view_head')}, all of these a probe and reduction 'sum', and "
-            "'classes' and 'both' a network with its classifier. Take one of "
-            f"{', '.join(possible)}."
+            f"features={wanted!r} is not possible here: {_say_why(classifier, backbone)}. Take one "
+            f"of {', '.join(possible)}."
         )
     return wanted
 
@@ -260,9 +257,19 @@ def has_views(method: Any, kind: str) -> bool:
     return family is not None and family.has_view_head and kind != "pooled"
 
 
-def _list_methods(what: str) -> str:
-    """Return the methods that a kind of head can train."""
-    return " or ".join(repr(name) for name, family in METHODS.items() if getattr(family, what))
+def _say_why(classifier: "ImageClassifier", backbone: Backbone) -> str:
+    """Return what stands against the kind of features that was asked for."""
+    family, wanted = family_of(classifier.method_), classifier.features
+    can_train = family is not None and (
+        family.has_view_head or (family.has_sparse_head and wanted == "classes")
+    )
+    if not can_train:
+        return f"method {classifier.method_!r} trains no such head"
+    if classifier.probe_epochs == 0:
+        return "probe_epochs is 0"
+    if classifier.reduction not in ("auto", "sum"):
+        return f"reduction is {classifier.reduction!r}, not 'sum'"
+    return "the network has no classifier"
 
 
 def needs_features(classifier: "ImageClassifier") -> bool:

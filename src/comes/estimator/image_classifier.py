@@ -19,13 +19,19 @@ from comes.answers import Answers
 from comes.estimator import image_storage
 from comes.estimator.features import (
     as_pictures,
+    choose_precision,
     explaining_memory,
     features_of,
     in_parts,
     stream_features,
     weights_hash,
 )
-from comes.estimator.fine_tuning import make_checkpoint, prepare_fine_tuning, run_fine_tuning
+from comes.estimator.fine_tuning import (
+    check_soft_targets,
+    make_checkpoint,
+    prepare_fine_tuning,
+    run_fine_tuning,
+)
 from comes.estimator.finishing import finish_fit
 from comes.estimator.fit_checks import warn_of
 from comes.estimator.heads import (
@@ -243,6 +249,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         device = join_processes(choose_device(self.device))
         with keeping_earlier_fit(self), explaining_memory(self):
             self.method_ = choose_method(self.method)
+            check_soft_targets(self)
             self._fit(as_pictures(images), given, device, checkpoint)
             warn_of(self.history_)
         return self
@@ -255,19 +262,14 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         checkpoint: str | Path | None,
     ) -> None:
         seed = share_seed(self.random_state)
-        backbone = self._make_backbone(images, device)
+        given = self.backbone, self.weights, images, self.image_size, device
+        backbone = pretrained_backbone(*given, centre_crop=self.centre_crop)
+        backbone.temperature = self.temperature
         start = weights_hash(backbone) if self.epochs and checkpoint is not None else ""
         training = self._train_probe(backbone, images, answers, seed, device)
         self.is_frozen_ = self.epochs == 0 or self.history_.interrupted
         if not self.is_frozen_:
             self._fine_tune(images, training, device, checkpoint, start)
-
-    def _make_backbone(self, images: Any, device: torch.device) -> Backbone:
-        """Return the network below the head."""
-        given = self.backbone, self.weights, images, self.image_size, device
-        backbone = pretrained_backbone(*given, centre_crop=self.centre_crop)
-        backbone.temperature = self.temperature
-        return backbone
 
     def _train_probe(
         self,
@@ -304,7 +306,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         start: str,
     ) -> None:
         """Train network and head together; ``start`` is the hash of the weights it came with."""
-        precision, state = self._choose_precision(device), None
+        precision, state = choose_precision(self, device), None
         if checkpoint is not None:
             state = make_checkpoint(self, checkpoint, images, probed, start, precision)
         training = prepare_fine_tuning(self, images, probed, device, precision, state)
@@ -344,7 +346,3 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
     def load(cls, path: str | Path, backbone: nn.Module | None = None) -> Self:
         """Read a fitted model from a folder; ``backbone`` is needed if it was one of your own."""
         return image_storage.load(cls, path, backbone)
-
-    def _choose_precision(self, device: torch.device) -> torch.dtype | None:
-        by_itself = self.precision == "auto" and device.type == "cuda"
-        return torch.bfloat16 if self.precision == "bfloat16" or by_itself else None

@@ -171,14 +171,20 @@ def _describe(classifier: "CandidateClassifier | ImageClassifier") -> dict[str, 
         "comes_version": comes.__version__,
         "label_names": classifier.label_names_,
         "threshold": classifier.threshold,
-        "thresholds": np.asarray(classifier.threshold_, dtype=float).tolist(),
+        # Those of "minmax" are of each row, and not in the file.
+        "thresholds": None
+        if classifier.threshold == "minmax"
+        else np.asarray(classifier.threshold_, dtype=float).tolist(),
         "method": str(classifier.method_),
     }
     if hasattr(classifier, "network_"):
         how = classifier.network_.backbone.preprocessing
         found |= {"image_size": how.size, "interpolation": how.interpolation}
         found |= {"short_side": how.short_side}  # None: the whole picture is stretched
-        found["input"] = "pixels: uint8, (n, 3, image_size, image_size), RGB, not normalised"
+        found["input"] = (
+            "pixels: uint8, (n, 3, image_size, image_size), RGB, upright, not normalised; "
+            + ("stretched" if how.short_side is None else "short side resized, centre cut out")
+        )
     else:
         found["feature_names"] = classifier.feature_names
         found["input"] = "features: float32, (n, n_features), not scaled"

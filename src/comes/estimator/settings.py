@@ -1,5 +1,6 @@
 """The parameters of the estimators: which values they may have."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -63,10 +64,15 @@ def check_image_settings(classifier: Any) -> None:
     for name, allowed in choices.items():
         _check_choice(name, getattr(classifier, name), allowed)
     temperature, errors = classifier.temperature, classifier.standard_errors
-    if not (0 < temperature < np.inf and 0 <= errors < np.inf):
+    are_numbers = all(isinstance(value, Real) for value in (temperature, errors))
+    if not (are_numbers and 0 < temperature < np.inf and 0 <= errors < np.inf):
         raise ComesError(
             "temperature must be above 0 and standard_errors at least 0; got "
             f"{temperature!r} and {errors!r}."
+        )
+    if classifier.soft_targets not in (None, True, False):
+        raise ComesError(
+            f"soft_targets must be True, False or None; got {classifier.soft_targets!r}."
         )
     _check_shared_settings(classifier)
     if isinstance(classifier.exclude_rate, str):

@@ -21,6 +21,7 @@ def locked(path: Path, when_busy: Callable[[], object] | None = None) -> Iterato
 
     Examples
     --------
+    >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "features.lock"
     >>> with locked(path):
     ...     path.exists()

@@ -20,7 +20,7 @@ from comes.datasets import (
 )
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier, evidence_maps, lay_over
-from comes.files import check_file_target, check_folder_target
+from comes.files import check_file_target, check_folder_target, expanded
 from comes.jobs.data_jobs import refuse_input
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.jobs.question_jobs import ask_next, read_asked
@@ -215,11 +215,17 @@ def _check_targets(
     ask: AskOptions | None,
 ) -> None:
     """Raise an error, before anything takes long, if something cannot be written."""
+    asked = None if ask is None else ask.asked
     for target in (output, None if ask is None else ask.file):
         if target is not None:
             check_table_name(target)
             check_file_target(target)
-            refuse_input(target, data)
+            refuse_input(target, data, asked)
+    if output is not None and ask is not None and expanded(output) == expanded(ask.file):
+        raise ComesError(
+            f"predictions and questions must go to two files; got {output} for both. Name another "
+            "one for either (-o, --ask-next)."
+        )
     if page is not None:
         check_folder_target(page.folder, ("index.html",))
 

@@ -29,7 +29,7 @@ def read_asked(
     if isinstance(asked, Dataset):
         said = asked.with_labels(label_names)
     else:
-        said = open_dataset(asked, Reading(label_names=list(label_names)))
+        said = _open_asked(asked, list(label_names))
     if said.items is None:
         raise ComesError(
             "what was asked is matched by the names of the items, and the answers have none. Give "
@@ -46,6 +46,18 @@ def read_asked(
     codes = np.full((len(items), len(label_names)), State.NOT_ASKED, dtype=np.int8)
     codes[known] = answers.codes[[place[items[row]] for row in known]]
     return Answers.of_codes(codes, answers.kind, label_names)
+
+
+def _open_asked(asked: str | Path, label_names: list[str]) -> Dataset:
+    """Return answers from a file: one row per answer, or a column for each label of the model."""
+    try:
+        return open_dataset(asked, Reading(label_names=label_names))
+    except ComesError:
+        try:
+            return open_dataset(asked, Reading(labels=label_names))
+        except ComesError:
+            pass  # the first error says more
+        raise
 
 
 def ask_next(
