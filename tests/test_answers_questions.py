@@ -111,6 +111,8 @@ def test_questions_about_a_label_come_together_and_every_label_has_its_share() -
 def test_what_does_not_fit_is_said() -> None:
     with pytest.raises(ComesError, match="must be 1 or more; got 0"):
         choose_questions(ETA, 0)
+    with pytest.raises(ComesError, match=r"must be 1 or more; got 2\.5"):
+        choose_questions(ETA, 2.5)  # type: ignore[arg-type]
     with pytest.raises(ComesError, match=r"answers of that shape; got \(1, 2\)"):
         choose_questions(ETA, 5, answers=Answers.of_codes([[1, 0]]))
     with pytest.raises(ComesError, match="Pass what predict_proba returns"):

@@ -163,10 +163,20 @@ def test_a_label_without_weights_has_no_evidence() -> None:
     assert found.shape == (2, N_CELLS, N_CELLS) and not found.any()
 
 
-@pytest.mark.parametrize("name", ["timm:vit_tiny_patch16_224", "timm:resnet10t"])
-def test_networks_of_libraries_have_maps(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "is_fused"),
+    [
+        ("timm:vit_tiny_patch16_224", True),
+        ("timm:vit_tiny_patch16_224", False),  # attention passes through layers of its own
+        ("timm:resnet10t", True),
+    ],
+)
+def test_networks_of_libraries_have_maps(name: str, is_fused: bool) -> None:
     torch.manual_seed(0)
     backbone = make_backbone(name)
+    for module in backbone.modules():
+        if hasattr(module, "fused_attn"):
+            module.fused_attn = is_fused
     backbone.classifier = None
     features = backbone.count_features(224)
     network = ImageNetwork(backbone, nn.Linear(features, 2)).eval()
@@ -189,6 +199,10 @@ def test_unknown_labels_are_said(fitted: ImageClassifier) -> None:
         evidence_maps(fitted, pixels, 3)
     with pytest.raises(ComesError, match="one for each of 2 pictures; got 3"):
         evidence_maps(fitted, pixels, ["red", "red", "red"])
+    with pytest.raises(ComesError, match="one for each picture; got None"):
+        evidence_maps(fitted, pixels, None)
+    with pytest.raises(ComesError, match="size must be 1 or more, or None; got 0"):
+        evidence_maps(fitted, pixels, 0, size=0)
 
 
 def test_a_map_of_a_centre_is_laid_where_the_network_looks() -> None:

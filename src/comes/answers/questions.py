@@ -170,8 +170,8 @@ def choose_questions(
     [(1, 0), (1, 1), (2, 1)]
     """
     bits = expected_bits(probabilities, rates)
-    if count < 1:
-        raise ComesError(f"the number of questions must be 1 or more; got {count}.")
+    if not isinstance(count, int | np.integer) or count < 1:
+        raise ComesError(f"the number of questions must be 1 or more; got {count!r}.")
     if answers is not None and answers.shape != bits.shape:
         raise ComesError(
             f"probabilities of shape {bits.shape} need answers of that shape; got {answers.shape}."

@@ -69,6 +69,8 @@ def evidence_maps(
     (3, 2, 2)
     """
     check_is_fitted(classifier)
+    if size is not None and size < 1:
+        raise ComesError(f"size must be 1 or more, or None; got {size}.")
     images = as_pictures(images)
     columns = torch.from_numpy(_number_labels(labels, classifier.label_names_, len(images)))
     device = choose_device(classifier.device)
@@ -182,6 +184,8 @@ class _OutputsOf:
         self._hooks = [m.register_forward_hook(self._keep) for m in self._network.modules()]
 
     def _keep(self, module: nn.Module, given: Any, output: Any) -> None:
+        if isinstance(module, nn.Dropout | nn.Softmax):  # of attention: tokens by tokens
+            return
         if isinstance(output, tuple) and output:  # some networks add outputs
             output = output[0]
         if isinstance(output, Tensor) and output.requires_grad:
@@ -222,6 +226,8 @@ def _sum_channels(product: Tensor, network: nn.Module) -> Tensor:
 
 def _number_labels(labels: Any, names: Sequence[str], n: int) -> npt.NDArray[np.int64]:
     """Return one column for each of n pictures."""
+    if labels is None:
+        raise ComesError("labels must be a name or number, or one for each picture; got None.")
     given = [labels] * n if isinstance(labels, (str, int, np.integer)) else list(labels)
     if len(given) != n:
         raise ComesError(f"labels must be one, or one for each of {n} pictures; got {len(given)}.")
