@@ -130,9 +130,7 @@ def test_classes_are_refused_where_there_are_none() -> None:
         classifier(features="classes", backbone=with_classes(), method="bce").fit(
             PIXELS, CANDIDATES
         )
-    with pytest.raises(
-        ComesError, match="'comes-hl' trains no .* Take one of pooled, classes."
-    ):
+    with pytest.raises(ComesError, match="'comes-hl' trains no .* Take one of pooled, classes."):
         classifier(features="all", backbone=with_classes(), method="comes-hl").fit(
             PIXELS, CANDIDATES
         )
