@@ -176,7 +176,7 @@ def test_networks_of_libraries_have_maps(name: str, is_fused: bool) -> None:
     backbone = make_backbone(name)
     for module in backbone.modules():
         if hasattr(module, "fused_attn"):
-            module.fused_attn = is_fused
+            module.fused_attn = is_fused  # type: ignore[assignment]
     backbone.classifier = None
     features = backbone.count_features(224)
     network = ImageNetwork(backbone, nn.Linear(features, 2)).eval()
