@@ -12,23 +12,14 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from comes.report import plots
 from result_tables import ROOT, read_experiment, stored
 
 IMAGES = ROOT / "docs" / "images"
 INK = "#7a7a7a"  # readable on light and on dark ground
-STYLE: Any = {
-    "svg.fonttype": "none",
+STYLE: Any = {key: INK if value == plots.INK else value for key, value in plots.STYLE.items()} | {
     "svg.hashsalt": "comes",
-    "font.family": "sans-serif",
     "font.size": 10,
-    "text.color": INK,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
 }
 LEARNED, NAIVE = "#239cda", "#7d9998"
 CASES = {"a": "candidates, case a", "b": "candidates, case b", "answers": "answers to a tenth"}

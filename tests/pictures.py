@@ -1,6 +1,7 @@
 """Small pictures with coloured bars, and a small network: images that train in a second."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,8 +10,10 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from comes import ImageClassifier
 from comes.generation import case_b
 from comes.models import ResNet
+from comes.priors import count_class_prior
 
 SIZE = 32
 LABELS = ["left", "middle", "right"]
@@ -33,6 +36,19 @@ def pictures(n: int = 120, seed: int = 0) -> tuple[Pixels, Bools]:
     for label in range(3):
         pixels[relevant[:, label], :, 10 * label : 10 * label + 10, label] += 150
     return pixels, relevant
+
+
+def small_classifier(**settings: Any) -> ImageClassifier:
+    """Return a classifier of these pictures that knows their class prior."""
+    known: dict[str, Any] = {
+        "backbone": tiny(),
+        "weights": None,
+        "image_size": SIZE,
+        "class_prior": count_class_prior(pictures()[1]),
+        "random_state": 0,
+        "progress": False,
+    }
+    return ImageClassifier(**known | settings)
 
 
 def write_pictures(folder: Path, n: int = 120, seed: int = 0) -> Path:

@@ -18,7 +18,7 @@ from comes.generation import case_b, simulate_answers
 from comes.methods import METHODS
 from comes.models import Backbone, Clusters, Views, make_backbone
 from comes.priors import count_class_prior
-from pictures import SIZE, pictures, tiny
+from pictures import SIZE, pictures, small_classifier, tiny
 
 PIXELS, RELEVANT = pictures()
 FRESH, TRUTH = pictures(seed=1)
@@ -35,15 +35,7 @@ def with_classes() -> Backbone:
 
 
 def classifier(**settings: Any) -> ImageClassifier:
-    known: dict[str, Any] = {
-        "backbone": with_classes(),
-        "weights": None,
-        "image_size": SIZE,
-        "class_prior": PRIOR,
-        "random_state": 0,
-        "progress": False,
-    }
-    return ImageClassifier(**known | settings)
+    return small_classifier(**{"backbone": with_classes()} | settings)
 
 
 def test_by_default_the_likelihood_reads_everything_there_is() -> None:

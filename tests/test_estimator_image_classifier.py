@@ -32,6 +32,7 @@ from comes.models.libraries import import_torchvision
 from comes.priors import count_class_prior, estimate_class_prior
 from comes.training import PixelRows, epochs
 from pictures import LABELS, SIZE, pictures, randomised, tiny, write_pictures
+from pictures import small_classifier as classifier
 from serving import Server
 
 PIXELS, RELEVANT = pictures()
@@ -42,18 +43,6 @@ PRIOR = count_class_prior(RELEVANT)
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMES_CACHE", str(tmp_path / "cache"))
-
-
-def classifier(**settings: Any) -> ImageClassifier:
-    known: dict[str, Any] = {
-        "backbone": tiny(),
-        "weights": None,
-        "image_size": SIZE,
-        "class_prior": PRIOR,
-        "random_state": 0,
-        "progress": False,
-    }
-    return ImageClassifier(**known | settings)
 
 
 def with_classes() -> Backbone:

@@ -8,13 +8,13 @@ import pytest
 import torch
 from scipy.special import expit
 
-from comes import ImageClassifier
 from comes.errors import ComesError
 from comes.estimator import fine_tuning
 from comes.estimator.preparation import split_rows
 from comes.generation import case_b
 from comes.priors import count_class_prior
-from pictures import SIZE, pictures, tiny
+from pictures import pictures
+from pictures import small_classifier as classifier
 
 PIXELS, RELEVANT = pictures()
 CANDIDATES = case_b(RELEVANT, exclude_rate=0.5, seed=0)
@@ -24,18 +24,6 @@ PRIOR = count_class_prior(RELEVANT)
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMES_CACHE", str(tmp_path / "cache"))
-
-
-def classifier(**settings: Any) -> ImageClassifier:
-    known: dict[str, Any] = {
-        "backbone": tiny(),
-        "weights": None,
-        "image_size": SIZE,
-        "class_prior": PRIOR,
-        "random_state": 0,
-        "progress": False,
-    }
-    return ImageClassifier(**known | settings)
 
 
 @pytest.fixture

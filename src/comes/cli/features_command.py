@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from comes.cli.options import Json
+from comes.cli.options import CentreCrop, ImageSource, Json, SkipBroken
 from comes.cli.printing import print_summary
 from comes.errors import ComesError
 
@@ -37,18 +37,9 @@ def features(
         int | None,
         typer.Option(help="Height and width of images. Default: the network's own.", min=8),
     ] = None,
-    centre_crop: Annotated[
-        bool,
-        typer.Option(
-            "--centre-crop", help="Show the network the centre of an image, not all of it."
-        ),
-    ] = False,
-    images: Annotated[
-        str | None, typer.Option(help="The folder or .zip of the images that a table names.")
-    ] = None,
-    skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
-    ] = False,
+    centre_crop: CentreCrop = False,
+    images: ImageSource = None,
+    skip_broken: SkipBroken = False,
     part_size: Annotated[
         int | None, typer.Option(help="Images to process at a time. Default: 256.", min=1)
     ] = None,

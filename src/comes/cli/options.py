@@ -17,6 +17,16 @@ Clean = Annotated[
     Path | None,
     typer.Option(help="A small file with true labels: it sharpens priors, rates and thresholds."),
 ]
+ImageSource = Annotated[
+    str | None, typer.Option(help="The folder or .zip of the images that a table names.")
+]
+SkipBroken = Annotated[
+    bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
+]
+CentreCrop = Annotated[
+    bool,
+    typer.Option("--centre-crop", help="Show the network the centre of an image, not all of it."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print json.")]
 ModelFolder = Annotated[Path, typer.Option("--model", "-m", help="Folder that 'comes fit' wrote.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from comes.cli.options import Data, Json, ModelFolder, Seed
+from comes.cli.options import Data, ImageSource, Json, ModelFolder, Seed, SkipBroken
 from comes.cli.printing import print_summary
 from comes.errors import ComesError
 
@@ -14,12 +14,8 @@ def predict(
     data: Data,
     model: ModelFolder,
     output: Annotated[Path, typer.Option("--output", "-o", help="A .csv or .parquet file.")],
-    images: Annotated[
-        str | None, typer.Option(help="The folder or .zip of the images that a table names.")
-    ] = None,
-    skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
-    ] = False,
+    images: ImageSource = None,
+    skip_broken: SkipBroken = False,
     page: Annotated[
         Path | None, typer.Option(help="Also a folder for a page of images with predictions.")
     ] = None,

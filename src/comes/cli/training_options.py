@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from comes.cli.options import Seed, drop_missing, parse_numbers
+from comes.cli.options import CentreCrop, Seed, drop_missing, parse_numbers
 from comes.errors import ComesError
 from comes.methods import DEFAULT, METHODS, PAPER_SETTINGS, PUBLISHED
 
@@ -89,12 +89,7 @@ def training_options(
             help="Height and width of images. Default: the network's own, 224 for resnet50.", min=8
         ),
     ] = None,
-    centre_crop: Annotated[
-        bool,
-        typer.Option(
-            "--centre-crop", help="Show the network the centre of an image, not all of it."
-        ),
-    ] = False,
+    centre_crop: CentreCrop = False,
     augment: Annotated[
         str | None, typer.Option(help="Augmentation of images: flip (default), crop, mixup, none.")
     ] = None,
