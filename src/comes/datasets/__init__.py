@@ -35,7 +35,7 @@ from comes.datasets.opening import (
 from comes.datasets.reading import Reading, as_reading
 from comes.datasets.scenes import make_scenes
 from comes.datasets.table_datasets import TableForm
-from comes.datasets.tables import check_table_name, read_table, write_table
+from comes.datasets.tables import check_table_name, is_table_name, read_table, write_table
 from comes.datasets.truth_files import open_truth
 from comes.datasets.writing import check_writable, write_dataset
 
@@ -64,6 +64,7 @@ __all__ = [
     "check_writable",
     "combine_answers",
     "image_names",
+    "is_table_name",
     "join_features",
     "join_rows",
     "load_dataset",
