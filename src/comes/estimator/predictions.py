@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
@@ -79,13 +80,20 @@ class PredictsFromScores:
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Any) -> Any:
         """Return raw scores, higher for more relevant."""
         raise NotImplementedError
 
-    def predict(self, X: Any) -> npt.NDArray[np.int64]:
+    def predict(self, X: Any) -> Any:
         """Return 1 for relevant, 0 for irrelevant: one array of shape (n_samples, n_labels)."""
-        return self.cut_scores(self.decision_function(X))
+        return self._as_output(X, self.cut_scores(self.decision_function(X)))
+
+    def _as_output(self, X: Any, values: npt.NDArray[Any]) -> Any:
+        """Return an array, or a DataFrame with the index of X where ``output`` asks for one."""
+        if getattr(self, "output", "default") != "pandas":
+            return values
+        index = X.index if hasattr(X, "columns") else None
+        return pd.DataFrame(values, index=index, columns=self.label_names_)
 
     def cut_scores(self, scores: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return the predictions that belong to scores of `decision_function`."""
@@ -94,7 +102,7 @@ class PredictsFromScores:
             return cut_by_row(scores).astype(np.int64)
         return (np.asarray(scores) > self.threshold_).astype(np.int64)
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Any) -> Any:
         """Return probabilities of relevance: one array of shape (n_samples, n_labels).
 
         The sigmoid of the score above `score_offset_`. For COMES-HL this is what the risk
@@ -102,7 +110,7 @@ class PredictsFromScores:
         prior: the risk itself says nothing about the level of the scores. For BCE it is the
         probability that the label is a candidate.
         """
-        return self.squash_scores(self.decision_function(X))
+        return self._as_output(X, self.squash_scores(self.decision_function(X)))
 
     def squash_scores(self, scores: npt.ArrayLike) -> FloatArray:
         """Return the probabilities that belong to scores of `decision_function`."""

@@ -64,6 +64,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     parameters = {k: plain(v) for k, v in classifier.get_params(deep=False).items()}
     parameters["method"] = plain(classifier.method_)
     parameters["device"] = "auto"  # where it was trained need not be where it is used
+    parameters["callbacks"] = None  # they are code
     description = {
         "parameters": parameters,
         "n_features": classifier.n_features_in_,
