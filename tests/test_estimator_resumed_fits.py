@@ -163,7 +163,9 @@ def test_a_stream_is_learned_from_parts(method: str) -> None:
     clf = make(method=method, optimizer="adam", learning_rate=3e-3)
     for _ in range(25):
         part = rng.normal(size=(200, 5))
-        clf.partial_fit(part, case_b(part[:, :3] > [0.0, 0.5, 1.0], 0.5, seed=int(rng.integers(99))))
+        clf.partial_fit(
+            part, case_b(part[:, :3] > [0.0, 0.5, 1.0], 0.5, seed=int(rng.integers(99)))
+        )
     assert average_precision(clf.decision_function(X), RELEVANT) > 0.85
     assert len(clf.history_.risk) == 25 and clf.stream_.n_parts == 25
     assert clf.stream_.counts.n == 25 * 200
