@@ -184,7 +184,7 @@ def predict_more(
         raise ComesError("a page shows images, and this model was trained on a table.")
     X, items = _read_inputs(classifier, data, images, skip_broken)
     asked = None if ask is None else read_asked(ask.asked, classifier.label_names_, items)
-    scores = classifier.decision_function(X)
+    scores = np.asarray(classifier.decision_function(X))
     predictions = classifier.cut_scores(scores)
     table = prediction_table(scores, predictions, classifier.label_names_, items)
     if output is not None:
