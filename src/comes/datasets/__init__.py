@@ -33,6 +33,7 @@ from comes.datasets.opening import (
     read_images,
 )
 from comes.datasets.reading import Reading, as_reading
+from comes.datasets.row_files import RowFile, find_copies, open_row_file
 from comes.datasets.scenes import make_scenes
 from comes.datasets.table_datasets import TableForm
 from comes.datasets.tables import check_table_name, read_table, write_table
@@ -54,6 +55,7 @@ __all__ = [
     "Finding",
     "Images",
     "Reading",
+    "RowFile",
     "TableForm",
     "answers_of",
     "as_reading",
@@ -63,6 +65,7 @@ __all__ = [
     "check_table_name",
     "check_writable",
     "combine_answers",
+    "find_copies",
     "image_names",
     "join_features",
     "join_rows",
@@ -71,6 +74,7 @@ __all__ = [
     "make_scenes",
     "open_dataset",
     "open_images",
+    "open_row_file",
     "open_truth",
     "prediction_table",
     "read_dataset",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from comes.jobs.prior_jobs import estimate_priors
     from comes.jobs.report_jobs import WrittenReport, report_results
+    from comes.jobs.split_jobs import Split, split_data
 
 _MODULES = {
     "AskOptions": "predict_jobs",
@@ -49,6 +50,7 @@ _MODULES = {
     "PageOptions": "predict_jobs",
     "Predicted": "predict_jobs",
     "ProjectReport": "annotate_jobs",
+    "Split": "split_jobs",
     "WrittenReport": "report_jobs",
     "add_questions": "annotate_jobs",
     "check_assumption": "check_jobs",
@@ -69,6 +71,7 @@ _MODULES = {
     "report_results": "report_jobs",
     "run_experiment": "experiment_jobs",
     "show_examples": "predict_jobs",
+    "split_data": "split_jobs",
     "summarise_dataset": "data_jobs",
 }
 
@@ -84,6 +87,7 @@ __all__ = [
     "PageOptions",
     "Predicted",
     "ProjectReport",
+    "Split",
     "WrittenReport",
     "add_questions",
     "check_assumption",
@@ -104,6 +108,7 @@ __all__ = [
     "report_results",
     "run_experiment",
     "show_examples",
+    "split_data",
     "summarise_dataset",
 ]
 
