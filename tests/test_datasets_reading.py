@@ -103,6 +103,8 @@ def test_a_cell_of_names_may_be_separated_otherwise(tmp_path: Path) -> None:
     dataset = read_dataset(path, labels=["maybe"], relevant=["truth"], separator="|")
     assert dataset.label_names == ["a;b", "c"]
     dataset = read_dataset(path, labels=["maybe"], ignore=["truth"])
+    assert dataset.label_names == ["a;b", "c"]  # c comes back
+    dataset = read_dataset(path, labels=["maybe"], ignore=["truth"], separator=";")
     assert dataset.label_names == ["a", "b|c", "c"]
 
 

@@ -109,6 +109,6 @@ def test_no_file_is_written_over_what_is_read_or_over_another(
         predict_more(model, SCENES, ask=AskOptions(asked, asked=asked))
     with pytest.raises(ComesError, match="is the file that is read"):
         predict_more(model, SCENES, asked, ask=AskOptions(tmp_path / "next.csv", asked=asked))
-    with pytest.raises(ComesError, match="must go to two files"):
+    with pytest.raises(ComesError, match="two results would go to a.csv"):
         predict_more(model, SCENES, tmp_path / "a.csv", ask=AskOptions(tmp_path / "a.csv"))
     assert asked.read_text() == "people's work" and len(list(tmp_path.iterdir())) == 1

@@ -13,7 +13,9 @@ from comes.errors import ComesError
 def predict(
     data: Data,
     model: ModelFolder,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A .csv or .parquet file.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="A .csv, .tsv, .xlsx or .parquet file.")
+    ],
     images: ImageSource = None,
     skip_broken: SkipBroken = False,
     page: Annotated[

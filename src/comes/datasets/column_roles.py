@@ -51,7 +51,7 @@ class Roles:
         ]
         named = [] if self.item is None else [self.item]
         in_words = self.labels if self.in_states or self.are_state_sets else ()
-        return {*single, *in_words, *named}
+        return {*single, *in_words, *named, *self.ignored}
 
     def find_features(self, columns: Sequence[str]) -> list[str]:
         """Return the columns that have no other role, in this table or in one that we write."""

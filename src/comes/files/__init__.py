@@ -3,6 +3,7 @@
 from comes.files.downloading import download, unpack_tar
 from comes.files.folders import cache_folder, data_folder, expanded
 from comes.files.locking import locked
+from comes.files.protecting import refuse_inputs, refuse_same
 from comes.files.replacing import (
     check_file_target,
     check_folder_target,
@@ -18,6 +19,8 @@ __all__ = [
     "download",
     "expanded",
     "locked",
+    "refuse_inputs",
+    "refuse_same",
     "replacing_file",
     "replacing_folder",
     "unpack_tar",

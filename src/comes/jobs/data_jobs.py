@@ -20,8 +20,7 @@ from comes.datasets import (
     open_dataset,
     write_dataset,
 )
-from comes.errors import ComesError
-from comes.files import check_file_target, expanded
+from comes.files import check_file_target, refuse_inputs
 from comes.generation import Case, generate
 
 
@@ -225,16 +224,9 @@ def check_output(
     """Raise unless a data set could be written there, and no file that is read is there."""
     check_writable(Path(output), form)
     check_file_target(output)
-    refuse_input(output, data, None if reading is None else reading.features)
+    refuse_inputs(output, data, *reading_files(reading))
 
 
-def refuse_input(output: str | Path, *inputs: Dataset | str | Path | None) -> None:
-    """Raise if the output would replace one of the inputs."""
-    target = expanded(output)
-    for data in inputs:
-        if data is None or isinstance(data, Dataset) or not expanded(data).is_file():
-            continue
-        if target.exists() and target.samefile(expanded(data)):
-            raise ComesError(
-                f"{target} is the file that is read, and would be replaced. Name another one."
-            )
+def reading_files(reading: Reading | None) -> tuple[str | Path | None, ...]:
+    """Return what is read beside the data."""
+    return () if reading is None else (reading.features, reading.images, reading.xml)

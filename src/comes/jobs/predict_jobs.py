@@ -20,8 +20,8 @@ from comes.datasets import (
 )
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier, evidence_maps, lay_over
-from comes.files import check_file_target, check_folder_target, expanded
-from comes.jobs.data_jobs import refuse_input
+from comes.files import check_file_target, check_folder_target, refuse_inputs, refuse_same
+from comes.jobs.data_jobs import reading_files
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.jobs.question_jobs import ask_next, read_asked
 from comes.report import write_examples, write_predictions
@@ -178,7 +178,7 @@ def predict_more(
     >>> list(predict_more(model, scenes, ask=ask).questions.columns)
     ['item', 'label', 'probability', 'bits']
     """
-    _check_targets(data, output, page, ask)
+    _check_targets((data, images, model), output, page, ask)
     classifier = as_model(model)
     if page is not None and not isinstance(classifier, ImageClassifier):
         raise ComesError("a page shows images, and this model was trained on a table.")
@@ -209,7 +209,7 @@ def predict_more(
 
 
 def _check_targets(
-    data: Dataset | str | Path,
+    inputs: Sequence[object],
     output: str | Path | None,
     page: PageOptions | None,
     ask: AskOptions | None,
@@ -220,14 +220,11 @@ def _check_targets(
         if target is not None:
             check_table_name(target)
             check_file_target(target)
-            refuse_input(target, data, asked)
-    if output is not None and ask is not None and expanded(output) == expanded(ask.file):
-        raise ComesError(
-            f"predictions and questions must go to two files; got {output} for both. Name another "
-            "one for either (-o, --ask-next)."
-        )
+            refuse_inputs(target, *inputs, asked)
+    refuse_same(output, None if ask is None else ask.file)
     if page is not None:
         check_folder_target(page.folder, ("index.html",))
+        refuse_inputs(page.folder, *inputs)
 
 
 def _make_maps(classifier: Classifier, images: Any) -> Any:
@@ -290,6 +287,7 @@ def show_examples(
     ('index.html', 2)
     """
     check_folder_target(folder, ("index.html",))
+    refuse_inputs(folder, model, data, *reading_files(reading))
     classifier = as_model(model)
     if not isinstance(classifier, ImageClassifier):
         raise ComesError("examples are shown for images, and this model was trained on a table.")
