@@ -1,5 +1,6 @@
 """`comes split`: nothing lost, nothing in both files, lines as they were."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -130,6 +131,28 @@ def test_lines_of_libsvm_keep_their_first_line(tmp_path: Path) -> None:
     assert open_dataset(split.train).X.shape == (15, 5)
 
 
+def test_packed_tables_and_spreadsheets_are_split(tmp_path: Path) -> None:
+    rows = [f"00{k};{k},5;{('sea', 'sky/sea')[k % 2]}" for k in range(20)]
+    packed = tmp_path / "photos.csv.gz"
+    packed.write_bytes(gzip.compress("\n".join(["id;red;labels", *rows]).encode()))
+    reading = Reading(labels=["labels"], item="id", separator="/")
+    split = split_data(packed, reading=reading)
+    assert split.test.name == "photos-test.csv.gz"
+    parts = [gzip.decompress(f.read_bytes()).decode().split() for f in (split.train, split.test)]
+    assert sorted(parts[0][1:] + parts[1][1:]) == sorted(rows)
+    sheet = tmp_path / "photos.xlsx"
+    table = pd.DataFrame({"id": [f"00{k}" for k in range(20)], "red": np.arange(20) / 3})
+    table["labels"] = [TEXTS[k % 2] for k in range(20)]
+    table.to_excel(sheet, index=False)
+    split = split_data(sheet, reading=Reading(labels=["labels"], item="id"))
+    both = [open_dataset(file, labels=["labels"], item="id") for file in (split.train, split.test)]
+    names = [name for part in both for name in part.items or ()]
+    assert sorted(names) == sorted(table["id"])
+    assert pd.read_excel(split.test)["red"].dtype == float
+    values = dict(zip(names, [x for part in both for x in part.X["red"]], strict=True))
+    np.testing.assert_allclose([values[name] for name in table["id"]], table["red"])
+
+
 def test_numbers_link_rows_directly_or_by_others() -> None:
     copies = np.array([0, 1, 1, 2, 3, 4])
     linked = link_rows(copies, [(0, "x"), (1, "x"), (3, "y"), (4, "y")])
@@ -193,7 +216,7 @@ def test_the_command_says_what_went_where(run: Run, tmp_path: Path) -> None:
         (("--groups", "person"), "there is no column 'person'"),
         (("--train", "photos.csv"), "would be replaced"),
         (("--test", "b.parquet"), "must end in .csv"),
-        (("--train", "a.csv", "--test", "a.csv"), "must go to two files"),
+        (("--train", "a.csv", "--test", "a.csv"), "two results would go to a.csv"),
     ],
 )
 def test_what_cannot_be_split_says_why(

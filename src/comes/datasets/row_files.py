@@ -18,7 +18,8 @@ from comes.datasets.formats import FORMATS
 from comes.datasets.images import Images
 from comes.datasets.opening import open_dataset
 from comes.datasets.reading import Reading
-from comes.datasets.tables import item_names, no_column, read_columns, read_table
+from comes.datasets.spreadsheets import copy_excel_rows
+from comes.datasets.tables import find_ending, item_names, no_column, read_columns, read_table
 from comes.datasets.writing import check_writable, write_dataset
 from comes.errors import ComesError
 from comes.files import expanded, replacing_file
@@ -63,7 +64,7 @@ class RowFile:
     @property
     def ending(self) -> str:
         """The ending of files with some of the rows."""
-        return ".npz" if self.path is None else _find_ending(self.path)
+        return ".npz" if self.path is None else find_ending(self.path)
 
     def read_groups(self, column: str) -> list[tuple[int, str]]:
         """Return pairs of a row and what a column says of it; empty cells say nothing."""
@@ -88,7 +89,7 @@ class RowFile:
             if self.ending == ".parquet":
                 pq.write_table(pq.read_table(self.path).take(records), temporary)
             elif self.ending == ".xlsx":
-                read_table(self.path).iloc[records].to_excel(temporary, index=False)
+                copy_excel_rows(self.path, records.tolist(), temporary)
             else:
                 self._write_lines(records, temporary)
 
@@ -142,7 +143,7 @@ def open_row_file(
     path = expanded(which)
     if not path.is_file():
         return RowFile(open_dataset(which, reading))
-    ending = _find_ending(path)
+    ending = find_ending(path)
     plain = ending.removesuffix(".gz")
     if plain in BY_DATASET:
         check_writable(path)
@@ -194,15 +195,9 @@ def _read_picture(images: Images, row: int) -> int:
         return -row - 1
 
 
-def _find_ending(path: Path) -> str:
-    """Return the ending of a name, with .gz and what stands before it."""
-    found = re.search(r"(\.[^.]+)?(\.gz)?$", path.name.lower())
-    return path.name.lower()[found.start() :] if found else ""
-
-
 def _place_records(dataset: Dataset, path: Path, reading: Reading) -> Rows:
     """Return the row of the data set that each record of a file is about, -1 if none is."""
-    if not _find_ending(path).startswith(TABLES):
+    if not find_ending(path).startswith(TABLES):
         return np.arange(len(dataset))
     columns = read_columns(path)
     long = find_long_columns(columns, reading, path)

@@ -13,8 +13,8 @@ from scipy.sparse.csgraph import connected_components
 
 from comes.datasets import Dataset, Reading, RowFile, find_copies, open_row_file
 from comes.errors import ComesError, listed
-from comes.files import check_file_target, expanded
-from comes.jobs.data_jobs import count_labels, refuse_input
+from comes.files import check_file_target, expanded, refuse_inputs, refuse_same
+from comes.jobs.data_jobs import count_labels, reading_files
 
 Rows = npt.NDArray[np.int64]
 
@@ -116,8 +116,10 @@ def split_data(
         _name_target(file, side, data, given)
         for side, given in zip(SIDES, (train, test), strict=True)
     ]
-    if targets[0] == targets[1]:
-        raise ComesError(f"training and test rows must go to two files; got {targets[0]} for both.")
+    for target in targets:
+        check_file_target(target)
+        refuse_inputs(target, data, *reading_files(reading))
+    refuse_same(*targets)
     copies = find_copies(file.dataset)
     together = link_rows(copies, () if groups is None else file.read_groups(groups))
     rows = draw_test_rows(together, test_share, seed)
@@ -222,8 +224,6 @@ def _name_target(file: RowFile, side: str, data: str | Path, given: str | Path |
             f"{target.name} must end in {file.ending}, as the file that is split; got "
             f"{target.suffix or 'no ending'}."
         )
-    check_file_target(target)
-    refuse_input(target, data)
     return target
 
 
