@@ -24,13 +24,20 @@ from comes.datasets.feature_writing import check_feature_target, write_features
 from comes.datasets.findings import Finding, check_dataset
 from comes.datasets.images import Images, image_names, open_images
 from comes.datasets.joining import join_features, join_rows
-from comes.datasets.label_columns import prediction_table
 from comes.datasets.opening import (
     load_dataset,
     open_dataset,
     read_dataset,
     read_features,
     read_images,
+)
+from comes.datasets.prediction_tables import (
+    Predictions,
+    check_item_column,
+    check_prediction_name,
+    prediction_table,
+    read_predictions,
+    write_prediction_table,
 )
 from comes.datasets.reading import Reading, as_reading
 from comes.datasets.row_files import RowFile, find_copies, open_row_file
@@ -54,6 +61,7 @@ __all__ = [
     "Dataset",
     "Finding",
     "Images",
+    "Predictions",
     "Reading",
     "RowFile",
     "TableForm",
@@ -62,6 +70,8 @@ __all__ = [
     "as_text",
     "check_dataset",
     "check_feature_target",
+    "check_item_column",
+    "check_prediction_name",
     "check_table_name",
     "check_writable",
     "combine_answers",
@@ -81,9 +91,11 @@ __all__ = [
     "read_dataset",
     "read_features",
     "read_images",
+    "read_predictions",
     "read_table",
     "write_dataset",
     "write_features",
     "write_npz",
+    "write_prediction_table",
     "write_table",
 ]

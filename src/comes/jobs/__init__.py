@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
     from comes.jobs.generate_jobs import generate_answers
     from comes.jobs.judge_jobs import EstimatedQuality, JudgedMetric, Judgement, judge_model
+    from comes.jobs.page_jobs import show_examples
     from comes.jobs.predict_jobs import (
         AskOptions,
         PageOptions,
         Predicted,
         predict_items,
         predict_more,
-        show_examples,
     )
     from comes.jobs.prior_jobs import estimate_priors
     from comes.jobs.report_jobs import WrittenReport, report_results
@@ -70,7 +70,7 @@ _MODULES = {
     "report_project": "annotate_jobs",
     "report_results": "report_jobs",
     "run_experiment": "experiment_jobs",
-    "show_examples": "predict_jobs",
+    "show_examples": "page_jobs",
     "split_data": "split_jobs",
     "summarise_dataset": "data_jobs",
 }
