@@ -56,7 +56,9 @@ class Roles:
     def find_features(self, columns: Sequence[str]) -> list[str]:
         """Return the columns that have no other role, in this table or in one that we write."""
         used = {*self.labels, *self.truth, *self.ignored, self.item, *NAMES_COLUMNS}
-        return [name for name in columns if name not in used and not name.startswith(PREFIXES)]
+        of_predictions = ("probability:", "score:") if "predicted" in columns else ()
+        prefixes = (*PREFIXES, *of_predictions)
+        return [name for name in columns if name not in used and not name.startswith(prefixes)]
 
 
 def find_long_columns(columns: Sequence[str], reading: Reading, path: Path) -> list[str] | None:
@@ -162,7 +164,8 @@ def _find_described(columns: Sequence[str]) -> tuple[list[str], list[str]]:
         raise no_column("labels", columns)
     raise ComesError(
         "which columns hold the labels? Name them (--labels, or --relevant for the truth, on the "
-        "command line): 0/1 columns, or one column of label names. The columns are "
+        "command line): columns of 0 and 1, or of no, yes and maybe; or one column of label names. "
+        "The columns are "
         f"{listed(list(columns))}."
     )
 

@@ -232,29 +232,6 @@ def _check_readable(table: pd.DataFrame) -> None:
         )
 
 
-def prediction_table(
-    scores: npt.ArrayLike,
-    predictions: npt.ArrayLike,
-    label_names: Sequence[str],
-    items: Sequence[str] | None = None,
-) -> pd.DataFrame:
-    """Return one row per item: its name, the predicted labels, and a column of scores per label.
-
-    Examples
-    --------
-    >>> prediction_table([[1.5, -0.5]], [[1, 0]], ["apple", "plate"])
-      predicted  score:apple  score:plate
-    0     apple          1.5         -0.5
-    """
-    sets = to_sets(as_indicators(predictions, "predictions"), label_names)
-    columns = pd.Index([f"score:{name}" for name in label_names])
-    table = pd.DataFrame(np.asarray(scores), columns=columns)
-    table.insert(0, "predicted", [SEPARATOR.join(names) or NOTHING for names in sets])
-    if items is not None:
-        table.insert(0, "item", list(items))
-    return table
-
-
 def _read_indicator(cell: Any, words: Mapping[str, int]) -> float:
     """Return the 0 or 1 that a cell says, or NaN."""
     return words.get(str(cell).strip().lower(), np.nan)

@@ -3,7 +3,7 @@
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,12 @@ def write_excel(table: pd.DataFrame, path: Path) -> None:
         table.to_excel(path, index=False, engine="openpyxl")
     except (ValueError, IllegalCharacterError) as error:
         raise ComesError(f"this table does not fit an Excel file ({error}). Write .csv.") from None
+
+
+def copy_excel_rows(path: Path, records: Sequence[int], target: Path) -> None:
+    """Write an Excel file with the head and some rows of another, counted from 0."""
+    sheet = _read_sheet(path).iloc[[0, *(record + 1 for record in records)]]
+    sheet.to_excel(target, index=False, header=False, engine="openpyxl")
 
 
 def _read_sheet(path: Path) -> pd.DataFrame:

@@ -30,7 +30,8 @@ def list_datasets() -> list[dict[str, Any]]:
     Returns
     -------
     rows : list of dict
-        name, rows, features (None for images), labels, at_hand, download, about.
+        name, rows (None where published copies differ), features (None for images), labels,
+        at_hand, download, about.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def summarise_dataset(dataset: Dataset, findings: Sequence[Finding] = ()) -> dic
     (None, {'label': '0', 'relevant': 10})
     """
     answers, X = dataset.answers, None if isinstance(dataset.X, Images) else dataset.X
-    counts = _count_labels(dataset)
+    counts = count_labels(dataset)
     labels_are = None if answers is None else answers.kind
     said = None if answers is None else answers.said
     chosen = None if answers is None else answers.chosen
@@ -122,7 +123,7 @@ def summarise_dataset(dataset: Dataset, findings: Sequence[Finding] = ()) -> dic
     }
 
 
-def _count_labels(dataset: Dataset) -> pd.DataFrame:
+def count_labels(dataset: Dataset) -> pd.DataFrame:
     """Return in how many rows each label is relevant, ticked, excluded, or what was said."""
     counts, answers = pd.DataFrame({"label": dataset.label_names}), dataset.answers
     if answers is not None and answers.kind == "answers":

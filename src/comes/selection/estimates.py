@@ -60,8 +60,9 @@ class MetricEstimates:
     metrics : dict of str to Estimate
     per_label : DataFrame
         One row per label: n_excluded, class_prior, and error, recall, precision, f1, auc and
-        ranking (what the label adds to the ranking risk), each with an interval, which is NaN if
-        the label cannot be judged.
+        ranking (what the label adds to the ranking risk), each with an interval (``recall_low``,
+        ``recall_high``), which is NaN if the label cannot be judged, and why it cannot be
+        estimated (``recall_reason``, "" if it can).
     prior_error : str
         Which uncertainty of the class prior the intervals include.
     left_out : list of int
@@ -298,7 +299,10 @@ def _find_possible(name: str, shares: Shares, prior: FloatArray) -> FloatArray:
 def _make_table(judged: dict[str, Drawn], prior: FloatArray) -> pd.DataFrame:
     """Return the metrics of every label, with intervals for those that can be judged."""
     n_excluded = judged["hamming_loss"].n_rows
-    table = {"n_excluded": n_excluded.astype(int), "class_prior": prior}
+    table: dict[str, npt.ArrayLike] = {
+        "n_excluded": n_excluded.astype(int),
+        "class_prior": prior,
+    }
     for name, of in OVER_LABELS.items():
         metric = judged[name]
         ends = find_interval(metric.unsure, metric.values, metric.level)
@@ -306,4 +310,5 @@ def _make_table(judged: dict[str, Drawn], prior: FloatArray) -> pd.DataFrame:
         table[f"{of}_low"], table[f"{of}_high"] = (
             np.where(metric.find_causes() == "", end, np.nan) for end in ends
         )
+        table[f"{of}_reason"] = metric.explain_labels()
     return pd.DataFrame(table)

@@ -67,7 +67,7 @@ def likelihood_losses(
     said = _read_said(candidates)
     prior = check_scores(g, said.candidates, class_prior)
     refuse_probabilities(g, "Pass their log odds, as decision_function returns them.")
-    leaning = lean_answers(said, _find_rates(said, prior)).astype(np.float64)
+    leaning = lean_answers(said, find_rates(said, prior)).astype(np.float64)
     if not leaning.any():
         raise ComesError(
             "the likelihood needs an answer that says something; got none about these rows. Hold "
@@ -105,10 +105,25 @@ def _read_said(candidates: npt.ArrayLike | Answers) -> Answers:
     return Answers.from_candidates(as_candidates(candidates))
 
 
-def _find_rates(said: Answers, prior: FloatArray) -> AnswerRates:
+def find_rates(said: Answers, prior: FloatArray) -> AnswerRates:
     """Return how often an irrelevant pair is called "no", and a relevant one "yes".
 
     P(no) = a (1 - pi) and P(yes) = b pi, among the pairs that were asked about.
+
+    Parameters
+    ----------
+    said : Answers
+    prior : array of shape (n_labels,)
+        How often each label is relevant.
+
+    Returns
+    -------
+    rates : AnswerRates
+
+    Examples
+    --------
+    >>> find_rates(Answers.from_candidates([[True], [False]]), np.array([0.2])).no_rate
+    array([0.625])
     """
     asked = np.full(said.shape[1], len(said)) if said.asked is None else said.asked.sum(axis=0)
     no, yes = (m.sum(axis=0) / np.maximum(asked, 1) for m in (said.excluded, said.confirmed))
