@@ -72,17 +72,24 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # some terminals cannot show arrows
             stream.reconfigure(errors="replace")
-    code: Any = 0
+    code: Any = 130
     try:
         end_like_ctrl_c()
+        code = _run_app()
+        end_at_once()
+    except KeyboardInterrupt:  # before or after the command
+        end_at_once()
+    sys.exit(128 + Terminated.number if Terminated.number else code)
+
+
+def _run_app() -> Any:
+    """Run the command, and return its exit code."""
+    try:
         app(prog_name="comes")
     except ComesError as error:
         told = drop_foreign_options(str(error), typer.main.get_command(app), sys.argv[1:])
         print(f"Error: {told}", file=sys.stderr)
-        code = 1
+        return 1
     except SystemExit as end:
-        code = end.code
-    except KeyboardInterrupt:  # before or after the command
-        code = 130
-    end_at_once()
-    sys.exit(128 + Terminated.number if Terminated.number else code)
+        return end.code
+    return 0
