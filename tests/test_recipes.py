@@ -156,7 +156,7 @@ CANDIDATES = torch.rand(64, 3) < 0.7
 PRIOR = torch.full((3,), 0.3)
 
 
-def with_dropout() -> nn.Module:
+def with_dropout() -> nn.Sequential:
     torch.manual_seed(1)
     return nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
 
@@ -174,9 +174,10 @@ def test_parts_of_a_risk_repeat_dropout_and_leave_statistics_alone() -> None:
         scores.append(network(rows))
     whole = torch.cat(scores)
     losses = [part.loss(own) for part, own in zip(parts, scores, strict=True)]
-    torch.testing.assert_close(sum(losses), risk(whole, CANDIDATES))  # the same units were left out
-    exact = torch.autograd.grad(risk(whole, CANDIDATES), network[0].weight, retain_graph=True)
-    torch.testing.assert_close(torch.autograd.grad(sum(losses), network[0].weight), exact)
+    total, first = torch.stack(losses).sum(), next(network.parameters())
+    torch.testing.assert_close(total, risk(whole, CANDIDATES))  # the same units were left out
+    exact = torch.autograd.grad(risk(whole, CANDIDATES), first, retain_graph=True)
+    torch.testing.assert_close(torch.autograd.grad(total, first), exact)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -503,6 +503,6 @@ def test_what_is_no_answer_is_refused() -> None:
     with pytest.raises(ComesError, match=r"candidates \(bool\) do not say yes. Leave it out"):
         risk(SCORES, CANDIDATES)
     with pytest.raises(ComesError, match="must be a tensor or an array of numbers; got str"):
-        risk(SCORES, "no")  # type: ignore[arg-type]
+        risk(SCORES, "no")
     with pytest.raises(ComesError, match="no_rate must hold .* got None"):
         LikelihoodRisk(None)  # type: ignore[arg-type]

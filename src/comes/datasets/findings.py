@@ -11,6 +11,7 @@ from scipy import sparse
 from comes.answers import Answers, BoolMatrix
 from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images, find_broken
+from comes.datasets.similar_names import find_similar
 from comes.errors import listed
 
 ROWS_AT_ONCE = 1024
@@ -224,10 +225,8 @@ def _describe_broken(names: Sequence[str]) -> Finding:
 
 def _find_similar_names(names: Sequence[str]) -> Finding:
     """Count labels whose names differ from another in case or blanks alone."""
-    plain = pd.Series(["".join(name.split()).casefold() for name in names])
-    is_like = plain.duplicated(keep=False).to_numpy()
     verb = "differ from another in case or blanks alone"
-    return _describe_labels("similar_labels", is_like, names, verb)
+    return _describe_labels("similar_labels", find_similar(names), names, verb)
 
 
 def _describe_labels(name: str, chosen: Any, names: Sequence[str], verb: str) -> Finding:

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-from comes.answers import AnswerRates, Answers, as_candidates, lean_answers
+from comes.answers import AnswerRates, Answers, as_candidates, check_paired, lean_answers
 from comes.errors import ComesError
 from comes.priors import ClassPriorEstimate
-from comes.selection.judged_rows import check_scores
+from comes.selection.judged_rows import check_scores, refuse_probabilities
 from comes.selection.offsets import offset_matching_prior
 
 Calibration = Literal["full", "slope", "none"]
@@ -62,9 +62,11 @@ def likelihood_losses(
     >>> losses.shape, bool(losses.mean() < likelihood_losses(-good, candidates, prior).mean())
     ((3,), True)
     """
+    check_paired(same_labels=True, scores=scores, candidates=candidates)
     g = np.asarray(scores, dtype=np.float64)
     said = _read_said(candidates)
     prior = check_scores(g, said.candidates, class_prior)
+    refuse_probabilities(g, "Pass their log odds, as decision_function returns them.")
     leaning = lean_answers(said, find_rates(said, prior)).astype(np.float64)
     if not leaning.any():
         raise ComesError(
