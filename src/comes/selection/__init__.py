@@ -6,6 +6,7 @@ labels, the metric of one label that it is the mean of (of the ranking risk: the
 """
 
 from comes.selection.assumption import AssumptionCheck, check_constant_rate
+from comes.selection.calibration import Calibration, check_calibration
 from comes.selection.estimates import MetricEstimates, compare_metrics, estimate_metrics
 from comes.selection.intervals import OVER_LABELS, Estimate
 from comes.selection.offsets import bend_scores, offset_matching_prior, power_matching_prior
@@ -19,12 +20,14 @@ __all__ = [
     "CRITERIA",
     "OVER_LABELS",
     "AssumptionCheck",
+    "Calibration",
     "Criterion",
     "Estimate",
     "MetricEstimates",
     "RankingFloor",
     "bend_scores",
     "candidate_scorer",
+    "check_calibration",
     "check_constant_rate",
     "check_ranking_risk",
     "choose_thresholds",
