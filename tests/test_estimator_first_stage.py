@@ -308,7 +308,11 @@ def test_rows_in_another_order_are_refused() -> None:
     classifier = CandidateClassifier(epochs=1, hidden=4)
     with pytest.raises(ComesError, match="rows in the same order; got DataFrames"):
         classifier.fit(frame.iloc[::-1], labels)
-    classifier.fit(frame, labels.set_axis(range(N, 2 * N)))  # other names: by position
+    with pytest.raises(ComesError, match=r"different indexes, 0 and .* at row 0\. .*set_index"):
+        classifier.fit(frame, labels.set_axis(range(N, 2 * N)))
+    with pytest.raises(ComesError, match="different indexes"):
+        classifier.fit(frame, candidates=labels.set_axis([f"p{k}" for k in range(N)]))
+    classifier.fit(frame, labels.set_axis(range(N, 2 * N)).to_numpy())
 
 
 def test_answers_are_not_taken_for_the_truth() -> None:

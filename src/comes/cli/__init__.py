@@ -25,6 +25,7 @@ from comes.cli.predict_command import predict
 from comes.cli.printing import print_warning
 from comes.cli.priors_command import priors
 from comes.cli.report_command import report
+from comes.cli.split_command import split
 from comes.errors import ComesError
 
 app = typer.Typer(
@@ -49,6 +50,7 @@ def version(
 
 app.command()(demo)
 app.add_typer(datasets, name="datasets")
+app.command()(split)
 app.command()(generate)
 app.command()(priors)
 app.command()(check)

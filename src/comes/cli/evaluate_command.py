@@ -1,5 +1,6 @@
 """``comes evaluate``: a model against true labels, or judged by candidates alone."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,6 +14,9 @@ from comes.cli.reading_options import reading_options
 if TYPE_CHECKING:
     from comes.datasets import Reading
     from comes.jobs import EstimatedQuality
+    from comes.label_metrics import LabelQuality
+
+LABELS_SHOWN = 30
 
 
 @takes_options(reading=reading_options)
@@ -31,6 +35,8 @@ def evaluate(
 ) -> None:
     """Compare a model's scores with true labels, or judge them by candidates where there are none.
 
+    What cannot be said of a label has a reason. The labels that a model is worst about come first.
+
     Example: comes evaluate test.csv --relevant 'is_*' --model model/
     """
     from comes.jobs import judge_model
@@ -43,8 +49,41 @@ def evaluate(
         print_metrics([(judged.method, judged.metrics)])
         degenerate = format_lines(judged.degenerate, "; ")
         print(f"{judged.n_rows} rows; convention: {convention}; {degenerate}")
+        _print_labels(judged.by_label, ("precision", "recall", "f1", "average_precision"))
     if judged.estimated is not None:
         _print_estimates(judged.estimated)
+
+
+def _print_labels(qualities: Sequence["LabelQuality"], shown: Sequence[str]) -> None:
+    """Print what is known of each label, those that the model is worst about first."""
+    from comes.errors import listed
+    from comes.label_metrics import LABEL_METRICS
+
+    print_rows(
+        [
+            {"label": one.label}
+            | {name: _write_count(count) for name, count in one.counts.items()}
+            | {LABEL_METRICS[name]: str(one.metrics[name]) for name in shown}
+            for one in qualities[:LABELS_SHOWN]
+        ],
+        width=128,  # else intervals are cut
+    )
+    more = len(qualities) - LABELS_SHOWN
+    if more > 0:
+        print(f"{more} more {'labels' if more > 1 else 'label'}; --json lists all.")
+    missing: dict[tuple[str, str], list[str]] = {}
+    for one in qualities:
+        for name in shown:
+            reason = one.metrics[name].reason
+            if reason is not None:
+                missing.setdefault((name, reason), []).append(one.label)
+    for (name, reason), labels in missing.items():
+        title = LABEL_METRICS[name]
+        print(f"The {title} of {listed(labels, 5)} cannot be estimated: {reason}.")
+
+
+def _write_count(count: float) -> str:
+    return str(count) if isinstance(count, int) else f"{count:.3f}"
 
 
 def _print_estimates(estimated: "EstimatedQuality") -> None:
@@ -63,6 +102,7 @@ def _print_estimates(estimated: "EstimatedQuality") -> None:
             row["true"] = _write_number(metric.true)
         rows.append(row)
     print_rows(rows)
+    _print_labels(estimated.by_label, ("precision", "recall", "f1", "auc"))
     rates = (
         "irrelevant labels are excluded at a constant rate"
         if estimated.kind == "candidates"

@@ -13,6 +13,7 @@ from comes.columns import describe_columns
 from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import is_table
 from comes.datasets.images import Images, find_broken
+from comes.datasets.similar_names import find_similar
 from comes.errors import listed
 
 ROWS_AT_ONCE = 1024
@@ -66,7 +67,7 @@ def _check_rows(dataset: Dataset) -> list[Finding]:
     if dataset.X is None:
         return []
     if is_table(dataset.X):
-        return [_find_duplicates(_hash_cells(dataset.X), dataset)]
+        return [_find_duplicates(row_hashes(dataset.X), dataset)]
     if not isinstance(dataset.X, Images):
         duplicates = _find_duplicates(row_hashes(dataset.X), dataset)
         return [duplicates, _find_constant_columns(dataset.X), _find_row_numbers(dataset.X)]
@@ -144,6 +145,8 @@ def row_hashes(X: Any) -> npt.NDArray[np.uint64]:
     It is the sum of the mixed bits of every entry times an odd random number of its column, modulo
     2^64: a zero adds nothing, and the order of the entries does not matter.
     """
+    if is_table(X):
+        return _hash_cells(X)
     d = X.shape[1]
     factor = np.random.default_rng(0).integers(0, 2**63, size=d, dtype=np.uint64) * 2 + 1
     if sparse.issparse(X):
@@ -235,10 +238,8 @@ def _describe_broken(names: Sequence[str]) -> Finding:
 
 def _find_similar_names(names: Sequence[str]) -> Finding:
     """Count labels whose names differ from another in case or blanks alone."""
-    plain = pd.Series(["".join(name.split()).casefold() for name in names])
-    is_like = plain.duplicated(keep=False).to_numpy()
     verb = "differ from another in case or blanks alone"
-    return _describe_labels("similar_labels", is_like, names, verb)
+    return _describe_labels("similar_labels", find_similar(names), names, verb)
 
 
 def _describe_labels(name: str, chosen: Any, names: Sequence[str], verb: str) -> Finding:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import assert_all_finite, validate_data
 
-from comes.answers import Answers, BoolMatrix, match_names
+from comes.answers import Answers, BoolMatrix, check_paired, match_names
 from comes.errors import ComesError
 from comes.estimator.table_inputs import find_encoder, learn_table, match_table, name_inputs
 
@@ -126,18 +126,8 @@ def _ask_for_finite(error: ValueError) -> str:
 
 
 def check_same_order(X: Any, labels: Any) -> None:
-    """Raise an error if two DataFrames name the same rows, in another order."""
-    if not (hasattr(X, "columns") and hasattr(labels, "columns")):
-        return
-    first, second = (getattr(values, "index", ()) for values in (X, labels))
-    if list(first) == list(second):
-        return
-    if len(first) == len(second) and set(first) == set(second):
-        raise ComesError(
-            "X and its labels must have their rows in the same order; got DataFrames with the same "
-            "index in another order. Reindex one (labels.loc[X.index]), or drop both "
-            "(reset_index(drop=True))."
-        )
+    """Raise an error if two DataFrames do not name the same rows in the same order."""
+    check_paired(X=X, labels=labels)
 
 
 def check_same_rows(X: Any, answers: Answers) -> None:

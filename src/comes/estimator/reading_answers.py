@@ -228,4 +228,4 @@ def warn_of_impossible_prior(
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, ComesWarning, stacklevel=5)
+    warnings.warn(message, ComesWarning, stacklevel=6)

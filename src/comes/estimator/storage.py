@@ -19,6 +19,7 @@ from comes.estimator.settings import find_settings
 from comes.estimator.table_inputs import count_inputs, find_encoder
 from comes.files import check_folder_target, expanded, replacing_folder
 from comes.methods import Knowledge
+from comes.selection import Calibration
 from comes.training import History, seeded
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         **knowledge_arrays(classifier.knowledge_),
         "score_offset": classifier.score_offset_,
         "score_power": classifier.score_power_,
+        **calibration_arrays(classifier),
         "threshold": classifier.threshold_,
         "seen_rows": getattr(classifier, "seen_rows_", None),
         "feature_shift": classifier.scaling_.shift,
@@ -70,6 +72,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     }
     parameters["method"] = plain(classifier.method_)
     parameters["device"] = "auto"  # where it was trained need not be where it is used
+    parameters["callbacks"] = None  # they are code
     description = {
         "parameters": parameters,
         "n_features": classifier.n_features_in_,
@@ -169,6 +172,7 @@ def _restore(
     classifier.knowledge_ = stored_knowledge(tensors, classifier.mistake_rate)
     classifier.score_offset_ = stored_array(tensors, "score_offset")
     classifier.score_power_ = stored_array(tensors, "score_power")
+    classifier.calibration_ = stored_calibration(tensors)
     classifier.seen_rows_ = stored_array(tensors, "seen_rows")
     classifier.threshold_ = tensors.get("threshold", tensors["score_offset"]).numpy()
     shift, scale = (stored_array(tensors, f"feature_{name}") for name in ("shift", "scale"))
@@ -201,6 +205,18 @@ def stored_knowledge(tensors: dict[str, torch.Tensor], mistake_rate: float) -> K
     names = [part.name for part in fields(Knowledge) if part.name in tensors]
     arrays = {name: stored_array(tensors, name) for name in names}
     return Knowledge(**arrays, mistake_rate=mistake_rate)
+
+
+def calibration_arrays(classifier: Any) -> dict[str, Any]:
+    """Return the calibration of a classifier, as arrays."""
+    found = classifier.calibration_
+    return {f"calibration_{name}": a for name, a in (vars(found) if found else {}).items()}
+
+
+def stored_calibration(tensors: dict[str, torch.Tensor]) -> Calibration | None:
+    """Return the calibration of a stored model; None if it has none."""
+    slope, level = (stored_array(tensors, f"calibration_{name}") for name in ("slope", "level"))
+    return None if slope is None else Calibration(slope, level)
 
 
 def stored_array(tensors: dict[str, torch.Tensor], name: str) -> Any:

@@ -1,5 +1,6 @@
 """Files written whole or not at all: a failure leaves what was there before."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from comes.errors import ComesError
 from comes.files.folders import expanded
+
+LONG_PATH = 200  # characters that a message shows
 
 
 @contextmanager
@@ -136,6 +139,12 @@ def _resolve_target(path: str | Path) -> Path:
         path = expanded(path).resolve()
     except (RuntimeError, OSError) as error:  # links that lead round in a circle
         raise ComesError(f"{path} cannot be written: {error}. Correct the path.") from None
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:  # a name that is too long, say
+        raise _make_write_error(path, error) from None
     if not path.parent.is_dir():
         raise ComesError(f"{path.parent} is not a folder. Create it first, or correct the path.")
     if not os.access(path.parent, os.W_OK):
@@ -144,7 +153,15 @@ def _resolve_target(path: str | Path) -> Path:
 
 
 def _make_write_error(path: Path, error: OSError) -> ComesError:
-    return ComesError(f"{path} cannot be written: {error.strerror or error}.")
+    shown = str(path) if len(str(path)) <= LONG_PATH else f"{str(path)[:LONG_PATH]}..."
+    return ComesError(f"{shown} cannot be written: {error.strerror or error}.{_advise(error)}")
+
+
+def _advise(error: OSError) -> str:
+    """Return what to do about an error of the system, where that is known."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return " Free some space, or choose another disk."
+    return " Choose a shorter name." if error.errno == errno.ENAMETOOLONG else ""
 
 
 def _read_umask() -> int:

@@ -26,16 +26,17 @@ if TYPE_CHECKING:
     from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
     from comes.jobs.generate_jobs import generate_answers
     from comes.jobs.judge_jobs import EstimatedQuality, JudgedMetric, Judgement, judge_model
+    from comes.jobs.page_jobs import show_examples
     from comes.jobs.predict_jobs import (
         AskOptions,
         PageOptions,
         Predicted,
         predict_items,
         predict_more,
-        show_examples,
     )
     from comes.jobs.prior_jobs import estimate_priors
     from comes.jobs.report_jobs import WrittenReport, report_results
+    from comes.jobs.split_jobs import Split, split_data
 
 _MODULES = {
     "AskOptions": "predict_jobs",
@@ -49,6 +50,7 @@ _MODULES = {
     "PageOptions": "predict_jobs",
     "Predicted": "predict_jobs",
     "ProjectReport": "annotate_jobs",
+    "Split": "split_jobs",
     "WrittenReport": "report_jobs",
     "add_questions": "annotate_jobs",
     "check_assumption": "check_jobs",
@@ -68,7 +70,8 @@ _MODULES = {
     "report_project": "annotate_jobs",
     "report_results": "report_jobs",
     "run_experiment": "experiment_jobs",
-    "show_examples": "predict_jobs",
+    "show_examples": "page_jobs",
+    "split_data": "split_jobs",
     "summarise_dataset": "data_jobs",
 }
 
@@ -84,6 +87,7 @@ __all__ = [
     "PageOptions",
     "Predicted",
     "ProjectReport",
+    "Split",
     "WrittenReport",
     "add_questions",
     "check_assumption",
@@ -104,6 +108,7 @@ __all__ = [
     "report_results",
     "run_experiment",
     "show_examples",
+    "split_data",
     "summarise_dataset",
 ]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier, export_onnx
-from comes.files import check_file_target
+from comes.files import check_file_target, refuse_inputs
 from comes.jobs.fitted_models import Classifier, as_model
 
 
@@ -65,6 +65,7 @@ def export_model(model: Classifier | str | Path, output: str | Path) -> Exported
     if Path(output).suffix.lower() != ".onnx":
         raise ComesError(f"{output} should end in .onnx; a model is written there.")
     check_file_target(output)
+    refuse_inputs(output, model)
     classifier = as_model(model)
     path = export_onnx(classifier, output)
     if isinstance(classifier, ImageClassifier):

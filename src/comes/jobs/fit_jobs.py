@@ -21,9 +21,10 @@ from comes.estimator import (
     per_label,
     vary_settings,
 )
+from comes.files import refuse_inputs
 from comes.jobs.answer_use import describe_use
 from comes.jobs.clean_rows import read_clean
-from comes.jobs.data_jobs import as_dataset
+from comes.jobs.data_jobs import as_dataset, reading_files
 from comes.jobs.fitted_models import Classifier
 from comes.jobs.given_priors import read_given_priors
 from comes.jobs.prior_advice import advise
@@ -168,6 +169,8 @@ def fit_model(
     if output is not None:
         check_model_target(output)
         check_model_target(_name_partial(output))
+        for target in (output, _name_partial(output), _name_checkpoint(output)):
+            refuse_inputs(target, data, priors, clean, *reading_files(reading))
     chosen = dict(settings or {})
     varied = list(dict.fromkeys(select))
     if chosen.get("method") == AUTO:

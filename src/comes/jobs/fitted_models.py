@@ -54,4 +54,4 @@ def score_dataset(classifier: Classifier, dataset: Dataset) -> npt.NDArray[np.fl
     """Return the scores of every row, (n_samples, n_labels)."""
     if isinstance(classifier, ImageClassifier):
         return classifier.decision_function(dataset.known_images())
-    return classifier.decision_function(dataset.known_features())
+    return np.asarray(classifier.decision_function(dataset.known_features()))
