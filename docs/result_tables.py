@@ -145,7 +145,7 @@ def names_table() -> Table:
         for split, n in known.rows.items():
             name = f"{known.name}:{split}" if split else known.name
             features = str(known.n_features or "images")
-            table.append([name, str(n), features, str(known.n_labels), known.about])
+            table.append([name, str(n or "varies"), features, str(known.n_labels), known.about])
     return table
 
 

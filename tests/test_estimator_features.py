@@ -17,8 +17,9 @@ from PIL import Image
 from comes import ImageClassifier
 from comes.datasets import Images, image_names, open_images
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import feature_files, features_of, image_classifier
+from comes.estimator import features_of, image_classifier
 from comes.estimator.features import as_pictures, stream_features
+from comes.files import growing
 from comes.generation import case_b
 from comes.models import Backbone, Preprocessing
 from pictures import SIZE, pictures, tiny
@@ -31,7 +32,7 @@ import sys, time
 import torch
 sys.path.insert(0, sys.argv[2])
 import test_estimator_features as tests
-tests.feature_files.SECONDS = 0.0
+tests.growing.SECONDS = 0.0
 backbone = tests.Counting(seconds=float(sys.argv[3]))
 tests.compute(tests.Path(sys.argv[1]), backbone)
 print(sum(backbone.rows))
@@ -235,7 +236,7 @@ def test_another_preprocessing_is_another_file(folder: Path, cache: Path) -> Non
 def test_large_features_are_mapped_and_stay_as_they_are(
     folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feature_files, "MAPPED", 0)
+    monkeypatch.setattr(growing, "MAPPED", 0)
     found = compute(folder)
     assert isinstance(found, np.memmap)
     (file,) = cache.iterdir()

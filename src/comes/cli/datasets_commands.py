@@ -56,6 +56,7 @@ def datasets(context: typer.Context, as_json: Json = False) -> None:
             "at hand" if row["at_hand"] else "download" if can_be_downloaded else "by hand"
         )
         row["features"] = row["features"] or "images"
+        row["rows"] = row["rows"] or "varies"
     print_rows(rows)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from comes.datasets.answered_sets import ANSWERED
 from comes.datasets.arff import read_arff
 from comes.datasets.coco import coco_dataset, load_json
 from comes.datasets.cub import read_cub
@@ -324,6 +325,7 @@ _ALL = (
             "Corel5k.xml": "54ef6a6ccb7ca9b77524052b34b306d5d501661a5609b9d1cc7085b2b597679d",
         },
     ),
+    *ANSWERED,
 )
 # The data sets that have a name, by that name; `load_dataset` reads them.
 KNOWN: Mapping[str, NamedDataset] = {named.name: named for named in _ALL}

@@ -94,6 +94,12 @@ def find_roles(columns: Sequence[str], reading: Reading) -> Roles:
         [c for c in find_columns(columns, wanted or ()) if c not in ignored]
         for wanted in (labels, relevant)
     )
+    both = [name for name in found if name in truth]
+    if both:
+        raise ComesError(
+            f"a column holds labels or the truth; got both for {listed(both)}. Name other columns "
+            "for one of them (--labels, --relevant), or leave one out."
+        )
     if not found and (reading.is_complementary or reading.words is not None):
         raise ComesError(
             "labels_are (--complementary) and words (--answers) apply to candidates, but only the "

@@ -57,9 +57,11 @@ def _check_size(
     dataset: Dataset, named: NamedDataset, split: str, path: Path, is_whole: bool
 ) -> None:
     """Raise if the file is another version of the data set; rows count only if all are kept."""
+    is_counted = is_whole and named.rows[split] is not None
+    has_features = named.n_features is not None and dataset.X is not None
     found = (
-        len(dataset) if is_whole else named.rows[split],
-        dataset.X.shape[1] if named.n_features is not None else None,
+        len(dataset) if is_counted else named.rows[split],
+        dataset.X.shape[1] if has_features else named.n_features,
         len(dataset.label_names),
     )
     wanted = (named.rows[split], named.n_features, named.n_labels)

@@ -32,7 +32,7 @@ class NamedDataset:
 
     name: str
     about: str
-    rows: Mapping[str, int]  # by split; "" is the whole
+    rows: Mapping[str, int | None]  # by split; "" is the whole; None where copies differ
     n_features: int | None  # None for images
     n_labels: int
     sources: Mapping[str, tuple[Source, ...]]  # by split

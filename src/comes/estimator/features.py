@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -14,12 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from comes.datasets import Images
-from comes.errors import ComesError
-from comes.estimator.feature_files import Features, GrowingFile, read_features
-from comes.files import cache_folder
+from comes.errors import ComesError, ComesWarning
+from comes.files import Features, GrowingFile, cache_folder, read_features
 from comes.models import Backbone, Preprocessing
 from comes.progress import progress_bar
-from comes.training import PixelRows
+from comes.training import PixelRows, count_processes
 
 if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier
@@ -126,7 +126,7 @@ def features_of(
     stored = read_features(path)
     if stored is None:
         shape = len(images), backbone.to(device).count_features(shown.size)
-        GrowingFile(path, growing, shape).fill(images.states, compute)
+        GrowingFile(path, growing, shape).fill(images.states, compute, _say_waiting)
         stored = read_features(path)
         assert stored is not None
     return stored
@@ -168,6 +168,16 @@ def _cached_files(
     names.append(_hash_of([*network, pictures]))
     folder = cache_folder() / "features"
     return folder / f"{names[0]}.npy", folder / f"{names[1]}.part"
+
+
+def _say_waiting() -> None:
+    """Warn that the same features are being computed elsewhere, unless by one of our group."""
+    if count_processes() == 1:
+        warnings.warn(
+            "another process computes features of these pictures; waiting for it.",
+            ComesWarning,
+            stacklevel=2,
+        )
 
 
 def _hash_of(spec: list[Any]) -> str:

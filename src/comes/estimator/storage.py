@@ -11,11 +11,13 @@ from torch import nn
 
 import comes
 from comes.errors import ComesError
+from comes.estimator.checksums import add_checksums, check_checksums, find_system_error
 from comes.estimator.row_training import make_module
 from comes.estimator.scaling import Scaling
 from comes.estimator.settings import find_settings
 from comes.files import check_folder_target, expanded, replacing_folder
 from comes.methods import Knowledge
+from comes.selection import Calibration
 from comes.training import History, seeded
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         **knowledge_arrays(classifier.knowledge_),
         "score_offset": classifier.score_offset_,
         "score_power": classifier.score_power_,
+        **calibration_arrays(classifier),
         "threshold": classifier.threshold_,
         "seen_rows": getattr(classifier, "seen_rows_", None),
         "feature_shift": classifier.scaling_.shift,
@@ -64,6 +67,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     parameters = {k: plain(v) for k, v in classifier.get_params(deep=False).items()}
     parameters["method"] = plain(classifier.method_)
     parameters["device"] = "auto"  # where it was trained need not be where it is used
+    parameters["callbacks"] = None  # they are code
     description = {
         "parameters": parameters,
         "n_features": classifier.n_features_in_,
@@ -85,11 +89,17 @@ def write_model(
     path: str | Path, description: dict[str, Any], tensors: dict[str, torch.Tensor]
 ) -> None:
     """Write the description of a model and its weights to a folder, whole or not at all."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    whole = {"format": FORMAT, "comes_version": comes.__version__, **description}
+    described = {"format": FORMAT, "comes_version": comes.__version__, **description}
+    whole = json.loads(json.dumps(described))  # as it will be read
     with replacing_folder(path, FILES) as folder:
-        save_file(tensors, folder / WEIGHTS)
+        try:
+            save_file(tensors, folder / WEIGHTS)
+        except SafetensorError as error:
+            raise find_system_error(str(error)) or error from None
+        whole = add_checksums(whole, folder / WEIGHTS)
         text = json.dumps(whole, indent=2, ensure_ascii=False)
         (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 
@@ -117,6 +127,7 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor
             f"{path} has format {description['format']}; this version of comes reads {FORMAT}. "
             f"It was written by comes {description.get('comes_version')}."
         )
+    check_checksums(description, path / DESCRIPTION, path / WEIGHTS)
     return description, tensors
 
 
@@ -152,6 +163,7 @@ def _restore(
     classifier.knowledge_ = stored_knowledge(tensors, classifier.mistake_rate)
     classifier.score_offset_ = stored_array(tensors, "score_offset")
     classifier.score_power_ = stored_array(tensors, "score_power")
+    classifier.calibration_ = stored_calibration(tensors)
     classifier.seen_rows_ = stored_array(tensors, "seen_rows")
     classifier.threshold_ = tensors.get("threshold", tensors["score_offset"]).numpy()
     shift, scale = (stored_array(tensors, f"feature_{name}") for name in ("shift", "scale"))
@@ -184,6 +196,18 @@ def stored_knowledge(tensors: dict[str, torch.Tensor], mistake_rate: float) -> K
     names = [part.name for part in fields(Knowledge) if part.name in tensors]
     arrays = {name: stored_array(tensors, name) for name in names}
     return Knowledge(**arrays, mistake_rate=mistake_rate)
+
+
+def calibration_arrays(classifier: Any) -> dict[str, Any]:
+    """Return the calibration of a classifier, as arrays."""
+    found = classifier.calibration_
+    return {f"calibration_{name}": a for name, a in (vars(found) if found else {}).items()}
+
+
+def stored_calibration(tensors: dict[str, torch.Tensor]) -> Calibration | None:
+    """Return the calibration of a stored model; None if it has none."""
+    slope, level = (stored_array(tensors, f"calibration_{name}") for name in ("slope", "level"))
+    return None if slope is None else Calibration(slope, level)
 
 
 def stored_array(tensors: dict[str, torch.Tensor], name: str) -> Any:

@@ -21,7 +21,8 @@ from comes.estimator.fit_checks import warn_of_many
 from comes.estimator.inputs import check_training_features
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
-from comes.estimator.row_training import prepare_rows, weigh_prior
+from comes.estimator.row_risks import weigh_prior
+from comes.estimator.row_training import prepare_rows
 from comes.estimator.settings import check_row_settings, find_settings
 from comes.estimator.training_length import choose_epochs, count_sure
 from comes.methods import DEFAULT
@@ -96,7 +97,7 @@ class Fitting:
         c, (n, d, q) = self.classifier, self.shape
         if not all(isinstance(part, str | None) for part in (c.method, c.model, c.optimizer)):
             return False
-        if c.early_stopping:  # each stops where it likes
+        if c.early_stopping or c.callbacks is not None or c.verbose:  # each stops where it likes
             return False
         settings = self.settings
         if c.model == "mlp" and (settings["dropout"] or settings["n_networks"] > 1):

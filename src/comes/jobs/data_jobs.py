@@ -30,7 +30,8 @@ def list_datasets() -> list[dict[str, Any]]:
     Returns
     -------
     rows : list of dict
-        name, rows, features (None for images), labels, at_hand, download, about.
+        name, rows (None where published copies differ), features (None for images), labels,
+        at_hand, download, about.
 
     Examples
     --------

@@ -45,4 +45,4 @@ def score_dataset(classifier: Classifier, dataset: Dataset) -> npt.NDArray[np.fl
     """Return the scores of every row, (n_samples, n_labels)."""
     if isinstance(classifier, ImageClassifier):  # whose features `fit` may have kept
         return classifier.decision_function(dataset.known_images(), cache=True)
-    return classifier.decision_function(dataset.known_features())
+    return np.asarray(classifier.decision_function(dataset.known_features()))

@@ -200,7 +200,7 @@ def predict_more(
         raise ComesError("a page shows images, and this model was trained on a table.")
     X, items = _read_inputs(classifier, data, images, skip_broken, item)
     asked = None if ask is None else read_asked(ask.asked, classifier.label_names_, items)
-    found = classifier.decision_function(X)
+    found = np.asarray(classifier.decision_function(X))
     probabilities, predictions = classifier.squash_scores(found), classifier.cut_scores(found)
     table = prediction_table(
         probabilities,

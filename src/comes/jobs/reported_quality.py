@@ -13,7 +13,7 @@ from comes.jobs.judge_jobs import EstimatedQuality, Judgement
 from comes.label_metrics import explain_missing
 from comes.metrics import METRICS
 from comes.report import ReportedQuality
-from comes.selection import check_calibration
+from comes.selection import check_reliability
 
 FloatArray = npt.NDArray[np.floating]
 
@@ -26,7 +26,7 @@ def list_reported(
     if judged.metrics is not None and dataset.relevant is not None:
         overall = {METRICS[name].title: f"{value:.3f}" for name, value in judged.metrics.items()}
         truth = Answers(no=~dataset.relevant, yes=dataset.relevant)
-        bins = check_calibration(probabilities, truth, 1.0, 1.0).bins
+        bins = check_reliability(probabilities, truth, 1.0, 1.0).bins
         notes = explain_missing(judged.by_label)
         found.append(ReportedQuality("true labels", overall, judged.by_label, bins, notes))
     estimated = judged.estimated
@@ -80,4 +80,4 @@ def _calibrate(
     if no_rate is None or (yes_rate is None and answers.kind != "candidates"):
         return None
     yes = np.zeros_like(no_rate) if yes_rate is None else yes_rate
-    return check_calibration(probabilities, answers, no_rate, yes).bins
+    return check_reliability(probabilities, answers, no_rate, yes).bins

@@ -11,8 +11,9 @@ from comes.report.published import Beside
 
 MARKS = (
     "Mean ± standard deviation over repeats. Bold: best. •: the best is significantly better "
-    "(paired t-test, 0.05)."
+    "(paired t-test, 0.05; it needs five repeats at least)."
 )
+SMALLEST_P = 1e-6  # that tables show
 NO_RANKS = "Mean ranks need two methods, and two data sets that every method has a result for."
 
 
@@ -63,7 +64,7 @@ def _list_ranks(part: Part) -> list[str]:
     for method in part.tables[0].methods:
         places = ("–" if r is None else f"{r.rank_of(method):.2f}" for r in ranks)
         lines.append(f"| {escape_markdown(method)} | {' | '.join(places)} |")
-    chances = ("–" if r is None else f"{r.friedman_p:.3f}" for r in ranks)
+    chances = ("–" if r is None else show_p(r.friedman_p) for r in ranks)
     lines.append(f"| p (Friedman) | {' | '.join(chances)} |")
     gaps = ("–" if r is None else f"{r.critical_difference:.2f}" for r in ranks)
     lines.append(f"| critical difference | {' | '.join(gaps)} |")
@@ -100,5 +101,7 @@ def _list_beside(rows: Sequence[Beside]) -> str:
 
 
 def show_p(value: float) -> str:
-    """Return a p value as tables show it; a dash where there is none."""
-    return "–" if math.isnan(value) else f"{value:.3g}"
+    """Return a p value as tables show it, never as 0; a dash where there is none."""
+    if math.isnan(value):
+        return "–"
+    return "< 1e-06" if value < SMALLEST_P else f"{value:.3g}"

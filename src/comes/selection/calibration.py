@@ -1,85 +1,70 @@
-"""Whether predicted probabilities are right, from answers of any kind.
+r"""Scores made log odds again, by what is known about rows that training did not see.
 
-Pairs with similar probabilities are put together. If a share eta of them is relevant, a pair of
-label j gets, by docs/answers.md,
-
-    no with a_j (1 - eta),   yes with b_j eta,   neither with 1 - a_j (1 - eta) - b_j eta
-
-so that what was said has a likelihood for every eta: its maximum is the estimate, and the eta whose
-log-likelihood is less than half a quantile of chi squared below it are the interval. Candidates
-have b = 0 and ticked labels a = 0; with a = b = 1 (the truth) the estimate is a share.
+Label j gets a slope and a level, :math:`\operatorname{logit} \eta_j = e^{s + s_j} g_j + c + c_j`,
+so that what was said about the rows is most likely. Normal priors around 0 keep s and c, which all
+labels share, and s_j and c_j, which are a label's own, near what the scores say themselves: with
+few rows nothing changes, with more all labels move together, and with many each goes its own way.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-from scipy.special import xlogy
-from scipy.stats import chi2
+from scipy.optimize import minimize
+from scipy.special import expit
 
-from comes.answers import Answers
 from comes.errors import ComesError
 
 FloatArray = npt.NDArray[np.float64]
+# Standard deviations of what all labels share, and of a label's own: of the logarithm of the slope,
+# and of the level. Chosen on six development sets: experiments/calibration.py.
+SHARED_SPREAD = (1.0, 1.0)
+OWN_SPREAD = (0.25, 0.5)
+FAR = 60.0  # log odds beyond which a probability is 0 or 1
 
-ETA = np.linspace(0, 1, 1001)
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calibration:
-    """Predicted probabilities beside the shares of relevant pairs that answers speak for.
+    """A slope and a level for the scores of every label.
 
     Attributes
     ----------
-    bins : DataFrame
-        One row for every range of probabilities that has pairs: n_pairs, predicted (their mean
-        probability), relevant (the estimated share), low and high.
+    slope, level : arrays of shape (n_labels,)
 
     Examples
     --------
-    >>> bins = pd.DataFrame({"n_pairs": [9], "predicted": [0.3], "low": [0.1], "high": [0.2]})
-    >>> Calibration(bins).n_held
-    0
+    >>> Calibration(np.array([0.5]), np.array([1.0])).calibrate([[4.0]])
+    array([[3.]])
     """
 
-    bins: pd.DataFrame
+    slope: FloatArray
+    level: FloatArray
 
-    @property
-    def n_held(self) -> int:
-        """In how many ranges the mean probability lies in the interval."""
-        inside = (self.bins["low"] <= self.bins["predicted"]) & (
-            self.bins["predicted"] <= self.bins["high"]
-        )
-        return int(inside.sum())
+    def calibrate(self, scores: npt.ArrayLike) -> FloatArray:
+        """Return log odds of relevance, (n_samples, n_labels)."""
+        return np.asarray(np.asarray(scores) * self.slope + self.level)
 
 
-def check_calibration(
-    probabilities: npt.ArrayLike,
-    answers: Answers,
-    no_rate: npt.ArrayLike,
-    yes_rate: npt.ArrayLike,
+def fit_calibration(
+    scores: npt.ArrayLike,
+    leaning: npt.ArrayLike,
     *,
-    n_bins: int = 10,
-    level: float = 0.95,
+    shared_spread: tuple[float, float] = SHARED_SPREAD,
+    own_spread: tuple[float, float] = OWN_SPREAD,
 ) -> Calibration:
-    """Compare predicted probabilities with what was said.
+    """Return the slopes and levels that make what is known about rows most likely.
 
     Parameters
     ----------
-    probabilities : array of shape (n_samples, n_labels)
-        Of rows that training did not see.
-    answers : Answers of shape (n_samples, n_labels)
-        Of the same rows. The truth is ``Answers(no=~relevant, yes=relevant)`` with rates of 1.
-        Answers to questions that a model chose are left out, and so are pairs that nobody was
-        asked about.
-    no_rate, yes_rate : arrays of shape (n_labels,), or floats
-        How often an irrelevant pair is called so (or excluded), and a relevant one (or ticked).
-        Only one of them counts for candidates and for ticked labels.
-    n_bins : int
-        Ranges of equal width.
-    level : float
-        Confidence level of the intervals, which take pairs as independent.
+    scores : array of shape (n_samples, n_labels)
+        Log odds, as far as they are, of rows that training did not see.
+    leaning : array of shape (n_samples, n_labels)
+        What is known, from `comes.answers.lean_answers`; of true labels, 1 for relevant and -1 for
+        irrelevant. 0 says nothing.
+    shared_spread, own_spread : pairs of float
+        How far the logarithm of the slope, and the level, are expected to be from 0: in common,
+        and of each label apart.
 
     Returns
     -------
@@ -88,55 +73,41 @@ def check_calibration(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> eta = rng.random((4000, 1))
-    >>> relevant = rng.random((4000, 1)) < eta
-    >>> truth = Answers(no=~relevant, yes=relevant)
-    >>> found = check_calibration(eta, truth, 1.0, 1.0, n_bins=4)
-    >>> found.bins[["predicted", "relevant"]].round(2).values.tolist()
-    [[0.12, 0.14], [0.38, 0.39], [0.62, 0.64], [0.87, 0.86]]
+    >>> log_odds = rng.normal(size=(5000, 2))
+    >>> relevant = rng.random((5000, 2)) < expit(log_odds)
+    >>> found = fit_calibration(3 * log_odds - 1, np.where(relevant, 1, -1))
+    >>> bool(np.abs(found.calibrate(3 * log_odds - 1) - log_odds).mean() < 0.1)
+    True
     """
-    eta = np.asarray(probabilities, dtype=np.float64)
-    said = answers.drawn()
-    if eta.shape != said.shape or not ((eta >= 0) & (eta <= 1)).all():
+    g, r = (np.asarray(values, dtype=np.float64) for values in (scores, leaning))
+    if g.ndim != 2 or g.shape != r.shape or not np.isfinite(g).all():
         raise ComesError(
-            f"probabilities must lie in [0, 1] and have the shape of the answers, {said.shape}; "
-            f"got {eta.shape}. Pass what predict_proba returns."
+            "calibration needs finite scores, and as many leanings; got shapes "
+            f"{g.shape} and {r.shape}."
         )
-    q = eta.shape[1]
-    a, b = (np.broadcast_to(np.asarray(rate, dtype=np.float64), q) for rate in (no_rate, yes_rate))
-    a = np.zeros(q) if said.kind == "positives" else a
-    b = np.zeros(q) if said.kind == "candidates" else b
-    counts = said.asked if said.asked is not None else np.ones(said.shape, dtype=bool)
-    place = np.minimum((eta * n_bins).astype(int), n_bins - 1)
-    rows = []
-    for k in range(n_bins):
-        here = counts & (place == k)
-        n_pairs = here.sum(axis=0)
-        if not n_pairs.any():
-            continue
-        no, yes = (here & said.excluded).sum(axis=0), (here & said.confirmed).sum(axis=0)
-        fit = _fit_share(no, yes, n_pairs - no - yes, a, b, level)
-        rows.append((int(n_pairs.sum()), float(eta[here].mean()), *fit))
-    return Calibration(
-        pd.DataFrame(rows, columns=["n_pairs", "predicted", "relevant", "low", "high"])
-    )
+    q = g.shape[1]
+    spread = np.repeat([*shared_spread, *own_spread], [1, 1, q, q])
+    found = minimize(_lose, np.zeros(2 * q + 2), args=(g, r, spread), jac=True, method="L-BFGS-B")
+    log_slope, level = _split(found.x, q)
+    return Calibration(np.exp(log_slope), level)
 
 
-def _fit_share(
-    no: npt.ArrayLike,
-    yes: npt.ArrayLike,
-    neither: npt.ArrayLike,
-    a: FloatArray,
-    b: FloatArray,
-    level: float,
-) -> tuple[float, float, float]:
-    """Return the most likely share of relevant pairs and its interval, from counts by label."""
-    grid = ETA[:, None]
-    likelihood = xlogy(no, a * (1 - grid)) + xlogy(yes, b * grid)
-    likelihood += xlogy(neither, np.clip(1 - a * (1 - grid) - b * grid, 0, None))
-    total = likelihood.sum(axis=1)  # over labels
-    best = total.max()
-    if not np.isfinite(best) or best - total.min() < 1e-9:  # what was said tells nothing
-        return np.nan, 0.0, 1.0
-    inside = ETA[total >= best - chi2.ppf(level, 1) / 2]
-    return float(ETA[total.argmax()]), float(inside.min()), float(inside.max())
+def _split(parameters: FloatArray, q: int) -> tuple[FloatArray, FloatArray]:
+    """Return the logarithm of the slope, and the level, of every label."""
+    shared_slope, shared_level = parameters[:2]
+    return shared_slope + parameters[2 : q + 2], shared_level + parameters[q + 2 :]
+
+
+def _lose(
+    parameters: FloatArray, g: FloatArray, r: FloatArray, spread: FloatArray
+) -> tuple[float, Any]:
+    """Return minus the log-likelihood and log prior, up to a constant, and its gradient."""
+    log_slope, level = _split(parameters, g.shape[1])
+    steep = np.exp(log_slope) * g
+    t = np.clip(np.sign(r) * (steep + level), -FAR, FAR)
+    odds = np.abs(r) / (1 - np.abs(r) + np.exp(t))  # the loss is log(1 + odds)
+    value = np.log1p(odds).sum() + 0.5 * np.square(parameters / spread).sum()
+    slope_of_loss = -np.sign(r) * expit(t) * odds
+    by_slope, by_level = (slope_of_loss * steep).sum(axis=0), slope_of_loss.sum(axis=0)
+    shared = [by_slope.sum(), by_level.sum()]
+    return float(value), np.concatenate([shared, by_slope, by_level]) + parameters / spread**2

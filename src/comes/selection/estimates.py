@@ -93,6 +93,7 @@ def estimate_metrics(
     *,
     class_prior_error: npt.ArrayLike | None = None,
     predictions: npt.ArrayLike | None = None,
+    probabilities: bool = False,
     level: float = 0.95,
     n_resamples: int = 400,
     seed: int = 0,
@@ -114,7 +115,10 @@ def estimate_metrics(
         classifier; NaN where it is not known. By default that of a ClassPriorEstimate; numbers are
         taken as known.
     predictions : array of shape (n_samples, n_labels), optional
-        By default scores above 0.
+        By default scores above 0, or probabilities above 1/2.
+    probabilities : bool
+        The scores are probabilities, as ``predict_proba`` returns them. Without it, numbers that
+        look like probabilities are refused, unless predictions are given.
     level : float
         Confidence level of the intervals.
     n_resamples : int
@@ -144,7 +148,9 @@ def estimate_metrics(
     >>> bool(unsure["hamming_loss"].high_with_prior > found["hamming_loss"].high)
     True
     """
-    rows, prior = check_rows(scores, candidates, class_prior, predictions)
+    rows, prior = check_rows(
+        scores, candidates, class_prior, predictions, probabilities=probabilities
+    )
     error = _find_error(class_prior, class_prior_error, len(prior))
     shares = count_shares(rows)
     values = {name: of_rows[0] for name, of_rows in compute_metrics(shares, prior).items()}
@@ -183,6 +189,7 @@ def compare_metrics(
     class_prior: npt.ArrayLike | ClassPriorEstimate,
     *,
     predictions: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    probabilities: bool = False,
     level: float = 0.95,
     n_resamples: int = 400,
     seed: int = 0,
@@ -198,7 +205,9 @@ def compare_metrics(
     candidates, class_prior, level, n_resamples, seed
         As in `estimate_metrics`.
     predictions : pair of arrays of shape (n_samples, n_labels), optional
-        Of the two models; by default scores above 0.
+        Of the two models; by default scores above 0, or probabilities above 1/2.
+    probabilities : bool
+        The scores of both are probabilities.
 
     Returns
     -------
@@ -217,7 +226,9 @@ def compare_metrics(
     drawn, values = [], []
     both = (None, None) if predictions is None else predictions
     for own, predicted in zip((scores, others), both, strict=True):
-        rows, prior = check_rows(own, candidates, class_prior, predicted)
+        rows, prior = check_rows(
+            own, candidates, class_prior, predicted, probabilities=probabilities
+        )
         values.append(compute_metrics(count_shares(rows), prior))
         drawn.append(draw_shares(rows, n_resamples, seed))  # the same rows for both
     error = np.zeros(len(prior))

@@ -1,8 +1,8 @@
 """Rows of features in a file that grows part by part, so that a kill loses a second of work.
 
 Until it is whole, a file of features is ``NAME.part``, and ``NAME.json`` says how many of its rows
-are safely on disk, and a hash of the pictures that they belong to. A later call goes on from there
-if its first pictures are the same, so a picture that could not be read costs nothing before it.
+are safely on disk, and a hash of the items (pictures, texts) that they belong to. A later call goes
+on from there if its first items are the same, so one that cannot be read costs nothing before it.
 """
 
 import hashlib
@@ -10,7 +10,6 @@ import io
 import json
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +18,9 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from comes.errors import ComesError, ComesWarning
-from comes.files import locked, replacing_file
-from comes.training import count_processes
+from comes.errors import ComesError
+from comes.files.locking import locked
+from comes.files.replacing import replacing_file
 
 Features = npt.NDArray[np.float32]
 NUMBER = np.dtype("<f4")
@@ -38,22 +37,40 @@ class GrowingFile:
     path : Path
         The .npy file, once it is whole.
     part : Path
-        Its name until then, shared by calls for nearly the same pictures.
+        Its name until then, shared by calls for nearly the same items.
     shape : two ints
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "features.npy"
+    >>> def compute(start):
+    ...     for row in range(start, 3):
+    ...         yield np.full((1, 2), row, dtype=np.float32)
+    >>> file = GrowingFile(path, path.with_suffix(".part"), (3, 2))
+    >>> file.fill(lambda: iter([b"a", b"b", b"c"]), compute)
+    >>> read_features(path).tolist()
+    [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]
     """
 
     path: Path
     part: Path
     shape: tuple[int, int]
 
-    def fill(self, states: Callable[[], Iterator[bytes]], compute: "Compute") -> None:
+    def fill(
+        self,
+        states: Callable[[], Iterator[bytes]],
+        compute: "Compute",
+        when_busy: Callable[[], object] | None = None,
+    ) -> None:
         """Write what ``compute(start)`` gives, from the first row that is not there yet.
 
-        ``states`` gives for every picture what tells it from a changed one.
+        ``states`` gives for every item what tells it from a changed one. ``when_busy`` is called
+        once if another process is writing the file; this one waits for it.
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with locked(self._beside(".lock"), _say_waiting):
+            with locked(self._beside(".lock"), when_busy):
                 if read_features(self.path) is not None:  # another process was here
                     return
                 with open(self.part, "r+b" if self.part.exists() else "w+b") as file:
@@ -93,11 +110,11 @@ class GrowingFile:
             self._mark(file, done, seen.hexdigest())
 
     def _find_done(self, states: Callable[[], Iterator[bytes]]) -> tuple[int, Any, Iterator[bytes]]:
-        """Return how many rows are done, the hash of their pictures, and the states of the rest."""
+        """Return how many rows are done, the hash of their items, and the states of the rest."""
         stored, seen, following = self._read_mark(), hashlib.sha256(), states()
         for _ in range(stored["done"]):
             seen.update(next(following))
-        if stored["done"] and seen.hexdigest() != stored["pictures"]:
+        if stored["done"] and seen.hexdigest() != stored["items"]:
             return 0, hashlib.sha256(), states()
         return stored["done"], seen, following
 
@@ -111,13 +128,13 @@ class GrowingFile:
                 return dict(found)
         except (OSError, ValueError, KeyError, TypeError):
             pass
-        return {"done": 0, "pictures": ""}
+        return {"done": 0, "items": ""}
 
-    def _mark(self, file: BinaryIO, done: int, pictures: str) -> None:
+    def _mark(self, file: BinaryIO, done: int, items: str) -> None:
         """Say how many rows are done, once they are on disk."""
         file.flush()
         os.fsync(file.fileno())
-        mark = {"done": done, "n_features": self.shape[1], "pictures": pictures}
+        mark = {"done": done, "n_features": self.shape[1], "items": items}
         with replacing_file(self._beside(".json")) as temporary:
             temporary.write_text(json.dumps(mark) + "\n")
 
@@ -126,7 +143,13 @@ Compute = Callable[[int], Iterator[Features]]
 
 
 def read_features(path: Path) -> Features | None:
-    """Return stored features, large ones mapped; None if the file is missing or damaged."""
+    """Return stored features, large ones mapped; None if the file is missing or damaged.
+
+    Examples
+    --------
+    >>> read_features(Path("no/such.npy")) is None
+    True
+    """
     try:
         # Copied on write: torch takes no array that is read-only, and the file never changes.
         is_large = path.stat().st_size > MAPPED
@@ -142,13 +165,3 @@ def _make_header(shape: tuple[int, int]) -> bytes:
     described: Any = {"descr": NUMBER.str, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(header, described)
     return header.getvalue()
-
-
-def _say_waiting() -> None:
-    """Warn that the same features are being computed elsewhere, unless by one of our group."""
-    if count_processes() == 1:
-        warnings.warn(
-            "another process computes features of these pictures; waiting for it.",
-            ComesWarning,
-            stacklevel=2,
-        )
