@@ -357,7 +357,7 @@ def test_datasets_counts_what_was_said_by_label(run: Run, folder: Path) -> None:
     assert "5 of 8 pairs asked: 2 no, 2 yes, 1 maybe" in shown
     assert "Features: 'id', 'size'." in shown
     assert re.search(r"sky +3 +1 +1 +1", shown) and re.search(r"sea +2 +1 +1 +0", shown)
-    assert "1 features number the rows, as an id does: 'id'" in shown
+    assert "1 feature numbers the rows, as an id does: 'id'" in shown
     values = json.loads(run(*command, "--json").stdout)
     assert values["data"]["feature_names"] == ["id", "size"] and values["data"]["asked"] == 5
     assert values["labels"][0] == {"label": "sky", "asked": 3, "no": 1, "yes": 1, "maybe": 1}
