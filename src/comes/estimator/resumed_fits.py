@@ -182,6 +182,12 @@ def _go_on(classifier: "CandidateClassifier", X: Any, given: Answers, weight: An
     X = as_feature_matrix(classifier, X, reset=False)
     check_entries(X)
     given = given.with_labels(classifier.label_names_)
+    kind = (classifier.trained_on_ or {"kind": given.kind})["kind"]
+    if given.kind != kind:
+        raise ComesError(
+            f"partial_fit must go on with {kind}, as before, since rates of {given.kind} mean "
+            "something else. Give the same kind, or start anew with fit."
+        )
     stream = getattr(classifier, "stream_", None)
     start = Start(
         known=classifier.knowledge_,
