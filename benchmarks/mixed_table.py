@@ -158,9 +158,7 @@ def run_commands(
     started = time.perf_counter()
     fitted = json.loads(run("fit", paths["train"], "--labels", "maybe", "-o", model, "--json"))
     seconds = time.perf_counter() - started
-    judged = json.loads(
-        run("evaluate", paths["test"], "--relevant", "maybe", "-m", model, "--json")
-    )
+    run("evaluate", paths["test"], "--labels", "maybe", "-m", model)
     run("predict", paths["new"], "-m", model, "-o", paths["predicted"])
     page = folder / "page"
     run("report", paths["test"], "--labels", "maybe", "-m", model, "-o", str(page))
