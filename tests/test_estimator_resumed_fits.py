@@ -224,6 +224,13 @@ def test_answers_sparse_rows_and_weights_stream_too() -> None:
     assert average_precision(clf.decision_function(sparse.csr_array(X)), RELEVANT) > 0.8
 
 
+def test_a_stream_of_answers_is_not_gone_on_with_candidates() -> None:
+    said = Answers(no=~RELEVANT, yes=RELEVANT, maybe=np.zeros_like(RELEVANT))
+    clf = CandidateClassifier(random_state=0).partial_fit(X, answers=said)
+    with pytest.raises(ComesError, match="must go on with answers, as before, .* of candidates"):
+        clf.partial_fit(X, CANDIDATES)
+
+
 def test_what_needs_all_rows_is_refused() -> None:
     with pytest.raises(ComesError, match="sees every row once.*early_stopping=True"):
         make(early_stopping=True).partial_fit(X, CANDIDATES)
