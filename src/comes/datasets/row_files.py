@@ -180,8 +180,6 @@ def find_copies(dataset: Dataset) -> npt.NDArray[np.int64]:
     keys: Any
     if isinstance(X, Images):
         keys = [_read_picture(X, row) for row in range(len(dataset))]
-    elif isinstance(X, pd.DataFrame) and not all(map(pd.api.types.is_numeric_dtype, X.dtypes)):
-        keys = pd.util.hash_pandas_object(X.astype(str), index=False).to_numpy()
     else:
         keys = row_hashes(X)
     return np.asarray(pd.factorize(pd.Series(keys))[0], dtype=np.int64)

@@ -44,7 +44,7 @@ class ScoresRows(PredictsFromScores):
     def _trained_scores(self, X: Any) -> FloatArray:
         """Return the scores whose risk training minimised."""
         check_is_fitted(self)
-        return self._score_matrix(as_feature_matrix(self, X, reset=False))
+        return self._score_matrix(as_feature_matrix(self, X))
 
     def _score_matrix(self, X: Any) -> FloatArray:
         """Return the scores of a matrix of features."""

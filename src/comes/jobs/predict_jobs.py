@@ -23,7 +23,7 @@ from comes.datasets import (
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier, evidence_maps, lay_over
 from comes.files import check_file_target, check_folder_target, refuse_inputs, refuse_same
-from comes.jobs.fitted_models import Classifier, as_model
+from comes.jobs.fitted_models import Classifier, as_model, find_word_columns
 from comes.jobs.question_jobs import ask_next, read_asked
 from comes.report import write_predictions
 
@@ -288,4 +288,10 @@ def _read_inputs(
         return data.known_features(), data.items
     if item is not None:
         check_item_column(data, item)
-    return read_features(data, classifier.feature_names, classifier.n_features_in_, item=item)
+    return read_features(
+        data,
+        classifier.feature_names,
+        classifier.n_features_in_,
+        words=find_word_columns(classifier),
+        item=item or getattr(classifier, "item_column_", None),
+    )
