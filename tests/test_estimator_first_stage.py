@@ -318,7 +318,7 @@ def test_rows_in_another_order_are_refused() -> None:
     with pytest.raises(ComesError, match="different indexes"):
         classifier.fit(frame, candidates=labels.set_axis([f"p{k}" for k in range(N)]))
     classifier.fit(
-        frame, labels.set_axis(range(N, 2 * N)).to_numpy(), label_names=["l0", "l1", "l2"]
+        frame, labels.set_axis(range(N, 2 * N)).to_numpy(), label_names=list(map(str, labels))
     )
     with pytest.raises(ComesError, match="different indexes"):
         classifier.calibrate(frame, relevant=labels.set_axis(range(N, 2 * N)))
