@@ -14,7 +14,7 @@ from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import is_table
 from comes.datasets.images import Images, find_broken
 from comes.datasets.similar_names import find_similar
-from comes.errors import listed
+from comes.errors import counted, listed
 
 ROWS_AT_ONCE = 1024
 
@@ -56,7 +56,7 @@ def check_dataset(dataset: Dataset) -> list[Finding]:
     >>> dataset = Dataset(X, ["sky"], relevant=np.array([[True], [True], [False]]))
     >>> for finding in check_dataset(dataset):
     ...     print(finding.text)
-    1 rows repeat the features of an earlier row, 1 of them with other labels (first: row 2).
+    1 row repeats the features of an earlier row, 1 with other labels (first: row 2).
     1 of 2 features are constant: 1.
     """
     return [found for found in (*_check_rows(dataset), *_check_labels(dataset)) if found.number]
@@ -120,10 +120,11 @@ def _check_answers(answers: Answers, names: Sequence[str]) -> list[Finding]:
         is_known = np.asarray(asked.any(axis=0))
         unsure = is_known & ~(excluded | answers.confirmed).any(axis=0)
         torn = 0 if answers.said is None else answers.said.count_torn(answers.shape)
+        pairs = counted(torn, "pair")
         findings += [
             _describe_labels("never_asked", ~is_known, names, "were never asked about"),
             _describe_labels("only_maybe", unsure, names, "have no answer but maybe"),
-            Finding("disagreements", torn, f"people disagree about {torn} pairs: yes and no."),
+            Finding("disagreements", torn, f"people disagree about {pairs}: yes and no."),
         ]
         is_known = is_known & ~unsure
     never, always = is_known & ~excluded.any(axis=0), excluded.all(axis=0)
@@ -134,7 +135,7 @@ def _check_answers(answers: Answers, names: Sequence[str]) -> list[Finding]:
         Finding(
             "rows_without_candidate",
             n_empty,
-            f"{n_empty} rows have no candidate: all labels are excluded.",
+            f"{counted(n_empty, 'row', 'have no candidate')}: all labels are excluded.",
         ),
     ]
 
@@ -192,7 +193,7 @@ def _find_duplicates(
     return Finding(
         "duplicate_rows",
         n,
-        f"{n} rows repeat the {what} of an earlier row, {others} of them with other labels "
+        f"{counted(n, 'row', f'repeat the {what} of an earlier row')}, {others} with other labels "
         f"(first: row {int(first)}).",
     )
 
@@ -225,14 +226,16 @@ def _find_row_numbers(X: Any) -> Finding:
     ]
     columns = X.columns if isinstance(X, pd.DataFrame) else range(X.shape[1])
     names = [str(columns[j]) for j in places]
-    text = f"{len(names)} features number the rows, as an id does: {listed(names)}."
+    text = f"{counted(len(names), 'feature', 'number the rows, as an id does')}: {listed(names)}."
     return Finding("row_numbers", len(names), f"{text} Leave them out (--ignore).")
 
 
 def _describe_broken(names: Sequence[str]) -> Finding:
     """Return the finding that images cannot be read."""
     return Finding(
-        "broken_images", len(names), f"{len(names)} images cannot be read: {listed(names)}."
+        "broken_images",
+        len(names),
+        f"{counted(len(names), 'image')} cannot be read: {listed(names)}.",
     )
 
 
@@ -245,4 +248,4 @@ def _find_similar_names(names: Sequence[str]) -> Finding:
 def _describe_labels(name: str, chosen: Any, names: Sequence[str], verb: str) -> Finding:
     """Return a finding about the labels that a mask chooses."""
     found = [label for label, hit in zip(names, chosen, strict=True) if hit]
-    return Finding(name, len(found), f"{len(found)} labels {verb}: {listed(found)}.")
+    return Finding(name, len(found), f"{counted(len(found), 'label', verb)}: {listed(found)}.")

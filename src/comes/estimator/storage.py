@@ -82,6 +82,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         "label_names": classifier.label_names_,
         "network": _describe_network(classifier),
         "history": vars(classifier.history_),
+        "trained_on": classifier.trained_on_,
     }
     encoder = find_encoder(classifier)
     if encoder is not None:
@@ -186,6 +187,7 @@ def _restore(
     shift, scale = (stored_array(tensors, f"feature_{name}") for name in ("shift", "scale"))
     classifier.scaling_ = Scaling(shift, scale)
     classifier.history_ = History(**description["history"])
+    classifier.trained_on_ = description.get("trained_on")
     with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
         network = description.get("network", PLAIN_NETWORK)
         classifier.module_ = make_module(classifier, count_inputs(classifier), q, network)
