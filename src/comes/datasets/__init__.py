@@ -20,6 +20,7 @@ from comes.datasets.archive import write_npz
 from comes.datasets.catalogue import KNOWN
 from comes.datasets.column_roles import ITEM_COLUMNS
 from comes.datasets.dataset import Dataset
+from comes.datasets.feature_matrices import take_rows
 from comes.datasets.feature_writing import check_feature_target, write_features
 from comes.datasets.findings import Finding, check_dataset
 from comes.datasets.images import Images, image_names, open_images
@@ -77,6 +78,7 @@ __all__ = [
     "read_features",
     "read_images",
     "read_table",
+    "take_rows",
     "write_dataset",
     "write_features",
     "write_npz",

@@ -9,7 +9,9 @@ import pandas as pd
 from scipy import sparse
 
 from comes.answers import Answers, BoolMatrix
+from comes.columns import describe_columns
 from comes.datasets.dataset import Dataset
+from comes.datasets.feature_matrices import is_table
 from comes.datasets.images import Images, find_broken
 from comes.errors import listed
 
@@ -63,6 +65,8 @@ def _check_rows(dataset: Dataset) -> list[Finding]:
     """Return what deserves a look in the features or images."""
     if dataset.X is None:
         return []
+    if is_table(dataset.X):
+        return [_find_duplicates(_hash_cells(dataset.X), dataset)]
     if not isinstance(dataset.X, Images):
         duplicates = _find_duplicates(row_hashes(dataset.X), dataset)
         return [duplicates, _find_constant_columns(dataset.X), _find_row_numbers(dataset.X)]
@@ -150,6 +154,13 @@ def row_hashes(X: Any) -> npt.NDArray[np.uint64]:
     values = X.to_numpy() if isinstance(X, pd.DataFrame) else np.asarray(X)
     blocks = np.split(values, range(ROWS_AT_ONCE, len(values), ROWS_AT_ONCE))
     return np.concatenate([(_mix_bits(b) * factor).sum(axis=1, dtype=np.uint64) for b in blocks])
+
+
+def _hash_cells(frame: pd.DataFrame) -> npt.NDArray[np.uint64]:
+    """Return a number per row of a table that equal rows share, names of rows left out."""
+    names = [c.name for c in describe_columns(frame) if c.is_used]
+    cells = frame.set_axis([str(name) for name in frame.columns], axis=1)[names]
+    return np.asarray(pd.util.hash_pandas_object(cells, index=False).to_numpy(dtype=np.uint64))
 
 
 def _mix_bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:

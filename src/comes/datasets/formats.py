@@ -135,6 +135,8 @@ TABLE = Format(
         "labels",
         "relevant",
         "ignore",
+        "text",
+        "category",
         "feature_columns",
         "item",
         "long",

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from comes.columns import needs_encoding
 from comes.datasets.answer_words import as_text
 from comes.errors import ComesError, listed
 from comes.files import replacing_file
@@ -103,7 +104,7 @@ def check_table_name(path: str | Path) -> None:
 
 
 def select_features(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Return the named columns as numbers; raise if one is missing or something else."""
+    """Return the named columns, as floats if all are complete numbers; raise if one is missing."""
     if not columns:
         raise ComesError(f"no feature column is left of {listed(list(table.columns))}.")
     for name in columns:
@@ -114,12 +115,8 @@ def select_features(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame
                 "a column without a name is not taken for a feature. Ignore it "
                 f"(--ignore '{name}' on the command line), or name it."
             )
-        if not is_numeric(table[name]):
-            raise ComesError(
-                f"feature column {name!r} must be numeric; got {table[name].dtype}. Ignore it "
-                "(--ignore on the command line), or turn it into numbers."
-            )
-    return table[list(columns)].astype(float)
+    chosen = table[list(columns)]
+    return chosen if needs_encoding(chosen) else chosen.astype(float)
 
 
 def item_names(table: pd.DataFrame, column: str) -> list[str]:

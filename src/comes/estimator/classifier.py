@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from comes.answers import Answers
+from comes.columns import ColumnEncoder
 from comes.estimator import storage
 from comes.estimator.finishing import finish_fit
 from comes.estimator.fit_checks import warn_of
@@ -64,8 +65,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         by `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies.
     model : {"mlp", "linear"}, module, or function (n_features, n_labels) -> module
         A module is copied and trained on from its weights.
-    hidden : int
-        Hidden units of the ``mlp``.
+    hidden : int, hidden units of the ``mlp``
     dropout : float, optional
         Share of the hidden units of the ``mlp`` that are left out of every step.
     n_networks : int, optional
@@ -88,6 +88,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     scale : {"auto", "dense", "standard", "centre", "maxabs"} or None
         Scaling of the features, part of the model. ``dense`` is ``standard`` for dense X and none
         for sparse X; ``auto`` is the same, but leaves columns of 0 and 1 as they are.
+    encoder : comes.columns.ColumnEncoder, optional; of tables that are more than numbers
     epochs, batch_size : int, optional
     optimizer : {"sgd", "adam", "adamw"} or function of parameters -> torch optimiser, optional
         A function of your own sets its own learning rate and weight decay.
@@ -96,8 +97,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         and "bce": four networks, dropout 0.5, Adam at 5e-4 in batches of 64, started at the class
         prior, for up to 25 epochs (fewer where little is sure, more on small sets:
         docs/training.md). Others: as the paper trains, see `as_published`.
-    momentum, weight_decay : float
-        The momentum is for ``sgd``.
+    momentum, weight_decay : float; the momentum is for ``sgd``
     cosine : bool
         Let the learning rate fall to zero along a half cosine.
     threshold : {"auto", "zero", "prior", "risk", "f1", "minmax"}
@@ -129,6 +129,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         the standard error of an estimated class prior, NaN where it is not known.
     transition_ : array of shape (n_labels, n_labels), or None; for "mlcl"
     module_ : the network, on scaled features
+    encoder_ : ColumnEncoder, if X was a table with categories, dates, texts or missing values
     history_ : History
         Risk of every epoch, seconds, whether training was interrupted, and with early stopping
         the risk on held-out rows and the epoch that was kept; what was found wrong (``warnings``).
@@ -170,6 +171,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         normaliser: str = "dataset",
         flood_level: float | Literal["auto"] = "auto",
         scale: str | None = "auto",
+        encoder: ColumnEncoder | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
         optimizer: str | Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None = None,
@@ -205,6 +207,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         self.normaliser = normaliser
         self.flood_level = flood_level
         self.scale = scale
+        self.encoder = encoder
         self.epochs = epochs
         self.batch_size = batch_size
         self.optimizer = optimizer
@@ -283,7 +286,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
             )
             sample = None if clean is None else CleanSample.read(clean, given.label_names)
             if sample is not None and sample.X is not None:
-                as_feature_matrix(self, sample.X, reset=False)  # before anything takes long
+                as_feature_matrix(self, sample.X)  # before anything takes long
             training = prepare_rows(self, X, given, sample)
             self._finish(training, training.run())
             warn_of(self.history_)
@@ -302,7 +305,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
     def _trained_scores(self, X: Any) -> FloatArray:
         """Return the scores whose risk training minimised."""
         check_is_fitted(self)
-        X = as_feature_matrix(self, X, reset=False)
+        X = as_feature_matrix(self, X)
         device = choose_device(self.device)
         self.module_.to(device)
         scores = predict_scores(self.module_, to_device(self.scaling_(X), device))

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import comes
 from comes.errors import ComesError, first_line
+from comes.estimator.table_inputs import count_inputs, find_encoder
 from comes.files import expanded, replacing_file
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _take_apart(
         example = torch.randint(0, 256, (2, 3, size, size), dtype=torch.uint8)
         return "pixels", WholeModel(classifier.network_, offset), example
     whole = WholeModel(classifier.module_, offset, classifier.scaling_, classifier.score_power_)
-    return "features", whole, torch.randn(2, classifier.n_features_in_)
+    return "features", whole, torch.randn(2, count_inputs(classifier))
 
 
 def _trace(whole: WholeModel, name: str, example: Tensor) -> Any:
@@ -186,6 +187,8 @@ def _describe(classifier: "CandidateClassifier | ImageClassifier") -> dict[str, 
             + ("stretched" if how.short_side is None else "short side resized, centre cut out")
         )
     else:
-        found["feature_names"] = classifier.feature_names
+        encoder = find_encoder(classifier)
+        names = None if encoder is None else encoder.get_feature_names_out().tolist()
+        found["feature_names"] = classifier.feature_names if names is None else names
         found["input"] = "features: float32, (n, n_features), not scaled"
     return found

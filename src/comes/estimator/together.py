@@ -23,6 +23,7 @@ from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
 from comes.estimator.row_training import prepare_rows, weigh_prior
 from comes.estimator.settings import check_row_settings, find_settings
+from comes.estimator.table_inputs import is_table
 from comes.estimator.training_length import choose_epochs, count_sure
 from comes.methods import DEFAULT
 from comes.training import Trainee, becomes_dense, choose_device, train_together
@@ -103,7 +104,8 @@ class Fitting:
             return False  # each draws what it leaves out, and is a batch already
         weights = c.hidden * (d + q) if c.model == "mlp" else d * q
         small = self.on_gpu or min(n, settings["batch_size"]) * weights <= SMALL_STEP
-        return small and becomes_dense(self.X, choose_device(c.device))
+        # Each encodes the rows of a table that it is trained on.
+        return small and not is_table(self.X) and becomes_dense(self.X, choose_device(c.device))
 
     def prepare(self) -> tuple[CandidateClassifier, Training]:
         """Return a clone, and its training, ready to run."""

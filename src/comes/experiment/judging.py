@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from comes.answers import BoolMatrix
-from comes.datasets import Dataset
+from comes.datasets import Dataset, take_rows
 from comes.estimator import CandidateClassifier, ImageClassifier
 from comes.experiment.repeats import Repeat
 from comes.metrics import evaluate, hamming_loss
@@ -34,7 +34,7 @@ def judge_classifier(
 ) -> RepeatResult:
     """Return the numbers of a repeat."""
     relevant = dataset.known_relevant()[repeat.test]
-    X = dataset.X[repeat.test]
+    X = take_rows(dataset.X, repeat.test)
     if isinstance(classifier, ImageClassifier):  # other methods will ask for the same features
         scores = classifier.decision_function(X, cache=True)
     else:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from comes.columns import Column, encode_table
 from comes.datasets import Dataset, Images, Reading
 from comes.errors import ComesError, listed
 from comes.estimator import (
@@ -26,6 +27,7 @@ from comes.jobs.data_jobs import as_dataset
 from comes.jobs.fitted_models import Classifier
 from comes.jobs.given_priors import read_given_priors
 from comes.jobs.prior_advice import advise
+from comes.jobs.table_columns import make_encoder, name_item_column, summarise_columns
 from comes.methods import DEFAULT
 from comes.priors import ClassPriorEstimate
 from comes.training import History, leave_processes, process_number
@@ -70,6 +72,12 @@ class FittedModel:
     advice: str | None = None
 
     @property
+    def columns(self) -> tuple[Column, ...]:
+        """What the columns of a table were taken for; none if all were complete numbers."""
+        encoder = getattr(self.classifier, "encoder_", None)
+        return () if encoder is None else encoder.columns_
+
+    @property
     def history(self) -> History:
         """How the training went."""
         return self.classifier.history_
@@ -81,6 +89,7 @@ class FittedModel:
         found: dict[str, Any] = {
             "data": str(self.dataset),
             "method": self.classifier.method_,
+            "columns": summarise_columns(self.columns),
             "used": describe_use(self.classifier, self.dataset.known_answers()),
             "epochs": len(history.risk),
             "interrupted": history.interrupted,
@@ -88,6 +97,8 @@ class FittedModel:
             "risk": history.risk[kept - 1],
             "model": None if self.path is None else str(self.path),
         }
+        if found["columns"] is None:
+            del found["columns"]
         if history.best_epoch is not None:
             found["kept_epoch"] = kept
         if with_choice and self.choice is not None:
@@ -171,12 +182,16 @@ def fit_model(
             raise ComesError("clean (--clean) is for tables, not for images. Leave it out.")
         return _fit_images(dataset, chosen, varied, freeze, output)
     _refuse_settings(chosen, ImageClassifier, CandidateClassifier, freeze)
+    encoder = make_encoder(dataset, reading)
+    if encoder is not None:
+        chosen["encoder"] = encoder
     classifier, choice = CandidateClassifier(**chosen), None
     if varied:
         classifier, choice = choose_model(dataset, classifier, varied)
         on_choice(choice)
     X, answers = dataset.known_features(), dataset.known_answers().named(dataset.label_names)
     classifier.fit(X, answers=answers, clean=sample)
+    classifier.item_column_ = name_item_column(dataset, reading)
     path = _save_model(classifier, output)
     return FittedModel(classifier, dataset, path, choice, advice=advise(classifier, X))
 
@@ -219,6 +234,8 @@ def choose_model(
     """
     dataset = as_dataset(data, reading)
     X, names = dataset.known_features(), dataset.label_names
+    given = classifier.encoder or make_encoder(dataset, reading)
+    X = encode_table(X) if given is None else given.fit_transform(X)  # once: it sees no label
     answers = dataset.known_answers().named(names)
     if answers.kind == "positives":
         raise ComesError(
@@ -238,15 +255,16 @@ def choose_model(
         prior = estimate_shared_prior(X, answers, seed)
     elif not isinstance(prior, ClassPriorEstimate):  # which has the order of the labels
         prior = per_label(prior, "class_prior", names)
+    plain = clone(classifier).set_params(encoder=None)  # equal ones can be trained as one
     choice = choose_classifier(
-        vary_settings(classifier, varied, answers),
+        vary_settings(plain, varied, answers),
         X,
         answers,
         prior,
         extend=True,
         seed=seed,
     )
-    return choice.classifier.set_params(class_prior=prior), choice
+    return choice.classifier.set_params(class_prior=prior, encoder=classifier.encoder), choice
 
 
 def _fit_images(

@@ -22,7 +22,13 @@ from comes.errors import ComesError
 from comes.estimator import ImageClassifier, evidence_maps, lay_over
 from comes.files import check_file_target, check_folder_target, expanded
 from comes.jobs.data_jobs import refuse_input
-from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
+from comes.jobs.fitted_models import (
+    Classifier,
+    as_model,
+    find_word_columns,
+    open_for_model,
+    score_dataset,
+)
 from comes.jobs.question_jobs import ask_next, read_asked
 from comes.report import write_examples, write_predictions
 
@@ -331,4 +337,10 @@ def _read_inputs(
         )
     if isinstance(data, Dataset):
         return data.known_features(), data.items
-    return read_features(data, classifier.feature_names, classifier.n_features_in_)
+    return read_features(
+        data,
+        classifier.feature_names,
+        classifier.n_features_in_,
+        words=find_word_columns(classifier),
+        item=getattr(classifier, "item_column_", None),
+    )
