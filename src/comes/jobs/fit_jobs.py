@@ -27,6 +27,7 @@ from comes.jobs.data_jobs import as_dataset
 from comes.jobs.fitted_models import Classifier
 from comes.jobs.given_priors import read_given_priors
 from comes.jobs.prior_advice import advise
+from comes.jobs.project_data import with_text_column
 from comes.jobs.table_columns import make_encoder, name_item_column, summarise_columns
 from comes.methods import DEFAULT
 from comes.priors import ClassPriorEstimate
@@ -117,6 +118,7 @@ def fit_model(
     clean: Dataset | str | Path | None = None,
     select: Sequence[str] = (),
     freeze: bool = False,
+    embedding: str | None = None,
     output: str | Path | None = None,
     on_choice: Callable[[Choice], None] = lambda choice: None,
 ) -> FittedModel:
@@ -128,7 +130,7 @@ def fit_model(
     Parameters
     ----------
     data : Dataset, path or name
-        Must have answers or candidates.
+        Must have answers or candidates. Or the folder of an annotation project.
     settings : mapping, optional
         Parameters of `comes.CandidateClassifier`, or of `comes.ImageClassifier` for images. The
         method may be "auto": the best by candidates.
@@ -145,6 +147,7 @@ def fit_model(
         What to choose by candidates of rows that training did not see: "method", "lr", "epochs".
     freeze : bool
         Refuse to fine-tune: leave the network of images as it is.
+    embedding : str, optional; of texts, as `comes.columns.open_embedding` takes it, else TF-IDF
     output : path, optional
         Folder for the model.
     on_choice : callable (choice) -> None
@@ -168,23 +171,23 @@ def fit_model(
     if output is not None:
         check_model_target(output)
         check_model_target(_name_partial(output))
-    chosen = dict(settings or {})
-    varied = list(dict.fromkeys(select))
+    chosen, varied = dict(settings or {}), list(dict.fromkeys(select))
     if chosen.get("method") == AUTO:
         del chosen["method"]
         varied = list(dict.fromkeys(["method", *varied]))
+    reading = with_text_column(data, reading)
     dataset = as_dataset(data, reading)
     if priors is not None:
         chosen["class_prior"] = read_given_priors(priors, dataset, chosen.get("random_state", 0))
     sample = read_clean(dataset, clean, reading)
     if isinstance(dataset.X, Images):
-        if sample is not None:
-            raise ComesError("clean (--clean) is for tables, not for images. Leave it out.")
+        if sample is not None or embedding is not None:
+            what = "clean" if embedding is None else "embedding"
+            raise ComesError(f"{what} (--{what}) is for tables, not for images. Leave it out.")
         return _fit_images(dataset, chosen, varied, freeze, output)
     _refuse_settings(chosen, ImageClassifier, CandidateClassifier, freeze)
-    encoder = make_encoder(dataset, reading)
-    if encoder is not None:
-        chosen["encoder"] = encoder
+    encoder = make_encoder(dataset, reading, embedding)
+    chosen |= {} if encoder is None else {"encoder": encoder}
     classifier, choice = CandidateClassifier(**chosen), None
     if varied:
         classifier, choice = choose_model(dataset, classifier, varied)

@@ -29,6 +29,7 @@ from comes.jobs.fitted_models import (
     open_for_model,
     score_dataset,
 )
+from comes.jobs.project_data import open_if_project
 from comes.jobs.question_jobs import ask_next, read_asked
 from comes.report import write_examples, write_predictions
 
@@ -335,6 +336,7 @@ def _read_inputs(
             "this model was trained on a table, so the images and what to do with broken ones "
             "(--images, --skip-broken) do not apply. Leave them out."
         )
+    data = open_if_project(data)
     if isinstance(data, Dataset):
         return data.known_features(), data.items
     return read_features(
