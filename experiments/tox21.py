@@ -77,15 +77,15 @@ def read_table() -> pd.DataFrame:
 def make_fingerprints(smiles: list[str]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
     """Return Morgan fingerprints, (n_molecules, BITS), and which molecules could be read."""
     try:
-        from rdkit import Chem, RDLogger
+        from rdkit import Chem, rdBase
         from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
     except ImportError:
         raise ComesError(
             "fingerprints need rdkit; it is not installed. Do pip install 'comes[chem]'."
         ) from None
-    RDLogger.DisableLog("rdApp.*")
     generator = GetMorganGenerator(radius=RADIUS, fpSize=BITS)
-    molecules = [Chem.MolFromSmiles(text) for text in smiles]
+    with rdBase.BlockLogs():  # unreadable molecules are counted, not printed
+        molecules = [Chem.MolFromSmiles(text) for text in smiles]
     readable = np.array([molecule is not None for molecule in molecules])
     bits = [generator.GetFingerprintAsNumPy(m) for m in molecules if m is not None]
     return np.stack(bits).astype(np.uint8), readable

@@ -264,7 +264,7 @@ def test_scikit_learn_takes_rows() -> None:
         ({"no": None, "yes": YES}, "needs no=.*from_positives"),
         (
             {"no": frame(NO, NAMES), "yes": frame(YES, NAMES)[::-1]},
-            "no and yes must have one index; got the same number of rows in another order",
+            "no and yes must have their rows in the same order; got DataFrames with the same",
         ),
         ({"no": sets(NO), "yes": YES}, "must all be matrices or all be sets; got both"),
         ({"no": frame(NO, NAMES), "label_names": NAMES}, "label_names are for arrays"),

@@ -167,7 +167,7 @@ def test_what_to_ask_next_becomes_cards_in_one_command(home: Path, tmp_path: Pat
     assert not before & set(pairs[["item", "label"]].itertuples(index=False, name=None))
     scores: Any = pd.read_csv(output).set_index("item")
     for pair in pairs.to_dict("records"):
-        expected = 1 / (1 + np.exp(-scores.at[pair["item"], f"score:{pair['label']}"]))
+        expected = scores.at[pair["item"], f"probability:{pair['label']}"]
         assert pair["probability"] == pytest.approx(expected, abs=1e-4)
     assert run("annotate", "add", project, "--cards", chosen)["cards_added"] == 30
     let_robot_answer()
@@ -184,7 +184,8 @@ def test_a_page_and_a_file_come_of_a_model(home: Path, tmp_path: Path) -> None:
     fit(home, tmp_path / "answers.csv", tmp_path / "model")
     options = ["-m", tmp_path / "model", "-o", tmp_path / "predictions.csv"]
     page = tmp_path / "page"
-    made = run("predict", home / "photos", *options, "--page", page, "--maps", "--examples", 20)
+    shown = ["--page", page, "--maps", "--examples", 20]
+    made = run("predict", home / "photos", *options, *shown, "--scores")
     assert made["page"] == str(page / "index.html") and made["rows"] == N
     text = (page / "index.html").read_text(encoding="utf-8")
     assert f"of {N} are shown" in text and 'alt="evidence for is_' in text
@@ -196,7 +197,12 @@ def test_a_page_and_a_file_come_of_a_model(home: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(session.run(None, {"pixels": pixels})[0], scores, atol=1e-3)
     with pytest.raises(ComesError, match="--maps is for the page"):
         run("predict", home / "photos", *options, "--maps")
-    with pytest.raises(ComesError, match="--asked is for what to ask next"):
-        run("predict", home / "photos", *options, "--asked", tmp_path / "answers.csv")
+    for option, value in (("--asked", tmp_path / "answers.csv"), ("--questions", 5)):
+        with pytest.raises(ComesError, match=f"{option} is for what to ask next"):
+            run("predict", home / "photos", *options, option, value)
+    with pytest.raises(ComesError, match="--examples is for the page"):
+        run("predict", home / "photos", *options, "--examples", 5)
+    with pytest.raises(ComesError, match="images are named by their files"):
+        run("predict", home / "photos", *options, "--item", "image")
     with pytest.raises(ComesError, match="holds something else"):
         run("predict", home / "photos", *options, "--page", home)

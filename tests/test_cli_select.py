@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import comes
 from comes.answers import Answers
 from comes.cli import app
-from comes.datasets import make_scenes, write_dataset
+from comes.datasets import make_scenes, open_dataset, write_dataset
 from comes.generation import case_b
 
 
@@ -79,13 +80,41 @@ def test_a_method_is_chosen_fitted_and_judged_without_a_true_label(files: Path) 
 
 
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
+def test_each_label_is_judged_by_the_truth_and_by_candidates(files: Path) -> None:
+    priors = write_priors(files / "some.csv", 0.22)
+    fit = ("fit", files / "train.npz", "--epochs", 3, "--priors", priors)
+    run(*fit, "-o", files / "labels")
+    evaluate = ("evaluate", files / "test.npz", "--model", files / "labels")
+    found = json.loads(run(*evaluate, "--json").stdout)
+    model, test = comes.CandidateClassifier.load(files / "labels"), open_dataset(files / "test.npz")
+    predicted, relevant = model.predict(test.X).astype(bool), test.known_relevant()
+    for by_label in (found["by_label"], found["estimated"]["by_label"]):
+        assert sorted(row["label"] for row in by_label) == sorted(test.label_names)
+        known = [f1 for row in by_label if (f1 := row["f1"]["value"]) is not None]
+        assert known == sorted(known)  # the worst first, and what is not known last
+        assert all(row["f1"]["value"] is not None for row in by_label[: len(known)])
+        for metric in (row[name] for row in by_label for name in ("precision", "recall", "f1")):
+            assert (metric["value"] is None) == (metric["reason"] is not None)
+            if metric["value"] is not None:
+                assert 0 <= metric["low"] <= metric["value"] <= metric["high"] <= 1
+    for row in found["by_label"]:
+        j = test.label_names.index(row["label"])
+        assert row["relevant"] == relevant[:, j].sum()
+        assert row["recall"]["value"] == pytest.approx(predicted[relevant[:, j], j].mean())
+    shown = run(*evaluate).stdout
+    assert shown.count("F1") >= 2
+    low = run(*evaluate, "--priors", write_priors(files / "low.csv", 0.001)).stdout
+    assert "cannot be estimated: too little is known of it, or of its class prior" in low
+
+
+@pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
 def test_priors_for_estimates_come_from_a_table_or_the_rows(files: Path) -> None:
     run("fit", files / "train.npz", "--method", "bce", "--epochs", 2, "-o", files / "bce")
     command = ("evaluate", files / "test-blind.npz", "--model", files / "bce", "--json")
     own = json.loads(run(*command).stdout)["estimated"]
     assert own["class_prior"] == "estimated from these rows"
     wrong = run(*command[:-1], "--priors", write_priors(files / "low.csv", 0.001)).stdout
-    assert "not known, see below" in wrong and "Not known: macro recall" in wrong
+    assert "cannot be estimated" in wrong and "Cannot be estimated: macro recall" in wrong
     table = write_priors(files / "priors.csv", 0.2)
     given = json.loads(run(*command, "--priors", table).stdout)["estimated"]
     assert given["class_prior"] == str(table)

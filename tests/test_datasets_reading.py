@@ -103,6 +103,8 @@ def test_a_cell_of_names_may_be_separated_otherwise(tmp_path: Path) -> None:
     dataset = read_dataset(path, labels=["maybe"], relevant=["truth"], separator="|")
     assert dataset.label_names == ["a;b", "c"]
     dataset = read_dataset(path, labels=["maybe"], ignore=["truth"])
+    assert dataset.label_names == ["a;b", "c"]  # c comes back
+    dataset = read_dataset(path, labels=["maybe"], ignore=["truth"], separator=";")
     assert dataset.label_names == ["a", "b|c", "c"]
 
 
@@ -118,3 +120,11 @@ def test_a_field_that_does_not_apply_to_a_format_is_refused(tmp_path: Path, endi
     (tmp_path / f"data{ending}").write_text("1 1:2\n")
     with pytest.raises(ComesError, match=f"'xml' does not apply to {ending} files. Leave it out"):
         read_dataset(tmp_path / f"data{ending}", xml="labels.xml")
+
+
+def test_a_column_is_not_labels_and_truth_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "photos.csv"
+    path.write_text("x,has_sky,has_sea,tags\n1,1,0,a\n2,0,1,b\n")
+    for labels, truth in ((["has_*"], ["has_sea"]), (["tags"], ["tags"])):
+        with pytest.raises(ComesError, match="labels or the truth; got both for '.*--relevant"):
+            read_dataset(path, labels=labels, relevant=truth)

@@ -1,27 +1,53 @@
-"""Another separator than expected does not make other labels of a column of names."""
+"""What separates label names is found where it is clear, and asked for where it is not."""
 
-import warnings
+import itertools
+import json
+import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from comes.datasets import Dataset, read_dataset
+from comes.datasets import Dataset, check_dataset, read_dataset, write_dataset
 from comes.errors import ComesError, ComesWarning
 
+NAMES = ["sea", "sky", "sun", "tree"]
+SETS = [list(s) for k in range(1, 5) for s in itertools.combinations(NAMES, k)]
+WRITTEN: dict[str, Callable[[list[str]], str]] = {
+    ";": ";".join,
+    ",": ",".join,
+    ", ": ", ".join,
+    "|": "|".join,
+    "tab": "\t".join,
+    "space": " ".join,
+    "json": json.dumps,
+    "python": repr,
+    "set": lambda names: repr(set(names)),
+    "bare list": lambda names: f"[{', '.join(names)}]",
+}
 
-def tags(folder: Path, cells: list[str], **fields: str) -> Dataset:
+
+def tags(folder: Path, cells: list[str], **fields: Any) -> Dataset:
     pd.DataFrame({"x": range(len(cells)), "tags": cells}).to_csv(folder / "a.csv", index=False)
-    return read_dataset(folder / "a.csv", labels=["tags"], **fields)  # type: ignore[arg-type]
+    return read_dataset(folder / "a.csv", labels=["tags"], **fields)
 
 
-@pytest.mark.parametrize("separator", [",", "|", "\t"])
-def test_another_usual_separator_is_named(tmp_path: Path, separator: str) -> None:
-    cells = [separator.join(names) for names in (("sky", "sea"), ("sea",), ("sky", "sun"))]
-    with pytest.raises(ComesError, match=r"'s.*' stands beside .* --separator .* or that it is"):
-        tags(tmp_path, cells)
-    assert tags(tmp_path, cells, separator=separator).label_names == ["sea", "sky", "sun"]
-    assert len(tags(tmp_path, cells, separator=";").label_names) == 3
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", list(WRITTEN))
+@pytest.mark.parametrize("n", [15, 300])
+def test_a_clear_separator_is_found(tmp_path: Path, form: str, n: int) -> None:
+    sets = SETS if n == 15 else random.Random(0).choices(SETS, k=n)
+    read = tags(tmp_path, [WRITTEN[form](names) for names in sets])
+    assert read.label_names == NAMES
+    assert read.known_candidates().tolist() == [[name in s for name in NAMES] for s in sets]
+
+
+def test_a_few_cells_are_enough_where_names_come_back(tmp_path: Path) -> None:
+    assert tags(tmp_path, ["sky,sea", "sea", "sky,sun"]).label_names == ["sea", "sky", "sun"]
+    assert len(tags(tmp_path, ["sky,sea", "sea", "sky,sun"], separator=";").label_names) == 3
+    assert tags(tmp_path, ["sky,sea", "sea"], separator="comma").label_names == ["sea", "sky"]
 
 
 @pytest.mark.filterwarnings("error")
@@ -30,25 +56,94 @@ def test_a_comma_in_a_name_is_part_of_it(tmp_path: Path) -> None:
     cells = ["sky, blue;sea", "sea, blue", "sky, blue"]
     assert tags(tmp_path, cells).label_names == ["sea", "sea, blue", "sky, blue"]
     names = ["Rome, Italy", "Pisa, Italy"]
-    assert len(tags(tmp_path, names, label_names=names).label_names) == 2  # type: ignore[arg-type]
+    assert len(tags(tmp_path, names, label_names=names).label_names) == 2
 
 
-def test_a_list_written_as_text_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ComesError, match=r"a list written as text, .*'sky', 'sea'"):
-        tags(tmp_path, ["['sky', 'sea']", "['sea']"])
+@pytest.mark.filterwarnings("error")
+def test_a_semicolon_in_a_name_is_part_of_it_where_a_bar_separates(tmp_path: Path) -> None:
+    cells = ["Tom; Jerry|Disney", "Tom; Jerry|Pixar", "Disney|Pixar"]
+    assert tags(tmp_path, cells).label_names == ["Disney", "Pixar", "Tom; Jerry"]
 
 
-def test_a_name_of_its_own_in_every_cell_is_a_warning(tmp_path: Path) -> None:
-    cells = [f"sky{k} sea{k % 7}" for k in range(40)]
-    with pytest.warns(ComesWarning, match="40 labels stand in 40 cells.*--separator"):
+@pytest.mark.filterwarnings("error")
+def test_names_of_two_words_stay_whole(tmp_path: Path) -> None:
+    names = ["living room", "dining room", "kitchen", "room", "bath"]
+    assert tags(tmp_path, random.Random(0).choices(names, k=60)).label_names == sorted(names)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["Rome, Italy", "Pisa, Italy"],
+        [f"{first}, {last}" for first in ("Doe", "Roe", "Poe") for last in ("Ann", "Bob", "Eve")],
+        ["red wine", "white wine", "red", "white", "wine"],
+    ],
+)
+def test_what_may_be_a_part_of_names_is_asked_for(tmp_path: Path, cells: list[str]) -> None:
+    with pytest.raises(ComesError, match=r"between label names, or a part of them\? .*--separator"):
         tags(tmp_path, cells)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tags(tmp_path, [f"sky{k % 9}" for k in range(40)])
+    assert tags(tmp_path, cells, separator=";").label_names == sorted(cells)
+
+
+def test_a_name_of_its_own_in_every_cell_is_asked_for(tmp_path: Path) -> None:
+    for cells in ([f"recipe{k}" for k in range(365)], [f"The {k}th. A dish!" for k in range(365)]):
+        with pytest.raises(ComesError, match=r"365 labels stand in 365 cells.*What separates"):
+            tags(tmp_path, cells)
+        assert len(tags(tmp_path, cells, separator=";").label_names) == 365
+    assert len(tags(tmp_path, [f"sky{k % 9}" for k in range(40)]).label_names) == 9
+
+
+def test_lists_beside_other_cells_and_lists_without_commas_are_refused(tmp_path: Path) -> None:
+    for cells in (["['sky', 'sea']", "sea"], ["['sky' 'sea']", "['sea']"], ['{"sky": 1}', "[]"]):
+        with pytest.raises(ComesError, match="expected a list of label names"):
+            tags(tmp_path, cells)
+
+
+def test_lists_of_0_and_1_are_no_names(tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match="lists of 3 numbers, 0 or 1"):
+        tags(tmp_path, ["[0, 1, 1]", "[1, 0, 0]"])
+    pd.DataFrame({"x": [1, 2], "tags": [[0, 1], [1, 1]]}).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ComesError, match="lists of 2 numbers, 0 or 1"):
+        read_dataset(tmp_path / "a.parquet", labels=["tags"])
+
+
+def test_an_empty_list_says_that_nothing_applies(tmp_path: Path) -> None:
+    assert tags(tmp_path, ["['sky']", "[]"]).known_candidates().tolist() == [[True], [False]]
+
+
+def test_known_labels_tell_the_separator(tmp_path: Path) -> None:
+    for separator in (";", ",", "|", " "):
+        read = tags(tmp_path, [separator.join(["sky", "sea"])], label_names=["sky", "sea"])
+        assert read.known_candidates().all()
+
+
+def test_labels_and_truth_may_be_separated_differently(tmp_path: Path) -> None:
+    table = pd.DataFrame({"x": range(15), "tags": [",".join(s) for s in SETS]})
+    table.assign(true=[s[0] for s in SETS]).to_csv(tmp_path / "a.csv", index=False)
+    read = read_dataset(tmp_path / "a.csv", labels=["tags"], relevant=["true"])
+    assert read.label_names == NAMES
+    assert (read.known_relevant().sum(axis=1) == 1).all()
 
 
 def test_sets_of_answers_have_one_separator(tmp_path: Path) -> None:
     table = pd.DataFrame({"x": [1, 2], "no": ["sky", "sea"], "yes": ["sea,sun", "sun"]})
     table.to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(ComesError, match="--separator ','"):
-        read_dataset(tmp_path / "a.csv")
+    assert read_dataset(tmp_path / "a.csv").label_names == ["sea", "sky", "sun"]
+
+
+def test_names_that_could_not_be_read_again_are_not_written(tmp_path: Path) -> None:
+    names = ["a,b", "b,c", "c,a"]
+    data = tags(tmp_path, names, separator=";")
+    with pytest.raises(ComesError, match="Write another form"):
+        write_dataset(data, tmp_path / "b.csv", "names")
+    write_dataset(data, tmp_path / "b.csv")
+    assert read_dataset(tmp_path / "b.csv").label_names == names
+
+
+def test_blanks_around_names_are_dropped_and_near_duplicates_are_reported(tmp_path: Path) -> None:
+    with pytest.warns(ComesWarning, match="2 labels differ .* 'Mexican', 'mexican'"):
+        read = tags(tmp_path, ["Mexican;Thai", "mexican ; Thai", " mexican"])
+    assert read.label_names == ["Mexican", "Thai", "mexican"]
+    assert [f.number for f in check_dataset(read) if f.name == "similar_labels"] == [2]
+    with pytest.warns(ComesWarning, match="2 labels differ"):
+        tags(tmp_path, ["caf\u00e9;tea", "cafe\u0301"])

@@ -59,7 +59,17 @@ def as_published(method: str, **options: Any) -> CandidateClassifier:
 # scikit-learn's checks hand a classifier one column of classes; ours has a matrix of 0 and 1.
 ONE_COLUMN = "hands fit a y of one dimension"
 NOT_01 = "hands fit a column of class numbers such as 1 and 2, not 0 and 1"
+# The order of rows is drawn, so batches differ; tests/test_estimator_row_weights.py has the same
+# property for the risk of all rows, and for trainings in one batch.
+IN_BATCHES = "wants the same weights to 1e-7 from other rows, whose batches are others"
 FAILING_CHECKS = {
+    "check_sample_weights_pandas_series": NOT_01,
+    "check_sample_weights_not_an_array": NOT_01,
+    "check_sample_weights_shape": NOT_01,
+    "check_sample_weights_not_overwritten": NOT_01,
+    "check_sample_weight_equivalence_on_dense_data": IN_BATCHES,
+    "check_sample_weight_equivalence_on_sparse_data": IN_BATCHES,
+    "check_classifiers_one_label_sample_weights": ONE_COLUMN,
     "check_classifier_data_not_an_array": NOT_01,
     "check_classifier_not_supporting_multiclass": "wants 'Only binary classification' of y = 2",
     "check_classifiers_classes": ONE_COLUMN,

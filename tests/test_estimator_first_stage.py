@@ -292,7 +292,11 @@ def test_answers_that_a_model_chose_need_what_is_known() -> None:
         ({"yes_rate": [0.5, 0, 0.5]}, ANSWERS, "above 0 where .* 'yes'; got 0 for label '1'"),
         ({"no_rate": 0.5}, Answers.from_positives(RELEVANT), "for ticked labels give yes_rate"),
         ({"exclude_rate": 0.5}, Answers.from_positives(RELEVANT), "ticked labels give yes_rate"),
-        ({"class_prior": pd.Series({"0": 0.5})}, ANSWERS, r"of the 3 labels; got \{'0': 0.5\}"),
+        (
+            {"class_prior": pd.Series({"0": 0.5})},
+            ANSWERS,
+            r"of the 3 labels; got none for '1', '2'",
+        ),
         ({"exclude_rate": 0.5}, ANSWERS, "known who was asked, give no_rate"),
     ],
 )
@@ -308,7 +312,11 @@ def test_rows_in_another_order_are_refused() -> None:
     classifier = CandidateClassifier(epochs=1, hidden=4)
     with pytest.raises(ComesError, match="rows in the same order; got DataFrames"):
         classifier.fit(frame.iloc[::-1], labels)
-    classifier.fit(frame, labels.set_axis(range(N, 2 * N)))  # other names: by position
+    with pytest.raises(ComesError, match=r"different indexes, 0 and .* at row 0\. .*set_index"):
+        classifier.fit(frame, labels.set_axis(range(N, 2 * N)))
+    with pytest.raises(ComesError, match="different indexes"):
+        classifier.fit(frame, candidates=labels.set_axis([f"p{k}" for k in range(N)]))
+    classifier.fit(frame, labels.set_axis(range(N, 2 * N)).to_numpy())
 
 
 def test_answers_are_not_taken_for_the_truth() -> None:

@@ -266,8 +266,11 @@ def test_a_choice_without_a_prior_estimates_one() -> None:
 
 def test_predictions_are_those_of_the_model(model: CandidateClassifier, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
-    table = predict_items(tmp_path / "model", DATA, tmp_path / "p.parquet")
+    table = predict_items(tmp_path / "model", DATA, tmp_path / "p.parquet", scores=True)
     np.testing.assert_allclose(table.filter(like="score:"), model.decision_function(DATA.X))
+    shown = table.filter(like="probability:")
+    np.testing.assert_allclose(shown, model.predict_proba(DATA.X), atol=1e-6)
+    assert table["item"].tolist() == list(range(len(DATA)))
     assert len(pd.read_parquet(tmp_path / "p.parquet")) == len(DATA)
     items = [f"scene {row}" for row in range(len(DATA))]
     assert predict_items(model, replace(DATA, items=items))["item"].tolist() == items

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from comes import CandidateClassifier
 from comes.answers import AnswerRates, Answers, State, expected_bits
 from comes.datasets import Dataset, make_scenes
 from comes.errors import ComesError
-from comes.generation import simulate_answers
+from comes.generation import case_b, simulate_answers
 from comes.jobs import AskOptions, PageOptions, predict_more
 from comes.jobs.question_jobs import ask_next, read_asked
 
@@ -61,13 +62,26 @@ def test_bits_are_those_of_people_where_these_are_known(model: CandidateClassifi
     nobody = Answers.of_codes(np.zeros_like(SAID.codes))
     ticked = Answers.of_codes(nobody.codes, "positives")  # whose rates are not those of answers
     plain = expected_bits(eta)
-    for asked, bits in ((nobody, expected_bits(eta, rates)), (ticked, plain), (None, plain)):
+    told = expected_bits(eta, rates)
+    for asked, bits in ((nobody, told), (ticked, plain), (None, told)):
         table = ask_next(model, scores, ITEMS, 10, asked)
         rows = [ITEMS.index(item) for item in table["item"]]
         labels = [SCENES.label_names.index(label) for label in table["label"]]
         np.testing.assert_allclose(table["bits"], bits[rows, labels], atol=1e-4)
         best = bits.argmax(axis=0)  # ten questions, ten labels: the best of each
         assert rows == best[labels].tolist()
+
+
+def test_rates_of_candidates_are_not_those_of_people() -> None:
+    settings: dict[str, Any] = {"epochs": 2, "hidden": 20, "random_state": 0, "exclude_rate": 0.5}
+    candidates = case_b(SCENES.known_relevant(), exclude_rate=0.5)
+    model = CandidateClassifier(class_prior=[0.22] * 10, **settings).fit(SCENES.X, candidates)
+    assert model.no_rate_ is not None
+    table = ask_next(model, model.decision_function(SCENES.X), ITEMS, 10, None)
+    bits = expected_bits(model.predict_proba(SCENES.X))
+    rows = [ITEMS.index(item) for item in table["item"]]
+    labels = [int(label) for label in table["label"]]
+    np.testing.assert_allclose(table["bits"], bits[rows, labels], atol=1e-4)
 
 
 def test_what_cannot_be_is_said(model: CandidateClassifier, tmp_path: Path) -> None:
@@ -109,6 +123,6 @@ def test_no_file_is_written_over_what_is_read_or_over_another(
         predict_more(model, SCENES, ask=AskOptions(asked, asked=asked))
     with pytest.raises(ComesError, match="is the file that is read"):
         predict_more(model, SCENES, asked, ask=AskOptions(tmp_path / "next.csv", asked=asked))
-    with pytest.raises(ComesError, match="must go to two files"):
+    with pytest.raises(ComesError, match="two results would go to a.csv"):
         predict_more(model, SCENES, tmp_path / "a.csv", ask=AskOptions(tmp_path / "a.csv"))
     assert asked.read_text() == "people's work" and len(list(tmp_path.iterdir())) == 1

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import metrics as sk
 
@@ -149,8 +150,23 @@ def test_bad_input_is_named(arguments: tuple[object, ...], message: str) -> None
 
 def test_predictions_are_used_for_the_hamming_loss_and_else_scores_above_0() -> None:
     assert evaluate([[2.0, -1.0]], [[1, 1]], predictions=[[1, 1]])["hamming_loss"] == 0
-    assert evaluate([[0.0, 1.0]], [[0, 1]])["hamming_loss"] == 0
+    assert evaluate([[0.0, 1.5]], [[0, 1]])["hamming_loss"] == 0
 
 
 def test_unsigned_scores_are_ranked_like_others() -> None:
     assert metrics.ranking_loss(np.array([[3, 0]], dtype=np.uint8), [[1, 0]]) == 0
+
+
+def test_probabilities_are_not_cut_at_0() -> None:
+    chance = 1 / (1 + np.exp(-SCORES))
+    with pytest.raises(ComesError, match=r"look like probabilities\. Pass predictions="):
+        evaluate(chance, RELEVANT)
+    assert evaluate(chance, RELEVANT, chance > 0.5) == evaluate(SCORES, RELEVANT)
+
+
+def test_frames_are_not_paired_by_position() -> None:
+    frame, truth = (pd.DataFrame(values).add_prefix("l") for values in (SCORES, RELEVANT))
+    assert evaluate(frame, truth) == evaluate(SCORES, RELEVANT)
+    for other in (frame.iloc[::-1], frame.set_axis(range(50, 100)), frame[frame.columns[::-1]]):
+        with pytest.raises(ComesError, match="scores and relevant must have"):
+            evaluate(other, truth)

@@ -16,6 +16,8 @@ from comes.report.metric_tables import (
 from comes.results import DataSpec
 from results import BETTER, make_result
 
+SIX = [0.5, 0.6, 0.7] * 2  # repeats; fewer than five are no test
+
 
 @pytest.mark.parametrize(
     "other",
@@ -37,19 +39,26 @@ def test_repeats_that_share_no_rows_are_not_paired(other: dict[str, Any]) -> Non
     assert not entry.is_worse
 
 
+def test_three_repeats_are_too_few_for_a_test() -> None:
+    table = metric_table([make_result(), make_result("gdf", values=BETTER)], "average_precision")
+    entry = table.entries["bce", "photos"]
+    assert entry.against_best is not None and math.isnan(entry.against_best.p)
+    assert not entry.is_worse and "•" not in to_markdown(table)
+
+
 def test_label_seeds_have_no_corrected_test() -> None:
     seeds: dict[str, Any] = {"folds": None, "label_seeds": 3}
-    results = [make_result(**seeds), make_result("gdf", values=BETTER, **seeds)]
+    results = [make_result(values=SIX, **seeds), make_result("gdf", values=BETTER * 2, **seeds)]
     entry = metric_table(results, "average_precision").entries["bce", "photos"]
     assert entry.is_worse
     assert not entry.is_surely_worse
 
 
 def test_a_table_marks_the_best_and_what_is_significantly_worse() -> None:
-    close = [0.8, 0.71, 0.6]  # the same mean as BETTER, in another order
+    best_values, close = BETTER * 2, [*BETTER[::-1]] * 2  # the same mean, in another order
     results = [
-        make_result("bce"),
-        make_result("comes-hl", values=BETTER),
+        make_result("bce", values=SIX),
+        make_result("comes-hl", values=best_values),
         make_result("comes-rl", values=close),
     ]
     table = metric_table(results, "average_precision")
@@ -62,7 +71,7 @@ def test_a_table_marks_the_best_and_what_is_significantly_worse() -> None:
     assert bce.against_best is not None
     assert bce.against_best.difference == pytest.approx(np.mean(BETTER) - 0.6)
     assert bce.against_best.p_corrected > bce.against_best.p
-    assert best.text == f"{np.mean(BETTER):.3f} ± {np.std(BETTER, ddof=1):.3f}"
+    assert best.text == f"{np.mean(BETTER):.3f} ± {np.std(best_values, ddof=1):.3f}"
     loss = metric_table(results, "ranking_loss")
     assert loss.entries["bce", "photos"].is_best
     assert metric_table(results, "coverage", "sklearn").entries["bce", "photos"].mean == (
@@ -72,8 +81,8 @@ def test_a_table_marks_the_best_and_what_is_significantly_worse() -> None:
 
 def test_markdown_and_latex_of_a_table() -> None:
     results = [
-        make_result("comes-hl", "a_b", BETTER),
-        make_result("bce", "a_b"),
+        make_result("comes-hl", "a_b", BETTER * 2),
+        make_result("bce", "a_b", SIX),
         make_result("my|own & 100%", "a_b", [0.7]),
         make_result("bce", "photos"),
     ]
@@ -81,11 +90,11 @@ def test_markdown_and_latex_of_a_table() -> None:
     lines = to_markdown(table).splitlines()
     assert lines[0] == "| average precision ↑ | a_b | photos |"
     assert lines[2] == "| my\\|own & 100% | 0.700 ± 0.000 | – |"
-    assert lines[3] == "| bce | 0.600 ± 0.100 • | **0.600 ± 0.100** |"
-    assert lines[4] == "| comes-hl | **0.703 ± 0.100** | – |"
+    assert lines[3] == "| bce | 0.600 ± 0.089 • | **0.600 ± 0.100** |"
+    assert lines[4] == "| comes-hl | **0.703 ± 0.090** | – |"
     tex = to_latex(table)
     assert "my|own \\& 100\\% & 0.700 $\\pm$ 0.000 & --" in tex
-    assert "BCE & 0.600 $\\pm$ 0.100$\\bullet$ & \\textbf{0.600 $\\pm$ 0.100} \\\\" in tex
+    assert "BCE & 0.600 $\\pm$ 0.089$\\bullet$ & \\textbf{0.600 $\\pm$ 0.100} \\\\" in tex
     assert "{a\\_b}" in tex
     assert tex.count("\\midrule") == 3  # under the title, over the baselines, over COMES
     assert tex.index("BCE") < tex.index("COMES-HL")

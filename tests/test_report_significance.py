@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from comes.report.markdown import show_p
 from comes.report.significance import Ranks, compare_paired, holm, rank_methods
 
 
-@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("k", [5, 6, 10])
 def test_the_plain_test_is_scipys(k: int) -> None:
     rng = np.random.default_rng(k)
     first, second = rng.normal(size=(2, k))
@@ -35,14 +36,23 @@ def test_the_corrected_test_has_the_variance_of_nadeau_and_bengio() -> None:
 
 
 def test_the_edges_have_rules() -> None:
-    same = compare_paired([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], 0.5)
+    five = [0.1, 0.2, 0.3, 0.4, 0.5]
+    same = compare_paired(five, five, 0.5)
     assert (same.difference, same.p, same.p_corrected) == (0, 1, 1)
-    shifted = compare_paired([0.1, 0.2, 0.3], [0.2, 0.3, 0.4], 0.5)
+    shifted = compare_paired(five, np.array(five) + 0.1, 0.5)
     assert shifted.difference == pytest.approx(-0.1)
-    assert (shifted.p, shifted.p_corrected) == (0, 0)
-    once = compare_paired([0.1], [0.2], 0.5)
-    assert math.isnan(once.p)
-    assert math.isnan(once.p_corrected)
+    assert math.isnan(shifted.p) and math.isnan(shifted.p_corrected)  # no variance: no p = 0
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_fewer_than_five_repeats_are_no_test(k: int) -> None:
+    few = compare_paired([0.1, 0.21, 0.3, 0.4][:k], [0.2, 0.3, 0.4, 0.5][:k], 0.5)
+    assert few.difference < 0 and math.isnan(few.p) and math.isnan(few.p_corrected)
+
+
+def test_no_p_is_shown_as_0() -> None:
+    shown = [show_p(p) for p in (1e-300, 0.0, 2e-5, 0.04, math.nan)]
+    assert shown == ["< 1e-06", "< 1e-06", "2e-05", "0.04", "–"]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))

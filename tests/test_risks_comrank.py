@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -24,7 +25,7 @@ def test_is_the_sum_over_pairs_written_as_loops(
                 if not CANDIDATES[i, j] and CANDIDATES[i, k]:
                     z = p[i][j] - p[i][k]
                     total += math.exp(z) if form == "exp" else math.log1p(math.exp(z))
-    options = {"pair_loss": torch.exp} if form == "exp" else {}
+    options: dict[str, Any] = {"pair_loss": torch.exp} if form == "exp" else {}
     risk = comrank_risk(SCORES, CANDIDATES, **options)
     assert risk.item() == pytest.approx(total / N, rel=1e-12)
 

@@ -502,7 +502,7 @@ def test_what_is_no_answer_is_refused() -> None:
             risk(SCORES, torch.full_like(STATES, wrong))
     with pytest.raises(ComesError, match=r"candidates \(bool\) do not say yes. Leave it out"):
         risk(SCORES, CANDIDATES)
-    with pytest.raises(ComesError, match="must be a tensor; got ndarray"):
-        risk(SCORES, STATES.numpy())
+    with pytest.raises(ComesError, match="must be a tensor or an array of numbers; got str"):
+        risk(SCORES, "no")
     with pytest.raises(ComesError, match="no_rate must hold .* got None"):
         LikelihoodRisk(None)  # type: ignore[arg-type]

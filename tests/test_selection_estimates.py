@@ -1,18 +1,18 @@
 """Metrics from candidates: the formulas by plain loops, and the truth where everything is known."""
 
-import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
 
 from comes.answers import Answers
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError
 from comes.generation import case_b
 from comes.metrics import hamming_loss
 from comes.priors import ClassPriorEstimate
-from comes.selection import compare_metrics, estimate_metrics, resampling
+from comes.selection import compare_metrics, estimate_metrics, likelihood_losses, resampling
 
 RNG = np.random.default_rng(0)
 PRIOR = np.array([0.2, 0.4, 0.6])
@@ -268,13 +268,32 @@ def test_priors_that_cannot_be_right_are_told() -> None:
 
 def test_scores_that_look_like_probabilities_are_told() -> None:
     scores, _, candidates = draw(50)
-    with pytest.warns(ComesWarning, match="look like probabilities. Pass predictions="):
-        estimate_metrics(1 / (1 + np.exp(-scores)), candidates, PRIOR, n_resamples=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        chance = 1 / (1 + np.exp(-scores))
-        estimate_metrics(chance, candidates, PRIOR, predictions=chance > 0.5, n_resamples=0)
-        estimate_metrics(scores, candidates, PRIOR, n_resamples=0)
+    chance, message = 1 / (1 + np.exp(-scores)), "look like probabilities. Pass probabilities=True"
+    with pytest.raises(ComesError, match=message):
+        estimate_metrics(chance, candidates, PRIOR, n_resamples=0)
+    with pytest.raises(ComesError, match=message):
+        compare_metrics(scores, chance, candidates, PRIOR, n_resamples=0)
+    with pytest.raises(ComesError, match="look like probabilities. Pass their log odds"):
+        likelihood_losses(chance, candidates, PRIOR)
+    with pytest.raises(ComesError, match=r"must lie in \[0, 1\]; got -"):
+        estimate_metrics(scores, candidates, PRIOR, probabilities=True)
+    found = estimate_metrics(scores, candidates, PRIOR)
+    for given in ({"probabilities": True}, {"predictions": chance > 0.5}):
+        again = estimate_metrics(chance, candidates, PRIOR, **given)
+        pd.testing.assert_frame_equal(again.per_label, found.per_label)
+
+
+def test_frames_with_other_rows_or_labels_are_not_paired_by_position() -> None:
+    scores, _, candidates = draw(50)
+    names = [f"l{j}" for j in range(len(PRIOR))]
+    frame, said = (pd.DataFrame(values, columns=names) for values in (scores, candidates))
+    estimate_metrics(frame, said, PRIOR, n_resamples=0)
+    with pytest.raises(ComesError, match="same labels in the same order"):
+        estimate_metrics(frame[names[::-1]], said, PRIOR, n_resamples=0)
+    with pytest.raises(ComesError, match="rows in the same order"):
+        estimate_metrics(frame.iloc[::-1], said, PRIOR, n_resamples=0)
+    with pytest.raises(ComesError, match="different indexes, 50 and 0 at row 0"):
+        likelihood_losses(frame.set_axis(range(50, 100)), said, PRIOR)
 
 
 def test_differences_hold_their_own_estimate_when_priors_are_near_zero() -> None:

@@ -23,7 +23,7 @@ from sklearn.metrics import average_precision_score, coverage_error
 from sklearn.metrics import label_ranking_average_precision_score as sklearn_average_precision
 from sklearn.metrics import label_ranking_loss as sklearn_ranking_loss
 
-from comes.answers import BoolMatrix, as_indicators, as_relevant
+from comes.answers import BoolMatrix, as_indicators, as_relevant, check_paired
 from comes.errors import ComesError
 
 __all__ = [
@@ -261,7 +261,7 @@ def evaluate(
     scores : array of shape (n_samples, n_labels)
     relevant : bool array of shape (n_samples, n_labels)
     predictions : bool array of shape (n_samples, n_labels), optional
-        For the Hamming loss; by default ``scores > 0``.
+        For the Hamming loss; by default ``scores > 0``, and probabilities are refused.
     convention : {"pml", "sklearn"}
 
     Returns
@@ -274,13 +274,23 @@ def evaluate(
     1.0
     """
     if predictions is None:
-        predictions = np.asarray(scores) > 0
+        predictions = _cut_at_zero(np.asarray(scores))
     return {
         name: hamming_loss(predictions, relevant)
         if name == "hamming_loss"
         else metric.compute(scores, relevant, convention)
         for name, metric in METRICS.items()
     }
+
+
+def _cut_at_zero(scores: npt.NDArray[np.floating]) -> BoolMatrix:
+    """Return which scores are above 0; raise an error if they look like probabilities."""
+    if scores.size > 1 and scores.min() >= 0 and 0 < scores.max() <= 1:
+        raise ComesError(
+            "scores must be above 0 where a label is predicted; got only numbers in [0, 1], which "
+            "look like probabilities. Pass predictions=, for example scores > 0.5."
+        )
+    return np.asarray(scores > 0)
 
 
 def count_degenerate(relevant: npt.ArrayLike) -> dict[str, int]:
@@ -323,6 +333,7 @@ def _check_pair(
     """Return finite scores and relevant labels of one shape, or raise an error."""
     if convention not in ("pml", "sklearn"):
         raise ComesError(f"convention must be 'pml' or 'sklearn'; got {convention!r}.")
+    check_paired(same_labels=True, scores=scores, relevant=relevant)
     values = np.asarray(scores, dtype=np.float64)  # unsigned scores could not be negated
     truth = as_relevant(relevant)
     if values.shape != truth.shape:

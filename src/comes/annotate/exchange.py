@@ -17,6 +17,7 @@ from comes.datasets import (
     SOURCE,
     Dataset,
     combine_answers,
+    is_table_name,
     long_table,
     write_dataset,
     write_table,
@@ -113,7 +114,7 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
     said = _read_answers(project)
     if said.empty:
         raise _ask_for_answers(project)
-    if Path(path).suffix.lower() in (".csv", ".parquet"):
+    if is_table_name(path):
         write_table(_list_answers(project, said), path)
     else:
         write_dataset(_combine(project, said), path)

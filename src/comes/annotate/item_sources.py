@@ -7,13 +7,19 @@ from pathlib import Path
 import pandas as pd
 
 from comes.answers import check_names
-from comes.datasets import ITEM_COLUMNS, as_text, image_names, open_images, read_table
+from comes.datasets import (
+    ITEM_COLUMNS,
+    as_text,
+    image_names,
+    is_table_name,
+    open_images,
+    read_table,
+)
 from comes.errors import ComesError, listed
 from comes.files import expanded
 
 NAME_COLUMNS = tuple(dict.fromkeys(("item", "id", *ITEM_COLUMNS)))  # the first one counts
 CLASS_COLUMNS = ("class", "label", "name")
-TABLE_ENDINGS = (".csv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ def read_items(source: Path, images: str | Path | None) -> Items:
         raise ComesError(f"{source} does not exist. Correct the path of the items.")
     if source.is_dir() or source.suffix.lower() == ".zip":
         read = Items(image_names(source), images=source)
-    elif source.suffix.lower() in TABLE_ENDINGS:
+    elif is_table_name(source):
         read = _read_item_table(source, images)
     else:
         raise ComesError(
@@ -52,10 +58,7 @@ def read_items(source: Path, images: str | Path | None) -> Items:
 
 def read_classes(source: Path) -> Classes:
     """Read the classes from a table, or from a text file with a class per line."""
-    if source.suffix.lower() in TABLE_ENDINGS:
-        read = _read_class_table(source)
-    else:
-        read = _read_class_lines(source)
+    read = _read_class_table(source) if is_table_name(source) else _read_class_lines(source)
     if not read.names:
         raise ComesError(f"{source.name} has no class. Write the name of one on every line.")
     check_names(read.names)

@@ -22,6 +22,7 @@ from comes.answers.indicators import (
 )
 from comes.answers.label_names import check_names, match_names
 from comes.answers.leanings import AnswerRates, lean_answers, lean_states, relevance_given
+from comes.answers.paired_frames import check_paired
 from comes.answers.people import LongAnswers
 from comes.answers.questions import (
     Questions,
@@ -43,6 +44,7 @@ __all__ = [
     "as_indicators",
     "as_relevant",
     "check_names",
+    "check_paired",
     "check_relevant_inside",
     "choose_questions",
     "expected_bits",

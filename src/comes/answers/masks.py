@@ -7,6 +7,7 @@ import numpy as np
 
 from comes.answers.indicators import BoolMatrix, as_indicators, from_sets
 from comes.answers.label_names import check_names, match_names
+from comes.answers.paired_frames import check_paired
 from comes.answers.people import Codes
 from comes.answers.states import State
 from comes.errors import ComesError
@@ -28,7 +29,7 @@ def read_masks(
         matrices = {name: from_sets(rows, names)[0] for name, rows in given.items()}
     else:
         names = find_names(given, label_names)
-        _check_indexes(given)
+        check_paired(**given)
         matrices = {name: _read_matrix(name, values, names) for name, values in given.items()}
     first = next(iter(matrices))
     for name, matrix in matrices.items():
@@ -64,18 +65,6 @@ def find_names(given: dict[str, Any], label_names: Sequence[str] | None) -> list
     if frames:
         return [str(name) for name in frames[0].columns]
     return None if label_names is None else [str(name) for name in label_names]
-
-
-def _check_indexes(given: dict[str, Any]) -> None:
-    """Raise an error if DataFrames name their rows differently: rows are paired by position."""
-    frames = {name: values for name, values in given.items() if hasattr(values, "columns")}
-    for name, frame in frames.items():
-        first, other = next(iter(frames.items()))
-        if len(frame) == len(other) and not frame.index.equals(other.index):
-            raise ComesError(
-                f"{first} and {name} must have one index; got the same number of rows in another "
-                f"order, or other rows. Write {name}.reindex({first}.index), or reset both."
-            )
 
 
 def _read_matrix(name: str, values: Any, names: list[str] | None) -> BoolMatrix:

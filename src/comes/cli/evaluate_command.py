@@ -1,5 +1,6 @@
 """``comes evaluate``: a model against true labels, or judged by candidates alone."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,6 +14,9 @@ from comes.cli.reading_options import reading_options
 if TYPE_CHECKING:
     from comes.datasets import Reading
     from comes.jobs import EstimatedQuality
+    from comes.label_metrics import LabelQuality
+
+LABELS_SHOWN = 30
 
 
 @takes_options(reading=reading_options)
@@ -31,6 +35,8 @@ def evaluate(
 ) -> None:
     """Compare a model's scores with true labels, or judge them by candidates where there are none.
 
+    What cannot be said of a label has a reason. The labels that a model is worst about come first.
+
     Example: comes evaluate test.csv --relevant 'is_*' --model model/
     """
     from comes.jobs import judge_model
@@ -43,8 +49,38 @@ def evaluate(
         print_metrics([(judged.method, judged.metrics)])
         degenerate = format_lines(judged.degenerate, "; ")
         print(f"{judged.n_rows} rows; convention: {convention}; {degenerate}")
+        _print_labels(judged.by_label, ("precision", "recall", "f1", "average_precision"))
     if judged.estimated is not None:
         _print_estimates(judged.estimated)
+    if judged.n_seen:
+        print(
+            f"{judged.n_seen} of {judged.n_rows} rows have the features of rows that training saw: "
+            "these numbers are too good for them. Take rows that were held out."
+        )
+
+
+def _print_labels(qualities: Sequence["LabelQuality"], shown: Sequence[str]) -> None:
+    """Print what is known of each label, those that the model is worst about first."""
+    from comes.label_metrics import LABEL_METRICS, explain_missing
+
+    print_rows(
+        [
+            {"label": one.label}
+            | {name: _write_count(count) for name, count in one.counts.items()}
+            | {LABEL_METRICS[name]: str(one.metrics[name]) for name in shown}
+            for one in qualities[:LABELS_SHOWN]
+        ],
+        width=128,  # else intervals are cut
+    )
+    more = len(qualities) - LABELS_SHOWN
+    if more > 0:
+        print(f"{more} more {'labels' if more > 1 else 'label'}; --json lists all.")
+    for sentence in explain_missing(qualities, shown):
+        print(sentence)
+
+
+def _write_count(count: float) -> str:
+    return str(count) if isinstance(count, int) else f"{count:.3f}"
 
 
 def _print_estimates(estimated: "EstimatedQuality") -> None:
@@ -56,25 +92,22 @@ def _print_estimates(estimated: "EstimatedQuality") -> None:
             "value": _write_number(metric.value),
             "95 % interval": f"{_write_number(metric.low)} to {_write_number(metric.high)}"
             if metric.reason is None
-            else "not known, see below",
+            else "cannot be estimated",
             "labels": f"{metric.n_labels} of {estimated.n_labels}",
         }
         if any(other.true is not None for other in estimated.metrics):
             row["true"] = _write_number(metric.true)
         rows.append(row)
     print_rows(rows)
+    _print_labels(estimated.by_label, ("precision", "recall", "f1", "auc"))
     rates = (
         "irrelevant labels are excluded at a constant rate"
         if estimated.kind == "candidates"
         else "no and yes are said at constant rates, about pairs that were asked at random,"
     )
     for reason, names in estimated.reasons().items():
-        print(f"Not known: {', '.join(map(_write_name, names))}: {reason}.")
-    if estimated.n_seen:
-        print(
-            f"{estimated.n_seen} rows have the features of rows that training saw: the estimates "
-            "are too good for them. Take rows that were held out."
-        )
+        shown = ", ".join(map(_write_name, names))
+        print(f"Cannot be estimated: {shown}, because {reason}.")
     if estimated.contradiction is not None:
         print(f"Warning: {estimated.contradiction}")
     print(

@@ -10,7 +10,7 @@ from comes.errors import ComesError
 Data = Annotated[
     str,
     typer.Argument(
-        help="A file (.csv, .parquet, .npz, .mat, .arff, .svm, ...), a name, or the folder of an "
+        help="A file (.csv, .xlsx, .parquet, .npz, .mat, .arff, ...), a name, or the folder of an "
         "annotation project."
     ),
 ]
@@ -34,7 +34,7 @@ CentreCrop = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print json.")]
 ModelFolder = Annotated[Path, typer.Option("--model", "-m", help="Folder that 'comes fit' wrote.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]
-WRITTEN = "A .npz, .csv, .parquet, .mat or .jsonl file."
+WRITTEN = "A table (.csv, .tsv, .csv.gz, .parquet, .xlsx), or a .npz, .mat or .jsonl file."
 
 
 def drop_missing(**options: Any) -> dict[str, Any]:

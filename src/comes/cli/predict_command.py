@@ -13,15 +13,30 @@ from comes.errors import ComesError
 def predict(
     data: Data,
     model: ModelFolder,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A .csv or .parquet file.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="A .csv, .parquet, .jsonl, ... file.")
+    ],
+    item: Annotated[
+        str | None, typer.Option(help="The column that names the items. Default: row numbers.")
+    ] = None,
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Also a column of scores for each label.")
+    ] = False,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="The most probable labels, so many, in place of a column for each label."
+        ),
+    ] = None,
     images: ImageSource = None,
     skip_broken: SkipBroken = False,
     page: Annotated[
         Path | None, typer.Option(help="Also a folder for a page of images with predictions.")
     ] = None,
     examples: Annotated[
-        int, typer.Option(help="Images on that page, however many there are.", min=1)
-    ] = 120,
+        int | None,
+        typer.Option(help="Images on that page, however many there are. Default: 120.", min=1),
+    ] = None,
     maps: Annotated[
         bool,
         typer.Option("--maps", help="Show on that page where in an image the evidence is."),
@@ -30,16 +45,20 @@ def predict(
         Path | None,
         typer.Option(help="Also a table of what to ask next, for 'comes annotate add --cards'."),
     ] = None,
-    questions: Annotated[int, typer.Option(help="Pairs in that table.", min=1)] = 200,
+    questions: Annotated[
+        int | None, typer.Option(help="Pairs in that table. Default: 200.", min=1)
+    ] = None,
     asked: Annotated[
         str | None, typer.Option(help="Answers so far, which are left out of that table.")
     ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Write predicted labels and scores for every row, or every image of a folder or .zip.
+    """Write predicted labels and probabilities for every row, or every image of a folder or .zip.
 
     Example: comes predict new.csv --model model/ -o predictions.csv
+
+    Example: comes predict new.csv --model model/ --item photo --top 3 -o predictions.csv
 
     Example: comes predict photos/ --model model/ -o predictions.csv --page page --maps
 
@@ -47,24 +66,39 @@ def predict(
     """
     from comes.jobs import AskOptions, PageOptions, predict_more
 
-    if maps and page is None:
-        raise ComesError("--maps is for the page: name a folder for it (--page), or leave it out.")
-    if asked is not None and ask_next is None:
-        raise ComesError("--asked is for what to ask next: name a file for it (--ask-next).")
+    _refuse_unused(page, {"--maps": maps, "--examples": examples}, "the page", "a folder (--page)")
+    _refuse_unused(
+        ask_next,
+        {"--asked": asked, "--questions": questions},
+        "what to ask next",
+        "a file (--ask-next)",
+    )
     predicted = predict_more(
         model,
         data,
         output,
         images=images,
         skip_broken=skip_broken,
-        page=None if page is None else PageOptions(page, examples, maps, seed),
-        ask=None if ask_next is None else AskOptions(ask_next, questions, asked),
+        item=item,
+        scores=scores,
+        top=top,
+        page=None if page is None else PageOptions(page, examples or 120, maps, seed),
+        ask=None if ask_next is None else AskOptions(ask_next, questions or 200, asked),
     )
-    table = predicted.table
-    n_labels = int(table.columns.str.startswith("score:").sum())
-    summary: dict[str, Any] = {"rows": len(table), "labels": n_labels, "file": str(output)}
+    summary: dict[str, Any] = {
+        "rows": len(predicted.table),
+        "labels": predicted.n_labels,
+        "file": str(output),
+    }
     if predicted.page is not None:
         summary["page"] = str(predicted.page)
     if predicted.questions is not None:
         summary |= {"questions": len(predicted.questions), "ask_next": str(ask_next)}
     print_summary(summary, as_json)
+
+
+def _refuse_unused(target: Path | None, options: dict[str, Any], of: str, wanted: str) -> None:
+    """Raise at the first option for something that is not written."""
+    for option, value in options.items():
+        if target is None and value:
+            raise ComesError(f"{option} is for {of}: name {wanted}, or leave it out.")

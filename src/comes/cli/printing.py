@@ -42,8 +42,8 @@ def _format_number(value: Any, digits: str) -> Any:
     return "–" if math.isnan(value) else f"{value:{digits}}"
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print a table of rows with the same keys."""
+def print_rows(rows: Sequence[Mapping[str, Any]], width: int = 100) -> None:
+    """Print a table of rows with the same keys, over at least so many columns of text."""
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
@@ -55,7 +55,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]]) -> None:
         table.add_column(name.replace("_", " "), justify=justify, no_wrap=not name)  # titles whole
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
-    Console(width=max(100, Console().width)).print(table)
+    Console(width=max(width, Console().width)).print(table)
 
 
 def print_summary(summary: Mapping[str, Any], as_json: bool) -> None:
@@ -80,8 +80,11 @@ def _replace_nan(values: Any) -> Any:
 
 
 def format_lines(values: Mapping[str, Any], separator: str = "\n") -> str:
-    """Return values with their names as text."""
-    return separator.join(f"{name.replace('_', ' ')}: {value}" for name, value in values.items())
+    """Return values with their names as text, floats with four digits that count."""
+    return separator.join(
+        f"{name.replace('_', ' ')}: {_format_number(value, '.4g')}"
+        for name, value in values.items()
+    )
 
 
 def print_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -30,7 +30,8 @@ def priors(
     ] = None,
     clean: Clean = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A .csv or .parquet file for 'fit'.")
+        Path | None,
+        typer.Option("--output", "-o", help="A .csv, .xlsx or .parquet file for 'fit'."),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="A .png, .pdf or .svg file: estimated against true priors.")

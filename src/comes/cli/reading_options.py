@@ -61,7 +61,11 @@ def reading_options(
         bool, typer.Option("--positives", help="The labels were ticked; others may be relevant.")
     ] = False,
     separator: Annotated[
-        str | None, typer.Option(help="What separates label names in a cell, if not ';'.")
+        str | None,
+        typer.Option(
+            help="What separates label names in a cell: ';', ',', '|', space, tab, list. Default: "
+            "found, if it is clear."
+        ),
     ] = None,
     label_names: Annotated[
         str | None,

@@ -303,7 +303,8 @@ def _guess_words(name: str, words: Cells) -> _Guess:
         return _Guess("id", reason, n_missing)
     differ = n_different > len(known) / 2
     few = n_different <= FEW_VALUES and not (differ and mean_words >= 3)
-    if few or n_different * MEAN_REPEATS <= len(known) or mean_words < 1.5:
+    repeat = n_different * MEAN_REPEATS <= len(known) and mean_words < 5
+    if few or repeat or mean_words < 1.5:
         return _Guess("category", f"{n_different} different values", n_missing)
     return _Guess("text", f"{n_different} different texts of {mean_words:.0f} words", n_missing)
 

@@ -52,16 +52,25 @@ def is_stored_as_words(cells: Cells) -> bool:
 
 
 def read_words(cells: Cells) -> Cells:
-    """Return the cells as texts without outer blanks; NA where there is none.
+    """Return the cells as texts without outer blanks; None where there is none.
 
     A number that is whole has the same text whether it is stored as an integer or not.
     """
+    if is_of_objects(cells):
+        return _write_words(cells)
+    places, different = pd.factorize(cells)  # few words may fill many rows
+    words = np.array([*_write_words(pd.Series(different)), None], dtype=object)
+    return pd.Series(words[places], index=cells.index, name=cells.name, dtype=object)
+
+
+def _write_words(cells: Cells) -> Cells:
+    """Return the texts of cells, one by one."""
     if is_stored_as_numbers(cells) and not pd.api.types.is_bool_dtype(cells.dtype):
         cells = cells.astype(object).map(_write_number, na_action="ignore")
-    missing = cells.isna()
-    words = cells.astype(object).map(lambda cell: str(cell).strip(), na_action="ignore")
-    missing |= words.map(lambda word: str(word).casefold() in MISSING_WORDS)
-    return words.mask(missing, None)
+    known = cells.notna()
+    words = [str(cell).strip() if here else None for cell, here in zip(cells, known, strict=True)]
+    words = [None if word is None or word.casefold() in MISSING_WORDS else word for word in words]
+    return pd.Series(words, index=cells.index, name=cells.name, dtype=object)
 
 
 def _write_number(number: Any) -> str:

@@ -25,7 +25,6 @@ from comes.datasets.feature_writing import check_feature_target, write_features
 from comes.datasets.findings import Finding, check_dataset
 from comes.datasets.images import Images, image_names, open_images
 from comes.datasets.joining import join_features, join_rows
-from comes.datasets.label_columns import prediction_table
 from comes.datasets.opening import (
     load_dataset,
     open_dataset,
@@ -33,10 +32,19 @@ from comes.datasets.opening import (
     read_features,
     read_images,
 )
+from comes.datasets.prediction_tables import (
+    Predictions,
+    check_item_column,
+    check_prediction_name,
+    prediction_table,
+    read_predictions,
+    write_prediction_table,
+)
 from comes.datasets.reading import Reading, as_reading
+from comes.datasets.row_files import RowFile, find_copies, open_row_file
 from comes.datasets.scenes import make_scenes
 from comes.datasets.table_datasets import TableForm
-from comes.datasets.tables import check_table_name, read_table, write_table
+from comes.datasets.tables import check_table_name, is_table_name, read_table, write_table
 from comes.datasets.truth_files import open_truth
 from comes.datasets.writing import check_writable, write_dataset
 
@@ -54,17 +62,23 @@ __all__ = [
     "Dataset",
     "Finding",
     "Images",
+    "Predictions",
     "Reading",
+    "RowFile",
     "TableForm",
     "answers_of",
     "as_reading",
     "as_text",
     "check_dataset",
     "check_feature_target",
+    "check_item_column",
+    "check_prediction_name",
     "check_table_name",
     "check_writable",
     "combine_answers",
+    "find_copies",
     "image_names",
+    "is_table_name",
     "join_features",
     "join_rows",
     "load_dataset",
@@ -72,15 +86,18 @@ __all__ = [
     "make_scenes",
     "open_dataset",
     "open_images",
+    "open_row_file",
     "open_truth",
     "prediction_table",
     "read_dataset",
     "read_features",
     "read_images",
+    "read_predictions",
     "read_table",
     "take_rows",
     "write_dataset",
     "write_features",
     "write_npz",
+    "write_prediction_table",
     "write_table",
 ]

@@ -51,12 +51,14 @@ class Roles:
         ]
         named = [] if self.item is None else [self.item]
         in_words = self.labels if self.in_states or self.are_state_sets else ()
-        return {*single, *in_words, *named}
+        return {*single, *in_words, *named, *self.ignored}
 
     def find_features(self, columns: Sequence[str]) -> list[str]:
         """Return the columns that have no other role, in this table or in one that we write."""
         used = {*self.labels, *self.truth, *self.ignored, self.item, *NAMES_COLUMNS}
-        return [name for name in columns if name not in used and not name.startswith(PREFIXES)]
+        of_predictions = ("probability:", "score:") if "predicted" in columns else ()
+        prefixes = (*PREFIXES, *of_predictions)
+        return [name for name in columns if name not in used and not name.startswith(prefixes)]
 
 
 def find_long_columns(columns: Sequence[str], reading: Reading, path: Path) -> list[str] | None:
@@ -92,6 +94,12 @@ def find_roles(columns: Sequence[str], reading: Reading) -> Roles:
         [c for c in find_columns(columns, wanted or ()) if c not in ignored]
         for wanted in (labels, relevant)
     )
+    both = [name for name in found if name in truth]
+    if both:
+        raise ComesError(
+            f"a column holds labels or the truth; got both for {listed(both)}. Name other columns "
+            "for one of them (--labels, --relevant), or leave one out."
+        )
     if not found and (reading.is_complementary or reading.words is not None):
         raise ComesError(
             "labels_are (--complementary) and words (--answers) apply to candidates, but only the "
@@ -156,7 +164,8 @@ def _find_described(columns: Sequence[str]) -> tuple[list[str], list[str]]:
         raise no_column("labels", columns)
     raise ComesError(
         "which columns hold the labels? Name them (--labels, or --relevant for the truth, on the "
-        "command line): 0/1 columns, or one column of label names. The columns are "
+        "command line): columns of 0 and 1, or of no, yes and maybe; or one column of label names. "
+        "The columns are "
         f"{listed(list(columns))}."
     )
 

@@ -13,7 +13,8 @@ from comes.columns import describe_columns
 from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import is_table
 from comes.datasets.images import Images, find_broken
-from comes.errors import listed
+from comes.datasets.similar_names import find_similar
+from comes.errors import counted, listed
 
 ROWS_AT_ONCE = 1024
 
@@ -55,7 +56,7 @@ def check_dataset(dataset: Dataset) -> list[Finding]:
     >>> dataset = Dataset(X, ["sky"], relevant=np.array([[True], [True], [False]]))
     >>> for finding in check_dataset(dataset):
     ...     print(finding.text)
-    1 rows repeat the features of an earlier row, 1 of them with other labels (first: row 2).
+    1 row repeats the features of an earlier row, 1 with other labels (first: row 2).
     1 of 2 features are constant: 1.
     """
     return [found for found in (*_check_rows(dataset), *_check_labels(dataset)) if found.number]
@@ -66,7 +67,7 @@ def _check_rows(dataset: Dataset) -> list[Finding]:
     if dataset.X is None:
         return []
     if is_table(dataset.X):
-        return [_find_duplicates(_hash_cells(dataset.X), dataset)]
+        return [_find_duplicates(row_hashes(dataset.X), dataset)]
     if not isinstance(dataset.X, Images):
         duplicates = _find_duplicates(row_hashes(dataset.X), dataset)
         return [duplicates, _find_constant_columns(dataset.X), _find_row_numbers(dataset.X)]
@@ -119,10 +120,11 @@ def _check_answers(answers: Answers, names: Sequence[str]) -> list[Finding]:
         is_known = np.asarray(asked.any(axis=0))
         unsure = is_known & ~(excluded | answers.confirmed).any(axis=0)
         torn = 0 if answers.said is None else answers.said.count_torn(answers.shape)
+        pairs = counted(torn, "pair")
         findings += [
             _describe_labels("never_asked", ~is_known, names, "were never asked about"),
             _describe_labels("only_maybe", unsure, names, "have no answer but maybe"),
-            Finding("disagreements", torn, f"people disagree about {torn} pairs: yes and no."),
+            Finding("disagreements", torn, f"people disagree about {pairs}: yes and no."),
         ]
         is_known = is_known & ~unsure
     never, always = is_known & ~excluded.any(axis=0), excluded.all(axis=0)
@@ -133,7 +135,7 @@ def _check_answers(answers: Answers, names: Sequence[str]) -> list[Finding]:
         Finding(
             "rows_without_candidate",
             n_empty,
-            f"{n_empty} rows have no candidate: all labels are excluded.",
+            f"{counted(n_empty, 'row', 'have no candidate')}: all labels are excluded.",
         ),
     ]
 
@@ -144,6 +146,8 @@ def row_hashes(X: Any) -> npt.NDArray[np.uint64]:
     It is the sum of the mixed bits of every entry times an odd random number of its column, modulo
     2^64: a zero adds nothing, and the order of the entries does not matter.
     """
+    if is_table(X):
+        return _hash_cells(X)
     d = X.shape[1]
     factor = np.random.default_rng(0).integers(0, 2**63, size=d, dtype=np.uint64) * 2 + 1
     if sparse.issparse(X):
@@ -189,7 +193,7 @@ def _find_duplicates(
     return Finding(
         "duplicate_rows",
         n,
-        f"{n} rows repeat the {what} of an earlier row, {others} of them with other labels "
+        f"{counted(n, 'row', f'repeat the {what} of an earlier row')}, {others} with other labels "
         f"(first: row {int(first)}).",
     )
 
@@ -222,26 +226,26 @@ def _find_row_numbers(X: Any) -> Finding:
     ]
     columns = X.columns if isinstance(X, pd.DataFrame) else range(X.shape[1])
     names = [str(columns[j]) for j in places]
-    text = f"{len(names)} features number the rows, as an id does: {listed(names)}."
+    text = f"{counted(len(names), 'feature', 'number the rows, as an id does')}: {listed(names)}."
     return Finding("row_numbers", len(names), f"{text} Leave them out (--ignore).")
 
 
 def _describe_broken(names: Sequence[str]) -> Finding:
     """Return the finding that images cannot be read."""
     return Finding(
-        "broken_images", len(names), f"{len(names)} images cannot be read: {listed(names)}."
+        "broken_images",
+        len(names),
+        f"{counted(len(names), 'image')} cannot be read: {listed(names)}.",
     )
 
 
 def _find_similar_names(names: Sequence[str]) -> Finding:
     """Count labels whose names differ from another in case or blanks alone."""
-    plain = pd.Series(["".join(name.split()).casefold() for name in names])
-    is_like = plain.duplicated(keep=False).to_numpy()
     verb = "differ from another in case or blanks alone"
-    return _describe_labels("similar_labels", is_like, names, verb)
+    return _describe_labels("similar_labels", find_similar(names), names, verb)
 
 
 def _describe_labels(name: str, chosen: Any, names: Sequence[str], verb: str) -> Finding:
     """Return a finding about the labels that a mask chooses."""
     found = [label for label, hit in zip(names, chosen, strict=True) if hit]
-    return Finding(name, len(found), f"{len(found)} labels {verb}: {listed(found)}.")
+    return Finding(name, len(found), f"{counted(len(found), 'label', verb)}: {listed(found)}.")

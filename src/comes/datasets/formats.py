@@ -22,6 +22,7 @@ from comes.datasets.table_datasets import (
     read_table_features,
     write_table_dataset,
 )
+from comes.datasets.tables import TABLE_ENDINGS, find_ending
 from comes.errors import ComesError
 
 # Parts of a data set that a file may lose, as a warning calls them.
@@ -94,7 +95,7 @@ SHARED_FIELDS = (
 
 def find_format(path: Path) -> Format:
     """Return the format that the ending of a name says; raise if there is none."""
-    found = FORMATS.get(path.suffix.lower())
+    found = FORMATS.get(find_ending(path))
     if found is None:
         *endings, last = FORMATS
         raise ComesError(
@@ -160,8 +161,7 @@ TABLE = Format(
 )
 SVMLIGHT = Format(read_svmlight, ("label_names", "n_features"))
 FORMATS: Mapping[str, Format] = {
-    ".csv": TABLE,
-    ".parquet": TABLE,
+    **dict.fromkeys(TABLE_ENDINGS, TABLE),
     ".npz": Format(read_npz, (), read_npz_features, {"wide": Writer(write_npz)}),
     ".mat": Format(
         read_pml_mat,

@@ -35,13 +35,12 @@ from comes.answers import (
 from comes.datasets.answer_tables import find_kind
 from comes.datasets.answer_words import ADVICE, WORDS, as_states, as_text
 from comes.datasets.dataset import Dataset
-from comes.datasets.separators import SEPARATOR
+from comes.datasets.separators import LIST, NOTHING, SEPARATOR, find_separator, split_cell
 from comes.datasets.tables import NAMELESS, is_numeric
 from comes.errors import ComesError
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
-NOTHING = "(none)"
 INDICATORS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
 TRUTHS = {**INDICATORS, "no": 0, "yes": 1}
 PREFIXES = CANDIDATE, EXCLUDED, POSITIVE, ANSWER, RELEVANT = (
@@ -208,35 +207,29 @@ def names_columns(dataset: Dataset) -> pd.DataFrame:
                 f"the label {name!r} cannot be one of names joined by {SEPARATOR!r}. Write another "
                 "form."
             )
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             column: [SEPARATOR.join(s) or NOTHING for s in to_sets(marked, dataset.label_names)]
             for column, marked in named_labels(dataset).items()
         }
     )
-
-
-def prediction_table(
-    scores: npt.ArrayLike,
-    predictions: npt.ArrayLike,
-    label_names: Sequence[str],
-    items: Sequence[str] | None = None,
-) -> pd.DataFrame:
-    """Return one row per item: its name, the predicted labels, and a column of scores per label.
-
-    Examples
-    --------
-    >>> prediction_table([[1.5, -0.5]], [[1, 0]], ["apple", "plate"])
-      predicted  score:apple  score:plate
-    0     apple          1.5         -0.5
-    """
-    sets = to_sets(as_indicators(predictions, "predictions"), label_names)
-    columns = pd.Index([f"score:{name}" for name in label_names])
-    table = pd.DataFrame(np.asarray(scores), columns=columns)
-    table.insert(0, "predicted", [SEPARATOR.join(names) or NOTHING for names in sets])
-    if items is not None:
-        table.insert(0, "item", list(items))
+    _check_readable(table)
     return table
+
+
+def _check_readable(table: pd.DataFrame) -> None:
+    """Raise unless names that we join are split again as they were."""
+    groups = [list(STATE_COLUMNS)] if "no" in table else [[c] for c in table if c != "relevant"]
+    groups += [["relevant"]] if "relevant" in table else []
+    try:
+        is_clear = all(find_separator([table[c] for c in g]) == SEPARATOR for g in groups)
+    except ComesError:
+        is_clear = False
+    if not is_clear:
+        raise ComesError(
+            "the names of the labels would not be told apart in one cell: something else than "
+            f"{SEPARATOR!r} seems to separate them. Write another form."
+        )
 
 
 def _read_indicator(cell: Any, words: Mapping[str, int]) -> float:
@@ -269,6 +262,9 @@ def names_of_cells(
     sets, unclear = [], []
     for row, cell in enumerate(cells):
         is_list = isinstance(cell, (list, tuple, np.ndarray))
+        if separator == LIST and isinstance(cell, str) and cell.strip():
+            is_list = True  # an empty one says that nothing applies
+            cell = split_cell(cell, LIST)
         names = _read_name_list(cell, row) if is_list else _split_names(cell, row, separator)
         if not names and not is_list and not empty_is_none:
             unclear.append(row)
@@ -282,12 +278,28 @@ def names_of_cells(
             f"{len(unclear)} cells of label names are empty (first: row {unclear[0]}). If no label "
             f"applies there, write {NOTHING}; if nobody was asked, list every label."
         )
+    _refuse_indicators(sets, cells, separator)
     return sets
+
+
+def _refuse_indicators(
+    sets: Sequence[Sequence[str]], cells: "pd.Series[Any]", separator: str | None
+) -> None:
+    """Raise if lists hold a 0 or 1 for every label, which are not names."""
+    are_lists = separator == LIST or any(isinstance(c, (list, tuple, np.ndarray)) for c in cells)
+    lengths = {len(names) for names in sets}
+    if not are_lists or len(lengths) > 1 or max(lengths, default=0) < 2:
+        return
+    if all(name in ("0", "1", "0.0", "1.0") for names in sets for name in names):
+        raise ComesError(
+            f"expected names of labels; got lists of {max(lengths)} numbers, 0 or 1. Write a "
+            "column for every label."
+        )
 
 
 def _read_name_list(cell: Any, row: int) -> list[str]:
     """Return the names in a cell of a parquet file that is a list."""
-    names = [as_text(name) for name in cell]
+    names = [as_text(name).strip() for name in cell]
     if "" in names or not all(isinstance(name, (str, int, float, np.integer)) for name in cell):
         raise ComesError(f"row {row} has a list of something other than names: {cell!r}.")
     return names
@@ -297,8 +309,7 @@ def _split_names(cell: Any, row: int, separator: str | None) -> list[str]:
     """Return the names in a cell of text."""
     if isinstance(cell, (dict, bytes)):
         raise ComesError(f"row {row} has {cell!r}; expected names of labels.")
-    parts = as_text(cell).split(SEPARATOR if separator is None else separator)
-    return [name for part in parts if (name := part.strip())]
+    return split_cell(as_text(cell), separator)
 
 
 def _make_frame(values: npt.NDArray[Any], prefix: str, dataset: Dataset) -> pd.DataFrame:

@@ -67,7 +67,8 @@ class Reading:
         All labels, in the order wanted. A column of label names may not show every one of them.
         Other labels are matched by name, or by position if no name agrees.
     separator : str, optional
-        What separates label names in a cell; by default ";".
+        What separates label names in a cell: text, "space", "tab", or "list" for lists in brackets.
+        By default it is found where it is clear, and asked for where it is not.
     features : str or Path, optional
         A file of features with the same items, for a file of labels.
     images : str or Path, optional

@@ -1,58 +1,176 @@
-"""Label names in a cell that something else separates than expected."""
+"""What separates the label names in a cell: found where it is clear, and asked for where it is not.
 
+A separator is clear if splitting by it leaves no more names than there were different cells, or if
+most of its names stand in several of them; and if cells do not all have the same form, as in "Rome,
+Italy". A list in brackets, as json or Python write it, is one whatever separates its names.
+"""
+
+import ast
+import json
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
-from warnings import warn
 
 import pandas as pd
 
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError
 
 SEPARATOR = ";"
 OTHERS = (",", "|", "\t")
+SPACE, LIST = " ", "list"
+WORDS = {"tab": "\t", "space": SPACE, "comma": ",", "bar": "|", "semicolon": ";"}
+NOTHING = "(none)"
 FEW = 10  # so many labels may each be alone in their cell
 LARGE_SHARE = 0.2  # of cells that hold one name, all of them different
+PROSE = re.compile(r"[.!?:\"]")
+BRACKETS = re.compile(r"\[.*\]|\{.*\}", re.DOTALL)
+NO_COMMAS = re.compile(r"'\s+'|\"\s+\"")  # as numpy writes lists; Python would join the names
 
 
-def check_separator(columns: Sequence["pd.Series[Any]"]) -> None:
-    """Raise or warn if columns of label names seem to have another separator than ``;``.
+def find_separator(
+    columns: Sequence["pd.Series[Any]"], wanted: Collection[str] | None = None
+) -> str:
+    """Return what separates names in columns of labels; raise an error that asks if it is unclear.
 
-    A comma, a bar or a tab is one if no cell has a ``;``, and something between two of them occurs
-    in different cells. A name of its own in most cells of a column deserves a warning.
+    Parameters
+    ----------
+    columns : sequence of Series
+        Cells of text; others are left out.
+    wanted : collection of str, optional
+        All labels, if they are known: then what splits every cell into them is the separator.
     """
-    cells = [[c.strip() for c in column if isinstance(c, str) and c.strip()] for column in columns]
-    texts = [text for column in cells for text in column]
-    if any(SEPARATOR in text for text in texts):
-        return
+    texts = [
+        cell.strip()
+        for column in columns
+        for cell in column
+        if isinstance(cell, str) and cell.strip() and cell.strip().lower() != NOTHING
+    ]
     distinct = list(dict.fromkeys(texts))
-    lists = [text for text in distinct if text.startswith("[") and text.endswith("]")]
-    if lists:
-        raise ComesError(
-            f"a cell of label names holds a list written as text, {lists[0]!r}; expected names "
-            "such as 'apple;plate'. Write them so, or as lists in a parquet file."
-        )
-    for other in OTHERS:
-        if found := _find_shared_name(distinct, other):
-            raise ComesError(
-                f"label names are separated by {SEPARATOR!r}, which no cell has; {found!r} stands "
-                f"beside {other!r} in several cells. Say what separates them (separator; "
-                f"--separator {other!r} on the command line), or that it is {SEPARATOR!r}."
-            )
-    if len(columns) == 1 and len(distinct) > max(FEW, LARGE_SHARE * len(texts)):
-        warn(
-            f"{len(distinct)} labels stand in {len(texts)} cells of label names, never two in one "
-            f"cell. If something else than {SEPARATOR!r} separates them, say so (separator; "
-            "--separator on the command line).",
-            ComesWarning,
-            stacklevel=2,
-        )
+    if wanted is not None:
+        return _find_among(distinct, set(wanted))
+    if any(BRACKETS.fullmatch(text) for text in distinct):
+        return LIST
+    present = [s for s in (SEPARATOR, *OTHERS) if any(s in text.strip(s) for text in distinct)]
+    clear = [s for s in present if _is_clear(distinct, s)]
+    if SEPARATOR in clear or (SEPARATOR in present and not clear):
+        return SEPARATOR
+    if len(clear) == 1:
+        return clear[0]
+    unclear = clear or [s for s in present if _find_shared(distinct, s)]
+    if unclear:
+        raise _make_question(distinct, unclear[0])
+    if len(columns) == 1:
+        return _choose_spaces(distinct, len(texts))
+    return SEPARATOR
 
 
-def _find_shared_name(texts: Sequence[str], separator: str) -> str | None:
+def split_cell(text: str, separator: str | None) -> list[str]:
+    """Return the names in a cell of text, without blanks around them."""
+    if text.strip().lower() == NOTHING:
+        return [NOTHING]
+    if separator == LIST:
+        return _read_list(text) if text.strip() else []
+    separator = WORDS.get(separator or SEPARATOR, separator or SEPARATOR)
+    return [name for part in text.split(separator) if (name := part.strip())]
+
+
+def _find_among(texts: Sequence[str], wanted: set[str]) -> str:
+    """Return the first separator that splits every cell into wanted names; else the usual one."""
+    for separator in (SEPARATOR, *OTHERS, SPACE, LIST):
+        try:
+            if all(set(split_cell(text, separator)) <= wanted for text in texts):
+                return separator
+        except ComesError:
+            continue
+    return LIST if all(BRACKETS.fullmatch(text) for text in texts) else SEPARATOR
+
+
+def _is_clear(texts: Sequence[str], separator: str) -> bool:
+    """Return whether names that are split so stand in several cells, in more than one form."""
+    split = [split_cell(text, separator) for text in texts]
+    count = Counter(name for names in split for name in set(names))
+    n_shared = sum(number > 1 for number in count.values())
+    if not n_shared or _is_one_form(split):
+        return False
+    return len(count) <= len(texts) or 2 * n_shared >= len(count)
+
+
+def _is_one_form(split: Sequence[Sequence[str]]) -> bool:
+    """Return whether all cells have as many parts, and none of them stands in two places."""
+    if len({len(names) for names in split}) > 1:
+        return False
+    places = [set(place) for place in zip(*split, strict=True)]
+    return sum(map(len, places)) == len(set().union(*places))
+
+
+def _find_shared(texts: Sequence[str], separator: str) -> str | None:
     """Return a name that different cells share, if they are split so; else None."""
-    count = Counter(
-        name for text in texts for name in {part.strip() for part in text.split(separator)} if name
+    split = [set(split_cell(text, separator)) for text in texts]
+    count = Counter(name for names in split for name in names)
+    return next((n for names in split if len(names) > 1 for n in names if count[n] > 1), None)
+
+
+def _choose_spaces(texts: Sequence[str], n_cells: int) -> str:
+    """Return whether cells are single names or words; raise if they seem to be neither."""
+    most = max(FEW, LARGE_SHARE * n_cells)
+    split = [text.split() for text in texts]
+    count = Counter(word for words in split for word in words)
+    are_words = len(count) < len(texts) and all(number > 1 for number in count.values())
+    is_prose = any(len(set(words)) < len(words) for words in split) or any(map(PROSE.search, count))
+    if are_words and not is_prose and not _is_one_form(split):
+        if len(count) <= min(most, len(texts) / 2):
+            return SPACE
+        raise _make_question(texts, SPACE)
+    if len(texts) > most:
+        raise ComesError(
+            f"{len(texts)} labels stand in {n_cells} cells of label names, never two in one cell "
+            f"(such as {_shorten(texts[0])}). What separates the names? Say so (separator; "
+            f"--separator on the command line), or that each cell is one name (--separator "
+            f"{SEPARATOR!r})."
+        )
+    return SEPARATOR
+
+
+def _make_question(texts: Sequence[str], separator: str) -> ComesError:
+    """Return an error that asks whether this is the separator."""
+    shared = _find_shared(texts, separator)
+    example = next((t for t in texts if shared in split_cell(t, separator)), texts[0])
+    name = {"\t": "tab", SPACE: "space"}.get(separator, separator)
+    return ComesError(
+        f"is {name!r} between label names, or a part of them? {shared!r} stands in several cells, "
+        f"such as {_shorten(example)}. Say which (separator; --separator {name!r} on the command "
+        f"line, or --separator {SEPARATOR!r} if each cell is one name)."
     )
-    split = {part.strip() for text in texts if separator in text for part in text.split(separator)}
-    return next((name for name in count if name in split and count[name] > 1), None)
+
+
+def _shorten(text: str, most: int = 60) -> str:
+    return repr(text if len(text) <= most else text[: most - 3] + "...")
+
+
+def _read_list(text: str) -> list[str]:
+    """Return the names in a list that is written as text."""
+    text = text.strip()
+    error = ComesError(
+        f"expected a list of label names, such as ['sky', 'sea']; got {_shorten(text)}. Write all "
+        "cells in one form."
+    )
+    if not BRACKETS.fullmatch(text) or NO_COMMAS.search(text):
+        raise error
+    names: Any
+    try:
+        names = json.loads(text)
+    except ValueError:
+        try:
+            names = ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            if re.search(r"['\"\[\]{}]", text[1:-1]):
+                raise error from None
+            names = text[1:-1].split(",")  # without quotes
+    if isinstance(names, dict) and not names:
+        names = []
+    if not isinstance(names, (list, tuple, set)) or not all(
+        isinstance(name, (str, int, float)) and not isinstance(name, bool) for name in names
+    ):
+        raise error
+    return [stripped for name in names if (stripped := str(name).strip())]

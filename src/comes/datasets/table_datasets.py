@@ -23,9 +23,9 @@ from comes.datasets.column_roles import Roles, find_long_columns, find_roles
 from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images
 from comes.datasets.label_columns import (
+    TRUTHS,
     are_answers,
     are_names,
-    are_state_sets,
     is_reserved,
     names_columns,
     names_of_cells,
@@ -35,7 +35,8 @@ from comes.datasets.label_columns import (
     wide_columns,
 )
 from comes.datasets.reading import Reading
-from comes.datasets.separators import check_separator
+from comes.datasets.separators import find_separator
+from comes.datasets.similar_names import warn_of_similar
 from comes.datasets.tables import (
     check_table_name,
     find_columns,
@@ -98,30 +99,48 @@ def _read_roles(table: pd.DataFrame, roles: Roles, reading: Reading) -> Labels:
     """Return what the columns say about labels."""
     of_labels, of_truth = table[roles.labels], table[roles.truth]
     names = None if reading.label_names is None else list(reading.label_names)
-    if names is None and reading.separator is None:
-        for columns in (of_labels, of_truth):
-            if are_names(columns) or are_state_sets(list(map(str, columns))):
-                check_separator([columns[name] for name in columns])
-    by_name = [c for c in (of_labels, of_truth) if roles.are_state_sets or are_names(c)]
-    if names is None and len(by_name) == 2 and are_names(of_truth):
-        each = [columns[name] for columns in by_name for name in columns]
-        cells = pd.Series([cell for column in each for cell in column], dtype=object)
-        sets = names_of_cells(cells, empty_is_none=True, separator=reading.separator)
-        names = sorted({name for row in sets for name in row})  # names of either are labels
+    by_name = roles.are_state_sets or (are_names(of_labels) and not _are_words(of_labels, roles))
+    truth_by_name = are_names(of_truth, TRUTHS)
+    of_names, of_true_names = (
+        (reading.separator or find_separator([columns[c] for c in columns], names))
+        if is_names
+        else None
+        for columns, is_names in ((of_labels, by_name), (of_truth, truth_by_name))
+    )
+    if names is None and by_name and truth_by_name:  # names of either are labels
+        found = _list_names(of_labels, of_names) | _list_names(of_truth, of_true_names)
+        names = sorted(found)
     answers = truth = None
     if roles.labels:
-        answers = _read_answers(of_labels, names, roles, reading)
+        answers = _read_answers(of_labels, names, roles, reading, of_names)
         names = answers.label_names
     if roles.truth:
-        truth, names = read_labels(of_truth, names, is_truth=True, separator=reading.separator)
+        truth, names = read_labels(of_truth, names, is_truth=True, separator=of_true_names)
+    if reading.label_names is None and (by_name or truth_by_name):
+        warn_of_similar(names or [])
     return Labels(answers, truth, names or [])
 
 
+def _are_words(cells: pd.DataFrame, roles: Roles) -> bool:
+    """Return whether columns of labels hold answers in words."""
+    return roles.in_states or are_answers(cells)
+
+
+def _list_names(columns: pd.DataFrame, separator: str | None) -> set[str]:
+    """Return every label name in columns of names."""
+    cells = pd.Series([cell for name in columns for cell in columns[name]], dtype=object)
+    return {name for row in names_of_cells(cells, True, separator) for name in row}
+
+
 def _read_answers(
-    cells: pd.DataFrame, names: list[str] | None, roles: Roles, reading: Reading
+    cells: pd.DataFrame,
+    names: list[str] | None,
+    roles: Roles,
+    reading: Reading,
+    separator: str | None,
 ) -> Answers:
     """Return what the columns of labels say, with the names of the labels."""
-    is_in_words = roles.in_states or are_answers(cells)
+    is_in_words = _are_words(cells, roles)
     if (is_in_words or roles.are_state_sets) and roles.labels_are != "candidates":
         raise ComesError(
             "the labels are answers, and 'no' excludes a label; leave out labels_are "
@@ -131,16 +150,14 @@ def _read_answers(
         if is_in_words:
             answers = read_answers(cells, names, reading.words)
         else:
-            answers = read_state_sets(cells, names, reading.separator)
+            answers = read_state_sets(cells, names, separator)
         warn_of_ticks(answers)
         return answers
     is_possible = roles.labels_are == "candidates"
     if roles.labels_are == "positives" and not are_names(cells):
         empty = cells.isna() | (cells.astype(object) == "")
         cells = cells.astype(object).mask(empty, 0)  # what is not ticked
-    marked, names = read_labels(
-        cells, names, empty_is_none=not is_possible, separator=reading.separator
-    )
+    marked, names = read_labels(cells, names, empty_is_none=not is_possible, separator=separator)
     if roles.labels_are == "positives":
         return Answers.from_positives(marked, names)
     return Answers.from_candidates(marked if is_possible else ~marked, names)
@@ -153,10 +170,12 @@ def read_table_features(path: Path, reading: Reading) -> tuple[Any, list[str] | 
     """
     columns = read_columns(path)
     wanted, item = reading.feature_columns, reading.item
-    words = [c for c in columns if any(fnmatch.fnmatchcase(c, w) for w in reading.word_columns)]
+    given = reading.word_columns
+    words = [c for c in columns if c in given or any(fnmatch.fnmatchcase(c, w) for w in given)]
     if item is None or item not in columns:
         item = "item" if "item" in columns and "item" not in (wanted or ()) else None
-    table = read_table(path, [*([item] if item else []), *words])
+    others = [] if wanted is None else [c for c in columns if c not in wanted]
+    table = read_table(path, [*others, *words, *([item] if item else [])])
     others = [c for c in table.columns if c not in (wanted or ()) and not is_reserved(c)]
     item = item or find_item_column(table[others])
     if wanted is None:

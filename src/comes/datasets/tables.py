@@ -1,9 +1,10 @@
-"""csv and parquet files as tables, whose cells are read as they are written."""
+"""csv, parquet and Excel files as tables, whose cells are read as they are written."""
 
 import difflib
 import fnmatch
 import re
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,21 +18,24 @@ import pyarrow.parquet as pq
 
 from comes.columns import needs_encoding
 from comes.datasets.answer_words import as_text
+from comes.datasets.delimited import MISSING, find_delimiter, read_decimal_commas
+from comes.datasets.spreadsheets import read_excel, read_excel_columns, write_excel
 from comes.errors import ComesError, listed
 from comes.files import replacing_file
 
-TABLE_ENDINGS = (".csv", ".parquet")
+TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+TABLE_ENDINGS = (*TEXT_ENDINGS, ".parquet", ".xlsx")
 NAMELESS = re.compile(r"Unnamed: \d+|")  # what pandas calls a column without a name
 
 
 def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
-    r"""Read a csv or parquet file.
+    r"""Read a csv, parquet or Excel file.
 
     Parameters
     ----------
     path : Path
     text_columns : collection of str
-        Columns of a csv whose cells are kept as they are written: a label may be called NA.
+        Columns whose cells are kept as they are written: a label may be called NA.
 
     Examples
     --------
@@ -42,24 +46,38 @@ def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
     [{'item': '001', 'label': 'NA'}]
     """
     with _explain_errors(path):
-        table = _read_csv(path, text_columns) if is_csv(path) else _read_parquet(path)
+        if is_csv(path):
+            table = _read_csv(path, text_columns)
+        elif find_ending(path) == ".xlsx":
+            table = _drop_superfluous(read_excel(path, text_columns))
+        else:
+            table = _read_parquet(path)
     if table.empty:
         raise ComesError(f"{path.name} has columns but no rows; expected at least one row.")
     return table.set_axis([str(name) for name in table.columns], axis=1)
 
 
 def read_columns(path: Path) -> list[str]:
-    """Return the names of the columns of a csv or parquet file."""
+    """Return the names of the columns of a csv, parquet or Excel file."""
     with _explain_errors(path):
+        if find_ending(path) == ".xlsx":
+            return read_excel_columns(path)
         if not is_csv(path):
             names = [str(name) for name in pq.read_schema(path).names]
             return [name for name in names if not re.fullmatch(r"__index_level_\d+__", name)]
-        header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
+        header = pd.read_csv(
+            path,
+            sep=find_delimiter(path),
+            header=None,
+            nrows=1,
+            dtype=str,
+            keep_default_na=False,
+        )
     return [str(name) or f"Unnamed: {j}" for j, name in enumerate(header.iloc[0])]
 
 
 def write_table(table: pd.DataFrame, path: str | Path) -> None:
-    """Write a csv or parquet file, replacing it if the whole of it could be written.
+    """Write a csv, parquet or Excel file, replacing it if the whole of it could be written.
 
     Examples
     --------
@@ -76,9 +94,20 @@ def write_blocks(blocks: Iterator[pd.DataFrame], path: str | Path) -> None:
     """Write a table that comes in blocks of rows, replacing the file if all could be written."""
     check_table_name(path)
     with replacing_file(path) as temporary:
-        if is_csv(Path(path)):
+        ending = find_ending(Path(path))
+        if ending in TEXT_ENDINGS:
+            sep = "\t" if ending.startswith(".tsv") else ","
             for number, block in enumerate(blocks):
-                block.to_csv(temporary, mode="a" if number else "w", header=not number, index=False)
+                block.to_csv(
+                    temporary,
+                    sep=sep,
+                    mode="a" if number else "w",
+                    header=not number,
+                    index=False,
+                )
+            return
+        if ending == ".xlsx":
+            write_excel(pd.concat(blocks, ignore_index=True), temporary)
             return
         first = pa.Table.from_pandas(next(blocks), preserve_index=False)
         with pq.ParquetWriter(temporary, first.schema) as writer:
@@ -87,20 +116,35 @@ def write_blocks(blocks: Iterator[pd.DataFrame], path: str | Path) -> None:
                 writer.write_table(pa.Table.from_pandas(block, first.schema, preserve_index=False))
 
 
-def check_table_name(path: str | Path) -> None:
-    """Raise unless the name ends in .csv or .parquet.
+def is_table_name(path: str | Path) -> bool:
+    """Return whether the name has the ending of a table.
 
     Examples
     --------
-    >>> check_table_name("priors.xlsx")
+    >>> is_table_name("answers.csv.gz"), is_table_name("answers.json")
+    (True, False)
+    """
+    return find_ending(Path(path)) in TABLE_ENDINGS
+
+
+def check_table_name(path: str | Path) -> None:
+    """Raise unless the name has the ending of a table.
+
+    Examples
+    --------
+    >>> check_table_name("priors.doc")
     Traceback (most recent call last):
     ...
-    comes.errors.ComesError: priors.xlsx should end in .csv or .parquet; got .xlsx.
+    comes.errors.ComesError: priors.doc should end in .csv, .tsv, .csv.gz, .tsv.gz, .parquet or \
+.xlsx; got .doc.
     """
     path = Path(path)
-    if path.suffix.lower() not in TABLE_ENDINGS:
-        ending = path.suffix or "no ending"
-        raise ComesError(f"{path.name} should end in .csv or .parquet; got {ending}.")
+    if not is_table_name(path):
+        *endings, last = TABLE_ENDINGS
+        raise ComesError(
+            f"{path.name} should end in {', '.join(endings)} or {last}; got "
+            f"{path.suffix or 'no ending'}."
+        )
 
 
 def select_features(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
@@ -146,7 +190,7 @@ def no_column(name: str, columns: Sequence[str]) -> ComesError:
     near = difflib.get_close_matches(name, columns, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if len(columns) == 1 and re.search(r"[;\t]", columns[0]):
-        hint = " Columns of a csv are separated by commas, and here they seem not to be."
+        hint = " Its columns are not all separated alike: every row must have as many cells."
     return ComesError(f"there is no column {name!r}; there are {listed(columns)}.{hint}")
 
 
@@ -156,8 +200,14 @@ def is_numeric(cells: "pd.Series[Any]") -> bool:
 
 
 def is_csv(path: Path) -> bool:
-    """Return whether the name ends in .csv."""
-    return path.suffix.lower() == ".csv"
+    """Return whether the name is that of cells in text: .csv, .tsv, or one of them with .gz."""
+    return find_ending(path) in TEXT_ENDINGS
+
+
+def find_ending(path: Path) -> str:
+    """Return the ending of a name in small letters, with what stands before .gz."""
+    ending = path.suffix.lower()
+    return f"{path.with_suffix('').suffix.lower()}{ending}" if ending == ".gz" else ending
 
 
 def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
@@ -165,16 +215,21 @@ def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise ValueError(f"column {repeated[0]!r} occurs more than once")
-    missing = ["", "NA", "N/A", "NaN", "nan", "null", "None", "n/a", "<NA>"]
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than column names
         table = pd.read_csv(
             path,
+            sep=find_delimiter(path),
             index_col=False,
             dtype=dict.fromkeys(text_columns, str),
             keep_default_na=False,
-            na_values={name: missing for name in names if name not in text_columns},
+            na_values={name: list(MISSING) for name in names if name not in text_columns},
         )
+    return read_decimal_commas(_drop_superfluous(table), text_columns)
+
+
+def _drop_superfluous(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table without columns that have no name and say nothing."""
     return table.drop(columns=[c for c in table.columns if _is_superfluous(str(c), table[c])])
 
 
@@ -202,7 +257,7 @@ def _explain_errors(path: Path) -> Iterator[None]:
         raise
     except UnicodeDecodeError:
         raise ComesError(f"{path.name} is not text in UTF-8; save it as UTF-8.") from None
-    except (ValueError, OSError, pd.errors.ParserWarning) as error:
+    except (ValueError, OSError, EOFError, zlib.error, pd.errors.ParserWarning) as error:
         reason = str(error).strip().splitlines()[0]
-        ending = path.suffix[1:].lower()
+        ending = find_ending(path)[1:]
         raise ComesError(f"{path.name} cannot be read as {ending}: {reason}.") from None

@@ -9,7 +9,7 @@ from comes.datasets.formats import FORMATS, SHARED_FIELDS, TABLE
 from comes.datasets.label_columns import RELEVANT
 from comes.datasets.opening import open_dataset
 from comes.datasets.reading import Reading
-from comes.datasets.tables import read_columns
+from comes.datasets.tables import find_ending, read_columns
 
 OF_ANSWERS = ("labels", "words", "long", "labels_are")  # what says what was said, not what is true
 
@@ -38,7 +38,7 @@ def open_truth(which: str | Path, reading: Reading | None = None) -> Dataset:
     array([[ True, False]])
     """
     path = Path(which)
-    found = FORMATS.get(path.suffix.lower())
+    found = FORMATS.get(find_ending(path))
     if reading is None or found is None or not path.is_file():
         return open_dataset(which)
     known = {*found.fields, *SHARED_FIELDS} - {*OF_ANSWERS}

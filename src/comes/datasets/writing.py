@@ -13,6 +13,7 @@ from comes.datasets.formats import FORMATS, Writer
 from comes.datasets.images import Images
 from comes.datasets.label_columns import named_labels
 from comes.datasets.table_datasets import TableForm
+from comes.datasets.tables import find_ending
 from comes.errors import ComesError, ComesWarning, listed
 
 
@@ -65,7 +66,7 @@ def check_writable(path: str | Path, form: TableForm = "wide") -> None:
 
 def _find_writer(path: Path, form: str) -> Writer:
     """Return what writes files of that ending and form, else raise."""
-    ending = path.suffix.lower()
+    ending = find_ending(path)
     writable = [name for name, found in FORMATS.items() if found.writers]
     if ending not in writable:
         raise ComesError(

@@ -205,7 +205,7 @@ def _score(
     """Return the scores of held-out rows, or why there are none."""
     if isinstance(outcome, ComesError):
         return outcome
-    scores = outcome.decision_function(X).astype(np.float64)
+    scores = outcome._compute_scores(X).astype(np.float64)
     return held, CrossFitted(scores, np.broadcast_to(outcome.score_offset_, scores.shape))
 
 

@@ -1,6 +1,7 @@
 """`CandidateClassifier`: scikit-learn's contract around models, risks and training."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -20,18 +21,22 @@ from comes.estimator.inputs import as_feature_matrix, check_same_order, check_tr
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
-from comes.estimator.row_training import compute_risk, prepare_rows
+from comes.estimator.resumed_fits import LearnsFromStreams, find_earlier_fit, prepare_weighted
+from comes.estimator.row_scores import ScoresRows
 from comes.methods import PAPER_SETTINGS, PUBLISHED
-from comes.metrics import average_precision
 from comes.priors import CleanSample
-from comes.selection import bend_scores
-from comes.training import History, Risk, choose_device, predict_scores, to_device
+from comes.training import Callback, History, Risk
 
-FloatArray = npt.NDArray[np.floating]
 Model = str | nn.Module | Callable[[int, int], nn.Module]
 
 
-class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CandidateClassifier(
+    LearnsFromStreams,
+    ScoresRows,
+    PredictsFromScores,
+    ClassifierMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Multi-label classifier trained on answers, candidate labels or complementary labels.
 
     Parameters
@@ -118,6 +123,15 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         Refuse ``fit(X, y)`` without ``candidates=``, ``complementary=`` or ``answers=``: in
         cross-validation y is the truth, and a forgotten ``params=`` would train on it.
     progress : bool, optional; by default if standard error is a terminal
+    verbose : int
+        1 prints a line after every epoch, in place of the progress bar.
+    callbacks : function of a `comes.training.TrainedEpoch`, or list of such, optional
+        Called after every epoch; one that returns True ends the training, whose weights are kept.
+        An error that one raises ends `fit`, and leaves the classifier as it was before.
+    warm_start : bool
+        Go on from the weights of the `fit` before, with its scaling and the same labels.
+    output : {"default", "pandas"}
+        Arrays; or DataFrames with the names of the labels, and the index of X if it has one.
 
     Attributes
     ----------
@@ -187,6 +201,10 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         random_state: int | np.random.RandomState | None = None,
         require_candidates: bool = False,
         progress: bool | None = None,
+        verbose: int = 0,
+        callbacks: Callback | Sequence[Callback] | None = None,
+        warm_start: bool = False,
+        output: str = "default",
     ) -> None:
         self.method = method
         self.variant = variant
@@ -223,6 +241,10 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         self.random_state = random_state
         self.require_candidates = require_candidates
         self.progress = progress
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.output = output
 
     @classmethod
     def as_published(cls, method: str = PUBLISHED, **changes: Any) -> Self:
@@ -248,6 +270,7 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         answers: Answers | None = None,
         clean: Any = None,
         label_names: Sequence[str] | None = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Train on answers or candidate labels.
 
@@ -267,12 +290,15 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
             thresholds and, with answers about the same rows, rates. It is not trained on.
         label_names : sequence of n_labels str, optional
             For candidates without column names.
+        sample_weight : array of shape (n_samples,), optional
+            A row of weight 2 counts as two rows: docs/training.md says where.
 
         Returns
         -------
         self : CandidateClassifier
         """
         with keeping_earlier_fit(self):
+            earlier = find_earlier_fit(self)
             for labels in (y, candidates, complementary):
                 check_same_order(X, labels)
             X = check_training_features(self, X)
@@ -287,7 +313,8 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
             sample = None if clean is None else CleanSample.read(clean, given.label_names)
             if sample is not None and sample.X is not None:
                 as_feature_matrix(self, sample.X)  # before anything takes long
-            training = prepare_rows(self, X, given, sample)
+            start = replace(earlier.check(X, given), clean=sample)
+            training = prepare_weighted(self, X, given, sample_weight, start)
             self._finish(training, training.run())
             warn_of(self.history_)
         return self
@@ -296,39 +323,6 @@ class CandidateClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  
         """Keep the results of the training."""
         finish_fit(self, training, history)
         return self
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels)."""
-        scores = self._trained_scores(X)
-        return scores if self.score_power_ is None else bend_scores(scores, self.score_power_)
-
-    def _trained_scores(self, X: Any) -> FloatArray:
-        """Return the scores whose risk training minimised."""
-        check_is_fitted(self)
-        X = as_feature_matrix(self, X)
-        device = choose_device(self.device)
-        self.module_.to(device)
-        scores = predict_scores(self.module_, to_device(self.scaling_(X), device))
-        return np.asarray(scores.cpu().numpy())
-
-    def score(self, X: Any, y: Any, sample_weight: None = None) -> float:
-        """Return the average precision against true labels, in the ``pml`` convention.
-
-        Columns of a DataFrame y are matched by name. Sample weights are not supported.
-        """
-        relevant = self._read_truth(y, sample_weight)
-        return average_precision(self.decision_function(X), relevant)
-
-    def risk(self, X: Any, candidates: Any, *, corrected: bool = False) -> float:
-        """Return the estimate of the method's risk on other rows with candidates or answers.
-
-        Without a true label: lower is better, among classifiers of one method. What training needs
-        beside it (absolute values, clamps, the flood, the pull to the class prior) is left out,
-        unless ``corrected``: a clamp at 0 would make classifiers look alike.
-        """
-        scores = torch.as_tensor(self._trained_scores(X))
-        answers = read_answers(candidates).with_labels(self.label_names_)
-        return compute_risk(self, scores, answers, corrected=corrected)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a folder, as safetensors and json, replacing one there.

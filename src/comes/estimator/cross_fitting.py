@@ -79,7 +79,7 @@ def cross_fit(
             held_out[fittings[-1]] = crossed, held
     for fitting, fitted in fit_each(fittings, n_jobs):
         crossed, held = held_out[fitting]
-        crossed.scores[held] = fitted.decision_function(_safe_indexing(X, held))
+        crossed.scores[held] = fitted._compute_scores(_safe_indexing(X, held))
         crossed.level[held] = fitted.score_offset_
     return found
 

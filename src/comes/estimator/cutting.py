@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
+from torch import Tensor
 
 from comes.errors import ComesWarning
 from comes.estimator.preparation import Training
-from comes.estimator.row_training import weigh_prior
+from comes.estimator.row_risks import weigh_prior
 from comes.estimator.settings import LEARNED_THRESHOLDS
 from comes.selection import (
     bend_scores,
@@ -36,7 +37,7 @@ def find_offset(
     precision = training.options.precision
     scores = predict_scores(training.module, training.X, precision=precision).cpu().numpy()
     assert classifier.class_prior_ is not None
-    return offset_matching_prior(scores, classifier.class_prior_)
+    return offset_matching_prior(scores, classifier.class_prior_, weight=_as_array(training.weight))
 
 
 def find_power(
@@ -47,7 +48,12 @@ def find_power(
         return None
     scores = predict_scores(training.module, training.X).cpu().numpy()
     assert classifier.class_prior_ is not None
-    return power_matching_prior(scores, classifier.class_prior_)
+    return power_matching_prior(scores, classifier.class_prior_, weight=_as_array(training.weight))
+
+
+def _as_array(weight: Tensor | None) -> FloatArray | None:
+    """Return the weights of rows as an array."""
+    return None if weight is None else np.asarray(weight.double().cpu().numpy())
 
 
 def find_thresholds(
@@ -67,7 +73,7 @@ def _learn_on_clean_rows(classifier: Any, training: Training) -> FloatArray:
     """Return thresholds learned from true labels, and from answers where these are too few."""
     assert training.clean is not None
     relevant = training.clean.relevant
-    scores = classifier.decision_function(training.clean.X)
+    scores = np.asarray(classifier.decision_function(training.clean.X))
     # With true labels as candidates, and their shares as prior, the estimates are exact.
     cut = choose_thresholds(scores, relevant, relevant.mean(axis=0), classifier.threshold)
     few = np.minimum(relevant.sum(axis=0), (~relevant).sum(axis=0)) < FEWEST_CLEAN

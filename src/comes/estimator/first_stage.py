@@ -48,6 +48,7 @@ class FirstStage:
     given: Knowledge
     seed: int
     clean: CleanSample | None = None
+    weight: Array | None = None  # of every row; a class prior that is given is that of such rows
     made: list[Any] = field(default_factory=list)  # what was estimated, with standard errors
 
     def run(self, method: Method, *, needs_prior: bool = False) -> Knowledge:
@@ -147,6 +148,11 @@ class FirstStage:
     def _candidates(self) -> npt.NDArray[np.bool_]:
         """What nobody excluded, as far as the questions were drawn at random."""
         return self.answers.drawn().candidates
+
+    @property
+    def _weighted_share(self) -> Array:
+        """The share of rows that exclude a label, each row with its weight."""
+        return np.asarray(1 - np.average(self._candidates, axis=0, weights=self.weight))
 
     def _check_given(self, method: Method) -> None:
         """Raise an error if something was given that does not fit the method or the answers."""
@@ -253,7 +259,7 @@ class FirstStage:
             self.given.exclude_rate is None or self._depends_on_instance
         ):
             prior = self._find_class_prior()
-            rate = _imply_exclude_rate(share, prior)
+            rate = _imply_exclude_rate(self._weighted_share, prior)
         else:
             estimate = self._estimate_prior()
             prior, rate = np.asarray(estimate.class_prior), np.asarray(estimate.exclude_rate)
@@ -309,6 +315,9 @@ class FirstStage:
                     f"{given.flip_rate!r}."
                 )
             prior = self._find_class_prior()
+            if self.weight is not None and given.class_prior is not None:
+                rate = 1 - _imply_exclude_rate(self._weighted_share, prior)
+                return Knowledge(prior, flip_rate=np.clip(rate, 0, MAX_RATE))
             return Knowledge(prior, flip_rate=flip_rate_from_prior(prior, S))
         if given.flip_rate is None:
             rate = self._estimate(estimate_flip_rate)

@@ -13,10 +13,12 @@ from comes.errors import ComesError
 from comes.estimator.storage import (
     DESCRIPTION,
     OWN,
+    calibration_arrays,
     knowledge_arrays,
     plain,
     read_model,
     stored_array,
+    stored_calibration,
     stored_knowledge,
     write_model,
 )
@@ -45,6 +47,7 @@ def save(classifier: "ImageClassifier", path: str | Path) -> None:
         **knowledge_arrays(classifier.knowledge_),
         "score_offset": classifier.score_offset_,
         "threshold": classifier.threshold_,
+        **calibration_arrays(classifier),
     }
     tensors = {name: torch.as_tensor(a) for name, a in arrays.items() if a is not None}
     for name, tensor in network.state_dict().items():
@@ -73,6 +76,7 @@ def save(classifier: "ImageClassifier", path: str | Path) -> None:
         "parameters": parameters,
         "label_names": classifier.label_names_,
         "history": vars(classifier.history_),
+        "trained_on": classifier.trained_on_,
     }
     write_model(path, description, tensors)
 
@@ -94,10 +98,12 @@ def load(cls: "type[C]", path: str | Path, backbone: nn.Module | None) -> "C":
         classifier.method_ = classifier.method
         classifier.classes_ = np.arange(len(classifier.label_names_))
         classifier.history_ = History(**description["history"])
+        classifier.trained_on_ = description.get("trained_on")
         classifier.is_frozen_ = about["is_frozen"]
         classifier.knowledge_ = stored_knowledge(tensors, classifier.mistake_rate)
         classifier.score_offset_ = stored_array(tensors, "score_offset")
         classifier.threshold_ = stored_array(tensors, "threshold")
+        classifier.calibration_ = stored_calibration(tensors)
         classifier.network_ = _restore_network(classifier, about, tensors)
     except (KeyError, TypeError, AttributeError) as error:
         raise ComesError(f"{Path(path) / DESCRIPTION} is damaged: {error!r}.") from error

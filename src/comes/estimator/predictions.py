@@ -3,24 +3,27 @@
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from comes.answers import BoolMatrix, as_relevant
 from comes.errors import ComesError
+from comes.estimator.calibrating import find_calibration
+from comes.estimator.hub import SharesModels
 from comes.estimator.inputs import match_columns
 from comes.methods import Knowledge
-from comes.selection import cut_by_row
+from comes.selection import Calibration, cut_by_row
 
 FloatArray = npt.NDArray[np.floating]
 Numbers = npt.NDArray[np.float64] | None
 
 
-class PredictsFromScores:
+class PredictsFromScores(SharesModels):
     """Labels and probabilities of a classifier that has scores, a level and thresholds."""
 
     threshold: str
@@ -31,6 +34,8 @@ class PredictsFromScores:
     threshold_: FloatArray
     score_offset_: FloatArray
     score_power_: FloatArray | None = None
+    calibration_: Calibration | None = None  # of scores above the offset
+    trained_on_: dict[str, Any] | None = None  # how many rows, and what was said about them
 
     @property
     def class_prior_(self) -> Numbers:
@@ -79,13 +84,20 @@ class PredictsFromScores:
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
-    def decision_function(self, X: Any) -> FloatArray:
+    def decision_function(self, X: Any) -> Any:
         """Return raw scores, higher for more relevant."""
         raise NotImplementedError
 
-    def predict(self, X: Any) -> npt.NDArray[np.int64]:
+    def predict(self, X: Any) -> Any:
         """Return 1 for relevant, 0 for irrelevant: one array of shape (n_samples, n_labels)."""
-        return self.cut_scores(self.decision_function(X))
+        return self._as_output(X, self.cut_scores(self.decision_function(X)))
+
+    def _as_output(self, X: Any, values: npt.NDArray[Any]) -> Any:
+        """Return an array, or a DataFrame with the index of X where ``output`` asks for one."""
+        if getattr(self, "output", "default") != "pandas":
+            return values
+        index = X.index if hasattr(X, "columns") else None
+        return pd.DataFrame(values, index=index, columns=self.label_names_)
 
     def cut_scores(self, scores: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return the predictions that belong to scores of `decision_function`."""
@@ -94,7 +106,7 @@ class PredictsFromScores:
             return cut_by_row(scores).astype(np.int64)
         return (np.asarray(scores) > self.threshold_).astype(np.int64)
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: Any) -> Any:
         """Return probabilities of relevance: one array of shape (n_samples, n_labels).
 
         The sigmoid of the score above `score_offset_`. For COMES-HL this is what the risk
@@ -102,12 +114,49 @@ class PredictsFromScores:
         prior: the risk itself says nothing about the level of the scores. For BCE it is the
         probability that the label is a candidate.
         """
-        return self.squash_scores(self.decision_function(X))
+        return self._as_output(X, self.squash_scores(self.decision_function(X)))
 
     def squash_scores(self, scores: npt.ArrayLike) -> FloatArray:
         """Return the probabilities that belong to scores of `decision_function`."""
         check_is_fitted(self)
-        return np.asarray(expit(np.asarray(scores) - self.score_offset_))
+        above = np.asarray(scores) - self.score_offset_
+        return np.asarray(
+            expit(above if self.calibration_ is None else self.calibration_.calibrate(above))
+        )
+
+    def calibrate(self, X: Any, answers: Any = None, *, relevant: Any = None) -> Self:
+        """Make probabilities fit what is known about rows that training did not see.
+
+        A slope and a level for every label, those of all labels together where few rows are
+        known, and close to none with very few: docs/selection.md says what it gains, and where it
+        does not. The order of rows and `decision_function` stay. With ``threshold="auto"``
+        `predict` then cuts at a probability of one half. Another `fit` forgets it.
+
+        Parameters
+        ----------
+        X : as in `predict`
+        answers : Answers, or candidates of shape (n_samples, n_labels), optional
+            What was said about these rows, with the rates of the model.
+        relevant : array or DataFrame of shape (n_samples, n_labels), optional
+            Their true labels, instead.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from comes import CandidateClassifier
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> clf = CandidateClassifier("bce", epochs=2, random_state=0).fit(X[:200], X[:200] > 0)
+        >>> clf.calibrate(X[200:], relevant=X[200:] > 0).calibration_.slope.round() > 1
+        array([ True,  True])
+        """
+        check_is_fitted(self)
+        self.calibration_ = found = find_calibration(self, X, answers, relevant)
+        if self.threshold == "auto":
+            self.threshold_ = self.score_offset_ - found.level / found.slope
+        return self
 
     def _read_truth(self, y: Any, sample_weight: None) -> BoolMatrix:
         """Return the true labels that ``score`` was given, in the order of the label names."""

@@ -62,6 +62,8 @@ class Training:
     checkpoint: Checkpoint | None = None
     is_shared: bool = False  # by the processes that have joined
     clean: CleanSample | None = None  # rows whose true labels are known; they are not trained on
+    weight: Tensor | None = None  # of every row, (n,)
+    counts: Any = None  # what the risk is divided by
     cross_score: Callable[[], Scores] | None = None  # scores of rows by trainings without them
 
     def run(self, *, return_on_interrupt: bool = True) -> History:
@@ -76,6 +78,7 @@ class Training:
             self.seen,
             self.risk,
             replace(self.options, graph=graph, return_on_interrupt=return_on_interrupt),
+            sample_weight=self.weight,
             validation=validation,
             checkpoint=self.checkpoint,
             is_shared=self.is_shared,

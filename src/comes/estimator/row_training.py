@@ -1,7 +1,7 @@
 """Everything before the training of a `CandidateClassifier`, from its settings."""
 
 import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,21 +20,29 @@ from comes.estimator.reading_answers import (
     choose_method,
     warn_of_idle_labels,
 )
-from comes.estimator.scaling import fit_scaling, is_scaled_for_priors
+from comes.estimator.row_risks import (
+    Counts,
+    make_risk,
+    share_of_rows,
+    show_answers,
+    sum_rows,
+)
+from comes.estimator.row_weights import carry_prior, with_weight
+from comes.estimator.scaling import Scaling, fit_scaling, is_scaled_for_priors
 from comes.estimator.seen_rows import remember_rows
 from comes.estimator.settings import (
     LEARNED_THRESHOLDS,
     check_row_settings,
     draw_seed,
+    find_callbacks,
     find_settings,
 )
 from comes.estimator.training_length import choose_epochs, count_sure
-from comes.methods import Knowledge, Method, RiskOptions, find_method
+from comes.methods import Knowledge, Method, find_method
 from comes.models import Ensemble, InputLayer, OfEachNetwork, linear, mlp
-from comes.priors import ClassPriorEstimate, CleanSample
+from comes.priors import CleanSample
 from comes.training import (
     MakeOptimizer,
-    Risk,
     TrainOptions,
     choose_device,
     make_optimizer,
@@ -45,44 +53,51 @@ from comes.training import (
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
 
-SMALLEST_SHARE = 1e-3  # of pairs that say something
 SMALLEST_PRIOR = 1e-3
 
 
-def prepare_rows(
-    classifier: "CandidateClassifier",
-    X: Any,
-    answers: Answers,
-    clean: CleanSample | None = None,
-    known: Knowledge | None = None,
-) -> Training:
-    """Run everything before the training on checked features, up to the initial weights.
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a training starts from that is not in its rows; nothing by default."""
 
-    With ``known`` nothing is estimated.
-    """
+    weight: npt.NDArray[np.float64] | None = None  # of every row, (n,), above 0
+    clean: CleanSample | None = None
+    known: Knowledge | None = None  # then nothing is estimated
+    module: nn.Module | None = None  # an earlier network to go on with, and
+    scaling: Scaling | None = None  # the scaling that it was trained with
+    counts: Counts | None = None  # of earlier parts of a stream
+
+
+def prepare_rows(
+    classifier: "CandidateClassifier", X: Any, answers: Answers, start: Start | None = None
+) -> Training:
+    """Run everything before the training on checked features, up to the initial weights."""
+    start = start or Start()
     classifier.method_ = choose_method(classifier.method)
     method = find_method(classifier.method_, classifier.variant)
     check_row_settings(classifier)
     device = choose_device(classifier.device)
     check_same_rows(X, answers)
-    check_can_learn(answers, method, str(classifier.method_))
+    if start.counts is None:
+        check_can_learn(answers, method, str(classifier.method_))
+        warn_of_idle_labels(answers, method)
     d, q = X.shape[1], answers.shape[1]
     classifier.label_names_, classifier.classes_ = list(answers.label_names or ()), np.arange(q)
     seed = draw_seed(classifier.random_state)
-    warn_of_idle_labels(answers, method)
     options = make_options(classifier, method, answers, seed)
     with seeded(seed, device):
-        classifier.module_ = make_module(classifier, d, q).to(device)
-    classifier.scaling_ = fit_scaling(X, classifier.scale)
+        made = start.module or make_module(classifier, d, q)
+        classifier.module_ = copy.deepcopy(made).to(device) if start.module else made.to(device)
+    classifier.scaling_ = start.scaling or fit_scaling(X, classifier.scale, start.weight)
     scaled = classifier.scaling_(X)
-    if known is None:
-        known = find_knowledge(classifier, method, X, scaled, answers, seed, clean)
-    classifier.knowledge_ = known
-    is_ours = isinstance(classifier.model, str)
-    if is_ours and find_settings(classifier, classifier.method_)["starts_at_prior"]:
-        start_at_prior(classifier.module_, guess_prior(method, classifier.knowledge_, answers))
-    training = prepare_training(classifier, method, X, scaled, answers, device, options)
-    return replace(training, clean=clean)
+    classifier.knowledge_ = start.known or find_knowledge(
+        classifier, method, X, scaled, answers, seed, start
+    )
+    is_new = isinstance(classifier.model, str) and start.module is None
+    if is_new and find_settings(classifier, classifier.method_)["starts_at_prior"]:
+        prior = guess_prior(method, classifier.knowledge_, answers, start.weight)
+        start_at_prior(classifier.module_, prior)
+    return prepare_training(classifier, method, X, scaled, answers, device, options, start)
 
 
 def make_module(
@@ -125,7 +140,8 @@ def make_options(
         risk_scale=method.risk_scale(classifier.reduction, q) * n_networks,
         cosine=classifier.cosine,
         seed=seed,
-        progress=classifier.progress,
+        progress=False if classifier.verbose else classifier.progress,
+        callbacks=find_callbacks(classifier),
         description=name if isinstance(name, str) else "your risk",
     )
 
@@ -142,70 +158,12 @@ def _choose_optimizer(classifier: "CandidateClassifier", settings: dict[str, Any
     )
 
 
-def make_risk(
-    classifier: "CandidateClassifier",
+def guess_prior(
     method: Method,
+    knowledge: Knowledge,
     answers: Answers,
-    device: torch.device,
-    *,
-    corrected: bool = True,
-) -> Risk:
-    """Return the risk, with what is known and the counts of these answers."""
-    drawn, by_dataset = answers.drawn(), classifier.normaliser == "dataset"
-    options = RiskOptions(
-        exclude_share=1 - drawn.candidates.mean(axis=0) if by_dataset else None,
-        asked_share=None if drawn.asked is None or not by_dataset else drawn.asked.mean(axis=0),
-        label_weight=_weigh_labels(answers, classifier.knowledge_),
-        prior_weight=weigh_prior(classifier, answers),
-        flood_level=classifier.flood_level,
-        corrected=corrected,
-    )
-    risk: Risk = method.make_risk(classifier.knowledge_, options)
-    return risk.to(device) if isinstance(risk, nn.Module) else risk
-
-
-def compute_risk(
-    classifier: "CandidateClassifier", scores: torch.Tensor, answers: Answers, *, corrected: bool
-) -> float:
-    """Return the risk of a fitted classifier's scores, with the counts of these answers."""
-    method = find_method(classifier.method_, classifier.variant)
-    seen = show_answers(classifier, method, answers)
-    if method.keeps_one_excluded:
-        seen = keep_one_excluded(seen, 0)
-    risk = make_risk(classifier, method, answers, scores.device, corrected=corrected)
-    return float(risk(scores, torch.as_tensor(seen)))
-
-
-def _weigh_labels(answers: Answers, knowledge: Knowledge) -> Any:
-    """Return 1 / (share of pairs that say something), one number for all labels, (q,).
-
-    The gradient shrinks with that share, and the penalties do not. A number for each label would
-    let the few answers about some labels drown the others.
-    """
-    if answers.asked is not None:
-        share = float(answers.asked.mean())
-    elif knowledge.no_rate is not None:
-        share = float(np.maximum(knowledge.no_rate, knowledge.yes_rate).mean())
-    else:
-        return None
-    return np.full(answers.shape[1], 1 / max(share, SMALLEST_SHARE))
-
-
-def weigh_prior(classifier: "CandidateClassifier", answers: Answers) -> float:
-    """Return how strongly mean probabilities are kept near the class prior.
-
-    Even an estimated prior helps, but for answers without a yes, where only a prior that is known
-    does: few of them say how common rare labels are.
-    """
-    if classifier.prior_weight is not None:
-        return classifier.prior_weight
-    if answers.kind != "answers" or answers.confirmed.any():
-        return 1.0
-    given = classifier.class_prior
-    return 0.0 if given is None or isinstance(given, ClassPriorEstimate) else 0.3
-
-
-def guess_prior(method: Method, knowledge: Knowledge, answers: Answers) -> npt.NDArray[np.float64]:
+    weight: npt.NDArray[np.float64] | None = None,
+) -> npt.NDArray[np.float64]:
     """Return the class prior, or for methods that do without it what the answers say, (q,).
 
     A prior that only the threshold needs does not change where training starts.
@@ -213,12 +171,12 @@ def guess_prior(method: Method, knowledge: Knowledge, answers: Answers) -> npt.N
     if knowledge.class_prior is not None and (method.needs_class_prior or method.needs_rates):
         return np.asarray(knowledge.class_prior)
     if answers.kind == "candidates":
-        return np.asarray(answers.candidates.mean(axis=0))
+        return share_of_rows(answers.candidates, weight)
     if answers.kind == "positives":
-        return np.asarray(answers.confirmed.mean(axis=0))
-    n_yes, n_no = answers.confirmed.sum(axis=0), answers.excluded.sum(axis=0)
+        return share_of_rows(answers.confirmed, weight)
+    n_yes, n_no = sum_rows(answers.confirmed, weight), sum_rows(answers.excluded, weight)
     if not n_yes.any():  # then maybe counts as yes
-        n_yes = answers.doubtful.sum(axis=0)
+        n_yes = sum_rows(answers.doubtful, weight)
     return np.asarray((n_yes + 0.5) / (n_yes + n_no + 1))
 
 
@@ -242,14 +200,22 @@ def find_knowledge(
     scaled: Any,
     answers: Answers,
     seed: int,
-    clean: CleanSample | None = None,
+    start: Start,
 ) -> Knowledge:
-    """Return what the method must know: given, or estimated on the scaled features if possible."""
+    """Return what the method must know: given, or estimated on the scaled features if possible.
+
+    Rates are estimated without the weights of rows, as they are those of who answered; a class
+    prior is then carried over to the weighted rows.
+    """
     is_scaled = is_scaled_for_priors(X, classifier.scale)
     names = ("class_prior", "flip_rate", "exclude_rate", "no_rate", "yes_rate", "mistake_rate")
     given = Knowledge(**{name: getattr(classifier, name) for name in names})
-    stage = FirstStage(scaled if is_scaled else X, is_scaled, answers, given, seed, clean)
-    return stage.run(method, needs_prior=classifier.threshold in LEARNED_THRESHOLDS)
+    features = scaled if is_scaled else X
+    stage = FirstStage(features, is_scaled, answers, given, seed, start.clean, start.weight)
+    found = stage.run(method, needs_prior=classifier.threshold in LEARNED_THRESHOLDS)
+    if start.weight is None or given.class_prior is not None or found.class_prior is None:
+        return found
+    return replace(found, class_prior=carry_prior(found.class_prior, answers, start.weight))
 
 
 def prepare_training(
@@ -260,24 +226,30 @@ def prepare_training(
     answers: Answers,
     device: torch.device,
     options: TrainOptions,
+    start: Start,
 ) -> Training:
     """Return the training of the classifier's network; early stopping holds rows out of it."""
     classifier.seen_rows_ = remember_rows(X)
-    own, held_out = answers, None
+    own, held_out, weight = answers, None, start.weight
     if classifier.early_stopping:
         trained, held = split_rows(len(answers), classifier.validation_share, options.seed)
+        counts = Counts.of(answers[held], None if weight is None else weight[held])
+        risk = make_risk(classifier, method, answers[held], device, counts=counts, corrected=False)
         held_out = HeldOut(
             to_device(_safe_indexing(scaled, held), device),
             answers[held],
             torch.tensor(show_answers(classifier, method, answers[held]), device=device),
-            make_risk(classifier, method, answers[held], device, corrected=False),
+            with_weight(risk, None if weight is None else weight[held], device),
             classifier.patience,
         )
         scaled, own = _safe_indexing(scaled, trained), answers[trained]
+        weight = None if weight is None else weight[trained]
     seen = show_answers(classifier, method, own)
     if method.keeps_one_excluded:
         seen = keep_one_excluded(seen, options.seed)
-    risk = make_risk(classifier, method, own, device)
+    counts = Counts.of(own, weight)
+    counts = counts if start.counts is None else start.counts + counts
+    risk = make_risk(classifier, method, own, device, counts=counts)
     optimizer = find_settings(classifier, classifier.method_)["optimizer"]
     parts = (classifier.method_, classifier.model, optimizer)
     return Training(
@@ -290,11 +262,7 @@ def prepare_training(
         raw=(X, answers),
         is_ours=all(isinstance(part, str) for part in parts),
         options=options,
+        clean=start.clean,
+        weight=None if weight is None else torch.tensor(weight, device=device).float(),
+        counts=counts,
     )
-
-
-def show_answers(classifier: "CandidateClassifier", method: Method, answers: Answers) -> Any:
-    """Return what the risk sees of the answers, (n, q)."""
-    if not classifier.uses_maybe:
-        answers = answers.without_maybe()
-    return method.see(answers, classifier.knowledge_)

@@ -53,8 +53,8 @@ def is_scaled_for_priors(X: Any, how: str | None) -> bool:
     return how in ("dense", "standard") or (how == "auto" and not _find_flags(X).any())
 
 
-def fit_scaling(X: Any, how: str | None) -> Scaling:
-    """Learn a scaling from X.
+def fit_scaling(X: Any, how: str | None, weight: npt.NDArray[np.float64] | None = None) -> Scaling:
+    """Learn a scaling from X, whose rows may have weights.
 
     ``standard`` subtracts the mean and divides by the standard deviation, ``centre`` subtracts the
     mean alone (dense X), ``maxabs`` divides by the largest absolute value, None does nothing;
@@ -66,7 +66,7 @@ def fit_scaling(X: Any, how: str | None) -> Scaling:
     if how is None or (is_sparse and how in ("auto", "dense")):
         return Scaling()
     if how == "auto":
-        return _leave_flags(X, fit_scaling(X, "standard"))
+        return _leave_flags(X, fit_scaling(X, "standard", weight))
     if how not in SCALINGS:
         names = ", ".join(map(repr, SCALINGS))
         raise ComesError(f"scale must be {names} or None; got {how!r}.")
@@ -76,9 +76,11 @@ def fit_scaling(X: Any, how: str | None) -> Scaling:
             "Take scale='maxabs' or None, or pass a dense X."
         )
     if how in ("dense", "standard"):
-        scaler = StandardScaler().fit(X)
+        scaler = StandardScaler().fit(X, sample_weight=weight)
         return Scaling(scaler.mean_, scaler.scale_)
     if how == "centre":
+        if weight is not None:
+            return Scaling(shift=np.average(np.asarray(X, np.float64), axis=0, weights=weight))
         return Scaling(shift=np.asarray(X).mean(axis=0, dtype=np.float64))
     return Scaling(scale=MaxAbsScaler().fit(X).scale_)
 

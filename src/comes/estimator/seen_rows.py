@@ -29,6 +29,13 @@ def remember_rows(X: Any) -> FloatArray:
     return np.sort(numbers[chosen])
 
 
+def add_rows(earlier: FloatArray | None, own: FloatArray) -> FloatArray:
+    """Return the numbers of earlier rows and of others, up to 100,000 of them, sorted."""
+    both = own if earlier is None else np.sort(np.concatenate([earlier, own]))
+    chosen = np.linspace(0, len(both) - 1, min(len(both), MOST_ROWS)).astype(int)
+    return np.asarray(both[chosen])
+
+
 def count_seen_rows(classifier: "CandidateClassifier", X: Any) -> int:
     """Return how many rows have the features of a row that the classifier was trained on.
 

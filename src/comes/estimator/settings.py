@@ -8,7 +8,13 @@ from sklearn.utils import check_random_state
 
 from comes.errors import ComesError
 from comes.methods import AS_PUBLISHED, find_method, settings_of
-from comes.training import AUGMENTATIONS, of_each_process
+from comes.training import (
+    AUGMENTATIONS,
+    Callback,
+    TrainedEpoch,
+    describe_epoch,
+    of_each_process,
+)
 
 NUMBER = (int, float, np.integer, np.floating)
 STEPS = ("optimizer", "learning_rate", "epochs", "batch_size")
@@ -16,6 +22,7 @@ LEARNED_THRESHOLDS = ("prior", "risk", "f1")  # from rows that training did not 
 THRESHOLDS = ("auto", "zero", *LEARNED_THRESHOLDS, "minmax")
 FEATURES = ("auto", "all", "both", "classes", "clusters", "pooled")
 PRECISIONS = ("auto", "bfloat16", "float32")
+OUTPUTS = ("default", "pandas")
 
 
 def find_settings(classifier: Any, method: Any) -> dict[str, Any]:
@@ -43,12 +50,32 @@ def check_row_settings(classifier: Any) -> None:
         if getattr(classifier, name) is not None:
             _check_count(name, getattr(classifier, name), 1)
     _check_count("hidden", classifier.hidden, 1)
+    _check_count("verbose", classifier.verbose, 0)
+    _check_choice("output", classifier.output, OUTPUTS)
+    find_callbacks(classifier)
     dropout = classifier.dropout
     if dropout is not None and not (
         isinstance(dropout, int | float | np.floating) and 0 <= dropout < 1
     ):
         raise ComesError(f"dropout must be at least 0 and below 1; got {dropout!r}.")
     _check_shared_settings(classifier)
+
+
+def find_callbacks(classifier: Any) -> tuple[Callback, ...]:
+    """Return what is called after every epoch: the callbacks, and what prints a line."""
+    given = classifier.callbacks
+    callbacks = () if given is None else (given,) if callable(given) else given
+    if not isinstance(callbacks, tuple | list) or not all(map(callable, callbacks)):
+        raise ComesError(
+            "callbacks must be a function of a comes.training.TrainedEpoch, or a list of such; got "
+            f"{given!r}."
+        )
+    return (*callbacks, *((print_epoch,) if classifier.verbose else ()))
+
+
+def print_epoch(done: TrainedEpoch) -> None:
+    """Print what an epoch did."""
+    print(describe_epoch(done), flush=True)
 
 
 def check_image_settings(classifier: Any) -> None:

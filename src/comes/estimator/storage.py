@@ -13,12 +13,14 @@ from torch import nn
 import comes
 from comes.columns import ColumnEncoder
 from comes.errors import ComesError
+from comes.estimator.checksums import add_checksums, check_checksums, find_system_error
 from comes.estimator.row_training import make_module
 from comes.estimator.scaling import Scaling
 from comes.estimator.settings import find_settings
 from comes.estimator.table_inputs import count_inputs, find_encoder
 from comes.files import check_folder_target, expanded, replacing_folder
 from comes.methods import Knowledge
+from comes.selection import Calibration
 from comes.training import History, seeded
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         **knowledge_arrays(classifier.knowledge_),
         "score_offset": classifier.score_offset_,
         "score_power": classifier.score_power_,
+        **calibration_arrays(classifier),
         "threshold": classifier.threshold_,
         "seen_rows": getattr(classifier, "seen_rows_", None),
         "feature_shift": classifier.scaling_.shift,
@@ -70,6 +73,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     }
     parameters["method"] = plain(classifier.method_)
     parameters["device"] = "auto"  # where it was trained need not be where it is used
+    parameters["callbacks"] = None  # they are code
     description = {
         "parameters": parameters,
         "n_features": classifier.n_features_in_,
@@ -78,6 +82,7 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         "label_names": classifier.label_names_,
         "network": _describe_network(classifier),
         "history": vars(classifier.history_),
+        "trained_on": classifier.trained_on_,
     }
     encoder = find_encoder(classifier)
     if encoder is not None:
@@ -96,11 +101,17 @@ def write_model(
     path: str | Path, description: dict[str, Any], tensors: dict[str, torch.Tensor]
 ) -> None:
     """Write the description of a model and its weights to a folder, whole or not at all."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    whole = {"format": FORMAT, "comes_version": comes.__version__, **description}
+    described = {"format": FORMAT, "comes_version": comes.__version__, **description}
+    whole = json.loads(json.dumps(described))  # as it will be read
     with replacing_folder(path, FILES) as folder:
-        save_file(tensors, folder / WEIGHTS)
+        try:
+            save_file(tensors, folder / WEIGHTS)
+        except SafetensorError as error:
+            raise find_system_error(str(error)) or error from None
+        whole = add_checksums(whole, folder / WEIGHTS)
         text = json.dumps(whole, indent=2, ensure_ascii=False)
         (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 
@@ -128,6 +139,7 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor
             f"{path} has format {description['format']}; this version of comes reads {FORMAT}. "
             f"It was written by comes {description.get('comes_version')}."
         )
+    check_checksums(description, path / DESCRIPTION, path / WEIGHTS)
     return description, tensors
 
 
@@ -169,11 +181,13 @@ def _restore(
     classifier.knowledge_ = stored_knowledge(tensors, classifier.mistake_rate)
     classifier.score_offset_ = stored_array(tensors, "score_offset")
     classifier.score_power_ = stored_array(tensors, "score_power")
+    classifier.calibration_ = stored_calibration(tensors)
     classifier.seen_rows_ = stored_array(tensors, "seen_rows")
     classifier.threshold_ = tensors.get("threshold", tensors["score_offset"]).numpy()
     shift, scale = (stored_array(tensors, f"feature_{name}") for name in ("shift", "scale"))
     classifier.scaling_ = Scaling(shift, scale)
     classifier.history_ = History(**description["history"])
+    classifier.trained_on_ = description.get("trained_on")
     with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
         network = description.get("network", PLAIN_NETWORK)
         classifier.module_ = make_module(classifier, count_inputs(classifier), q, network)
@@ -201,6 +215,18 @@ def stored_knowledge(tensors: dict[str, torch.Tensor], mistake_rate: float) -> K
     names = [part.name for part in fields(Knowledge) if part.name in tensors]
     arrays = {name: stored_array(tensors, name) for name in names}
     return Knowledge(**arrays, mistake_rate=mistake_rate)
+
+
+def calibration_arrays(classifier: Any) -> dict[str, Any]:
+    """Return the calibration of a classifier, as arrays."""
+    found = classifier.calibration_
+    return {f"calibration_{name}": a for name, a in (vars(found) if found else {}).items()}
+
+
+def stored_calibration(tensors: dict[str, torch.Tensor]) -> Calibration | None:
+    """Return the calibration of a stored model; None if it has none."""
+    slope, level = (stored_array(tensors, f"calibration_{name}") for name in ("slope", "level"))
+    return None if slope is None else Calibration(slope, level)
 
 
 def stored_array(tensors: dict[str, torch.Tensor], name: str) -> Any:

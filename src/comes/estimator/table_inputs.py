@@ -16,6 +16,8 @@ def learn_table(classifier: Any, X: Any) -> Any:
     A table of complete numbers is no more than a matrix, unless the classifier was given an
     encoder.
     """
+    if getattr(classifier, "warm_start", False) and hasattr(classifier, "encoder_"):
+        return match_table(classifier, X)  # whose features the network knows
     vars(classifier).pop("encoder_", None)  # of an earlier fit
     given = getattr(classifier, "encoder", None)
     if not isinstance(X, pd.DataFrame) or 0 in X.shape or (given is None and not is_table(X)):

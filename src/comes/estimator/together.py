@@ -1,6 +1,7 @@
 """Fit many classifiers on rows of one data set: the folds of a cross-validation, label seeds."""
 
 import math
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,10 +22,12 @@ from comes.estimator.fit_checks import warn_of_many
 from comes.estimator.inputs import check_training_features
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
-from comes.estimator.row_training import prepare_rows, weigh_prior
+from comes.estimator.row_risks import weigh_prior
+from comes.estimator.row_training import prepare_rows
 from comes.estimator.settings import check_row_settings, find_settings
 from comes.estimator.table_inputs import is_table
 from comes.estimator.training_length import choose_epochs, count_sure
+from comes.files import end_with_parent
 from comes.methods import DEFAULT
 from comes.training import Trainee, becomes_dense, choose_device, train_together
 
@@ -97,7 +100,7 @@ class Fitting:
         c, (n, d, q) = self.classifier, self.shape
         if not all(isinstance(part, str | None) for part in (c.method, c.model, c.optimizer)):
             return False
-        if c.early_stopping:  # each stops where it likes
+        if c.early_stopping or c.callbacks is not None or c.verbose:  # each stops where it likes
             return False
         settings = self.settings
         if c.model == "mlp" and (settings["dropout"] or settings["n_networks"] > 1):
@@ -299,6 +302,7 @@ def _fit_in_workers(
             yield _fit_alone(fitting, goes_on)
         return
     # One thread per process: two processes of two threads on two cores wait for each other.
-    with parallel_config(backend="loky", inner_max_num_threads=1):
+    watch = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
+    with parallel_config(backend="loky", inner_max_num_threads=1, **watch):
         run = Parallel(n_jobs=workers, return_as="generator")
     yield from run(delayed(_fit_alone)(fitting, goes_on) for fitting in fittings)

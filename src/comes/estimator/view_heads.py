@@ -28,12 +28,13 @@ from comes.estimator.inputs import check_training_features
 from comes.estimator.picture_views import AT_ONCE, Evidence, make_views, show_views
 from comes.estimator.preparation import Training, split_rows
 from comes.estimator.reading_answers import read_answers
+from comes.estimator.row_risks import weigh_prior
 from comes.estimator.row_training import (
     SMALLEST_PRIOR,
+    Start,
     guess_prior,
     prepare_rows,
     start_at_prior,
-    weigh_prior,
 )
 from comes.estimator.scaling import fit_scaling
 from comes.methods import Knowledge
@@ -154,7 +155,7 @@ def fit_view_head(
     (100, 2)
     """
     X, answers = check_training_features(probe, evidence.sparse), read_answers(evidence.answers)
-    training = prepare_rows(probe, X, answers, known=known)
+    training = prepare_rows(probe, X, answers, Start(known=known))
     prior = guess_prior(training.method, probe.knowledge_, answers)
     start_at_prior(probe.module_, prior)
     training = _penalise(training, prior, standard_errors)

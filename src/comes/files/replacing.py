@@ -1,7 +1,10 @@
 """Files written whole or not at all: a failure leaves what was there before."""
 
+import ctypes
+import errno
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -9,6 +12,8 @@ from pathlib import Path
 
 from comes.errors import ComesError
 from comes.files.folders import expanded
+
+LONG_PATH = 200  # characters that a message shows
 
 
 @contextmanager
@@ -119,6 +124,8 @@ def _swap_folders(new: Path, path: Path) -> None:
     if not path.exists():
         new.replace(path)
         return
+    if _exchange(new, path):  # the caller removes the old one, under the name of the new
+        return
     old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:20]}-"))
     try:
         path.replace(old)
@@ -130,12 +137,31 @@ def _swap_folders(new: Path, path: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)  # the new one is in place
 
 
+def _exchange(first: Path, second: Path) -> bool:
+    """Give two folders each other's name at once; False where the system cannot."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    done: int = rename(here, os.fsencode(first), here, os.fsencode(second), exchange)
+    return done == 0
+
+
 def _resolve_target(path: str | Path) -> Path:
     """Return the path with links followed; raise if its folder cannot be written to."""
     try:
         path = expanded(path).resolve()
     except (RuntimeError, OSError) as error:  # links that lead round in a circle
         raise ComesError(f"{path} cannot be written: {error}. Correct the path.") from None
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:  # a name that is too long, say
+        raise _make_write_error(path, error) from None
     if not path.parent.is_dir():
         raise ComesError(f"{path.parent} is not a folder. Create it first, or correct the path.")
     if not os.access(path.parent, os.W_OK):
@@ -144,7 +170,15 @@ def _resolve_target(path: str | Path) -> Path:
 
 
 def _make_write_error(path: Path, error: OSError) -> ComesError:
-    return ComesError(f"{path} cannot be written: {error.strerror or error}.")
+    shown = str(path) if len(str(path)) <= LONG_PATH else f"{str(path)[:LONG_PATH]}..."
+    return ComesError(f"{shown} cannot be written: {error.strerror or error}.{_advise(error)}")
+
+
+def _advise(error: OSError) -> str:
+    """Return what to do about an error of the system, where that is known."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return " Free some space, or choose another disk."
+    return " Choose a shorter name." if error.errno == errno.ENAMETOOLONG else ""
 
 
 def _read_umask() -> int:

@@ -26,16 +26,17 @@ if TYPE_CHECKING:
     from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
     from comes.jobs.generate_jobs import generate_answers
     from comes.jobs.judge_jobs import EstimatedQuality, JudgedMetric, Judgement, judge_model
+    from comes.jobs.page_jobs import WrittenPage, report_model, report_rows, show_examples
     from comes.jobs.predict_jobs import (
         AskOptions,
         PageOptions,
         Predicted,
         predict_items,
         predict_more,
-        show_examples,
     )
     from comes.jobs.prior_jobs import estimate_priors
     from comes.jobs.report_jobs import WrittenReport, report_results
+    from comes.jobs.split_jobs import Split, split_data
 
 _MODULES = {
     "AskOptions": "predict_jobs",
@@ -49,6 +50,8 @@ _MODULES = {
     "PageOptions": "predict_jobs",
     "Predicted": "predict_jobs",
     "ProjectReport": "annotate_jobs",
+    "Split": "split_jobs",
+    "WrittenPage": "page_jobs",
     "WrittenReport": "report_jobs",
     "add_questions": "annotate_jobs",
     "check_assumption": "check_jobs",
@@ -65,10 +68,13 @@ _MODULES = {
     "list_datasets": "data_jobs",
     "predict_items": "predict_jobs",
     "predict_more": "predict_jobs",
+    "report_model": "page_jobs",
     "report_project": "annotate_jobs",
     "report_results": "report_jobs",
+    "report_rows": "page_jobs",
     "run_experiment": "experiment_jobs",
-    "show_examples": "predict_jobs",
+    "show_examples": "page_jobs",
+    "split_data": "split_jobs",
     "summarise_dataset": "data_jobs",
 }
 
@@ -84,6 +90,8 @@ __all__ = [
     "PageOptions",
     "Predicted",
     "ProjectReport",
+    "Split",
+    "WrittenPage",
     "WrittenReport",
     "add_questions",
     "check_assumption",
@@ -100,10 +108,13 @@ __all__ = [
     "list_datasets",
     "predict_items",
     "predict_more",
+    "report_model",
     "report_project",
     "report_results",
+    "report_rows",
     "run_experiment",
     "show_examples",
+    "split_data",
     "summarise_dataset",
 ]
 

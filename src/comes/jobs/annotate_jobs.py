@@ -22,7 +22,7 @@ from comes.annotate import (
 )
 from comes.datasets import join_features, read_features, read_table
 from comes.errors import ComesError
-from comes.files import check_file_target
+from comes.files import check_file_target, refuse_inputs
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,7 @@ def report_project(
         if Path(output).suffix.lower() not in (".html", ".htm"):
             raise ComesError(f"{output} should end in .html; a page is written there.")
         check_file_target(output)
+        refuse_inputs(output, features)
     project = _as_project(project)
     priors = None
     if features is not None:

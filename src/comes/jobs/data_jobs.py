@@ -20,8 +20,7 @@ from comes.datasets import (
     open_dataset,
     write_dataset,
 )
-from comes.errors import ComesError
-from comes.files import check_file_target, expanded
+from comes.files import check_file_target, refuse_inputs
 from comes.generation import Case, generate
 from comes.jobs.project_data import is_project, read_project
 from comes.jobs.table_columns import list_columns
@@ -109,7 +108,7 @@ def summarise_dataset(
     (None, {'label': '0', 'relevant': 10})
     """
     answers, X = dataset.answers, None if isinstance(dataset.X, Images) else dataset.X
-    counts = _count_labels(dataset)
+    counts = count_labels(dataset)
     labels_are = None if answers is None else answers.kind
     said = None if answers is None else answers.said
     chosen = None if answers is None else answers.chosen
@@ -132,7 +131,7 @@ def summarise_dataset(
     }
 
 
-def _count_labels(dataset: Dataset) -> pd.DataFrame:
+def count_labels(dataset: Dataset) -> pd.DataFrame:
     """Return in how many rows each label is relevant, ticked, excluded, or what was said."""
     counts, answers = pd.DataFrame({"label": dataset.label_names}), dataset.answers
     if answers is not None and answers.kind == "answers":
@@ -236,16 +235,9 @@ def check_output(
     """Raise unless a data set could be written there, and no file that is read is there."""
     check_writable(Path(output), form)
     check_file_target(output)
-    refuse_input(output, data, None if reading is None else reading.features)
+    refuse_inputs(output, data, *reading_files(reading))
 
 
-def refuse_input(output: str | Path, *inputs: Dataset | str | Path | None) -> None:
-    """Raise if the output would replace one of the inputs."""
-    target = expanded(output)
-    for data in inputs:
-        if data is None or isinstance(data, Dataset) or not expanded(data).is_file():
-            continue
-        if target.exists() and target.samefile(expanded(data)):
-            raise ComesError(
-                f"{target} is the file that is read, and would be replaced. Name another one."
-            )
+def reading_files(reading: Reading | None) -> tuple[str | Path | None, ...]:
+    """Return what is read beside the data."""
+    return () if reading is None else (reading.features, reading.images, reading.xml)

@@ -16,7 +16,7 @@ from comes.datasets import (
 )
 from comes.errors import ComesError
 from comes.estimator import features_of, pretrained_backbone
-from comes.jobs.data_jobs import refuse_input
+from comes.files import refuse_inputs
 from comes.training import choose_device
 
 KINDS = ("pooled", "classes")
@@ -101,7 +101,7 @@ def compute_features(
     """
     if output is not None:
         check_feature_target(output)
-        refuse_input(output, data)
+        refuse_inputs(output, data, images, weights)
     if features not in KINDS:
         raise ComesError(f"features must be {' or '.join(KINDS)}; got {features!r}.")
     where = choose_device(device)

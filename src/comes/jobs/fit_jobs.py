@@ -1,6 +1,5 @@
 """Jobs that train: fit a model, or choose one on candidates and fit that."""
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from sklearn.base import clone
 
 from comes.columns import Column, encode_table
 from comes.datasets import Dataset, Images, Reading
-from comes.errors import ComesError, listed
+from comes.errors import ComesError
 from comes.estimator import (
     CandidateClassifier,
     Choice,
@@ -21,13 +20,16 @@ from comes.estimator import (
     per_label,
     vary_settings,
 )
+from comes.files import refuse_inputs
 from comes.jobs.answer_use import describe_use
 from comes.jobs.clean_rows import read_clean
-from comes.jobs.data_jobs import as_dataset
+from comes.jobs.data_jobs import as_dataset, reading_files
 from comes.jobs.fitted_models import Classifier
 from comes.jobs.given_priors import read_given_priors
+from comes.jobs.model_keeping import keep_model, train_and_save
 from comes.jobs.prior_advice import advise
 from comes.jobs.project_data import with_text_column
+from comes.jobs.setting_checks import refuse_settings
 from comes.jobs.table_columns import make_encoder, name_item_column, summarise_columns
 from comes.methods import DEFAULT
 from comes.priors import ClassPriorEstimate
@@ -171,6 +173,8 @@ def fit_model(
     if output is not None:
         check_model_target(output)
         check_model_target(_name_partial(output))
+        for target in (output, _name_partial(output), _name_checkpoint(output)):
+            refuse_inputs(target, data, priors, clean, *reading_files(reading))
     chosen, varied = dict(settings or {}), list(dict.fromkeys(select))
     if chosen.get("method") == AUTO:
         del chosen["method"]
@@ -185,7 +189,7 @@ def fit_model(
             what = "clean" if embedding is None else "embedding"
             raise ComesError(f"{what} (--{what}) is for tables, not for images. Leave it out.")
         return _fit_images(dataset, chosen, varied, freeze, output)
-    _refuse_settings(chosen, ImageClassifier, CandidateClassifier, freeze)
+    refuse_settings(chosen, ImageClassifier, CandidateClassifier, freeze)
     encoder = make_encoder(dataset, reading, embedding)
     chosen |= {} if encoder is None else {"encoder": encoder}
     classifier, choice = CandidateClassifier(**chosen), None
@@ -193,9 +197,12 @@ def fit_model(
         classifier, choice = choose_model(dataset, classifier, varied)
         on_choice(choice)
     X, answers = dataset.known_features(), dataset.known_answers().named(dataset.label_names)
-    classifier.fit(X, answers=answers, clean=sample)
-    classifier.item_column_ = name_item_column(dataset, reading)
-    path = _save_model(classifier, output)
+
+    def train() -> None:
+        classifier.fit(X, answers=answers, clean=sample)
+        classifier.item_column_ = name_item_column(dataset, reading)
+
+    path = train_and_save(train, lambda: _save_model(classifier, output))
     return FittedModel(classifier, dataset, path, choice, advice=advise(classifier, X))
 
 
@@ -282,7 +289,7 @@ def _fit_images(
         raise ComesError(
             "choosing (--select, --method auto) is for tables, not for images. Leave it out."
         )
-    _refuse_settings(settings, CandidateClassifier, ImageClassifier, False)
+    refuse_settings(settings, CandidateClassifier, ImageClassifier, False)
     epochs = settings.get("epochs", 0)
     if freeze and epochs:
         raise ComesError(
@@ -297,35 +304,16 @@ def _fit_images(
     checkpoint = None if output is None or not epochs else _name_checkpoint(output)
     classifier = ImageClassifier(**settings)
     answers = dataset.known_answers().named(dataset.label_names)
-    classifier.fit(dataset.X, answers=answers, checkpoint=checkpoint)
     is_leader = process_number() == 0
-    leave_processes()
-    path = _save_model(classifier, output) if is_leader else None
+
+    def train() -> None:
+        classifier.fit(dataset.X, answers=answers, checkpoint=checkpoint)
+        leave_processes()
+
+    path = train_and_save(train, lambda: _save_model(classifier, output) if is_leader else None)
+    if checkpoint is not None and not classifier.history_.interrupted:
+        checkpoint.unlink(missing_ok=True)
     return FittedModel(classifier, dataset, path, is_leader=is_leader)
-
-
-def _refuse_settings(
-    settings: Mapping[str, Any], other: type[Any], own: type[Any], freeze: bool
-) -> None:
-    """Raise if a setting is not one of the classifier, but of the other kind or of neither."""
-    known, foreign = own().get_params(), other().get_params()
-    for name in settings:
-        if name not in known and name not in foreign:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ComesError(f"{own.__name__} has no setting {name!r}.{hint}")
-    names = [name for name in settings if name not in known] + (["freeze"] if freeze else [])
-    if not names:
-        return
-    if own is CandidateClassifier:
-        raise ComesError(
-            f"settings for images were given ({listed(names)}), and the data has no images: name "
-            "their folder (--images), or leave the settings out."
-        )
-    raise ComesError(
-        f"settings for tables were given ({listed(names)}), and the data has images. Leave the "
-        "settings out."
-    )
 
 
 def _save_model(classifier: Classifier, output: str | Path | None) -> Path | None:
@@ -336,9 +324,7 @@ def _save_model(classifier: Classifier, output: str | Path | None) -> Path | Non
     if output is None:
         return None
     path = _name_partial(output) if history.interrupted else Path(output)
-    classifier.save(path)
-    if not history.interrupted:
-        _name_checkpoint(output).unlink(missing_ok=True)
+    keep_model(classifier, path)
     return path
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import BoolMatrix, Kind
+from comes.answers import Answers, BoolMatrix, Kind
 from comes.datasets import Dataset, Reading
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier, count_seen_rows, per_label
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
+from comes.label_metrics import LabelQuality, list_qualities, measure_labels
 from comes.metrics import Convention, count_degenerate, evaluate
 from comes.priors import find_class_prior, read_prior_estimate
 from comes.selection import (
@@ -24,6 +25,7 @@ from comes.selection import (
     prior_error,
 )
 
+COUNTS = {"n_relevant": "relevant", "n_predicted": "predicted"}
 SEEN_SHARE = 0.02  # of the rows: more are hardly equal by chance
 
 
@@ -80,6 +82,8 @@ class EstimatedQuality:
     floor : RankingFloor, or None
         Whether the ranking risk of the rows is possible, given the class priors and a constant
         rate; None where training saw rows, or labels were only ticked.
+    by_label : list of LabelQuality
+        The same for each label, the worst first.
 
     Examples
     --------
@@ -96,6 +100,7 @@ class EstimatedQuality:
     kind: Kind = "candidates"
     n_seen: int = 0
     floor: RankingFloor | None = None
+    by_label: list[LabelQuality] = field(default_factory=list)
 
     def reasons(self) -> dict[str, list[str]]:
         """Return why metrics are not known, each reason with the names of its metrics."""
@@ -121,6 +126,7 @@ class EstimatedQuality:
             "from": self.kind,
             "contradiction": self.contradiction,
             "rows_seen_in_training": self.n_seen,
+            "by_label": [quality.as_dict() for quality in self.by_label],
         }
 
 
@@ -140,6 +146,10 @@ class Judgement:
         Rows that the conventions treat differently.
     estimated : EstimatedQuality, or None
         Estimates from candidates or answers, if the data has any.
+    by_label : list of LabelQuality
+        Each label against true labels, if they are known, the worst first.
+    n_seen : int
+        Rows with the features of a row that training saw, for which all numbers are too good.
 
     Examples
     --------
@@ -154,12 +164,16 @@ class Judgement:
     metrics: dict[str, float] | None
     degenerate: dict[str, int]
     estimated: EstimatedQuality | None = None
+    by_label: list[LabelQuality] = field(default_factory=list)
+    n_seen: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for json."""
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = {"rows_seen_in_training": self.n_seen} if self.n_seen else {}
         if self.metrics is not None:
             found |= self.metrics | self.degenerate | {"convention": self.convention}
+        if self.by_label:
+            found["by_label"] = [quality.as_dict() for quality in self.by_label]
         if self.estimated is not None:
             found["estimated"] = self.estimated.as_dict()
         return found
@@ -206,15 +220,37 @@ def judge_model(
     if priors is not None and dataset.answers is None:
         raise ComesError("priors (--priors) are for estimates from candidates; the data has none.")
     scores = score_dataset(classifier, dataset)
-    cut = classifier.cut_scores(scores)
-    metrics, degenerate, estimated = None, {}, None
+    return judge_scores(classifier, dataset, scores, priors=priors, convention=convention)
+
+
+def judge_scores(
+    classifier: Classifier,
+    dataset: Dataset,
+    scores: npt.NDArray[np.floating],
+    *,
+    priors: str | Path | None = None,
+    convention: Convention = "pml",
+) -> Judgement:
+    """Judge the scores, (n, q), that a model gave to the rows of a data set with its labels."""
+    cut, n_seen = classifier.cut_scores(scores), _count_seen(classifier, dataset)
+    metrics, degenerate, estimated, by_label = None, {}, None, []
     if dataset.relevant is not None:
         metrics = evaluate(scores, dataset.relevant, cut, convention)
         degenerate = count_degenerate(dataset.relevant)
+        table = measure_labels(scores, dataset.relevant, cut)
+        by_label = list_qualities(table, dataset.label_names, COUNTS)
     if dataset.answers is not None:
-        estimated = _estimate_quality(classifier, dataset, scores, cut, priors)
-    method = str(classifier.method_)
-    return Judgement(len(dataset), method, convention, metrics, degenerate, estimated)
+        estimated = _estimate_quality(classifier, dataset, scores, cut, priors, n_seen)
+    n, method = len(dataset), str(classifier.method_)
+    return Judgement(n, method, convention, metrics, degenerate, estimated, by_label, n_seen)
+
+
+def _count_seen(classifier: Classifier, dataset: Dataset) -> int:
+    """Return how many rows training saw; 0 if so few that they may be equal by chance."""
+    if isinstance(classifier, ImageClassifier):
+        return 0
+    n_seen = count_seen_rows(classifier, dataset.known_features())
+    return n_seen if n_seen > SEEN_SHARE * len(dataset) else 0
 
 
 def _estimate_quality(
@@ -223,6 +259,7 @@ def _estimate_quality(
     scores: npt.NDArray[np.floating],
     cut: npt.NDArray[np.int64],
     priors: str | Path | None,
+    n_seen: int,
 ) -> EstimatedQuality:
     """Return what answers say about the scores, beside the truth where it is known."""
     assert dataset.answers is not None
@@ -233,10 +270,6 @@ def _estimate_quality(
     true: dict[str, float] = {}
     if dataset.relevant is not None:
         true = _compute_true_values(found, scores, cut, dataset.relevant)
-    n_seen = 0
-    if not isinstance(classifier, ImageClassifier):
-        n_seen = count_seen_rows(classifier, dataset.known_features())
-    n_seen = n_seen if n_seen > SEEN_SHARE * len(dataset) else 0
     floor = None
     if not n_seen and dataset.answers.kind != "positives":
         floor = check_ranking_risk(scores, dataset.answers, prior, class_prior_error=error)
@@ -249,7 +282,21 @@ def _estimate_quality(
         kind=dataset.answers.kind,
         n_seen=n_seen,
         floor=floor,
+        by_label=_estimate_labels(found, dataset.answers, cut, classifier.label_names_),
     )
+
+
+def _estimate_labels(
+    found: MetricEstimates, answers: Answers, cut: npt.NDArray[np.int64], names: list[str]
+) -> list[LabelQuality]:
+    """Return what answers say about each label, with how many there are."""
+    table = found.per_label.assign(n_predicted=cut.sum(axis=0))
+    counts = {"n_excluded": "no" if answers.kind == "answers" else "excluded"}
+    if answers.kind != "candidates":
+        table["n_confirmed"] = answers.drawn().confirmed.sum(axis=0)
+        counts["n_confirmed"] = "yes" if answers.kind == "answers" else "ticked"
+    counts |= {"n_predicted": "predicted", "class_prior": "class_prior"}
+    return list_qualities(table, names, counts)
 
 
 def _find_prior(

@@ -11,27 +11,22 @@ import pandas as pd
 
 from comes.datasets import (
     Dataset,
-    Reading,
+    check_item_column,
+    check_prediction_name,
     check_table_name,
     prediction_table,
     read_features,
     read_images,
+    write_prediction_table,
     write_table,
 )
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier, evidence_maps, lay_over
-from comes.files import check_file_target, check_folder_target, expanded
-from comes.jobs.data_jobs import refuse_input
-from comes.jobs.fitted_models import (
-    Classifier,
-    as_model,
-    find_word_columns,
-    open_for_model,
-    score_dataset,
-)
+from comes.files import check_file_target, check_folder_target, refuse_inputs, refuse_same
+from comes.jobs.fitted_models import Classifier, as_model, find_word_columns
 from comes.jobs.project_data import open_if_project
 from comes.jobs.question_jobs import ask_next, read_asked
-from comes.report import write_examples, write_predictions
+from comes.report import write_predictions
 
 
 @dataclass(frozen=True)
@@ -92,18 +87,20 @@ class Predicted:
     Attributes
     ----------
     table : DataFrame
-        item (where items have names), predicted, and a column of scores per label.
+        item, predicted, and the probability of each label: see `comes.datasets.prediction_table`.
+    n_labels : int
     page : Path, or None
     questions : DataFrame, or None
         item, label, probability and bits: what to ask next.
 
     Examples
     --------
-    >>> Predicted(pd.DataFrame({"predicted": ["sky"]})).page is None
+    >>> Predicted(pd.DataFrame({"predicted": ["sky"]}), n_labels=1).page is None
     True
     """
 
     table: pd.DataFrame
+    n_labels: int
     page: Path | None = None
     questions: pd.DataFrame | None = None
 
@@ -115,8 +112,11 @@ def predict_items(
     *,
     images: str | Path | None = None,
     skip_broken: bool = False,
+    item: str | None = None,
+    scores: bool = False,
+    top: int | None = None,
 ) -> pd.DataFrame:
-    """Return predicted labels and scores for every row or image; write them if asked.
+    """Return predicted labels and probabilities for every row or image; write them if asked.
 
     Parameters
     ----------
@@ -124,16 +124,22 @@ def predict_items(
     data : Dataset, path or name
         Features, a folder or .zip of images, or a table that names images.
     output : path, optional
-        A .csv or .parquet file.
+        A table (.csv, .parquet and others), or lines of json (.jsonl).
     images : path, optional
         The folder or .zip of the images that a table names.
     skip_broken : bool
         Leave out images that cannot be read, with a warning.
+    item : str, optional
+        The column of a table that names the items. Without names, items are numbered from 0.
+    scores : bool
+        Add a column of scores for each label.
+    top : int, optional
+        So many labels of each row, the most probable first, in place of a column for each label.
 
     Returns
     -------
     table : DataFrame
-        item (where items have names), predicted, and a column of scores per label.
+        item, predicted, and the probability of each label: see `comes.datasets.prediction_table`.
 
     Examples
     --------
@@ -141,10 +147,11 @@ def predict_items(
     >>> from comes.datasets import make_scenes
     >>> scenes = make_scenes(n=100)
     >>> model = CandidateClassifier("bce", epochs=1).fit(scenes.X, scenes.relevant)
-    >>> list(predict_items(model, scenes).columns[:2])
-    ['predicted', 'score:0']
+    >>> list(predict_items(model, scenes).columns[:3])
+    ['item', 'predicted', 'probability:0']
     """
-    return predict_more(model, data, output, images=images, skip_broken=skip_broken).table
+    wanted: dict[str, Any] = {"item": item, "scores": scores, "top": top}
+    return predict_more(model, data, output, images=images, skip_broken=skip_broken, **wanted).table
 
 
 def predict_more(
@@ -154,6 +161,9 @@ def predict_more(
     *,
     images: str | Path | None = None,
     skip_broken: bool = False,
+    item: str | None = None,
+    scores: bool = False,
+    top: int | None = None,
     page: PageOptions | None = None,
     ask: AskOptions | None = None,
 ) -> Predicted:
@@ -161,7 +171,7 @@ def predict_more(
 
     Parameters
     ----------
-    model, data, output, images, skip_broken
+    model, data, output, images, skip_broken, item, scores, top
         As in `predict_items`.
     page : PageOptions, optional
         For images: a page of the most confident, the most doubtful and some other pictures.
@@ -185,23 +195,30 @@ def predict_more(
     >>> list(predict_more(model, scenes, ask=ask).questions.columns)
     ['item', 'label', 'probability', 'bits']
     """
-    _check_targets(data, output, page, ask)
+    _check_targets((data, images, model), output, page, ask)
     classifier = as_model(model)
     if page is not None and not isinstance(classifier, ImageClassifier):
         raise ComesError("a page shows images, and this model was trained on a table.")
-    X, items = _read_inputs(classifier, data, images, skip_broken)
+    X, items = _read_inputs(classifier, data, images, skip_broken, item)
     asked = None if ask is None else read_asked(ask.asked, classifier.label_names_, items)
-    scores = classifier.decision_function(X)
-    predictions = classifier.cut_scores(scores)
-    table = prediction_table(scores, predictions, classifier.label_names_, items)
+    found = np.asarray(classifier.decision_function(X))
+    probabilities, predictions = classifier.squash_scores(found), classifier.cut_scores(found)
+    table = prediction_table(
+        probabilities,
+        predictions,
+        classifier.label_names_,
+        items,
+        scores=found if scores else None,
+        top=top,
+    )
     if output is not None:
-        write_table(table, output)
+        write_prediction_table(table, output)
     written = questions = None
     if page is not None:
         written = write_predictions(
             X,
             classifier.label_names_,
-            classifier.squash_scores(scores),
+            probabilities,
             predictions,
             page.folder,
             maps=_make_maps(classifier, X) if page.maps else None,
@@ -210,31 +227,29 @@ def predict_more(
         )
     if ask is not None:
         assert items is not None
-        questions = ask_next(classifier, scores, items, ask.count, asked)
+        questions = ask_next(classifier, found, items, ask.count, asked)
         write_table(questions, ask.file)
-    return Predicted(table, written, questions)
+    return Predicted(table, len(classifier.label_names_), written, questions)
 
 
 def _check_targets(
-    data: Dataset | str | Path,
+    inputs: Sequence[object],
     output: str | Path | None,
     page: PageOptions | None,
     ask: AskOptions | None,
 ) -> None:
     """Raise an error, before anything takes long, if something cannot be written."""
     asked = None if ask is None else ask.asked
-    for target in (output, None if ask is None else ask.file):
+    checks = (check_prediction_name, check_table_name)
+    for target, check_name in zip((output, None if ask is None else ask.file), checks, strict=True):
         if target is not None:
-            check_table_name(target)
+            check_name(target)
             check_file_target(target)
-            refuse_input(target, data, asked)
-    if output is not None and ask is not None and expanded(output) == expanded(ask.file):
-        raise ComesError(
-            f"predictions and questions must go to two files; got {output} for both. Name another "
-            "one for either (-o, --ask-next)."
-        )
+            refuse_inputs(target, *inputs, asked)
+    refuse_same(output, None if ask is None else ask.file)
     if page is not None:
         check_folder_target(page.folder, ("index.html",))
+        refuse_inputs(page.folder, *inputs)
 
 
 def _make_maps(classifier: Classifier, images: Any) -> Any:
@@ -248,80 +263,12 @@ def _make_maps(classifier: Classifier, images: Any) -> Any:
     return find
 
 
-def show_examples(
-    model: Classifier | str | Path,
-    data: Dataset | str | Path,
-    folder: str | Path,
-    *,
-    reading: Reading | None = None,
-    n_examples: int = 60,
-    seed: int = 0,
-) -> tuple[Path, int]:
-    """Write a page of images with their predictions, what was said, and contradictions.
-
-    Parameters
-    ----------
-    model : fitted ImageClassifier, or the folder of one
-    data : Dataset, path or name
-        Must have images.
-    folder : path
-        Folder for the page.
-    reading : Reading, optional
-        What the columns of a file mean.
-    n_examples : int
-        How many images to show at most.
-    seed : int
-
-    Returns
-    -------
-    page : Path
-    n_images : int
-        Number of images in the data.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from PIL import Image
-    >>> from comes.datasets import Images
-    >>> from comes.models import ResNet
-    >>> home, names = Path(tempfile.mkdtemp()), ["one.png", "two.png"]
-    >>> for name in names:
-    ...     Image.new("RGB", (32, 32)).save(home / name)
-    >>> data = Dataset(Images(home, names), ["sky"], np.array([[True], [False]]))
-    >>> model = ImageClassifier(
-    ...     backbone=ResNet((1, 1, 1, 1), width=4), weights=None, image_size=32, class_prior=[0.5]
-    ... )
-    >>> page, n_images = show_examples(model.fit(data.X, data.candidates), data, home / "page")
-    >>> page.name, n_images
-    ('index.html', 2)
-    """
-    check_folder_target(folder, ("index.html",))
-    classifier = as_model(model)
-    if not isinstance(classifier, ImageClassifier):
-        raise ComesError("examples are shown for images, and this model was trained on a table.")
-    dataset = open_for_model(classifier, data, reading)
-    scores = score_dataset(classifier, dataset)
-    page = write_examples(
-        dataset.known_images(),
-        classifier.label_names_,
-        classifier.squash_scores(scores),
-        classifier.cut_scores(scores),
-        folder,
-        answers=dataset.answers,
-        relevant=dataset.relevant,
-        rates={"no": classifier.no_rate_, "yes": classifier.yes_rate_},
-        n_examples=n_examples,
-        seed=seed,
-    )
-    return page, len(dataset)
-
-
 def _read_inputs(
     classifier: Classifier,
     data: Dataset | str | Path,
     images: str | Path | None,
     skip_broken: bool,
+    item: str | None,
 ) -> tuple[Any, list[str] | None]:
     """Return what the model scores, and the names of the items where there are any."""
     if isinstance(classifier, ImageClassifier):
@@ -330,6 +277,8 @@ def _read_inputs(
             if isinstance(data, Dataset)
             else read_images(data, images, skip_broken)
         )
+        if item is not None:
+            raise ComesError("images are named by their files; leave item (--item) out.")
         return pictures, pictures.names
     if images is not None or skip_broken:
         raise ComesError(
@@ -339,10 +288,12 @@ def _read_inputs(
     data = open_if_project(data)
     if isinstance(data, Dataset):
         return data.known_features(), data.items
+    if item is not None:
+        check_item_column(data, item)
     return read_features(
         data,
         classifier.feature_names,
         classifier.n_features_in_,
         words=find_word_columns(classifier),
-        item=getattr(classifier, "item_column_", None),
+        item=item or getattr(classifier, "item_column_", None),
     )

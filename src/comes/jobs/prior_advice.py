@@ -41,7 +41,7 @@ def measure_prior_cost(classifier: CandidateClassifier, X: Any, seed: int = 0) -
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(X.shape[0])[:N_ROWS])
     some = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-    scores = classifier.decision_function(some) - classifier.score_offset_
+    scores = np.asarray(classifier.decision_function(some)) - classifier.score_offset_
     return float(np.mean([_draw_cost(scores, prior, error, rng) for _ in range(N_DRAWS)]))
 
 

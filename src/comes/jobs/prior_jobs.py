@@ -14,9 +14,9 @@ from comes.datasets import (
 )
 from comes.errors import ComesError
 from comes.estimator import per_label
-from comes.files import check_file_target
+from comes.files import check_file_target, refuse_inputs, refuse_same
 from comes.jobs.clean_rows import read_clean
-from comes.jobs.data_jobs import as_dataset, refuse_input
+from comes.jobs.data_jobs import as_dataset, reading_files
 from comes.priors import (
     TO_FILL_IN,
     ClassPriorEstimate,
@@ -83,11 +83,12 @@ def estimate_priors(
     if output is not None:
         check_table_name(output)
         check_file_target(output)
-        features = None if reading is None else reading.features
-        refuse_input(output, data, clean, features)
+        refuse_inputs(output, data, clean, *reading_files(reading))
     if plot is not None:
         check_plot_name(Path(plot))
         check_file_target(plot)
+        refuse_inputs(plot, data, clean, *reading_files(reading))
+    refuse_same(output, plot)
     dataset = as_dataset(data, reading)
     sample = read_clean(dataset, clean, reading)
     table = _tabulate(dataset, method, exclude_rate, seed)

@@ -87,9 +87,13 @@ def ask_next(
 def _rates_of_people(classifier: Classifier, asked: Answers | None) -> AnswerRates | None:
     """Return how often people dare to answer, if the model learned it from answers of people.
 
-    Rates of candidates and of ticked labels are not those of somebody who is asked.
+    Rates of candidates and of ticked labels are not those of somebody who is asked: one of the two
+    is 0 everywhere.
     """
     a, b = classifier.no_rate_, classifier.yes_rate_
-    if asked is None or asked.kind != "answers" or a is None or b is None:
+    if a is None or b is None:
+        return None
+    is_of_people = a.any() and b.any() if asked is None else asked.kind == "answers"
+    if not is_of_people:
         return None
     return AnswerRates(a, b, classifier.knowledge_.mistake_rate)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from comes.files import refuse_inputs
 from comes.report import write_report
 from comes.results import Result, read_errors, read_results
 
@@ -53,5 +54,6 @@ def report_results(folders: Sequence[str | Path], output: str | Path) -> Written
     ...
     comes.errors.ComesError: ... holds no result.json: give a folder that `comes bench` wrote.
     """
+    refuse_inputs(output, *folders)
     results, errors = read_results(folders), read_errors(folders)
     return WrittenReport(write_report(results, output, errors), results, errors)

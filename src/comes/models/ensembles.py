@@ -57,7 +57,7 @@ class OfEachNetwork(nn.Module):
 
     Parameters
     ----------
-    risk : module or function (scores of shape (n, q), candidates) -> scalar tensor
+    risk : module or function (scores of shape (n, q), candidates, ...) -> scalar tensor
 
     Examples
     --------
@@ -68,12 +68,15 @@ class OfEachNetwork(nn.Module):
     True
     """
 
-    def __init__(self, risk: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, risk: Callable[..., Tensor]) -> None:
         super().__init__()
         self.risk = risk
 
-    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
-        """Return the mean risk of scores of shape (n, n_networks, q), or the risk of (n, q)."""
+    def forward(self, scores: Tensor, *others: Tensor) -> Tensor:
+        """Return the mean risk of scores of shape (n, n_networks, q), or the risk of (n, q).
+
+        The candidates, and the weights of rows if there are any, are the same for all.
+        """
         if scores.ndim == 2:
-            return self.risk(scores, candidates)
-        return torch.stack([self.risk(own, candidates) for own in scores.unbind(dim=1)]).mean()
+            return self.risk(scores, *others)
+        return torch.stack([self.risk(own, *others) for own in scores.unbind(dim=1)]).mean()

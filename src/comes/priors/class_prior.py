@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from comes.answers import BoolMatrix, as_candidates
+from comes.answers import BoolMatrix, as_candidates, check_paired
 from comes.errors import ComesError, ComesWarning, listed
 from comes.priors.best_bin import best_bin_rate, prior_bounds, share_bounds, shrink
 from comes.priors.known_rates import check_exclude_rate, exceeds_rate, shrink_priors
@@ -159,6 +159,7 @@ def estimate_class_prior(
             f"method must be one of {', '.join(PRIOR_METHODS)}, or a function mpe(component, "
             f"mixture); got {method!r}."
         )
+    check_paired(X=X, candidates=candidates)
     candidates = as_candidates(candidates)
     if exclude_rate is not None:
         if method != DEFAULT_METHOD:

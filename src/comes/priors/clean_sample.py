@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import AnswerRates, Answers, BoolMatrix, as_relevant, match_names
+from comes.answers import (
+    AnswerRates,
+    Answers,
+    BoolMatrix,
+    as_relevant,
+    check_paired,
+    match_names,
+)
 from comes.errors import ComesError
 
 FloatArray = npt.NDArray[np.float64]
@@ -53,6 +60,7 @@ class CleanSample:
                 "clean must be a tuple (X, relevant), or (X, relevant, answers) where somebody was "
                 f"asked about the same rows; got {type(given).__name__}."
             )
+        check_paired(X=given[0], relevant=given[1])
         X, relevant = given[0], as_relevant(given[1])
         answers = given[2] if len(given) == 3 else None
         if not isinstance(answers, Answers | None):

@@ -4,14 +4,16 @@ import math
 from collections.abc import Sequence
 
 from comes.metrics import METRICS
+from comes.report.cost_tables import costs_to_markdown
 from comes.report.metric_tables import escape_markdown, sweep_to_markdown, to_markdown
 from comes.report.parts import SWEEP_METRICS, Part
 from comes.report.published import Beside
 
 MARKS = (
     "Mean ± standard deviation over repeats. Bold: best. •: the best is significantly better "
-    "(paired t-test, 0.05)."
+    "(paired t-test, 0.05; it needs five repeats at least)."
 )
+SMALLEST_P = 1e-6  # that tables show
 NO_RANKS = "Mean ranks need two methods, and two data sets that every method has a result for."
 
 
@@ -29,7 +31,11 @@ def to_document(part: Part) -> str:
         lines += _list_tests(part)
     if part.beside:
         lines += ["### Beside the paper", _list_beside(part.beside)]
-    lines += ["### What differs from the paper", "\n".join(f"- {line}" for line in part.differs)]
+    lines += ["### Cost", costs_to_markdown(part.costs)]
+    said = {"What differs from the paper": part.differs, "How it was run": part.was_run}
+    for title, sentences in said.items():
+        if sentences:
+            lines += [f"### {title}", "\n".join(f"- {line}" for line in sentences)]
     return "\n\n".join(lines)
 
 
@@ -58,7 +64,7 @@ def _list_ranks(part: Part) -> list[str]:
     for method in part.tables[0].methods:
         places = ("–" if r is None else f"{r.rank_of(method):.2f}" for r in ranks)
         lines.append(f"| {escape_markdown(method)} | {' | '.join(places)} |")
-    chances = ("–" if r is None else f"{r.friedman_p:.3f}" for r in ranks)
+    chances = ("–" if r is None else show_p(r.friedman_p) for r in ranks)
     lines.append(f"| p (Friedman) | {' | '.join(chances)} |")
     gaps = ("–" if r is None else f"{r.critical_difference:.2f}" for r in ranks)
     lines.append(f"| critical difference | {' | '.join(gaps)} |")
@@ -95,5 +101,7 @@ def _list_beside(rows: Sequence[Beside]) -> str:
 
 
 def show_p(value: float) -> str:
-    """Return a p value as tables show it; a dash where there is none."""
-    return "–" if math.isnan(value) else f"{value:.3g}"
+    """Return a p value as tables show it, never as 0; a dash where there is none."""
+    if math.isnan(value):
+        return "–"
+    return "< 1e-06" if value < SMALLEST_P else f"{value:.3g}"

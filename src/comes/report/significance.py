@@ -11,6 +11,7 @@ from scipy import stats
 
 LEVEL = 0.05
 ROUNDING = 1e-9  # differences of metrics that are stored with six digits
+MIN_REPEATS = 5  # with fewer, a t-test says little, and spreads of near 0 come by chance
 
 
 def standard_deviation(values: npt.NDArray[np.float64]) -> float:
@@ -20,7 +21,10 @@ def standard_deviation(values: npt.NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class PairedTest:
-    """By how much two methods differ on the same repeats, and how surely; NaN with one repeat."""
+    """By how much two methods differ on the same repeats, and how surely.
+
+    NaN with fewer than five repeats, or a difference that is the same in all of them.
+    """
 
     difference: float  # mean of first minus second
     p: float  # paired t-test, as in the paper
@@ -32,8 +36,9 @@ def compare_paired(
 ) -> PairedTest:
     """Compare two methods by the values of a metric on the same repeats, two-sided.
 
-    Edge cases: values that are equal throughout give p = 1, a difference that is the same
-    in every repeat (and not zero) gives p = 0, and one repeat gives no p at all.
+    A test needs at least five repeats and some variance: fewer repeats, and a difference that is
+    the same in every repeat (and not zero), give no p at all. Values that are equal throughout
+    give p = 1.
 
     Parameters
     ----------
@@ -45,16 +50,17 @@ def compare_paired(
 
     Examples
     --------
-    >>> test = compare_paired([0.8, 0.9, 0.7], [0.7, 0.7, 0.6], test_over_train=1 / 9)
+    >>> first, second = [0.8, 0.9, 0.7, 0.8, 0.7], [0.7, 0.7, 0.6, 0.6, 0.7]
+    >>> test = compare_paired(first, second, test_over_train=1 / 4)
     >>> print(f"{test.difference:.3f} {test.p:.3f} {test.p_corrected:.3f}")
-    0.133 0.057 0.074
+    0.120 0.033 0.099
     """
     differences = np.subtract(first, second, dtype=float)
     k, mean = len(differences), float(differences.mean())
-    if k < 2:
+    if k < MIN_REPEATS:
         return PairedTest(mean, math.nan, math.nan)
     if np.ptp(differences) <= ROUNDING:
-        p = 1.0 if abs(mean) <= ROUNDING else 0.0
+        p = 1.0 if abs(mean) <= ROUNDING else math.nan
         return PairedTest(mean, p, math.nan if math.isnan(test_over_train) else p)
     errors = differences.std(ddof=1) * np.sqrt([1 / k, 1 / k + test_over_train])
     plain, corrected = 2 * stats.t.sf(abs(mean) / errors, df=k - 1)

@@ -11,7 +11,15 @@ from torch import Tensor, nn
 
 from comes.answers import State
 from comes.losses import BinaryLoss, logistic_loss
-from comes.risks.excluded import check_states, check_width, in_full_precision
+from comes.risks.excluded import (
+    check_states,
+    check_weight,
+    check_width,
+    in_full_precision,
+    mean_of_each,
+    mean_of_rows,
+    optional_tensor,
+)
 
 
 def bce_risk(
@@ -20,6 +28,7 @@ def bce_risk(
     *,
     loss: BinaryLoss = logistic_loss,
     label_weight: Tensor | None = None,
+    sample_weight: Tensor | None = None,
 ) -> Tensor:
     """Return the mean loss if candidates count as relevant and excluded labels as irrelevant.
 
@@ -32,6 +41,8 @@ def bce_risk(
     label_weight : float tensor of shape (n_labels,), optional
         Multiplies the losses of a label. Of answers, 1 / (share of pairs with "no" or "yes") makes
         the sum over these pairs their mean.
+    sample_weight : float tensor of shape (n_samples,), optional
+        A row of weight 2 counts as two rows.
 
     Returns
     -------
@@ -43,15 +54,18 @@ def bce_risk(
     >>> bce_risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
     tensor(0.6931)
     """
-    check_states(scores, candidates)
+    scores, candidates = check_states(scores, candidates)
+    label_weight = optional_tensor(label_weight, "label_weight")
     check_width(scores, label_weight=label_weight)
-    scores = in_full_precision(scores)
+    scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     if candidates.dtype == torch.bool:
         losses = torch.where(candidates, loss(scores, 1), loss(scores, 0))
     else:
         losses = torch.where(candidates == State.YES, loss(scores, 1), 0)
         losses = torch.where(candidates == State.NO, loss(scores, 0), losses)
-    return losses.mean() if label_weight is None else (losses.mean(dim=0) * label_weight).mean()
+    if label_weight is not None:
+        return (mean_of_each(losses, weight) * label_weight).mean()
+    return mean_of_rows(losses, weight)
 
 
 class BceRisk(nn.Module):
@@ -71,8 +85,16 @@ class BceRisk(nn.Module):
     ) -> None:
         super().__init__()
         self.loss = loss
-        self.register_buffer("label_weight", label_weight)
+        self.register_buffer("label_weight", optional_tensor(label_weight, "label_weight"))
 
-    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+    def forward(
+        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return bce_risk(scores, candidates, loss=self.loss, label_weight=self.label_weight)
+        return bce_risk(
+            scores,
+            candidates,
+            loss=self.loss,
+            label_weight=self.label_weight,
+            sample_weight=sample_weight,
+        )

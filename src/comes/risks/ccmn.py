@@ -30,7 +30,15 @@ from torch import Tensor, nn
 
 from comes.errors import ComesError
 from comes.losses import BinaryLoss, logistic_loss, sigmoid_loss
-from comes.risks.excluded import check_batch, check_width, in_full_precision
+from comes.risks.excluded import (
+    SMALLEST_WEIGHT,
+    as_tensor,
+    check_batch,
+    check_weight,
+    check_width,
+    in_full_precision,
+    mean_of_rows,
+)
 from comes.risks.ranking import ranking_sums
 
 
@@ -41,6 +49,7 @@ def ccmn_hamming_risk(
     *,
     loss: BinaryLoss = logistic_loss,
     correction: Callable[[Tensor], Tensor] = torch.relu,
+    sample_weight: Tensor | None = None,
 ) -> Tensor:
     """Return CCMN's estimate of the Hamming risk of one batch.
 
@@ -54,6 +63,8 @@ def ccmn_hamming_risk(
     correction : callable tensor -> tensor
         Acts on the mean over rows and labels. ``torch.relu`` is that of the released code; while
         it clamps, nothing is learned. The identity gives the unbiased estimate.
+    sample_weight : float tensor of shape (n_samples,), optional
+        A row of weight 2 counts as two rows.
 
     Returns
     -------
@@ -65,13 +76,27 @@ def ccmn_hamming_risk(
     >>> ccmn_hamming_risk(torch.tensor([[1.0, -1.0]]), candidates, torch.tensor([0.5, 0.5]))
     tensor(0.)
     """
-    check_batch(scores, candidates)
+    flip_rate = check_flip_rate(flip_rate)
+    return _hamming_risk(scores, candidates, flip_rate, loss, correction, sample_weight)
+
+
+def _hamming_risk(
+    scores: Tensor,
+    candidates: Tensor,
+    flip_rate: Tensor,
+    loss: BinaryLoss,
+    correction: Callable[[Tensor], Tensor],
+    sample_weight: Tensor | None,
+) -> Tensor:
+    """Return the risk; values are not read, as that would stop a GPU at every step."""
+    scores, candidates = check_batch(scores, candidates)
     check_width(scores, flip_rate=flip_rate)
-    scores = in_full_precision(scores)
+    scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     odds = (flip_rate / (1 - flip_rate)).to(scores)
     if_relevant, if_irrelevant = loss(scores, 1), loss(scores, 0)
     if_excluded = if_irrelevant + odds * (if_irrelevant - if_relevant)
-    return correction(torch.where(candidates, if_relevant, if_excluded).mean())
+    losses = torch.where(candidates, if_relevant, if_excluded)
+    return correction(mean_of_rows(losses, weight))
 
 
 def ccmn_ranking_risk(
@@ -80,6 +105,7 @@ def ccmn_ranking_risk(
     flip_rate: Tensor,  # rho, in [0, 1), (q,)
     *,
     loss: BinaryLoss = sigmoid_loss,
+    sample_weight: Tensor | None = None,
 ) -> Tensor:
     """Return CCMN's estimate of the ranking risk of one batch, up to a constant.
 
@@ -91,6 +117,8 @@ def ccmn_ranking_risk(
         How often an irrelevant label is a candidate, in [0, 1).
     loss : callable (scores, 0 or 1) -> tensor
         A symmetric loss of `comes.losses`.
+    sample_weight : float tensor of shape (n_samples,), optional
+        A row of weight 2 counts as two rows.
 
     Returns
     -------
@@ -105,10 +133,22 @@ def ccmn_ranking_risk(
     >>> ccmn_ranking_risk(torch.zeros(1, 2), candidates, torch.tensor([0.5, 0.5]))
     tensor(1.)
     """
-    check_batch(scores, candidates)
+    return _ranking_risk(scores, candidates, check_flip_rate(flip_rate), loss, sample_weight)
+
+
+def _ranking_risk(
+    scores: Tensor,
+    candidates: Tensor,
+    flip_rate: Tensor,
+    loss: BinaryLoss,
+    sample_weight: Tensor | None,
+) -> Tensor:
+    """Return the risk; values are not read, as that would stop a GPU at every step."""
+    scores, candidates = check_batch(scores, candidates)
     check_width(scores, flip_rate=flip_rate)
-    sums = ranking_sums(scores, candidates, loss=loss)
-    return (sums.excluded_above / (1 - flip_rate).to(sums.excluded_above)).sum() / sums.n_rows
+    sums = ranking_sums(scores, candidates, loss=loss, sample_weight=sample_weight)
+    n = sums.n_rows.clamp(min=SMALLEST_WEIGHT)
+    return (sums.excluded_above / (1 - flip_rate).to(sums.excluded_above)).sum() / n
 
 
 class CcmnHammingRisk(nn.Module):
@@ -135,10 +175,12 @@ class CcmnHammingRisk(nn.Module):
         self.loss = loss
         self.correction = correction
 
-    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+    def forward(
+        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return ccmn_hamming_risk(
-            scores, candidates, self.flip_rate, loss=self.loss, correction=self.correction
+        return _hamming_risk(
+            scores, candidates, self.flip_rate, self.loss, self.correction, sample_weight
         )
 
 
@@ -159,13 +201,16 @@ class CcmnRankingRisk(nn.Module):
         self.register_buffer("flip_rate", check_flip_rate(flip_rate))
         self.loss = loss
 
-    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+    def forward(
+        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return ccmn_ranking_risk(scores, candidates, self.flip_rate, loss=self.loss)
+        return _ranking_risk(scores, candidates, self.flip_rate, self.loss, sample_weight)
 
 
 def check_flip_rate(flip_rate: Tensor) -> Tensor:
     """Return the flip rates if they are a vector of numbers in [0, 1), else raise an error."""
+    flip_rate = as_tensor(flip_rate, "flip_rate")
     if flip_rate.ndim != 1 or not ((flip_rate >= 0) & (flip_rate < 1)).all():
         raise ComesError(
             "flip_rate must hold one number in [0, 1) for each label; got "

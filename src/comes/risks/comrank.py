@@ -16,7 +16,14 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from comes.risks.excluded import check_batch, excluded_mask, in_full_precision
+from comes.risks.excluded import (
+    SMALLEST_WEIGHT,
+    check_batch,
+    check_weight,
+    excluded_mask,
+    in_full_precision,
+    times_weight,
+)
 from comes.risks.pairs import sum_over_pairs
 
 PairLoss = Callable[[Tensor], Tensor]
@@ -27,6 +34,7 @@ def comrank_risk(
     candidates: Tensor,  # s, bool, (n, q)
     *,
     pair_loss: PairLoss = F.softplus,
+    sample_weight: Tensor | None = None,
 ) -> Tensor:
     """Return the ComRank risk of one batch: a sum over pairs, averaged over rows.
 
@@ -36,6 +44,8 @@ def comrank_risk(
     candidates : bool tensor of shape (n_samples, n_labels)
     pair_loss : callable tensor -> tensor
         A function of the difference of two probabilities, elementwise and increasing.
+    sample_weight : float tensor of shape (n_samples,), optional
+        A row of weight 2 counts as two rows.
 
     Returns
     -------
@@ -47,11 +57,13 @@ def comrank_risk(
     >>> comrank_risk(torch.zeros(1, 3), torch.tensor([[True, True, False]]), pair_loss=torch.exp)
     tensor(2.)
     """
-    check_batch(scores, candidates)
-    scores = in_full_precision(scores)
+    scores, candidates = check_batch(scores, candidates)
+    scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     excluded = excluded_mask(candidates, scores)
-    sums = sum_over_pairs(scores.sigmoid(), excluded, pair_loss, others=1 - excluded)
-    return sums.sum() / scores.shape[0]
+    weighted, others = times_weight(excluded, weight), 1 - excluded
+    sums = sum_over_pairs(scores.sigmoid(), weighted, pair_loss, others=others)
+    n = scores.shape[0] if weight is None else weight.sum().clamp(min=SMALLEST_WEIGHT)
+    return sums.sum() / n
 
 
 class ComrankRisk(nn.Module):
@@ -69,6 +81,10 @@ class ComrankRisk(nn.Module):
         super().__init__()
         self.pair_loss = pair_loss
 
-    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+    def forward(
+        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return comrank_risk(scores, candidates, pair_loss=self.pair_loss)
+        return comrank_risk(
+            scores, candidates, pair_loss=self.pair_loss, sample_weight=sample_weight
+        )

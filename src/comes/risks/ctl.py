@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from comes.errors import ComesError
 from comes.losses import BinaryLoss, logistic_loss
-from comes.risks.excluded import check_batch, in_full_precision
+from comes.risks.excluded import check_batch, check_weight, in_full_precision, mean_of_rows
 
 LOW = 0.3  # candidates with a rescaled probability up to this also count as irrelevant
 
@@ -41,6 +41,7 @@ def ctl_risk(
     candidates: Tensor,  # s, bool, (n, q)
     *,
     loss: BinaryLoss = logistic_loss,
+    sample_weight: Tensor | None = None,
 ) -> Tensor:
     """Return the CTL risk of one batch: a sum over labels, averaged over rows.
 
@@ -49,6 +50,8 @@ def ctl_risk(
     scores : float tensor of shape (n_samples, n_labels)
     candidates : bool tensor of shape (n_samples, n_labels)
     loss : callable (scores, 0 or 1) -> tensor
+    sample_weight : float tensor of shape (n_samples,), optional
+        A row of weight 2 counts as two rows.
 
     Returns
     -------
@@ -59,8 +62,8 @@ def ctl_risk(
     >>> ctl_risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
     tensor(2.3046)
     """
-    check_batch(scores, candidates)
-    scores = in_full_precision(scores)
+    scores, candidates = check_batch(scores, candidates)
+    scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     n_excluded = (~candidates).sum(dim=1).to(scores)
     alpha, beta = torch.exp(-(2.0**-n_excluded)), torch.exp(2.0 ** (1 - n_excluded))
     if_relevant, if_irrelevant = loss(scores, 1), loss(scores, 0)
@@ -68,7 +71,7 @@ def ctl_risk(
     zero = scores.new_zeros(())
     of_candidates = torch.where(candidates, if_candidate, zero).sum(dim=1)
     of_excluded = torch.where(candidates, zero, if_irrelevant).sum(dim=1)
-    return (alpha * of_candidates + beta * of_excluded).mean()
+    return mean_of_rows(alpha * of_candidates + beta * of_excluded, weight)
 
 
 def ctl_unbiased_risk(
@@ -77,6 +80,7 @@ def ctl_unbiased_risk(
     *,
     released_weight: bool = False,
     loss: BinaryLoss = logistic_loss,
+    sample_weight: Tensor | None = None,
 ) -> Tensor:
     """Return the unbiased form of the CTL risk of one batch.
 
@@ -89,6 +93,8 @@ def ctl_unbiased_risk(
         Weight every row, as the released code does, by the share of label sets that its m excluded
         labels leave possible: about 2^-m.
     loss : callable (scores, 0 or 1) -> tensor
+    sample_weight : float tensor of shape (n_samples,), optional
+        A row of weight 2 counts as two rows.
 
     Returns
     -------
@@ -99,11 +105,11 @@ def ctl_unbiased_risk(
     >>> ctl_unbiased_risk(torch.zeros(1, 3), torch.tensor([[True, True, False]]))
     tensor(2.0794)
     """
-    check_batch(scores, candidates)
+    scores, candidates = check_batch(scores, candidates)
     q = scores.shape[1]
     if q < 2:
         raise ComesError(f"the unbiased form of CTL needs at least two labels; got {q}.")
-    scores = in_full_precision(scores)
+    scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     n_left = candidates.sum(dim=1, keepdim=True).to(scores)  # q - m
     share = 0.5 / (1 - 2.0 ** -n_left.clamp(min=1))  # a_m; unused in rows without a candidate
     if_relevant, if_irrelevant = loss(scores, 1), loss(scores, 0)
@@ -112,7 +118,7 @@ def ctl_unbiased_risk(
     if released_weight:  # (2^(q-m) - 1) / (2^q - 2), without forming 2^q
         left = 2.0 ** (n_left.squeeze(1) - q) - 2.0**-q
         per_row = per_row * left / (1 - 2.0 ** (1 - q))
-    return per_row.mean()
+    return mean_of_rows(per_row, weight)
 
 
 class CtlRisk(nn.Module):
@@ -129,9 +135,11 @@ class CtlRisk(nn.Module):
         super().__init__()
         self.loss = loss
 
-    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+    def forward(
+        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return ctl_risk(scores, candidates, loss=self.loss)
+        return ctl_risk(scores, candidates, loss=self.loss, sample_weight=sample_weight)
 
 
 class CtlUnbiasedRisk(nn.Module):
@@ -149,10 +157,16 @@ class CtlUnbiasedRisk(nn.Module):
         self.released_weight = released_weight
         self.loss = loss
 
-    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+    def forward(
+        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the scalar risk of one batch."""
         return ctl_unbiased_risk(
-            scores, candidates, released_weight=self.released_weight, loss=self.loss
+            scores,
+            candidates,
+            released_weight=self.released_weight,
+            loss=self.loss,
+            sample_weight=sample_weight,
         )
 
 

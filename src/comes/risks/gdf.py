@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from comes.errors import ComesError
 from comes.losses import BinaryLoss, logistic_loss
-from comes.risks.excluded import check_batch, in_full_precision
+from comes.risks.excluded import check_batch, check_weight, in_full_precision, mean_of_rows
 
 
 def gdf_risk(
@@ -34,6 +34,7 @@ def gdf_risk(
     *,
     unbiased: bool = False,
     loss: BinaryLoss = logistic_loss,
+    sample_weight: Tensor | None = None,
 ) -> Tensor:
     """Return the GDF risk of one batch: a sum over labels, averaged over rows that exclude any.
 
@@ -45,6 +46,8 @@ def gdf_risk(
     unbiased : bool
         Equation 9 instead of Equation 12; needs at least two labels.
     loss : callable (scores, 0 or 1) -> tensor
+    sample_weight : float tensor of shape (n_samples,), optional
+        A row of weight 2 counts as two rows.
 
     Returns
     -------
@@ -56,15 +59,17 @@ def gdf_risk(
     >>> gdf_risk(torch.zeros(1, 3), torch.tensor([[True, True, False]]))
     tensor(2.0794)
     """
-    check_batch(scores, candidates)
-    scores = in_full_precision(scores)
+    scores, candidates = check_batch(scores, candidates)
+    scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     if_candidate, if_excluded = loss(scores, 1), loss(scores, 0)
     if unbiased:
         share = _compute_share_of_sets(scores.shape[1])
         if_candidate = share * if_candidate + (1 - share) * if_excluded
     per_row = torch.where(candidates, if_candidate, if_excluded).sum(dim=1)
     excludes = (~candidates).any(dim=1)
-    return torch.where(excludes, per_row, 0).sum() / excludes.sum().clamp(min=1)
+    if weight is None:
+        return torch.where(excludes, per_row, 0).sum() / excludes.sum().clamp(min=1)
+    return mean_of_rows(torch.where(excludes, per_row, 0), weight * excludes)
 
 
 class GdfRisk(nn.Module):
@@ -82,9 +87,17 @@ class GdfRisk(nn.Module):
         self.unbiased = unbiased
         self.loss = loss
 
-    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+    def forward(
+        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return gdf_risk(scores, candidates, unbiased=self.unbiased, loss=self.loss)
+        return gdf_risk(
+            scores,
+            candidates,
+            unbiased=self.unbiased,
+            loss=self.loss,
+            sample_weight=sample_weight,
+        )
 
 
 def _compute_share_of_sets(q: int) -> float:

@@ -20,13 +20,18 @@ from torch import Tensor, nn
 
 from comes.losses import BinaryLoss, logistic_loss
 from comes.risks.excluded import (
+    as_tensor,
     asked_mask,
     check_prior,
+    check_share,
     check_states,
+    check_weight,
     check_width,
+    count_rows,
     excluded_mask,
     excluded_weight,
     in_full_precision,
+    times_weight,
 )
 
 
@@ -50,7 +55,11 @@ class HammingSums(NamedTuple):
 
 
 def hamming_sums(
-    scores: Tensor, candidates: Tensor, *, loss: BinaryLoss = logistic_loss
+    scores: Tensor,
+    candidates: Tensor,
+    *,
+    loss: BinaryLoss = logistic_loss,
+    sample_weight: Tensor | None = None,
 ) -> HammingSums:
     """Return the per-label sums of a batch that `hamming_risk_from_sums` combines.
 
@@ -60,6 +69,8 @@ def hamming_sums(
     candidates : bool or int8 tensor of shape (n_samples, n_labels)
         As in `hamming_risk`.
     loss : callable (scores, 0 or 1) -> tensor
+    sample_weight : float tensor of shape (n_samples,), optional
+        Multiplies every row in the sums and counts.
 
     Returns
     -------
@@ -71,18 +82,18 @@ def hamming_sums(
     >>> sums.n_rows, sums.n_excluded
     (tensor(3.), tensor([0., 3.]))
     """
-    check_states(scores, candidates)
-    scores = in_full_precision(scores)
+    scores, candidates = check_states(scores, candidates)
+    scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     excluded, asked = excluded_mask(candidates, scores), asked_mask(candidates, scores)
-    if_relevant = loss(scores, 1)
-    n_rows = scores.new_full((), scores.shape[0])
+    n_rows, if_relevant = count_rows(scores, weight), times_weight(loss(scores, 1), weight)
+    if_irrelevant = times_weight(loss(scores, 0), weight)
     return HammingSums(
         n_rows=n_rows,
-        n_excluded=excluded.sum(dim=0),
-        n_asked=n_rows if asked is None else asked.sum(dim=0),
+        n_excluded=times_weight(excluded, weight).sum(dim=0),
+        n_asked=n_rows if asked is None else times_weight(asked, weight).sum(dim=0),
         if_relevant=(if_relevant if asked is None else asked * if_relevant).sum(dim=0),
         excluded_if_relevant=(excluded * if_relevant).sum(dim=0),
-        excluded_if_irrelevant=(excluded * loss(scores, 0)).sum(dim=0),
+        excluded_if_irrelevant=(excluded * if_irrelevant).sum(dim=0),
     )
 
 
@@ -113,6 +124,28 @@ def hamming_risk_from_sums(
     >>> hamming_risk_from_sums(sums, torch.tensor([0.6, 0.5]))
     tensor(0.3466)
     """
+    class_prior = as_tensor(class_prior, "class_prior")
+    check_width(sums.n_excluded, class_prior=class_prior)
+    return _combine_sums(
+        sums,
+        check_prior(class_prior),
+        correction,
+        exclude_share=check_share(exclude_share, "exclude_share"),
+        asked_share=check_share(asked_share, "asked_share"),
+        skip_empty=skip_empty,
+    )
+
+
+def _combine_sums(
+    sums: HammingSums,
+    class_prior: Tensor,
+    correction: Callable[[Tensor], Tensor],
+    *,
+    exclude_share: Tensor | None,
+    asked_share: Tensor | None,
+    skip_empty: bool,
+) -> Tensor:
+    """Return the risk; values are not read, as that would stop a GPU at every step."""
     check_width(sums.n_excluded, asked_share=asked_share)
     weight, any_excluded = excluded_weight(sums.n_rows, sums.n_excluded, class_prior, exclude_share)
     n_asked = sums.n_asked if asked_share is None else asked_share.to(weight) * sums.n_rows
@@ -137,6 +170,7 @@ def hamming_risk(
     exclude_share: Tensor | None = None,
     asked_share: Tensor | None = None,
     skip_empty: bool = True,
+    sample_weight: Tensor | None = None,
 ) -> Tensor:
     """Return the COMES-HL risk of one batch: Equation 8 of the paper.
 
@@ -163,6 +197,8 @@ def hamming_risk(
     skip_empty : bool
         Leave out a label that no row excludes (in the batch, or by its share). False keeps its
         first term, which pushes the label's scores up.
+    sample_weight : float tensor of shape (n_samples,), optional
+        A row of weight 2 counts as two rows: in both means, and in n and n_j.
 
     Returns
     -------
@@ -177,7 +213,7 @@ def hamming_risk(
     tensor(0.1478)
     """
     return hamming_risk_from_sums(
-        hamming_sums(scores, candidates, loss=loss),
+        hamming_sums(scores, candidates, loss=loss, sample_weight=sample_weight),
         class_prior,
         correction=correction,
         exclude_share=exclude_share,
@@ -212,20 +248,20 @@ class HammingRisk(nn.Module):
     ) -> None:
         super().__init__()
         self.register_buffer("class_prior", check_prior(class_prior))
-        self.register_buffer("exclude_share", exclude_share)
-        self.register_buffer("asked_share", asked_share)
+        for name, share in (("exclude_share", exclude_share), ("asked_share", asked_share)):
+            self.register_buffer(name, check_share(share, name))
         self.loss = loss
         self.correction = correction
         self.skip_empty = skip_empty
 
-    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+    def forward(
+        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return hamming_risk(
-            scores,
-            candidates,
+        return _combine_sums(
+            hamming_sums(scores, candidates, loss=self.loss, sample_weight=sample_weight),
             self.class_prior,
-            loss=self.loss,
-            correction=self.correction,
+            self.correction,
             exclude_share=self.exclude_share,
             asked_share=self.asked_share,
             skip_empty=self.skip_empty,

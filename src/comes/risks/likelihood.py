@@ -29,10 +29,14 @@ from torch.nn import functional as F
 from comes.answers import AnswerRates, State, lean_states
 from comes.errors import ComesError
 from comes.risks.excluded import (
+    SMALLEST_WEIGHT,
+    as_tensor,
     check_answers,
     check_prior,
+    check_weight,
     check_width,
     in_full_precision,
+    optional_tensor,
 )
 
 SURE = 1e-6  # mean probabilities are kept this far from 0 and 1
@@ -49,6 +53,7 @@ def likelihood_risk(
     label_weight: Tensor | None = None,
     class_prior: Tensor | None = None,
     prior_weight: float = 1.0,
+    sample_weight: Tensor | None = None,
 ) -> Tensor:
     """Return minus the mean log-likelihood of answers, up to a constant.
 
@@ -77,6 +82,8 @@ def likelihood_risk(
         then kept near it.
     prior_weight : float
         The weight of that penalty.
+    sample_weight : float tensor of shape (n_samples,), optional
+        A row of weight 2 counts as two rows, also in the mean probability.
 
     Returns
     -------
@@ -99,7 +106,8 @@ def likelihood_risk(
         class_prior=class_prior,
         prior_weight=prior_weight,
     )
-    return risk.to(scores.device).forward(scores, answers)
+    scores = as_tensor(scores, "scores")
+    return risk.to(scores.device).forward(scores, answers, sample_weight)
 
 
 class LikelihoodRisk(nn.Module):
@@ -129,9 +137,10 @@ class LikelihoodRisk(nn.Module):
         super().__init__()
         if no_rate is None:
             raise ComesError("no_rate must hold one number in [0, 1] for each label; got None.")
-        a = check_prior(torch.as_tensor(no_rate), "no_rate")
-        b = torch.zeros_like(a) if yes_rate is None else torch.as_tensor(yes_rate)
-        check_prior(b, "yes_rate")
+        a = check_prior(no_rate, "no_rate")
+        b = torch.zeros_like(a) if yes_rate is None else check_prior(yes_rate, "yes_rate")
+        label_weight = optional_tensor(label_weight, "label_weight")
+        class_prior = None if class_prior is None else check_prior(class_prior)
         check_width(a, yes_rate=b, label_weight=label_weight, class_prior=class_prior)
         if not 0 <= mistake_rate < 0.5:
             raise ComesError(
@@ -142,15 +151,16 @@ class LikelihoodRisk(nn.Module):
         self.register_buffer("leanings", torch.as_tensor(lean_states(rates), dtype=precision))
         weight = torch.ones(len(a)) if label_weight is None else label_weight
         self.register_buffer("label_weight", weight / len(a))
-        prior = None if class_prior is None else check_prior(class_prior)
-        self.register_buffer("class_prior", prior)
+        self.register_buffer("class_prior", class_prior)
         self.prior_weight = prior_weight
         self.can_say_yes = bool(b.any())
         self.only_excludes = mistake_rate == 0 and not self.can_say_yes
 
-    def forward(self, scores: Tensor, answers: Tensor) -> Tensor:
+    def forward(
+        self, scores: Tensor, answers: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the scalar risk of one batch."""
-        check_answers(scores, answers)
+        scores, answers = check_answers(scores, answers)
         if self.can_say_yes and answers.dtype == torch.bool:
             raise ComesError(
                 "yes_rate is for answers, and candidates (bool) do not say yes. Leave it out, or "
@@ -166,7 +176,15 @@ class LikelihoodRisk(nn.Module):
             answers = _lean_pairs(answers, leanings)
         prior = None if self.class_prior is None else self.class_prior.to(scores.dtype)
         weight = weight.to(scores.dtype)
-        return _mean_loss(scores, answers, exclude_rate, weight, prior, self.prior_weight)
+        of_rows = _relative_weight(check_weight(scores, sample_weight))
+        return _mean_loss(scores, answers, exclude_rate, weight, prior, self.prior_weight, of_rows)
+
+
+def _relative_weight(weight: Tensor | None) -> Tensor | None:
+    """Return the weights of the rows over their mean, as a column, (n, 1)."""
+    if weight is None:
+        return None
+    return (weight / weight.mean().clamp(min=SMALLEST_WEIGHT))[:, None]
 
 
 def _as_array(values: Tensor) -> npt.NDArray[np.float64]:
@@ -205,19 +223,22 @@ class _MeanLoss(torch.autograd.Function):
         weight: Tensor,
         class_prior: Tensor | None,
         prior_weight: float,
+        of_rows: Tensor | None,  # weights with mean 1, (n, 1)
     ) -> tuple[Tensor, Tensor]:
         if exclude_rate is None:
             losses, descents = _lose_by_leaning(scores, answers)
         else:
             losses, descents = _lose_by_candidates(scores, answers, exclude_rate)
+        if of_rows is not None:
+            losses = losses * of_rows
         descents.mul_(weight)
         risk = torch.dot(losses.mean(dim=0), weight)  # autocast would round a @
         if class_prior is not None:
-            away, pull = _diverge(scores.sigmoid(), class_prior)
+            away, pull = _diverge(scores.sigmoid(), class_prior, of_rows)
             share = prior_weight / len(class_prior)
             risk = risk.add(away, alpha=share)
             descents.add_(pull, alpha=share)
-        return risk, descents
+        return risk, descents if of_rows is None else descents * of_rows
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
@@ -228,7 +249,7 @@ class _MeanLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         (descents,) = ctx.saved_tensors
-        return descents * (gradient / -len(descents)), None, None, None, None, None
+        return descents * (gradient / -len(descents)), None, None, None, None, None, None
 
 
 def _mean_loss(*arguments: Tensor | float | None) -> Tensor:
@@ -262,12 +283,13 @@ def _lose_by_candidates(g: Tensor, possible: Tensor, p: Tensor) -> tuple[Tensor,
     return losses, torch.where(possible, odds, -1).mul_(g.sigmoid())
 
 
-def _diverge(probability: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+def _diverge(probability: Tensor, prior: Tensor, of_rows: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return how far mean probabilities are from their prior, over labels, and the way back.
 
     The sum of divergences of Bernoulli distributions, and minus n times its gradient, (n, q).
     """
-    mean = probability.mean(dim=0).clamp(SURE, 1 - SURE)
+    weighted = probability if of_rows is None else probability * of_rows
+    mean = weighted.mean(dim=0).clamp(SURE, 1 - SURE)
     rest, other = 1 - mean, 1 - prior
     away = torch.special.xlogy(prior, prior / mean).add_(torch.special.xlogy(other, other / rest))
     slope = (prior - mean).div_(rest.mul_(mean))

@@ -21,7 +21,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from comes.errors import ComesError
-from comes.risks.excluded import check_batch, excluded_mask, in_full_precision
+from comes.risks.excluded import (
+    as_tensor,
+    check_batch,
+    check_weight,
+    excluded_mask,
+    in_full_precision,
+    mean_of_rows,
+    times_weight,
+)
 
 EPSILON = 1e-6  # v is kept this far from 0 and 1
 
@@ -32,6 +40,7 @@ def mlcl_risk(
     transition: Tensor,  # T, columns sum to 1, (q, q)
     *,
     as_released: bool = False,
+    sample_weight: Tensor | None = None,
 ) -> Tensor:
     """Return the MLCL risk of one batch.
 
@@ -43,6 +52,8 @@ def mlcl_risk(
         Entry (j, k): the probability that label j is excluded if label k is relevant.
     as_released : bool
         Treat the predicted probabilities as logits, as the released code does.
+    sample_weight : float tensor of shape (n_samples,), optional
+        A row of weight 2 counts as two rows, also in the norm, which grows with the weights.
 
     Returns
     -------
@@ -54,8 +65,10 @@ def mlcl_risk(
     >>> mlcl_risk(torch.tensor([[9.0, -9.0]]), torch.tensor([[True, False]]), swapped)
     tensor(0.0003)
     """
-    check_batch(scores, candidates)
+    scores, candidates = check_batch(scores, candidates)
+    weight = check_weight(scores, sample_weight)
     q = scores.shape[1]
+    transition = as_tensor(transition, "transition")
     if transition.shape != (q, q):
         raise ComesError(
             f"scores for {q} labels need a transition matrix of shape {(q, q)}; got "
@@ -66,11 +79,12 @@ def mlcl_risk(
         excluded = excluded_mask(candidates, scores)
         predicted = scores.sigmoid() @ transition.to(scores).T
         if as_released:
-            entropy = F.binary_cross_entropy_with_logits(predicted, excluded)
+            entropy = F.binary_cross_entropy_with_logits(predicted, excluded, reduction="none")
         else:
             inside = predicted.clamp(EPSILON, 1 - EPSILON)
-            entropy = F.binary_cross_entropy(inside, excluded)
-        return entropy + (excluded - predicted).square().sum().clamp(min=EPSILON**2).sqrt()
+            entropy = F.binary_cross_entropy(inside, excluded, reduction="none")
+        squares = times_weight((excluded - predicted).square(), weight)
+        return mean_of_rows(entropy, weight) + squares.sum().clamp(min=EPSILON**2).sqrt()
 
 
 class MlclRisk(nn.Module):
@@ -87,9 +101,17 @@ class MlclRisk(nn.Module):
 
     def __init__(self, transition: Tensor, *, as_released: bool = False) -> None:
         super().__init__()
-        self.register_buffer("transition", transition)
+        self.register_buffer("transition", as_tensor(transition, "transition"))
         self.as_released = as_released
 
-    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+    def forward(
+        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return mlcl_risk(scores, candidates, self.transition, as_released=self.as_released)
+        return mlcl_risk(
+            scores,
+            candidates,
+            self.transition,
+            as_released=self.as_released,
+            sample_weight=sample_weight,
+        )

@@ -18,11 +18,17 @@ from torch import Tensor, nn
 from comes.errors import ComesError
 from comes.losses import BinaryLoss, sigmoid_loss
 from comes.risks.excluded import (
+    as_tensor,
     check_batch,
     check_prior,
+    check_share,
+    check_weight,
+    check_width,
+    count_rows,
     excluded_mask,
     excluded_weight,
     in_full_precision,
+    times_weight,
 )
 from comes.risks.pairs import sum_over_pairs
 
@@ -48,7 +54,11 @@ class RankingSums(NamedTuple):
 
 
 def ranking_sums(
-    scores: Tensor, candidates: Tensor, *, loss: BinaryLoss = sigmoid_loss
+    scores: Tensor,
+    candidates: Tensor,
+    *,
+    loss: BinaryLoss = sigmoid_loss,
+    sample_weight: Tensor | None = None,
 ) -> RankingSums:
     """Return the per-label sums of a batch that `ranking_risk_from_sums` combines.
 
@@ -58,6 +68,8 @@ def ranking_sums(
     candidates : bool tensor of shape (n_samples, n_labels)
     loss : callable (scores, 0 or 1) -> tensor
         A symmetric loss of `comes.losses`.
+    sample_weight : float tensor of shape (n_samples,), optional
+        Multiplies every row in the sums and counts.
 
     Returns
     -------
@@ -69,14 +81,14 @@ def ranking_sums(
     >>> sums.n_excluded, sums.excluded_above
     (tensor([0., 3.]), tensor([0.0000, 1.5000]))
     """
-    check_batch(scores, candidates)
+    scores, candidates = check_batch(scores, candidates)
     symmetry_constant = _find_symmetry_constant(loss)
-    scores = in_full_precision(scores)
-    excluded = excluded_mask(candidates, scores)
+    scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
+    excluded = times_weight(excluded_mask(candidates, scores), weight)
     above = sum_over_pairs(scores, excluded, _make_pair_loss(loss))
     n_excluded = excluded.sum(dim=0)
     excluded_above = above.sub(n_excluded, alpha=symmetry_constant / 2)  # without k = j
-    return RankingSums(scores.new_full((), scores.shape[0]), n_excluded, excluded_above)
+    return RankingSums(count_rows(scores, weight), n_excluded, excluded_above)
 
 
 def ranking_risk_from_sums(
@@ -104,6 +116,19 @@ def ranking_risk_from_sums(
     >>> ranking_risk_from_sums(sums, torch.tensor([0.6, 0.5]))
     tensor(0.2500)
     """
+    class_prior = as_tensor(class_prior, "class_prior")
+    check_width(sums.n_excluded, class_prior=class_prior)
+    exclude_share = check_share(exclude_share, "exclude_share")
+    return _combine_sums(sums, check_prior(class_prior), flood_level, exclude_share)
+
+
+def _combine_sums(
+    sums: RankingSums,
+    class_prior: Tensor,
+    flood_level: float | Tensor,
+    exclude_share: Tensor | None,
+) -> Tensor:
+    """Return the risk; values are not read, as that would stop a GPU at every step."""
     weight, _ = excluded_weight(sums.n_rows, sums.n_excluded, class_prior, exclude_share)
     risk = (weight * sums.excluded_above).sum()
     if not isinstance(flood_level, Tensor):  # whose value is not read: it may be on a GPU
@@ -121,6 +146,7 @@ def ranking_risk(
     loss: BinaryLoss = sigmoid_loss,
     flood_level: float | Tensor = 0.0,
     exclude_share: Tensor | None = None,
+    sample_weight: Tensor | None = None,
 ) -> Tensor:
     """Return the COMES-RL risk of one batch: Equation 13 of the paper, or 14 with a flood level.
 
@@ -139,6 +165,8 @@ def ranking_risk(
         0 is Equation 13; `flood_level_of_prior` has a rule for training.
     exclude_share : float tensor of shape (n_labels,), optional
         n_j / n of the whole data set; by default n_j is the batch's own count.
+    sample_weight : float tensor of shape (n_samples,), optional
+        A row of weight 2 counts as two rows, also in n_j.
 
     Returns
     -------
@@ -155,7 +183,7 @@ def ranking_risk(
     tensor(0.0427)
     """
     return ranking_risk_from_sums(
-        ranking_sums(scores, candidates, loss=loss),
+        ranking_sums(scores, candidates, loss=loss, sample_weight=sample_weight),
         class_prior,
         flood_level=flood_level,
         exclude_share=exclude_share,
@@ -194,7 +222,7 @@ def flood_level_of_prior(
     >>> flood_level_of_prior(torch.tensor([0.6, 0.5, 0.0]))  # 0.75 (0.4 0.5 + 0.4 + 0.5)
     tensor(0.8250)
     """
-    irrelevant = 1 - class_prior
+    irrelevant = 1 - check_prior(class_prior)
     if exclude_share is not None:
         irrelevant = torch.where(exclude_share.to(irrelevant) > 0, irrelevant, 0)
     both = (irrelevant.sum().square() - irrelevant.square().sum()) / 2  # sum over j < k
@@ -254,7 +282,9 @@ class RankingRisk(nn.Module):
     ) -> None:
         super().__init__()
         symmetry_constant = _find_symmetry_constant(loss)
-        self.register_buffer("class_prior", check_prior(class_prior))
+        class_prior = check_prior(class_prior)
+        exclude_share = check_share(exclude_share, "exclude_share")
+        self.register_buffer("class_prior", class_prior)
         self.register_buffer("exclude_share", exclude_share)
         self.loss = loss
         level: Tensor | None = None
@@ -266,13 +296,13 @@ class RankingRisk(nn.Module):
             level = class_prior.new_tensor(flood_level)
         self.register_buffer("flood_level", level, persistent=False)  # follows from the others
 
-    def forward(self, scores: Tensor, candidates: Tensor) -> Tensor:
+    def forward(
+        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return ranking_risk(
-            scores,
-            candidates,
+        return _combine_sums(
+            ranking_sums(scores, candidates, loss=self.loss, sample_weight=sample_weight),
             self.class_prior,
-            loss=self.loss,
-            flood_level=0.0 if self.flood_level is None else self.flood_level,
-            exclude_share=self.exclude_share,
+            0.0 if self.flood_level is None else self.flood_level,
+            self.exclude_share,
         )

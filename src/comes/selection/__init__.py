@@ -6,12 +6,14 @@ labels, the metric of one label that it is the mean of (of the ranking risk: the
 """
 
 from comes.selection.assumption import AssumptionCheck, check_constant_rate
+from comes.selection.calibration import Calibration, fit_calibration
 from comes.selection.estimates import MetricEstimates, compare_metrics, estimate_metrics
 from comes.selection.intervals import OVER_LABELS, Estimate
 from comes.selection.offsets import bend_scores, offset_matching_prior, power_matching_prior
 from comes.selection.prior_draws import prior_error
 from comes.selection.ranking_floor import RankingFloor, check_ranking_risk
-from comes.selection.said_likelihood import likelihood_losses
+from comes.selection.reliability import Reliability, check_reliability
+from comes.selection.said_likelihood import find_rates, likelihood_losses
 from comes.selection.scorers import CRITERIA, Criterion, candidate_scorer
 from comes.selection.thresholds import choose_thresholds, cut_by_row
 
@@ -19,18 +21,23 @@ __all__ = [
     "CRITERIA",
     "OVER_LABELS",
     "AssumptionCheck",
+    "Calibration",
     "Criterion",
     "Estimate",
     "MetricEstimates",
     "RankingFloor",
+    "Reliability",
     "bend_scores",
     "candidate_scorer",
     "check_constant_rate",
     "check_ranking_risk",
+    "check_reliability",
     "choose_thresholds",
     "compare_metrics",
     "cut_by_row",
     "estimate_metrics",
+    "find_rates",
+    "fit_calibration",
     "likelihood_losses",
     "offset_matching_prior",
     "power_matching_prior",

@@ -60,8 +60,9 @@ class MetricEstimates:
     metrics : dict of str to Estimate
     per_label : DataFrame
         One row per label: n_excluded, class_prior, and error, recall, precision, f1, auc and
-        ranking (what the label adds to the ranking risk), each with an interval, which is NaN if
-        the label cannot be judged.
+        ranking (what the label adds to the ranking risk), each with an interval (``recall_low``,
+        ``recall_high``), which is NaN if the label cannot be judged, and why it cannot be
+        estimated (``recall_reason``, "" if it can).
     prior_error : str
         Which uncertainty of the class prior the intervals include.
     left_out : list of int
@@ -92,6 +93,7 @@ def estimate_metrics(
     *,
     class_prior_error: npt.ArrayLike | None = None,
     predictions: npt.ArrayLike | None = None,
+    probabilities: bool = False,
     level: float = 0.95,
     n_resamples: int = 400,
     seed: int = 0,
@@ -113,7 +115,10 @@ def estimate_metrics(
         classifier; NaN where it is not known. By default that of a ClassPriorEstimate; numbers are
         taken as known.
     predictions : array of shape (n_samples, n_labels), optional
-        By default scores above 0.
+        By default scores above 0, or probabilities above 1/2.
+    probabilities : bool
+        The scores are probabilities, as ``predict_proba`` returns them. Without it, numbers that
+        look like probabilities are refused, unless predictions are given.
     level : float
         Confidence level of the intervals.
     n_resamples : int
@@ -143,7 +148,9 @@ def estimate_metrics(
     >>> bool(unsure["hamming_loss"].high_with_prior > found["hamming_loss"].high)
     True
     """
-    rows, prior = check_rows(scores, candidates, class_prior, predictions)
+    rows, prior = check_rows(
+        scores, candidates, class_prior, predictions, probabilities=probabilities
+    )
     error = _find_error(class_prior, class_prior_error, len(prior))
     shares = count_shares(rows)
     values = {name: of_rows[0] for name, of_rows in compute_metrics(shares, prior).items()}
@@ -182,6 +189,7 @@ def compare_metrics(
     class_prior: npt.ArrayLike | ClassPriorEstimate,
     *,
     predictions: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    probabilities: bool = False,
     level: float = 0.95,
     n_resamples: int = 400,
     seed: int = 0,
@@ -197,7 +205,9 @@ def compare_metrics(
     candidates, class_prior, level, n_resamples, seed
         As in `estimate_metrics`.
     predictions : pair of arrays of shape (n_samples, n_labels), optional
-        Of the two models; by default scores above 0.
+        Of the two models; by default scores above 0, or probabilities above 1/2.
+    probabilities : bool
+        The scores of both are probabilities.
 
     Returns
     -------
@@ -216,7 +226,9 @@ def compare_metrics(
     drawn, values = [], []
     both = (None, None) if predictions is None else predictions
     for own, predicted in zip((scores, others), both, strict=True):
-        rows, prior = check_rows(own, candidates, class_prior, predicted)
+        rows, prior = check_rows(
+            own, candidates, class_prior, predicted, probabilities=probabilities
+        )
         values.append(compute_metrics(count_shares(rows), prior))
         drawn.append(draw_shares(rows, n_resamples, seed))  # the same rows for both
     error = np.zeros(len(prior))
@@ -287,7 +299,10 @@ def _find_possible(name: str, shares: Shares, prior: FloatArray) -> FloatArray:
 def _make_table(judged: dict[str, Drawn], prior: FloatArray) -> pd.DataFrame:
     """Return the metrics of every label, with intervals for those that can be judged."""
     n_excluded = judged["hamming_loss"].n_rows
-    table = {"n_excluded": n_excluded.astype(int), "class_prior": prior}
+    table: dict[str, npt.ArrayLike] = {
+        "n_excluded": n_excluded.astype(int),
+        "class_prior": prior,
+    }
     for name, of in OVER_LABELS.items():
         metric = judged[name]
         ends = find_interval(metric.unsure, metric.values, metric.level)
@@ -295,4 +310,5 @@ def _make_table(judged: dict[str, Drawn], prior: FloatArray) -> pd.DataFrame:
         table[f"{of}_low"], table[f"{of}_high"] = (
             np.where(metric.find_causes() == "", end, np.nan) for end in ends
         )
+        table[f"{of}_reason"] = metric.explain_labels()
     return pd.DataFrame(table)

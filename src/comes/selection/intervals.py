@@ -41,6 +41,13 @@ CAUSES = {  # why a label cannot be judged
     "unsure": "too little is known of the others, or of their class priors",
 }
 
+LABEL_CAUSES = {  # the same, said of the label
+    "few": f"fewer than {MIN_ROWS} rows tell about it",
+    "flagged": "nothing is known of its class prior",
+    "undefined": "it is never predicted, or has a class prior of 0",
+    "unsure": "too little is known of it, or of its class prior",
+}
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -122,6 +129,18 @@ class Drawn:
             causes[np.isnan(self.error)] = "flagged"
         causes[self.n_rows < (MIN_ROWS if len(self.unsure) else 1)] = "few"
         return causes
+
+    def explain_labels(self) -> list[str]:
+        """Return in words why the metric of each label cannot be estimated, (q,), "" if it can."""
+        reasons = [LABEL_CAUSES.get(str(cause), "") for cause in self.find_causes()]
+        if OVER_LABELS[self.name] == "ranking":
+            return reasons
+        return [
+            f"estimated as {value:.3g}, outside its range: too few rows, or its class prior is off"
+            if not (reason or 0 <= value <= 1)
+            else reason
+            for reason, value in zip(reasons, self.values.tolist(), strict=True)
+        ]
 
     def _refuse_labels(self, causes: npt.NDArray[np.str_]) -> str | None:
         """Return why there are too few labels, None if there are enough."""

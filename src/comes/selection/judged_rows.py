@@ -1,13 +1,11 @@
 """Scores and what is known about their rows, checked, and ready to be counted."""
 
-import warnings
-
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from comes.answers import Answers, BoolMatrix, as_candidates
-from comes.errors import ComesError, ComesWarning
+from comes.answers import Answers, BoolMatrix, as_candidates, check_paired
+from comes.errors import ComesError
 from comes.priors import ClassPriorEstimate
 from comes.selection.resampling import Rows
 
@@ -19,14 +17,26 @@ def check_rows(
     candidates: npt.ArrayLike | Answers,
     class_prior: npt.ArrayLike | ClassPriorEstimate,
     predictions: npt.ArrayLike | None,
+    *,
+    probabilities: bool = False,
 ) -> tuple[Rows, FloatArray]:
-    """Return the rows and the class prior, or raise an error if they do not fit together."""
+    """Return the rows and the class prior, or raise an error if they do not fit together.
+
+    Scores are cut at 0, probabilities at 1/2, where no predictions are given.
+    """
+    check_paired(same_labels=True, scores=scores, candidates=candidates, predictions=predictions)
     values = np.asarray(scores, dtype=np.float64)
     S, confirmed = read_answers(candidates)
     prior = check_scores(values, S, class_prior)
-    if predictions is None:
-        _warn_of_probabilities(values)
-    predicted = values > 0 if predictions is None else np.asarray(predictions).astype(bool)
+    if probabilities and not ((values >= 0) & (values <= 1)).all():
+        raise ComesError(
+            f"probabilities must lie in [0, 1]; got {values.min():.3g} to {values.max():.3g}. If "
+            "these are scores, leave out probabilities=True."
+        )
+    if predictions is None and not probabilities:
+        refuse_probabilities(values, "Pass probabilities=True, or predictions=.")
+    cut = 0.5 if probabilities else 0.0
+    predicted = values > cut if predictions is None else np.asarray(predictions).astype(bool)
     if predicted.shape != S.shape:
         raise ComesError(
             f"predictions must have the shape of scores, {S.shape}; got {predicted.shape}."
@@ -48,14 +58,12 @@ def read_answers(candidates: npt.ArrayLike | Answers) -> tuple[BoolMatrix, BoolM
     return possible, np.zeros_like(possible)
 
 
-def _warn_of_probabilities(scores: FloatArray) -> None:
-    """Warn of scores that are cut at 0, but look as if that were the least value."""
+def refuse_probabilities(scores: FloatArray, advice: str) -> None:
+    """Raise if scores, which are above 0 where a label is predicted, have 0 as least value."""
     if scores.size > 1 and scores.min() >= 0 and 0 < scores.max() <= 1:
-        warnings.warn(
+        raise ComesError(
             "scores must be above 0 where a label is predicted; got only numbers in [0, 1], which "
-            "look like probabilities. Pass predictions=, for example scores > 0.5.",
-            ComesWarning,
-            stacklevel=4,
+            f"look like probabilities. {advice}"
         )
 
 

@@ -9,7 +9,7 @@ LARGEST_LOG_POWER = 15.0
 
 
 def offset_matching_prior(
-    scores: npt.ArrayLike, class_prior: npt.ArrayLike
+    scores: npt.ArrayLike, class_prior: npt.ArrayLike, *, weight: npt.ArrayLike | None = None
 ) -> npt.NDArray[np.float64]:
     """Return, per label, the offset for which sigmoid(score - offset) has the prior as its mean.
 
@@ -18,6 +18,8 @@ def offset_matching_prior(
     scores : array of shape (n_samples, n_labels)
     class_prior : array of shape (n_labels,)
         In [0, 1]; at 0 or 1 the offset lies far above or below every score.
+    weight : array of shape (n_samples,), optional
+        How much each row counts in the mean.
 
     Returns
     -------
@@ -32,9 +34,16 @@ def offset_matching_prior(
     low, high = values.min(axis=0) - 40, values.max(axis=0) + 40
     for _ in range(60):  # bisection: the mean probability falls as the offset rises
         offset = (low + high) / 2
-        too_many = expit(values - offset).mean(axis=0) > np.asarray(class_prior)
+        too_many = _mean(expit(values - offset), weight) > np.asarray(class_prior)
         low, high = np.where(too_many, offset, low), np.where(too_many, high, offset)
     return np.asarray((low + high) / 2)
+
+
+def _mean(values: npt.NDArray[np.float64], weight: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
+    """Return the mean over rows, with their weights if there are any, (q,)."""
+    if weight is None:
+        return np.asarray(values.mean(axis=0))
+    return np.asarray(np.average(values, axis=0, weights=np.asarray(weight, dtype=np.float64)))
 
 
 def bend_scores(scores: npt.ArrayLike, power: npt.ArrayLike) -> npt.NDArray[np.floating]:
@@ -66,7 +75,7 @@ def bend_scores(scores: npt.ArrayLike, power: npt.ArrayLike) -> npt.NDArray[np.f
 
 
 def power_matching_prior(
-    scores: npt.ArrayLike, class_prior: npt.ArrayLike
+    scores: npt.ArrayLike, class_prior: npt.ArrayLike, *, weight: npt.ArrayLike | None = None
 ) -> npt.NDArray[np.float64]:
     """Return, per label, the power for which `bend_scores` has the prior as mean probability.
 
@@ -75,6 +84,8 @@ def power_matching_prior(
     scores : array of shape (n_samples, n_labels)
     class_prior : array of shape (n_labels,)
         In [0, 1]; at 0 or 1 the power is very small or very large.
+    weight : array of shape (n_samples,), optional
+        How much each row counts in the mean.
 
     Returns
     -------
@@ -90,7 +101,7 @@ def power_matching_prior(
     high = -low
     for _ in range(60):  # bisection: the mean probability rises with the power
         middle = (low + high) / 2
-        mean = expit(bend_scores(values, np.exp(middle))).mean(axis=0)
+        mean = _mean(expit(bend_scores(values, np.exp(middle))), weight)
         too_many = mean > np.asarray(class_prior)
         low, high = np.where(too_many, low, middle), np.where(too_many, middle, high)
     return np.asarray(np.exp((low + high) / 2))

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-from comes.answers import AnswerRates, Answers, as_candidates, lean_answers
+from comes.answers import AnswerRates, Answers, as_candidates, check_paired, lean_answers
 from comes.errors import ComesError
 from comes.priors import ClassPriorEstimate
-from comes.selection.judged_rows import check_scores
+from comes.selection.judged_rows import check_scores, refuse_probabilities
 from comes.selection.offsets import offset_matching_prior
 
 Calibration = Literal["full", "slope", "none"]
@@ -62,10 +62,12 @@ def likelihood_losses(
     >>> losses.shape, bool(losses.mean() < likelihood_losses(-good, candidates, prior).mean())
     ((3,), True)
     """
+    check_paired(same_labels=True, scores=scores, candidates=candidates)
     g = np.asarray(scores, dtype=np.float64)
     said = _read_said(candidates)
     prior = check_scores(g, said.candidates, class_prior)
-    leaning = lean_answers(said, _find_rates(said, prior)).astype(np.float64)
+    refuse_probabilities(g, "Pass their log odds, as decision_function returns them.")
+    leaning = lean_answers(said, find_rates(said, prior)).astype(np.float64)
     if not leaning.any():
         raise ComesError(
             "the likelihood needs an answer that says something; got none about these rows. Hold "
@@ -103,10 +105,25 @@ def _read_said(candidates: npt.ArrayLike | Answers) -> Answers:
     return Answers.from_candidates(as_candidates(candidates))
 
 
-def _find_rates(said: Answers, prior: FloatArray) -> AnswerRates:
+def find_rates(said: Answers, prior: FloatArray) -> AnswerRates:
     """Return how often an irrelevant pair is called "no", and a relevant one "yes".
 
     P(no) = a (1 - pi) and P(yes) = b pi, among the pairs that were asked about.
+
+    Parameters
+    ----------
+    said : Answers
+    prior : array of shape (n_labels,)
+        How often each label is relevant.
+
+    Returns
+    -------
+    rates : AnswerRates
+
+    Examples
+    --------
+    >>> find_rates(Answers.from_candidates([[True], [False]]), np.array([0.2])).no_rate
+    array([0.625])
     """
     asked = np.full(said.shape[1], len(said)) if said.asked is None else said.asked.sum(axis=0)
     no, yes = (m.sum(axis=0) / np.maximum(asked, 1) for m in (said.excluded, said.confirmed))

@@ -81,7 +81,7 @@ class _CandidateScorer:
             raise ComesError(
                 f"{type(final).__name__} has no class_prior_: give candidate_scorer a class_prior."
             )
-        scores = estimator.decision_function(X)
+        scores = np.asarray(estimator.decision_function(X))
         if self.metric == LIKELIHOOD:
             return self.sign * float(likelihood_losses(scores, y, prior).mean())
         cut = getattr(final, "cut_scores", None)

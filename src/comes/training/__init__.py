@@ -2,7 +2,8 @@
 
 Constants: `OPTIMIZERS` and `AUGMENTATIONS` are the names that `make_optimizer` and `PixelRows`
 know. Types: a `Risk` maps scores and candidates to a scalar tensor, `Rows` are the features that a
-model can be trained on, a `MakeOptimizer` maps parameters to a torch optimiser.
+model can be trained on, a `MakeOptimizer` maps parameters to a torch optimiser, a `Callback` maps
+a `TrainedEpoch` to True where the training is to end.
 """
 
 from comes.training.acceleration import largest_curvature
@@ -11,6 +12,7 @@ from comes.training.checkpoints import Checkpoint
 from comes.training.gradients import Risk, add_gradient
 from comes.training.history import History
 from comes.training.loop import predict_scores, train
+from comes.training.micro_batches import PartOfRisk, split_risk
 from comes.training.optimizers import OPTIMIZERS, MakeOptimizer, make_optimizer
 from comes.training.pixels import AUGMENTATIONS, PixelRows
 from comes.training.processes import (
@@ -27,25 +29,30 @@ from comes.training.rows import SparseRows, becomes_dense, choose_device, to_dev
 from comes.training.soft_targets import fit_soft_targets
 from comes.training.stacked import Trainee, train_together
 from comes.training.train_options import TrainOptions, Validation
+from comes.training.watching import Callback, TrainedEpoch, describe_epoch
 
 __all__ = [
     "AUGMENTATIONS",
     "OPTIMIZERS",
+    "Callback",
     "Checkpoint",
     "History",
     "MakeOptimizer",
+    "PartOfRisk",
     "PixelRows",
     "ProximalGradient",
     "Risk",
     "Rows",
     "SparseRows",
     "TrainOptions",
+    "TrainedEpoch",
     "Trainee",
     "Validation",
     "add_gradient",
     "becomes_dense",
     "choose_device",
     "count_processes",
+    "describe_epoch",
     "fit_soft_targets",
     "join_processes",
     "largest_curvature",
@@ -56,6 +63,7 @@ __all__ = [
     "predict_scores",
     "process_number",
     "seeded",
+    "split_risk",
     "to_device",
     "train",
     "train_together",

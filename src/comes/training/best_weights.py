@@ -38,6 +38,11 @@ class BestWeights:
         patience = self._validation.patience
         return patience is not None and self._waiting >= patience
 
+    @property
+    def last_score(self) -> float | None:
+        """The score of the last epoch; None without a validation."""
+        return self._scores[-1] if self._scores else None
+
     def state_dict(self) -> dict[str, Any]:
         """Return what has been seen, for a checkpoint."""
         return {

@@ -10,7 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from comes.training.random_states import read_random_state, set_random_state
 
-Risk = Callable[[Tensor, Tensor], Tensor]  # risk(scores, candidates) -> scalar
+Risk = Callable[..., Tensor]  # risk(scores, candidates[, weights of the rows]) -> scalar
 
 
 def add_gradient(
@@ -19,7 +19,7 @@ def add_gradient(
     candidates: Tensor,
     risk: Risk,
     *,
-    scale: float = 1.0,
+    scale: float | Tensor = 1.0,
     part_size: int | None = None,
     precision: torch.dtype | None = None,
 ) -> Tensor:
@@ -35,7 +35,7 @@ def add_gradient(
     x : tensor of shape (batch, ...)
     candidates : bool tensor of shape (batch, n_labels)
     risk : callable (scores, candidates) -> scalar tensor
-    scale : float
+    scale : float or scalar tensor
         Multiplies the gradient, not the risk that is returned.
     part_size : int, optional
         Put at most this many rows through the model at a time.

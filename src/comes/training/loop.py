@@ -6,6 +6,7 @@ state stays as it was, and the same seed gives the same weights.
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,7 @@ from comes.training.random_states import seeded, set_random_state
 from comes.training.resuming import TrainingState
 from comes.training.steps import Epoch, Step, plan_steps
 from comes.training.train_options import TrainOptions, Validation
+from comes.training.watching import TrainedEpoch, call_each
 
 
 def train(
@@ -32,6 +34,7 @@ def train(
     risk: Risk,
     options: TrainOptions,
     *,
+    sample_weight: Tensor | None = None,
     validation: Validation | None = None,
     checkpoint: Checkpoint | None = None,
     is_shared: bool = False,
@@ -47,6 +50,9 @@ def train(
     risk : callable (scores, candidates) -> scalar tensor
         Called on batches; a `comes.risks` module or a function of your own.
     options : TrainOptions
+    sample_weight : float tensor of shape (n_samples,), optional
+        How much every row counts. The risk gets those of a batch as its third argument, and is
+        multiplied by their mean over the mean of all rows.
     validation : Validation, optional
         Scores the weights after every epoch; the model ends with the best.
     checkpoint : Checkpoint, optional
@@ -73,11 +79,13 @@ def train(
     n, device = len(X), candidates.device
     if n != len(candidates):
         raise ComesError(f"X and candidates must have the same rows; got {n}, {len(candidates)}.")
+    _check_weight(sample_weight, n, is_shared)
+    mean_weight = None if sample_weight is None else sample_weight.mean()
     optimiser = options.optimizer(model.parameters())
     network, whole_risk = model, risk
     if is_shared:
         network, whole_risk = wrap_model(model), of_all_processes(risk)
-    step = Step(network, candidates, whole_risk, optimiser, options)
+    step = Step(network, candidates, whole_risk, optimiser, options, sample_weight, mean_weight)
     take_steps = plan_steps(step, find_source(X), record=options.graph and network is model)
     shuffle = torch.Generator().manual_seed(options.seed)
     n_batches = math.ceil(n / options.batch_size)
@@ -91,13 +99,31 @@ def train(
     with seeded(options.seed + (process_number() if is_shared else 0), device):
         if done.random is not None:
             set_random_state(done.random, device)
-        (history,) = run_epochs(
-            epoch, optimiser, options, done=done.risk, finish_epoch=state.finish_epoch
-        )
+        finish = partial(_finish_epoch, state, options, model)
+        (history,) = run_epochs(epoch, optimiser, options, done=done.risk, finish_epoch=finish)
     history = best.restore(history)
     check_weights(model.parameters(), history)
     model.eval()
     return history
+
+
+def _check_weight(weight: Tensor | None, n: int, is_shared: bool) -> None:
+    """Raise an error unless the weights can be used."""
+    if weight is not None and weight.shape != (n,):
+        raise ComesError(f"sample_weight must have shape {(n,)}; got {tuple(weight.shape)}.")
+    if weight is not None and is_shared:
+        raise ComesError("sample_weight is for one process; leave it out, or train in one.")
+
+
+def _finish_epoch(
+    state: TrainingState, options: TrainOptions, model: nn.Module, risk: list[float]
+) -> bool:
+    """Keep the state and tell the callbacks; return whether to stop."""
+    is_enough = state.finish_epoch(risk)
+    if not options.callbacks:
+        return is_enough
+    done = TrainedEpoch(len(risk), options.epochs, risk[-1], state.best.last_score, model)
+    return call_each(options.callbacks, done) or is_enough
 
 
 @torch.no_grad()

@@ -26,6 +26,8 @@ class Step:
     risk: Risk
     optimiser: torch.optim.Optimizer
     options: TrainOptions
+    weight: Tensor | None = None  # of every row, (n,)
+    mean_weight: Tensor | None = None  # of all rows, ()
 
     def __call__(self, x: Tensor, rows: Tensor) -> Tensor:
         """Take the step on a batch of features, and the numbers of its rows; return the risk."""
@@ -33,17 +35,29 @@ class Step:
         seen = self.candidates.index_select(0, rows)  # faster than [rows]
         if self.options.mixes_pairs:
             x, seen = mix_pairs(x, seen)
+        risk, share = self._weigh_rows(rows)
         value = add_gradient(
             self.network,
             x,
             seen,
-            self.risk,
-            scale=self.options.risk_scale,
+            risk,
+            scale=self.options.risk_scale * share,
             part_size=self.options.part_size,
             precision=self.options.precision,
         )
         self.optimiser.step()
-        return value
+        return value * share
+
+    def _weigh_rows(self, rows: Tensor) -> tuple[Risk, float | Tensor]:
+        """Return the risk with the weights of a batch, and their mean over that of all rows.
+
+        The risk divides by the weights of its batch; multiplied by their relative mean it divides
+        by those of all rows, so that a heavy row does not count less beside other heavy ones.
+        """
+        if self.weight is None or self.mean_weight is None:
+            return self.risk, 1.0
+        own = self.weight.index_select(0, rows)
+        return lambda scores, seen: self.risk(scores, seen, own), own.mean() / self.mean_weight
 
 
 def plan_steps(step: Step, source: OnDevice | Streamed, *, record: bool) -> TakeSteps:

@@ -1,12 +1,13 @@
 """How to train: the options of `train` and `train_together`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from comes.errors import ComesError
 from comes.training.optimizers import MakeOptimizer
+from comes.training.watching import Callback
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class TrainOptions:
         Run the model under autocast, for example in bfloat16; risks stay in float32.
     mixes_pairs : bool
         Mix the rows of a batch in pairs, and their targets, which are probabilities then.
+    callbacks : sequence of callables TrainedEpoch -> bool or None
+        Called after every epoch; one that returns True ends the training.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class TrainOptions:
     part_size: int | None = None
     precision: torch.dtype | None = None
     mixes_pairs: bool = False
+    callbacks: Sequence[Callback] = ()
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "part_size"):

@@ -1,0 +1,76 @@
+"""Probabilities of a fitted classifier, calibrated on rows that training did not see."""
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from comes.answers import as_relevant, lean_answers
+from comes.errors import ComesError, ComesWarning
+from comes.estimator.inputs import match_columns
+from comes.estimator.reading_answers import read_answers
+from comes.estimator.seen_rows import count_seen_rows
+from comes.selection import Calibration, find_rates, fit_calibration
+
+if TYPE_CHECKING:
+    from comes.estimator.predictions import PredictsFromScores
+
+
+def find_calibration(
+    classifier: "PredictsFromScores", X: Any, answers: Any, relevant: Any
+) -> Calibration:
+    """Return how to make the scores of rows log odds, by answers about them or true labels."""
+    if (answers is None) == (relevant is None):
+        raise ComesError(
+            "calibrate takes either answers (or candidates) about the rows or relevant=, their "
+            f"true labels; got {'neither' if answers is None else 'both'}."
+        )
+    leaning = _lean_truth(classifier, relevant) if answers is None else _lean(classifier, answers)
+    scores = np.asarray(classifier.decision_function(X), dtype=np.float64)
+    if len(scores) != len(leaning):
+        raise ComesError(
+            f"calibrate needs X and labels of the same rows; got {len(scores)} and {len(leaning)}."
+        )
+    _warn_of_seen_rows(classifier, X)
+    return fit_calibration(scores - classifier.score_offset_, leaning)
+
+
+def _lean_truth(classifier: "PredictsFromScores", relevant: Any) -> npt.NDArray[Any]:
+    """Return true labels as leanings."""
+    truth = match_columns(as_relevant(relevant), relevant, classifier.label_names_)
+    if truth.shape[1] != len(classifier.label_names_):
+        raise ComesError(
+            f"relevant must have the {len(classifier.label_names_)} labels of the model; got "
+            f"{truth.shape[1]}."
+        )
+    return np.where(truth, 1.0, -1.0)
+
+
+def _lean(classifier: "PredictsFromScores", answers: Any) -> npt.NDArray[Any]:
+    """Return how far answers lean, by the rates of the model."""
+    read = read_answers(answers).with_labels(classifier.label_names_)
+    knowledge = classifier.knowledge_
+    if knowledge.no_rate is not None:
+        return lean_answers(read, knowledge.rates)
+    if knowledge.class_prior is None:
+        raise ComesError(
+            f"calibrate needs rates of answers or a class prior, and a model of "
+            f"{classifier.method_!r} has neither. Give true labels (relevant=), or fit with "
+            "another method."
+        )
+    return lean_answers(read, find_rates(read.drawn(), knowledge.class_prior))
+
+
+def _warn_of_seen_rows(classifier: Any, X: Any) -> None:
+    """Warn if the rows were trained on, where a network is surer than it should be."""
+    if not hasattr(classifier, "scaling_"):
+        return
+    n_seen = count_seen_rows(classifier, X)
+    if n_seen:
+        warnings.warn(
+            f"{n_seen} of the rows were trained on, where the model is too sure of itself. "
+            "Calibrate on other rows.",
+            ComesWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,73 @@
+"""Scores of rows by a fitted classifier, and what they are worth."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from comes.estimator.inputs import as_feature_matrix
+from comes.estimator.predictions import PredictsFromScores
+from comes.estimator.reading_answers import read_answers
+from comes.estimator.row_risks import compute_risk
+from comes.metrics import average_precision
+from comes.selection import bend_scores
+from comes.training import choose_device, predict_scores, to_device
+
+if TYPE_CHECKING:
+    from comes.estimator.classifier import CandidateClassifier
+
+FloatArray = npt.NDArray[np.floating]
+
+
+class ScoresRows(PredictsFromScores):
+    """What a fitted network says about rows of features."""
+
+    device: str
+    module_: nn.Module
+    scaling_: Any  # a Scaling
+
+    def decision_function(self, X: Any) -> Any:
+        """Return raw scores, higher for more relevant: one array of shape (n_samples, n_labels)."""
+        return self._as_output(X, self._compute_scores(X))
+
+    def _compute_scores(self, X: Any) -> FloatArray:
+        """Return raw scores, always as an array."""
+        return self._bend(self._trained_scores(X))
+
+    def _bend(self, scores: FloatArray) -> FloatArray:
+        """Return scores bent to the class prior, where they need it."""
+        return scores if self.score_power_ is None else bend_scores(scores, self.score_power_)
+
+    def _trained_scores(self, X: Any) -> FloatArray:
+        """Return the scores whose risk training minimised."""
+        check_is_fitted(self)
+        return self._score_matrix(as_feature_matrix(self, X))
+
+    def _score_matrix(self, X: Any) -> FloatArray:
+        """Return the scores of a matrix of features."""
+        device = choose_device(self.device)
+        self.module_.to(device)
+        scores = predict_scores(self.module_, to_device(self.scaling_(X), device))
+        return np.asarray(scores.cpu().numpy())
+
+    def score(self, X: Any, y: Any, sample_weight: None = None) -> float:
+        """Return the average precision against true labels, in the ``pml`` convention.
+
+        Columns of a DataFrame y are matched by name. Sample weights are not supported.
+        """
+        relevant = self._read_truth(y, sample_weight)
+        return average_precision(self._compute_scores(X), relevant)
+
+    def risk(self, X: Any, candidates: Any, *, corrected: bool = False) -> float:
+        """Return the estimate of the method's risk on other rows with candidates or answers.
+
+        Without a true label: lower is better, among classifiers of one method. What training needs
+        beside it (absolute values, clamps, the flood, the pull to the class prior) is left out,
+        unless ``corrected``: a clamp at 0 would make classifiers look alike.
+        """
+        scores = torch.as_tensor(self._trained_scores(X))
+        answers = read_answers(candidates).with_labels(self.label_names_)
+        return compute_risk(cast("CandidateClassifier", self), scores, answers, corrected=corrected)

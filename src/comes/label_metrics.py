@@ -1,0 +1,336 @@
+"""How good a model is about each label, against the truth, with intervals.
+
+Of the rows that have label j, recall is the share that is predicted; of those that are predicted,
+precision is the share that has it. F1 is 2J / (1 + J), with J the share of rows that have the label
+and are predicted among those of which either holds. All three are shares, and have Wilson's
+interval; that of the average precision counts it as a share of the rows that have the label (Boyd,
+Eng and Page, 2013), and that of the area under the ROC curve is Newcombe's (2006, method 5). None
+of them has width 0 where a model is perfect on a few rows.
+
+`LABEL_METRICS` names the metrics, in the order of tables, with their titles.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import norm, rankdata
+from sklearn.metrics import average_precision_score
+
+from comes.answers import as_indicators, as_relevant
+from comes.errors import ComesError, listed
+
+__all__ = [
+    "LABEL_METRICS",
+    "Interval",
+    "LabelMetric",
+    "LabelQuality",
+    "bound_share",
+    "explain_missing",
+    "list_qualities",
+    "measure_labels",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+LABEL_METRICS = {
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "F1",
+    "auc": "AUC",
+    "average_precision": "average precision",
+}
+BISECTIONS = 40
+
+
+class Interval(NamedTuple):
+    """Values with the ends of their intervals, NaN where there are none.
+
+    Examples
+    --------
+    >>> Interval(np.array([0.5]), np.array([0.2]), np.array([0.8])).low
+    array([0.2])
+    """
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@dataclass(frozen=True)
+class LabelMetric:
+    """A metric of one label with its interval, or the reason why it cannot be estimated.
+
+    Examples
+    --------
+    >>> print(LabelMetric(0.5, 0.2, 0.8), LabelMetric(reason="no row has the label"))
+    0.50 (0.20–0.80) –
+    """
+
+    value: float | None = None  # None, as the ends, if there is a reason
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        """Return the value and its interval, a dash where there are none."""
+        if self.value is None:
+            return "–"
+        ends = "" if self.low is None else f" ({self.low:.2f}–{self.high:.2f})"
+        return f"{self.value:.2f}{ends}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for json."""
+        return {"value": self.value, "low": self.low, "high": self.high, "reason": self.reason}
+
+
+@dataclass(frozen=True)
+class LabelQuality:
+    """How good a model is about one label.
+
+    Attributes
+    ----------
+    label : str
+    counts : dict of str to int or float
+        How many rows it is about.
+    metrics : dict of str to LabelMetric
+
+    Examples
+    --------
+    >>> quality = LabelQuality("sky", {"relevant": 4}, {"recall": LabelMetric(0.5, 0.2, 0.8)})
+    >>> quality.as_dict()["recall"]
+    {'value': 0.5, 'low': 0.2, 'high': 0.8, 'reason': None}
+    """
+
+    label: str
+    counts: dict[str, int | float]
+    metrics: dict[str, LabelMetric]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for json."""
+        metrics = {name: metric.as_dict() for name, metric in self.metrics.items()}
+        return {"label": self.label, **self.counts, **metrics}
+
+
+def list_qualities(
+    table: pd.DataFrame, label_names: Sequence[str], counts: dict[str, str]
+) -> list[LabelQuality]:
+    """Return the quality of each label, the worst by F1 first; last what has none.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per label: what `measure_labels` returns, or ``per_label`` of the metrics that
+        `comes.selection.estimate_metrics` returns.
+    label_names : sequence of n_labels str
+    counts : dict of str to str
+        Columns of the table that count something, with what they are called.
+
+    Returns
+    -------
+    qualities : list of LabelQuality
+
+    Examples
+    --------
+    >>> table = measure_labels([[2.0, -1.0], [1.0, -2.0]], [[1, 0], [1, 1]])
+    >>> found = list_qualities(table, ["sky", "sea"], {"n_relevant": "relevant"})
+    >>> [(quality.label, str(quality.metrics["recall"])) for quality in found]
+    [('sea', '0.00 (0.00–0.79)'), ('sky', '1.00 (0.34–1.00)')]
+    """
+    names = [name for name in LABEL_METRICS if name in table]
+    found = []
+    for label, row in zip(label_names, table.to_dict("records"), strict=True):
+        metrics = {name: _read_metric(name, row) for name in names}
+        found.append(LabelQuality(label, {new: row[old] for old, new in counts.items()}, metrics))
+    return sorted(found, key=_order_quality)
+
+
+def explain_missing(
+    qualities: Sequence[LabelQuality], metrics: Sequence[str] = tuple(LABEL_METRICS)
+) -> list[str]:
+    """Return a sentence for every reason why something cannot be estimated of labels.
+
+    Examples
+    --------
+    >>> missing = LabelMetric(reason="no row has the label")
+    >>> explain_missing([LabelQuality("sky", {}, {"recall": missing})])
+    ["The recall of 'sky' cannot be estimated: no row has the label."]
+    """
+    missing: dict[tuple[str, str], list[str]] = {}
+    for one in qualities:
+        for name, metric in one.metrics.items():
+            if metric.reason is not None and name in metrics:
+                missing.setdefault((name, metric.reason), []).append(one.label)
+    return [
+        f"The {LABEL_METRICS[name]} of {listed(labels, 5)} cannot be estimated: {reason}."
+        for (name, reason), labels in missing.items()
+    ]
+
+
+def _read_metric(name: str, row: dict[Any, Any]) -> LabelMetric:
+    """Return a metric of a row of the table; what is estimated may reach beyond its range."""
+    if row[f"{name}_reason"]:
+        return LabelMetric(reason=row[f"{name}_reason"])
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    if math.isnan(low) or math.isnan(high):
+        return LabelMetric(row[name])
+    return LabelMetric(row[name], max(low, 0.0), min(high, 1.0))
+
+
+def _order_quality(quality: LabelQuality) -> tuple[bool, float, str]:
+    """Return what labels are sorted by."""
+    f1 = quality.metrics["f1"].value
+    return f1 is None, 0.0 if f1 is None else f1, quality.label
+
+
+def bound_share(hits: npt.ArrayLike, of: npt.ArrayLike, level: float = 0.95) -> Interval:
+    """Return shares with Wilson's interval.
+
+    Parameters
+    ----------
+    hits : array of shape (n,)
+        How many; they need not be whole.
+    of : array of shape (n,)
+        Of how many. A share of nothing is NaN.
+    level : float
+
+    Returns
+    -------
+    shares : Interval of arrays of shape (n,)
+
+    Examples
+    --------
+    >>> [ends.round(2).tolist() for ends in bound_share([0, 5, 10], [10, 10, 10])]
+    [[0.0, 0.5, 1.0], [0.0, 0.24, 0.72], [0.28, 0.76, 1.0]]
+    """
+    k, n = np.asarray(hits, dtype=np.float64), np.asarray(of, dtype=np.float64)
+    n = np.where(n > 0, n, np.nan)
+    z = norm.ppf((1 + level) / 2)
+    share = k / n
+    centre = (k + z**2 / 2) / (n + z**2)
+    half = z * np.sqrt(n * share * (1 - share) + z**2 / 4) / (n + z**2)
+    # Rounding must not leave the share outside.
+    return Interval(share, np.clip(centre - half, 0, share), np.clip(centre + half, share, 1))
+
+
+def measure_labels(
+    scores: npt.ArrayLike,
+    relevant: npt.ArrayLike,
+    predictions: npt.ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Measure each label against the truth.
+
+    Parameters
+    ----------
+    scores : array of shape (n_samples, n_labels)
+    relevant : bool array of shape (n_samples, n_labels)
+    predictions : bool array of shape (n_samples, n_labels), optional
+        By default ``scores > 0``.
+    level : float
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    table : DataFrame
+        One row per label: n_relevant, n_predicted and, for each metric of `LABEL_METRICS`, its
+        value, its interval (``recall_low``, ``recall_high``), NaN where it cannot be estimated, and
+        why not (``recall_reason``, "" where it can).
+
+    Examples
+    --------
+    >>> scores = [[2.0, -1.0], [1.0, -2.0], [-1.0, -3.0]]
+    >>> table = measure_labels(scores, [[1, 0], [0, 1], [0, 0]])
+    >>> table[["n_relevant", "n_predicted", "precision", "recall"]].values.tolist()
+    [[1.0, 2.0, 0.5, 1.0], [1.0, 0.0, nan, 0.0]]
+    >>> table["precision_reason"].tolist()
+    ['', 'the label is never predicted']
+    """
+    truth = as_relevant(relevant)
+    values = np.asarray(scores, dtype=np.float64)
+    if values.shape != truth.shape:
+        raise ComesError(
+            f"scores must have the shape of the relevant labels, {truth.shape}; got {values.shape}."
+        )
+    predicted = values > 0 if predictions is None else as_indicators(predictions, "predictions")
+    hits = (predicted & truth).sum(axis=0)
+    n_relevant, n_predicted = truth.sum(axis=0), predicted.sum(axis=0)
+    either = bound_share(hits, n_relevant + n_predicted - hits, level)
+    measured = {
+        "precision": bound_share(hits, n_predicted, level),
+        "recall": bound_share(hits, n_relevant, level),
+        "f1": Interval(*(2 * share / (1 + share) for share in either)),
+        "auc": _bound_auc(_compute_auc(values, truth), n_relevant, len(truth), level),
+        "average_precision": bound_share(
+            _compute_precision(values, truth) * n_relevant, n_relevant, level
+        ),
+    }
+    columns: dict[str, npt.ArrayLike] = {"n_relevant": n_relevant, "n_predicted": n_predicted}
+    for name, found in measured.items():
+        columns |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+        columns[f"{name}_reason"] = _say_why(name, n_relevant, n_predicted, len(truth))
+    return pd.DataFrame(columns)
+
+
+def _compute_auc(scores: FloatArray, truth: npt.NDArray[np.bool_]) -> FloatArray:
+    """Return how often a row with the label beats one without, (q,); a tie counts half."""
+    n = truth.sum(axis=0)
+    pairs = (n * (len(truth) - n)).astype(float)
+    ranks = np.where(truth, rankdata(scores, axis=0), 0).sum(axis=0)
+    return np.asarray((ranks - n * (n + 1) / 2) / np.where(pairs > 0, pairs, np.nan))
+
+
+def _compute_precision(scores: FloatArray, truth: npt.NDArray[np.bool_]) -> FloatArray:
+    """Return the average precision over rows of each label, (q,); NaN without a relevant row."""
+    return np.array(
+        [
+            average_precision_score(truth[:, j], scores[:, j]) if truth[:, j].any() else np.nan
+            for j in range(truth.shape[1])
+        ]
+    )
+
+
+def _bound_auc(auc: FloatArray, n_relevant: npt.ArrayLike, n: int, level: float) -> Interval:
+    """Return the areas with Newcombe's interval: |auc - t| = z sd(t), as Wilson's for shares."""
+    m = np.asarray(n_relevant, dtype=np.float64)
+    z = norm.ppf((1 + level) / 2)
+    n_others = n / 2 - 1
+
+    def is_inside(t: FloatArray) -> npt.NDArray[np.bool_]:
+        spread = 1 + n_others * (1 - t) / (2 - t) + n_others * t / (1 + t)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = t * (1 - t) * spread / (m * (n - m))
+        return np.asarray((auc - t) ** 2 <= z**2 * variance)
+
+    ends = []
+    for outer in (np.zeros_like(auc), np.ones_like(auc)):
+        inside, outside = auc, outer
+        for _ in range(BISECTIONS):
+            middle = (inside + outside) / 2
+            keep = is_inside(middle)
+            inside, outside = np.where(keep, middle, inside), np.where(keep, outside, middle)
+        ends.append(np.where(np.isnan(auc), np.nan, inside))
+    return Interval(auc, ends[0], ends[1])
+
+
+def _say_why(
+    name: str, n_relevant: npt.NDArray[np.int_], n_predicted: npt.NDArray[np.int_], n: int
+) -> list[str]:
+    """Return why a metric of each label cannot be estimated, "" where it can."""
+    nowhere, never = n_relevant == 0, n_predicted == 0
+    causes = {
+        "precision": [(never, "the label is never predicted")],
+        "recall": [(nowhere, "no row has the label")],
+        "f1": [(nowhere & never, "no row has the label, and it is never predicted")],
+        "auc": [(nowhere, "no row has the label"), (n_relevant == n, "every row has the label")],
+        "average_precision": [(nowhere, "no row has the label")],
+    }
+    reasons = [""] * len(n_relevant)
+    for where, words in causes[name]:
+        reasons = [words if is_so else own for is_so, own in zip(where, reasons, strict=True)]
+    return reasons

@@ -1,0 +1,89 @@
+"""Predictions in files: what was written is read again, whatever labels and items are called."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from comes import CandidateClassifier
+from comes.datasets import (
+    open_dataset,
+    prediction_table,
+    read_predictions,
+    write_prediction_table,
+)
+from comes.errors import ComesError
+from comes.jobs import predict_items
+
+RNG = np.random.default_rng(0)
+CHANCES = RNG.random((7, 3))
+CHANCES[2] = 0.1  # nothing is predicted
+PLAIN, ODD = ["sky", "the sea", "NA"], ["a;b", "[c]", " d"]
+ENDINGS = ("csv", "tsv", "csv.gz", "parquet", "xlsx", "jsonl")
+
+
+@pytest.mark.parametrize("names", [PLAIN, ODD], ids=["plain", "odd"])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_files_of_predictions_are_read_as_they_were(
+    tmp_path: Path, names: list[str], ending: str
+) -> None:
+    names = [name.strip() for name in names] if ending == "xlsx" else names
+    items = [f"00{k}" for k in range(7)]
+    path = tmp_path / f"predictions.{ending}"
+    table = prediction_table(CHANCES, CHANCES > 0.5, names, items, scores=CHANCES - 0.5)
+    write_prediction_table(table, path)
+    found = read_predictions(path)
+    assert found.items == items and found.label_names == names
+    np.testing.assert_array_equal(found.predictions, CHANCES > 0.5)
+    np.testing.assert_allclose(found.probabilities, CHANCES, atol=1e-6)
+
+
+@pytest.mark.parametrize("ending", ENDINGS[:-1])
+def test_a_table_of_predictions_is_a_data_set_without_features(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"predictions.{ending}"
+    table = prediction_table(CHANCES, CHANCES > 0.5, PLAIN, scores=CHANCES)
+    write_prediction_table(table, path)
+    found = open_dataset(path, relevant=["predicted"], label_names=PLAIN)
+    assert found.X is None and found.items == [str(k) for k in range(7)]
+    np.testing.assert_array_equal(found.known_relevant(), CHANCES > 0.5)
+
+
+def test_the_most_probable_labels_come_first() -> None:
+    table = prediction_table(CHANCES, CHANCES > 0.5, PLAIN, scores=CHANCES * 2, top=2)
+    assert list(table.columns[2:]) == [
+        *("label 1", "probability 1", "score 1"),
+        *("label 2", "probability 2", "score 2"),
+    ]
+    for row, cells in enumerate(table.to_dict("records")):
+        first, second = np.argsort(-CHANCES[row], kind="stable")[:2]
+        assert (cells["label 1"], cells["label 2"]) == (PLAIN[first], PLAIN[second])
+        assert cells["probability 2"] == pytest.approx(CHANCES[row, second], abs=1e-6)
+        assert cells["score 1"] == 2 * CHANCES[row, first]
+    with pytest.raises(ComesError, match=r"1 to 3, the number of labels; got 4"):
+        prediction_table(CHANCES, CHANCES > 0.5, PLAIN, top=4)
+
+
+def test_lines_of_json_list_the_most_probable_labels(tmp_path: Path) -> None:
+    path = tmp_path / "top.jsonl"
+    write_prediction_table(prediction_table(CHANCES, CHANCES > 0.5, PLAIN, top=2), path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert lines[2]["predicted"] == [] and lines[2]["item"] == 2
+    assert [list(one) for one in lines[0]["top"]] == [["label", "probability"]] * 2
+    with pytest.raises(ComesError, match="should have the columns item, predicted"):
+        read_predictions(path)
+
+
+def test_items_come_from_the_column_that_is_named(tmp_path: Path) -> None:
+    table = pd.DataFrame({"red": RNG.normal(size=6), "blue": RNG.normal(size=6)})
+    model = CandidateClassifier("bce", epochs=1, hidden=4).fit(table, table > 0)
+    table["photo"] = [f"0{k}.jpg" for k in range(6)]
+    table.to_csv(tmp_path / "new.csv", index=False)
+    named = predict_items(model, tmp_path / "new.csv", item="photo")
+    assert named["item"].tolist() == table["photo"].tolist()
+    with pytest.raises(ComesError, match=r"no column 'photos'.*Did you mean 'photo'"):
+        predict_items(model, tmp_path / "new.csv", item="photos")
+    np.savez(tmp_path / "new.npz", X=table[["red", "blue"]].to_numpy())
+    with pytest.raises(ComesError, match="names a column of a table"):
+        predict_items(model, tmp_path / "new.npz", item="photo")

@@ -1,0 +1,272 @@
+"""Warm starts, streams, callbacks, printed epochs, and frames out where frames came in."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import sparse
+from sklearn.base import clone
+
+from comes import Answers, CandidateClassifier
+from comes.errors import ComesError
+from comes.estimator import fit_together
+from comes.generation import case_b
+from comes.metrics import average_precision
+from comes.training import TrainedEpoch
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(600, 5))
+RELEVANT = X[:, :3] + 0.3 * RNG.normal(size=(600, 3)) > [0.0, 0.5, 1.0]
+CANDIDATES = case_b(RELEVANT, 0.5, seed=0)
+PRIOR = RELEVANT.mean(axis=0)
+NAMES = ["sky", "sea", "sun"]
+
+
+def make(**options: Any) -> CandidateClassifier:
+    settings: dict[str, Any] = {"class_prior": PRIOR, "random_state": 0, "hidden": 30}
+    return CandidateClassifier(**(settings | options))
+
+
+def weights(clf: CandidateClassifier) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in clf.module_.parameters()])
+
+
+# Callbacks and printed epochs
+
+
+def test_a_callback_sees_every_epoch_and_may_end_the_training() -> None:
+    seen: list[TrainedEpoch] = []
+
+    def watch(done: TrainedEpoch) -> bool:
+        seen.append(done)
+        return done.epoch == 3
+
+    clf = make(epochs=10, callbacks=[watch]).fit(X, CANDIDATES)
+    assert [done.epoch for done in seen] == [1, 2, 3]
+    assert [done.risk for done in seen] == clf.history_.risk
+    assert {done.epochs for done in seen} == {10} and seen[0].held_out_risk is None
+    assert seen[0].model is clf.module_ and not clf.history_.interrupted
+    alone = make(epochs=10, callbacks=watch)  # one function needs no list
+    assert len(alone.fit(X, CANDIDATES).history_.risk) == 3
+
+
+def test_every_callback_is_called_even_if_one_ends_the_training() -> None:
+    calls: list[int] = []
+    clf = make(epochs=5, callbacks=[lambda done: True, lambda done: calls.append(done.epoch)])
+    clf.fit(X, CANDIDATES)
+    assert calls == [1]
+
+
+def test_a_callback_sees_the_risk_of_held_out_rows() -> None:
+    seen: list[Any] = []
+    clf = make(epochs=3, early_stopping=True)
+    clf.set_params(callbacks=lambda done: seen.append(done.held_out_risk)).fit(X, CANDIDATES)
+    assert seen == clf.history_.validation
+
+
+def test_an_error_in_a_callback_leaves_the_classifier_as_it_was() -> None:
+    clf = make(epochs=2).fit(X, CANDIDATES)
+    before = clf.predict_proba(X)
+
+    def fail(done: TrainedEpoch) -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        clf.set_params(callbacks=fail, warm_start=True).fit(X, CANDIDATES)
+    np.testing.assert_array_equal(clf.predict_proba(X), before)
+    with pytest.raises(KeyError, match="mine"):
+        clf.partial_fit(X, CANDIDATES)
+    np.testing.assert_array_equal(clf.predict_proba(X), before)
+
+
+def test_callbacks_do_not_change_the_weights_and_are_not_saved(tmp_path: Path) -> None:
+    plain = make(epochs=2).fit(X, CANDIDATES)
+    watched = make(epochs=2, callbacks=[print_nothing], verbose=0).fit(X, CANDIDATES)
+    torch.testing.assert_close(weights(plain), weights(watched), rtol=0, atol=0)
+    watched.save(tmp_path / "model")
+    assert CandidateClassifier.load(tmp_path / "model").callbacks is None
+    assert clone(watched).callbacks == [print_nothing]
+
+
+def print_nothing(done: TrainedEpoch) -> None:
+    pass
+
+
+def test_verbose_prints_a_line_per_epoch(capsys: pytest.CaptureFixture[str]) -> None:
+    make(epochs=2, verbose=1, early_stopping=True).fit(X, CANDIDATES)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("epoch 1 of 2: risk ") and ", held out " in first
+    assert second.startswith("epoch 2 of 2: risk ")
+    make(epochs=2).fit(X, CANDIDATES)
+    assert capsys.readouterr().out == ""
+
+
+def test_classifiers_with_callbacks_are_trained_alone() -> None:
+    calls: list[int] = []
+    clf = CandidateClassifier.as_published(epochs=2, class_prior=PRIOR, random_state=0)
+    clf.set_params(callbacks=lambda done: calls.append(done.epoch))
+    fit_together([clf, clf], X, CANDIDATES, [np.arange(300), np.arange(300, 600)], n_jobs=1)
+    assert calls == [1, 2, 1, 2]
+
+
+def test_wrong_settings_are_named() -> None:
+    for wrong, message in (
+        ({"callbacks": "print"}, "callbacks must be a function of a comes.training.TrainedEpoch"),
+        ({"verbose": -1}, "verbose must be a whole number of at least 0; got -1"),
+        ({"output": "polars"}, "output must be one of default, pandas; got 'polars'"),
+    ):
+        with pytest.raises(ComesError, match=message):
+            make(**wrong).fit(X, CANDIDATES)
+
+
+# Warm starts
+
+
+def test_a_warm_start_goes_on_from_the_weights_of_the_fit_before() -> None:
+    clf = make(epochs=1, warm_start=True, optimizer="sgd", learning_rate=1e-9)
+    clf.fit(X, CANDIDATES)
+    before, scaling = weights(clf).clone(), clf.scaling_
+    clf.fit(X[:300] * 2, CANDIDATES[:300])
+    torch.testing.assert_close(weights(clf), before, rtol=0, atol=1e-5)
+    assert clf.scaling_ is scaling, "the weights belong to the first scaling"
+    clf.set_params(warm_start=False, random_state=5).fit(X, CANDIDATES)
+    assert (weights(clf) - before).abs().max() > 0.01
+
+
+def test_a_warm_start_wants_the_same_labels_and_features() -> None:
+    clf = make(epochs=1, warm_start=True).fit(X, CANDIDATES, label_names=NAMES)
+    before = clf.predict_proba(X)
+    with pytest.raises(ComesError, match=r"5 features and the labels \['sky', .*Set warm_start=Fa"):
+        clf.fit(X[:, :4], CANDIDATES, label_names=NAMES)
+    with pytest.raises(ComesError, match="goes on with the network"):
+        clf.fit(X, CANDIDATES, label_names=["a", "b", "c"])
+    np.testing.assert_array_equal(clf.predict_proba(X), before)
+
+
+def test_several_short_warm_starts_learn_as_one_long_fit_does() -> None:
+    clf = make(epochs=2, warm_start=True, cosine=False, learning_rate=5e-3)
+    first = average_precision(clf.fit(X, CANDIDATES).decision_function(X), RELEVANT)
+    for _ in range(6):
+        clf.fit(X, CANDIDATES)
+    assert average_precision(clf.decision_function(X), RELEVANT) > max(first, 0.9)
+
+
+# Streams
+
+
+@pytest.mark.parametrize("method", ["likelihood", "comes-hl", "comes-rl", "bce"])
+def test_a_stream_is_learned_from_parts(method: str) -> None:
+    rng = np.random.default_rng(1)
+    clf = make(method=method, optimizer="adam", learning_rate=3e-3)
+    for _ in range(25):
+        part = rng.normal(size=(200, 5))
+        clf.partial_fit(
+            part, case_b(part[:, :3] > [0.0, 0.5, 1.0], 0.5, seed=int(rng.integers(99)))
+        )
+    assert average_precision(clf.decision_function(X), RELEVANT) > 0.85
+    assert len(clf.history_.risk) == 25 and clf.stream_.n_parts == 25
+    assert clf.stream_.counts.n == 25 * 200
+
+
+def test_the_first_part_fixes_scaling_labels_and_priors() -> None:
+    clf = CandidateClassifier(random_state=0)
+    clf.partial_fit(X[:400], CANDIDATES[:400], label_names=NAMES)
+    scaling, prior = clf.scaling_, clf.class_prior_
+    swapped = pd.DataFrame(CANDIDATES[400:], columns=NAMES)[["sun", "sky", "sea"]]
+    apart = clone(clf).partial_fit(X[:400], CANDIDATES[:400], label_names=NAMES)
+    clf.partial_fit(10 * X[400:], swapped)  # matched by name
+    apart.partial_fit(10 * X[400:], CANDIDATES[400:])  # by place
+    assert clf.scaling_ is scaling and clf.class_prior_ is prior
+    assert clf.label_names_ == apart.label_names_ == NAMES
+    np.testing.assert_array_equal(clf.predict_proba(X), apart.predict_proba(X))
+    with pytest.raises(ComesError, match="labels"):
+        clf.partial_fit(X, pd.DataFrame(CANDIDATES, columns=["sky", "b", "c"]))
+    with pytest.raises(ValueError, match="4 features"):
+        clf.partial_fit(X[:, :4], CANDIDATES)
+
+
+def test_a_part_may_be_one_row_that_excludes_nothing() -> None:
+    clf = make(method="comes-hl").partial_fit(X[:300], CANDIDATES[:300])
+    clf.partial_fit(X[300:301], np.ones((1, 3)))
+    assert clf.stream_.counts.n == 301 and np.isfinite(clf.predict_proba(X)).all()
+
+
+def test_the_optimiser_goes_on_and_every_part_has_its_own_dropout() -> None:
+    clf = make().partial_fit(X, CANDIDATES)
+    first = clf.stream_.optimizer["state"][0]["step"]
+    clf.partial_fit(X, CANDIDATES)
+    assert clf.stream_.optimizer["state"][0]["step"] == 2 * first
+    again = make().partial_fit(X, CANDIDATES).partial_fit(X, CANDIDATES)
+    torch.testing.assert_close(weights(clf), weights(again), rtol=0, atol=0)
+
+
+def test_a_stream_goes_on_from_a_fit_and_from_a_saved_model(tmp_path: Path) -> None:
+    clf = make(epochs=3).fit(X, CANDIDATES)
+    clf.save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    before = weights(clf).clone()
+    clf.partial_fit(X, CANDIDATES)
+    assert 0 < (weights(clf) - before).abs().max() < 0.1 and len(clf.history_.risk) == 4
+    loaded.partial_fit(X, CANDIDATES)
+    np.testing.assert_allclose(loaded.predict_proba(X), clf.predict_proba(X), atol=1e-5)
+
+
+def test_answers_sparse_rows_and_weights_stream_too() -> None:
+    said = Answers(no=~RELEVANT, yes=RELEVANT, maybe=np.zeros_like(RELEVANT))
+    clf = CandidateClassifier(random_state=0)
+    for rows in np.array_split(np.arange(600), 6):
+        part = sparse.csr_array(X[rows])
+        clf.partial_fit(part, answers=said[rows], sample_weight=np.full(len(rows), 2.0))
+    assert clf.stream_.counts.n == 1200
+    assert average_precision(clf.decision_function(sparse.csr_array(X)), RELEVANT) > 0.8
+
+
+def test_a_stream_of_answers_is_not_gone_on_with_candidates() -> None:
+    said = Answers(no=~RELEVANT, yes=RELEVANT, maybe=np.zeros_like(RELEVANT))
+    clf = CandidateClassifier(random_state=0).partial_fit(X, answers=said)
+    with pytest.raises(ComesError, match="must go on with answers, as before, .* of candidates"):
+        clf.partial_fit(X, CANDIDATES)
+
+
+def test_what_needs_all_rows_is_refused() -> None:
+    with pytest.raises(ComesError, match="sees every row once.*early_stopping=True"):
+        make(early_stopping=True).partial_fit(X, CANDIDATES)
+    with pytest.raises(ComesError, match="threshold='f1'"):
+        make(threshold="f1").partial_fit(X, CANDIDATES)
+
+
+def test_rows_of_all_parts_are_remembered() -> None:
+    from comes.estimator import count_seen_rows
+
+    clf = make().partial_fit(X[:200], CANDIDATES[:200]).partial_fit(X[200:400], CANDIDATES[200:400])
+    assert count_seen_rows(clf, X) == 400
+
+
+# Frames
+
+
+def test_frames_come_out_with_names_of_labels_and_the_index_of_x() -> None:
+    index = [f"row {i}" for i in range(600)]
+    frame = pd.DataFrame(X, columns=list("abcde"), index=index)
+    clf = make(epochs=2, output="pandas").fit(frame, CANDIDATES, label_names=NAMES)
+    arrays = make(epochs=2).fit(frame, CANDIDATES, label_names=NAMES)
+    for name in ("predict", "predict_proba", "decision_function"):
+        found, expected = getattr(clf, name)(frame), getattr(arrays, name)(frame)
+        assert isinstance(found, pd.DataFrame) and isinstance(expected, np.ndarray)
+        assert list(found.columns) == NAMES and list(found.index) == index
+        np.testing.assert_array_equal(found.to_numpy(), expected)
+    assert clf.score(frame, RELEVANT) == arrays.score(frame, RELEVANT)
+    with pytest.warns(UserWarning, match="feature names"):
+        assert list(clf.predict(X).index) == list(range(600))  # an array has no index
+
+
+def test_frames_do_not_disturb_what_is_inside(tmp_path: Path) -> None:
+    clf = make(epochs=2, output="pandas", threshold="f1").fit(X, CANDIDATES, label_names=NAMES)
+    plain = make(epochs=2, threshold="f1").fit(X, CANDIDATES, label_names=NAMES)
+    np.testing.assert_allclose(clf.threshold_, plain.threshold_)
+    clf.save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    assert list(loaded.predict(X).columns) == NAMES

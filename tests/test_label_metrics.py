@@ -1,0 +1,82 @@
+"""What is measured of each label: against plain loops, and intervals that hold what they should."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import (
+    average_precision_score,
+    f1_score,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
+
+from comes.errors import ComesError
+from comes.label_metrics import LABEL_METRICS, bound_share, measure_labels
+
+RNG = np.random.default_rng(0)
+RELEVANT = RNG.random((300, 4)) < np.array([0.5, 0.2, 0.05, 0.8])
+SCORES = RELEVANT + RNG.normal(size=RELEVANT.shape) - 0.4
+PREDICTED = SCORES > 0.1
+
+
+def test_values_are_those_of_scikit_learn() -> None:
+    table = measure_labels(SCORES, RELEVANT, PREDICTED)
+    by_cut = {"precision": precision_score, "recall": recall_score, "f1": f1_score}
+    by_score = {"auc": roc_auc_score, "average_precision": average_precision_score}
+    for label in range(4):
+        truth = RELEVANT[:, label]
+        for name, score in by_cut.items():
+            assert table[name][label] == pytest.approx(score(truth, PREDICTED[:, label]))
+        for name, score in by_score.items():
+            assert table[name][label] == pytest.approx(score(truth, SCORES[:, label]))
+    assert table["n_relevant"].tolist() == RELEVANT.sum(axis=0).tolist()
+    assert table["n_predicted"].tolist() == PREDICTED.sum(axis=0).tolist()
+
+
+def test_intervals_hold_their_estimate_and_are_never_of_width_0() -> None:
+    perfect = np.array([[1.0], [2.0], [-1.0], [-2.0]])
+    for scores, relevant in ((SCORES, RELEVANT), (perfect, perfect > 0), (-perfect, perfect > 0)):
+        table = measure_labels(scores, relevant)
+        for name in LABEL_METRICS:
+            known = table[table[f"{name}_reason"] == ""]
+            assert len(known)
+            assert (known[f"{name}_low"] <= known[name]).all()
+            assert (known[name] <= known[f"{name}_high"]).all()
+            assert (known[f"{name}_high"] - known[f"{name}_low"] > 0.01).all()
+            assert known[f"{name}_low"].min() >= 0 and known[f"{name}_high"].max() <= 1
+
+
+def test_intervals_hold_the_value_of_many_rows_in_95_of_100_draws() -> None:
+    def draw(n: int) -> tuple[np.ndarray, np.ndarray]:
+        relevant = RNG.random((n, 1)) < 0.3
+        return 1.2 * relevant + RNG.normal(size=(n, 1)) - 0.8, relevant
+
+    aim = measure_labels(*draw(400_000)).iloc[0]
+    draws = [measure_labels(*draw(120)).iloc[0] for _ in range(300)]
+    for name in LABEL_METRICS:
+        held = np.mean([one[f"{name}_low"] <= aim[name] <= one[f"{name}_high"] for one in draws])
+        assert 0.91 <= held <= 0.995, name  # the standard error of .95 is .013
+
+
+def test_what_cannot_be_estimated_says_why() -> None:
+    relevant = np.array([[0, 1, 0], [0, 1, 1]], dtype=bool)
+    table = measure_labels([[1.0, 1.0, -1.0], [-1.0, 1.0, -1.0]], relevant)
+    assert table["recall_reason"].tolist() == ["no row has the label", "", ""]
+    assert table["precision_reason"].tolist() == ["", "", "the label is never predicted"]
+    assert table["auc_reason"].tolist() == ["no row has the label", "every row has the label", ""]
+    for name in LABEL_METRICS:
+        unknown = table[f"{name}_reason"] != ""
+        for column in (name, f"{name}_low", f"{name}_high"):
+            assert (table[column].isna() == unknown).all(), column
+
+
+def test_wilson_solves_its_equation() -> None:
+    shares = bound_share([3.0, 0.0], [20.0, 7.0])
+    for end in (shares.low[0], shares.high[0], shares.high[1]):
+        k, n = (3, 20) if end != shares.high[1] else (0, 7)
+        assert (k / n - end) ** 2 == pytest.approx(1.959964**2 * end * (1 - end) / n, rel=1e-5)
+
+
+def test_other_shapes_are_refused() -> None:
+    with pytest.raises(ComesError, match=r"shape of the relevant labels, \(300, 4\)"):
+        measure_labels(SCORES[:, :2], RELEVANT)
