@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import typer
 
@@ -63,3 +65,18 @@ def test_training_rows_are_noticed_with_true_labels_alone(
     ).stdout.replace("\n", " ")
     assert '"rows_seen_in_training": 40' in run("evaluate", "seen.npz", "-m", "m", "--json").stdout
     assert text not in run("evaluate", "unseen.npz", "-m", "m").stdout
+
+
+@pytest.mark.filterwarnings("always::comes.errors.ComesWarning")
+def test_a_label_that_cannot_be_estimated_is_called_by_its_name(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(80, 2)), columns=["a", "b"])
+    table = table.assign(has_sky=(table["a"] > 0).astype(int), has_sun=1)
+    table.to_csv("d.csv", index=False)
+    fit = ("fit", "d.csv", "--labels", "has_*", "--method", "bce", "--epochs", "1", "-o", "m")
+    run(*fit)
+    errors = run("evaluate", "d.csv", "--labels", "has_*", "-m", "m").stderr
+    assert "class prior of label 'has_sun'" in errors

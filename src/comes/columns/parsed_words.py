@@ -11,6 +11,7 @@ from comes.errors import listed
 
 MOST_STRAY = 0.1  # share of cells that may be no numbers, or no dates, in a column of them
 FEW_NUMBERS = 20  # different values with others among them, which may as well be codes
+CODE = re.compile(r"0\d")  # as in 00123, which is no number
 N_LOOKED_AT = 1000  # values that are looked at to find a form
 
 
@@ -23,7 +24,9 @@ class Parsed(NamedTuple):
 
 
 def find_numbers(words: Cells) -> Parsed | None:
-    """Return how texts show numbers; None if too many show none, or there are few values."""
+    """Return how texts show numbers; None if they are codes, too few, or too many show none."""
+    if words.map(lambda word: CODE.match(str(word)) is not None).any():
+        return None
     form = find_decimal(words)
     stray = np.isnan(read_numbers(words, form))
     n_stray = int(stray.sum())

@@ -1,5 +1,6 @@
 """The cells of a column as numbers, dates, words and texts, whatever they are stored as."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,9 @@ def read_dates(cells: Cells, form: str | None) -> Cells:
         cells = cells.dt.to_timestamp()
     moments: Any
     if is_stored_as_dates(cells) or form is None:
-        moments = pd.to_datetime(cells, errors="coerce", utc=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # texts of several forms
+            moments = pd.to_datetime(cells, errors="coerce", utc=True)
     else:
         words = read_words(cells).astype("str")
         moments = pd.to_datetime(words, format=form, errors="coerce", utc=True)

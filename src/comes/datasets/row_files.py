@@ -160,6 +160,11 @@ def open_row_file(
         if find_long_columns(columns, reading, path) is None:  # which has no features
             reading = replace(reading, ignore=(*(reading.ignore or ()), groups))
     dataset = open_dataset(path, reading)
+    if reading.features is not None and dataset.items is None:
+        raise ComesError(
+            f"the rows of {path.name} are matched with their features by position, which a part of "
+            "them would not be. Name the items in both files (--item), and split again."
+        )
     return RowFile(dataset, path, _place_records(dataset, path, reading))
 
 

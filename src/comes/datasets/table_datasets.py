@@ -39,6 +39,7 @@ from comes.datasets.separators import find_separator
 from comes.datasets.similar_names import warn_of_similar
 from comes.datasets.tables import (
     check_table_name,
+    find_code_columns,
     find_columns,
     is_csv,
     item_names,
@@ -75,7 +76,9 @@ def read_table_dataset(path: Path, reading: Reading) -> Dataset:
         warn_of_ticks(answers.known_answers())
         return answers
     roles = find_roles(columns, reading)
-    words = [] if reading.has_labels_alone else find_columns(columns, reading.word_columns)
+    words = []
+    if not reading.has_labels_alone:
+        words = find_columns(columns, reading.word_columns) + find_code_columns(path)
     table = read_table(path, {*roles.text_columns, *words})
     labels = _read_roles(table, roles, reading)
     X = None

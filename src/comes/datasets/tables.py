@@ -25,6 +25,7 @@ from comes.files import replacing_file
 
 TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 TABLE_ENDINGS = (*TEXT_ENDINGS, ".parquet", ".xlsx")
+CODE_ROWS = 1000  # that are looked at to find codes
 NAMELESS = re.compile(r"Unnamed: \d+|")  # what pandas calls a column without a name
 
 
@@ -226,6 +227,25 @@ def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
             na_values={name: list(MISSING) for name in names if name not in text_columns},
         )
     return read_decimal_commas(_drop_superfluous(table), text_columns)
+
+
+def find_code_columns(path: Path) -> list[str]:
+    """Return the columns of digits that begin with 0, as in 00123: codes, and no numbers."""
+    if not is_csv(path):
+        return []
+    with _explain_errors(path):
+        cells = pd.read_csv(
+            path,
+            sep=find_delimiter(path),
+            index_col=False,
+            dtype=str,
+            keep_default_na=False,
+            nrows=CODE_ROWS,
+        )
+    is_code = {c: cells[c].str.fullmatch(r"0\d+").any() for c in cells.columns}
+    return [
+        str(c) for c, found in is_code.items() if found and cells[c].str.fullmatch(r"\d*").all()
+    ]
 
 
 def _drop_superfluous(table: pd.DataFrame) -> pd.DataFrame:

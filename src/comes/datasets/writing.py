@@ -9,7 +9,7 @@ import pandas as pd
 from comes.datasets import formats
 from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import is_table
-from comes.datasets.formats import FORMATS, Writer
+from comes.datasets.formats import FORMATS, Writer, find_format
 from comes.datasets.images import Images
 from comes.datasets.label_columns import named_labels
 from comes.datasets.table_datasets import TableForm
@@ -43,7 +43,7 @@ def write_dataset(dataset: Dataset, path: str | Path, form: TableForm = "wide") 
     lost = [part for part in _list_parts(dataset) if part not in writer.holds]
     if lost:
         warn(f"{path.name} cannot hold {' and '.join(lost)}; left out.", ComesWarning, stacklevel=2)
-    if "feature_columns" not in FORMATS[path.suffix.lower()].fields:
+    if "feature_columns" not in find_format(path).fields:
         _refuse_table(dataset, path)
     if form == "names":
         _warn_of_labels_not_shown(dataset, path)

@@ -15,7 +15,7 @@ from comes.answers import BoolMatrix, as_relevant
 from comes.errors import ComesError
 from comes.estimator.calibrating import find_calibration
 from comes.estimator.hub import SharesModels
-from comes.estimator.inputs import match_columns
+from comes.estimator.inputs import check_same_order, match_columns
 from comes.methods import Knowledge
 from comes.selection import Calibration, cut_by_row
 
@@ -153,6 +153,8 @@ class PredictsFromScores(SharesModels):
         array([ True,  True])
         """
         check_is_fitted(self)
+        for labels in (answers, relevant):
+            check_same_order(X, labels)
         self.calibration_ = found = find_calibration(self, X, answers, relevant)
         if self.threshold == "auto":
             self.threshold_ = self.score_offset_ - found.level / found.slope

@@ -14,6 +14,7 @@ from comes.datasets import (
     check_item_column,
     check_prediction_name,
     check_table_name,
+    check_top,
     prediction_table,
     read_features,
     read_images,
@@ -199,6 +200,7 @@ def predict_more(
     classifier = as_model(model)
     if page is not None and not isinstance(classifier, ImageClassifier):
         raise ComesError("a page shows images, and this model was trained on a table.")
+    check_top(top, len(classifier.label_names_))
     X, items = _read_inputs(classifier, data, images, skip_broken, item)
     asked = None if ask is None else read_asked(ask.asked, classifier.label_names_, items)
     found = np.asarray(classifier.decision_function(X))
