@@ -317,7 +317,9 @@ def test_rows_in_another_order_are_refused() -> None:
         classifier.fit(frame, labels.set_axis(range(N, 2 * N)))
     with pytest.raises(ComesError, match="different indexes"):
         classifier.fit(frame, candidates=labels.set_axis([f"p{k}" for k in range(N)]))
-    classifier.fit(frame, labels.set_axis(range(N, 2 * N)).to_numpy(), label_names=list(labels))
+    classifier.fit(
+        frame, labels.set_axis(range(N, 2 * N)).to_numpy(), label_names=list(map(str, labels))
+    )
     with pytest.raises(ComesError, match="different indexes"):
         classifier.calibrate(frame, relevant=labels.set_axis(range(N, 2 * N)))
     for use in (

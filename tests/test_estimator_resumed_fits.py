@@ -245,6 +245,28 @@ def test_rows_of_all_parts_are_remembered() -> None:
     assert count_seen_rows(clf, X) == 400
 
 
+# Tables
+
+TABLE = pd.DataFrame({"colour": np.where(X[:, 0] > 0, "red", "blue"), "size": X[:, 1]})
+
+
+def test_warm_starts_and_streams_keep_how_a_table_is_encoded() -> None:
+    clf = make(epochs=1, warm_start=True).fit(TABLE, CANDIDATES)
+    encoder = clf.encoder_
+    clf.fit(TABLE[TABLE["colour"] == "red"], CANDIDATES[TABLE["colour"] == "red"])
+    assert clf.encoder_ is encoder, "else the columns of the network would mean something else"
+    clf.partial_fit(TABLE[:5], CANDIDATES[:5])
+    assert clf.encoder_ is encoder and clf.predict(TABLE).shape == (600, 3)
+    stream = make().partial_fit(TABLE[:300], CANDIDATES[:300])
+    learned = stream.encoder_
+    assert stream.partial_fit(TABLE[300:], CANDIDATES[300:]).encoder_ is learned
+
+
+def test_a_weighted_fit_of_a_table() -> None:
+    clf = make(epochs=1).fit(TABLE, CANDIDATES, sample_weight=np.arange(600))
+    assert clf.predict(TABLE).shape == (600, 3)
+
+
 # Frames
 
 

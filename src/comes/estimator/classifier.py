@@ -17,11 +17,16 @@ from comes.columns import ColumnEncoder
 from comes.estimator import storage
 from comes.estimator.finishing import finish_fit
 from comes.estimator.fit_checks import warn_of
-from comes.estimator.inputs import as_feature_matrix, check_same_order, check_training_features
+from comes.estimator.inputs import as_feature_matrix, check_same_order
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
-from comes.estimator.resumed_fits import LearnsFromStreams, find_earlier_fit, prepare_weighted
+from comes.estimator.resumed_fits import (
+    LearnsFromStreams,
+    find_earlier_fit,
+    prepare_weighted,
+    read_training_rows,
+)
 from comes.estimator.row_scores import ScoresRows
 from comes.methods import PAPER_SETTINGS, PUBLISHED
 from comes.priors import CleanSample
@@ -301,7 +306,7 @@ class CandidateClassifier(
             earlier = find_earlier_fit(self)
             for labels in (y, candidates, complementary):
                 check_same_order(X, labels)
-            X = check_training_features(self, X)
+            X = read_training_rows(self, X, earlier)
             given = read_answers(
                 y,
                 candidates,

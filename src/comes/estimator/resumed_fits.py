@@ -28,7 +28,7 @@ from comes.estimator.row_weights import check_takes_weight, read_weight
 from comes.estimator.scaling import Scaling
 from comes.estimator.seen_rows import add_rows
 from comes.estimator.settings import LEARNED_THRESHOLDS
-from comes.estimator.table_inputs import count_inputs
+from comes.estimator.table_inputs import count_inputs, find_encoder
 from comes.training import History, MakeOptimizer
 
 if TYPE_CHECKING:
@@ -64,6 +64,15 @@ def find_earlier_fit(classifier: "CandidateClassifier") -> EarlierFit:
         return EarlierFit()
     given = (classifier.module_, classifier.scaling_, classifier.label_names_)
     return EarlierFit(*given, count_inputs(classifier))
+
+
+def read_training_rows(classifier: "CandidateClassifier", X: Any, earlier: EarlierFit) -> Any:
+    """Return the features to be trained on; a warm start encodes a table as the fit before did."""
+    if earlier.module is None or find_encoder(classifier) is None:
+        return check_training_features(classifier, X)
+    X = as_feature_matrix(classifier, X)
+    check_entries(X)
+    return X
 
 
 def prepare_weighted(

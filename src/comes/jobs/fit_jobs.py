@@ -26,7 +26,7 @@ from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset, reading_files
 from comes.jobs.fitted_models import Classifier
 from comes.jobs.given_priors import read_given_priors
-from comes.jobs.model_keeping import keep_model, train_and_save
+from comes.jobs.model_keeping import name_checkpoint, name_partial, save_model, train_and_save
 from comes.jobs.prior_advice import advise
 from comes.jobs.project_data import with_text_column
 from comes.jobs.setting_checks import refuse_settings
@@ -172,8 +172,8 @@ def fit_model(
     """
     if output is not None:
         check_model_target(output)
-        check_model_target(_name_partial(output))
-        for target in (output, _name_partial(output), _name_checkpoint(output)):
+        check_model_target(name_partial(output))
+        for target in (output, name_partial(output), name_checkpoint(output)):
             refuse_inputs(target, data, priors, clean, *reading_files(reading))
     chosen, varied = dict(settings or {}), list(dict.fromkeys(select))
     if chosen.get("method") == AUTO:
@@ -202,7 +202,7 @@ def fit_model(
         classifier.fit(X, answers=answers, clean=sample)
         classifier.item_column_ = name_item_column(dataset, reading)
 
-    path = train_and_save(train, lambda: _save_model(classifier, output))
+    path = train_and_save(train, lambda: save_model(classifier, output))
     return FittedModel(classifier, dataset, path, choice, advice=advise(classifier, X))
 
 
@@ -301,7 +301,7 @@ def _fit_images(
         raise ComesError(
             f"{unused[0]} is for fine-tuning: say for how many epochs (--epochs), or leave it out."
         )
-    checkpoint = None if output is None or not epochs else _name_checkpoint(output)
+    checkpoint = None if output is None or not epochs else name_checkpoint(output)
     classifier = ImageClassifier(**settings)
     answers = dataset.known_answers().named(dataset.label_names)
     is_leader = process_number() == 0
@@ -310,27 +310,7 @@ def _fit_images(
         classifier.fit(dataset.X, answers=answers, checkpoint=checkpoint)
         leave_processes()
 
-    path = train_and_save(train, lambda: _save_model(classifier, output) if is_leader else None)
+    path = train_and_save(train, lambda: save_model(classifier, output) if is_leader else None)
     if checkpoint is not None and not classifier.history_.interrupted:
         checkpoint.unlink(missing_ok=True)
     return FittedModel(classifier, dataset, path, is_leader=is_leader)
-
-
-def _save_model(classifier: Classifier, output: str | Path | None) -> Path | None:
-    """Save a model, beside the output if it is unfinished, and return the folder."""
-    history = classifier.history_
-    if not history.risk:
-        raise KeyboardInterrupt  # before the first epoch: nothing to keep
-    if output is None:
-        return None
-    path = _name_partial(output) if history.interrupted else Path(output)
-    keep_model(classifier, path)
-    return path
-
-
-def _name_partial(output: str | Path) -> Path:
-    return Path(f"{output}.partial")
-
-
-def _name_checkpoint(output: str | Path) -> Path:
-    return Path(f"{output}.checkpoint")

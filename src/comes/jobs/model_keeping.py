@@ -28,6 +28,28 @@ def train_and_save(train: Callable[[], object], save: Callable[[], Path | None])
     return path
 
 
+def save_model(classifier: Classifier, output: str | Path | None) -> Path | None:
+    """Save a model, beside the output if it is unfinished, and return the folder."""
+    history = classifier.history_
+    if not history.risk:
+        raise KeyboardInterrupt  # before the first epoch: nothing to keep
+    if output is None:
+        return None
+    path = name_partial(output) if history.interrupted else Path(output)
+    keep_model(classifier, path)
+    return path
+
+
+def name_partial(output: str | Path) -> Path:
+    """Return where an unfinished model is saved."""
+    return Path(f"{output}.partial")
+
+
+def name_checkpoint(output: str | Path) -> Path:
+    """Return where the state of fine-tuning is kept."""
+    return Path(f"{output}.checkpoint")
+
+
 def keep_model(classifier: Classifier, path: Path) -> None:
     """Save a model; where that fails, save it elsewhere and raise an error that says where."""
     with deferring_interrupts():
