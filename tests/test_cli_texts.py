@@ -1,6 +1,7 @@
 """Texts on the command line: from a table, or from questions, to a model and its predictions."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from comes.annotate import import_answers, open_project
 from comes.columns import embeddings
+from comes.datasets import KNOWN, named
 from comes.estimator import load_model
 from command_line import Run, command_runner
 
@@ -85,6 +87,26 @@ def test_the_embedding_of_a_model_is_checked(folder: Path, run: Run) -> None:
     assert "'vectors.txt' is neither 'wordllama', nor a folder" in error
 
 
+def test_comments_by_name(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = folder / "data" / "goemotions"
+    home.mkdir(parents=True)
+    (home / "labels.txt").write_text("\n".join(LABELS))
+    lines = [
+        f"{text}\t{int(row[1])}\tn{k}"
+        for k, (text, row) in enumerate(zip(TEXTS, RELEVANT, strict=True))
+    ]
+    (home / "test.tsv").write_text("\n".join(lines) + "\n")
+    small = replace(KNOWN["GoEmotions"], rows={"test": N}, n_labels=2)
+    monkeypatch.setattr(named, "KNOWN", {**KNOWN, "GoEmotions": small})
+    monkeypatch.setenv("COMES_DATA", str(folder / "data"))
+    run("generate", "GoEmotions:test", "--case", "b", "--rate", "0.5", "-o", "said.csv")
+    run("fit", "said.csv", "--text", "text", "--epochs", "1", "-o", "model")
+    run("predict", "GoEmotions:test", "--model", "model", "-o", "scores.csv")
+    assert pd.read_csv("scores.csv")["item"].tolist() == [f"n{k}" for k in range(N)]
+    output = run("evaluate", "GoEmotions:test", "--model", "model").stdout
+    assert "average precision" in output
+
+
 def test_an_embedding_needs_a_text(folder: Path, run: Run) -> None:
     pd.DataFrame({"x": RNG.random(N), "maybe": pd.read_csv("texts.csv")["maybe"]}).to_csv(
         "numbers.csv", index=False
@@ -118,5 +140,6 @@ def test_from_questions_about_texts_to_a_model(folder: Path, run: Run) -> None:
     assert predicted.tolist() == [[1, 0], [0, 1]]
     run("predict", "news", "--model", "model", "-o", "all.csv", "--ask-next", "next.csv")
     assert pd.read_csv("all.csv")["item"].tolist() == [f"n{k}" for k in range(N)]
+    assert "hamming" in run("evaluate", "news", "--model", "model").stdout.lower()
     error = run("fit", "news", "--labels", "maybe", "-o", "m", code=1).stderr
     assert "annotation project, which says itself" in error

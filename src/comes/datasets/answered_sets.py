@@ -103,7 +103,7 @@ ANSWERED = (
             **{split: (source, _EMOTION_NAMES) for split, source in _EMOTIONS.items()},
         },
         _read_go_emotions,
-        (),
+        ("text", "category"),  # what a model takes its column for
         f"it is published at {GO_EMOTIONS}",
     ),
 )
