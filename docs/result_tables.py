@@ -658,6 +658,24 @@ def likelihood_step_table() -> Table:
     ]
 
 
+def mixed_table_table() -> Table:
+    """Return average precision on a table of many kinds of columns, by command and by hand."""
+    result = measured("mixed_table")
+    rows = [["draw", "`comes fit FILE --labels maybe`", "pipeline by hand"]]
+    for row in result["draws"]:
+        rows.append([str(row["seed"]), f"{row['by_command']:.4f}", f"{row['by_hand']:.4f}"])
+    return rows
+
+
+def mixed_encoding_table() -> Table:
+    """Return what it costs to encode many rows."""
+    row = measured("mixed_table")["encoding"]
+    heads = ["rows", "features", "learned in", "encoded in", "matrix", "peak beside the table"]
+    seconds = [f"{row[f'{name}_seconds']:g} s" for name in ("fit", "transform")]
+    sizes = [f"{row[f'{name}_mb']:g} MB" for name in ("matrix", "peak")]
+    return [heads, [f"{row['rows']:,}", f"{row['features']:,}", *seconds, *sizes]]
+
+
 def default_time_table() -> Table:
     """Return seconds of a whole fit on a CPU, by default and with the settings of the paper."""
     rows = measured("default_time")["seconds"]
@@ -852,6 +870,8 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "default-sets": default_sets_table,
     "methods": methods_table,
     "redrawn": redrawn_table,
+    "mixed-table": mixed_table_table,
+    "mixed-encoding": mixed_encoding_table,
     "names": names_table,
     "options": options_table,
     "prior-errors": prior_errors_table,
