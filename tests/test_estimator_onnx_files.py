@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+import pandas as pd
 import pytest
 import torch
+from scipy import sparse
 from torch import Tensor, nn
 
 from comes import CandidateClassifier, ImageClassifier
 from comes.datasets import make_scenes
-from comes.errors import ComesError
-from comes.estimator import export_onnx
+from comes.errors import ComesError, ComesWarning
+from comes.estimator import export_onnx, measure_onnx
 from comes.estimator.onnx_files import _bend
 from comes.generation import case_b
-from comes.jobs import export_model
+from comes.jobs import export_jobs, export_model
 from comes.models import Backbone, Preprocessing, make_backbone
 from comes.selection import bend_scores
 from pictures import LABELS, SIZE, pictures, tiny
@@ -42,7 +44,8 @@ def check_same(clf: Any, X: Any, inputs: Any, folder: Path, *, n: int) -> dict[s
         expected = clf.decision_function(X[rows])
         assert scores.shape == expected.shape
         np.testing.assert_allclose(scores, expected, atol=1e-4, rtol=1e-4)
-        np.testing.assert_allclose(probabilities, clf.predict_proba(X[rows]), atol=1e-4)
+        np.testing.assert_allclose(probabilities, clf.predict_proba(X[rows]), atol=1e-5)
+    assert measure_onnx(clf, folder / "model.onnx") < 1e-5
     assert len(session.run(None, {taken.name: inputs})[0]) == n
     assert json.loads(about["label_names"]) == clf.label_names_
     np.testing.assert_allclose(json.loads(about["thresholds"]), clf.threshold_)
@@ -65,6 +68,59 @@ def test_a_model_of_rows(settings: dict[str, Any], tmp_path: Path) -> None:
     about = check_same(clf, X, X, tmp_path, n=150)
     assert json.loads(about["feature_names"]) is None
     assert (clf.score_power_ is not None) == (clf.exclude_rate == "instance")
+
+
+def test_vectors_of_text_with_twenty_thousand_columns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((80, 20_000), density=0.003, rng=rng, format="csr", dtype=np.float32)
+    clf = CandidateClassifier(epochs=1, hidden=20, random_state=0, class_prior=[0.4] * 5)
+    clf.fit(X, rng.random((80, 5)) < 0.7)
+    path = export_onnx(clf, tmp_path / "model.onnx")
+    session, _ = open_file(path)
+    (found,) = session.run(["probabilities"], {"features": X.toarray()})
+    np.testing.assert_allclose(found, clf.predict_proba(X), atol=1e-5)
+    assert measure_onnx(clf, path, X) < 1e-5
+
+
+def test_a_calibrated_model(tmp_path: Path) -> None:
+    X = SCENES.known_features().astype(np.float32)
+    clf = CandidateClassifier("comes-rl", epochs=3, random_state=0).fit(X[:100], CANDIDATES[:100])
+    before = clf.predict_proba(X)
+    clf.calibrate(X[100:], relevant=SCENES.known_relevant()[100:])
+    assert np.abs(clf.predict_proba(X) - before).max() > 0.01
+    check_same(clf, X, X, tmp_path, n=150)
+
+
+def test_a_model_of_an_earlier_version(tmp_path: Path) -> None:
+    folder = Path(__file__).parent / "data" / "models_before_house" / "rows"
+    clf = CandidateClassifier.load(folder)
+    X = np.random.default_rng(0).normal(size=(150, clf.n_features_in_)).astype(np.float32)
+    about = check_same(clf, pd.DataFrame(X, columns=clf.feature_names), X, tmp_path, n=150)
+    assert json.loads(about["feature_names"]) == ["height", "width", "depth"]
+
+
+def test_a_file_that_is_not_of_the_model_is_seen(tmp_path: Path) -> None:
+    X = SCENES.known_features().astype(np.float32)
+    clf = CandidateClassifier("bce", epochs=1, random_state=0).fit(X, CANDIDATES)
+    path = export_onnx(clf, tmp_path / "model.onnx")
+    other = CandidateClassifier("bce", epochs=1, random_state=1).fit(X, CANDIDATES)
+    assert measure_onnx(other, path) > 1e-3
+
+
+def test_the_job_says_how_far_the_file_is_from_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = SCENES.known_features().astype(np.float32)
+    clf = CandidateClassifier("bce", epochs=1, random_state=0).fit(X, CANDIDATES)
+    exported = export_model(clf, tmp_path / "model.onnx")
+    assert exported.difference is not None and exported.difference < 1e-5
+    assert "of a probability" in exported.summary()["largest difference"]
+    monkeypatch.setattr(export_jobs, "measure_onnx", lambda *_: 0.02)
+    with pytest.warns(ComesWarning, match="up to 0.02 away .* more than 1e-05"):
+        export_model(clf, tmp_path / "model.onnx")
+    monkeypatch.setattr(export_jobs, "find_spec", lambda _: None)
+    summary = export_model(clf, tmp_path / "model.onnx").summary()
+    assert summary["largest difference"] == "not checked: install onnxruntime"
 
 
 def test_features_far_from_zero_are_scaled_in_double_precision(tmp_path: Path) -> None:

@@ -169,7 +169,8 @@ def test_weights_that_lie_across_memory_can_be_saved(tmp_path: Path) -> None:
 def test_a_changed_description_is_a_damaged_model(tmp_path: Path, change: dict[str, Any]) -> None:
     classifier(epochs=1).fit(X, CANDIDATES).save(tmp_path / "model")
     description = tmp_path / "model" / "model.json"
-    description.write_text(json.dumps(json.loads(description.read_text()) | change))
+    content = json.loads(description.read_text()) | change | {"checksums": None}  # as before
+    description.write_text(json.dumps(content))
     with pytest.raises(ComesError, match="damaged"):
         CandidateClassifier.load(tmp_path / "model")
 
@@ -204,3 +205,40 @@ def test_models_of_the_first_layout_of_rooms_still_load() -> None:
     scores = own.decision_function(images)
     np.testing.assert_allclose(scores, expected["images"]["scores"], atol=1e-4)
     np.testing.assert_array_equal(own.predict(images), expected["images"]["predictions"])
+
+
+BEFORE_TABLES = Path(__file__).parent / "data" / "models_before_tables"
+
+
+@pytest.mark.parametrize("name", ["answers", "pairs"])
+def test_models_before_weights_streams_and_tables_still_load(name: str, tmp_path: Path) -> None:
+    """Written before there were weights, callbacks, calibration and mixed tables."""
+    expected = json.loads((BEFORE_TABLES / "scores.json").read_text(encoding="utf-8"))
+    names = ["height", "width", "depth"]
+    rows = pd.DataFrame(expected["X"], columns=pd.Index(names))
+    model = load_model(BEFORE_TABLES / name)
+    assert isinstance(model, CandidateClassifier)
+    assert model.feature_names == names
+    assert model.label_names_ == (["sky", "sea"] if name == "answers" else ["0", "1"])
+    assert model.calibration_ is None and model.callbacks is None and not model.warm_start
+    found = expected[name]
+    np.testing.assert_allclose(model.decision_function(rows), found["scores"], atol=1e-5)
+    np.testing.assert_allclose(model.predict_proba(rows), found["probabilities"], atol=1e-5)
+    np.testing.assert_array_equal(model.predict(rows), found["predictions"])
+    model.save(tmp_path / "again")
+    again = CandidateClassifier.load(tmp_path / "again")
+    np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
+    again.set_params(threshold="auto")
+    again.partial_fit(rows, [[1, 0], [0, 1], [1, 1], [0, 1], [1, 0]])  # and goes on
+
+
+def test_a_calibration_is_stored(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    model = CandidateClassifier("bce", epochs=3, random_state=0).fit(X[:150], X[:150] > 0)
+    model.calibrate(X[150:], relevant=X[150:] > 0).save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    model.fit(X, X > 0)
+    assert model.calibration_ is None, "it belonged to the earlier weights"

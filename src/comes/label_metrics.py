@@ -22,7 +22,7 @@ from scipy.stats import norm, rankdata
 from sklearn.metrics import average_precision_score
 
 from comes.answers import as_indicators, as_relevant
-from comes.errors import ComesError
+from comes.errors import ComesError, listed
 
 __all__ = [
     "LABEL_METRICS",
@@ -30,6 +30,7 @@ __all__ = [
     "LabelMetric",
     "LabelQuality",
     "bound_share",
+    "explain_missing",
     "list_qualities",
     "measure_labels",
 ]
@@ -146,6 +147,28 @@ def list_qualities(
         metrics = {name: _read_metric(name, row) for name in names}
         found.append(LabelQuality(label, {new: row[old] for old, new in counts.items()}, metrics))
     return sorted(found, key=_order_quality)
+
+
+def explain_missing(
+    qualities: Sequence[LabelQuality], metrics: Sequence[str] = tuple(LABEL_METRICS)
+) -> list[str]:
+    """Return a sentence for every reason why something cannot be estimated of labels.
+
+    Examples
+    --------
+    >>> missing = LabelMetric(reason="no row has the label")
+    >>> explain_missing([LabelQuality("sky", {}, {"recall": missing})])
+    ["The recall of 'sky' cannot be estimated: no row has the label."]
+    """
+    missing: dict[tuple[str, str], list[str]] = {}
+    for one in qualities:
+        for name, metric in one.metrics.items():
+            if metric.reason is not None and name in metrics:
+                missing.setdefault((name, metric.reason), []).append(one.label)
+    return [
+        f"The {LABEL_METRICS[name]} of {listed(labels, 5)} cannot be estimated: {reason}."
+        for (name, reason), labels in missing.items()
+    ]
 
 
 def _read_metric(name: str, row: dict[Any, Any]) -> LabelMetric:

@@ -45,9 +45,12 @@ def match_names(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
             return [list(these).index(name) for name in those]
     missing = [name for name in wanted if name not in set(names)]
     if len(names) != len(wanted) or len(missing) < len(wanted):
+        unknown = [name for name in names if name not in set(wanted)]
+        differing = {"missing": missing, "not among them": unknown}
+        told = "; ".join(f"{what}: {listed(found)}" for what, found in differing.items() if found)
         raise ComesError(
-            f"expected the labels {listed(wanted)}; got {listed(names)}. Give the same names, "
-            "in any order, or as many different names in the same order."
+            f"expected the labels {listed(wanted)}; got {listed(names)} ({told}). Give the same "
+            "names, in any order, or as many different names in the same order."
         )
     numbers = [str(number) for number in range(len(names))]
     if list(names) != numbers and list(wanted) != numbers:

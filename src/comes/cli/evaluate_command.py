@@ -56,8 +56,7 @@ def evaluate(
 
 def _print_labels(qualities: Sequence["LabelQuality"], shown: Sequence[str]) -> None:
     """Print what is known of each label, those that the model is worst about first."""
-    from comes.errors import listed
-    from comes.label_metrics import LABEL_METRICS
+    from comes.label_metrics import LABEL_METRICS, explain_missing
 
     print_rows(
         [
@@ -71,15 +70,8 @@ def _print_labels(qualities: Sequence["LabelQuality"], shown: Sequence[str]) -> 
     more = len(qualities) - LABELS_SHOWN
     if more > 0:
         print(f"{more} more {'labels' if more > 1 else 'label'}; --json lists all.")
-    missing: dict[tuple[str, str], list[str]] = {}
-    for one in qualities:
-        for name in shown:
-            reason = one.metrics[name].reason
-            if reason is not None:
-                missing.setdefault((name, reason), []).append(one.label)
-    for (name, reason), labels in missing.items():
-        title = LABEL_METRICS[name]
-        print(f"The {title} of {listed(labels, 5)} cannot be estimated: {reason}.")
+    for sentence in explain_missing(qualities, shown):
+        print(sentence)
 
 
 def _write_count(count: float) -> str:

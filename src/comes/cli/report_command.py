@@ -26,26 +26,35 @@ def report(
     ),
     model: Annotated[
         Path | None,
-        typer.Option("--model", "-m", help="A model of images, to show its predictions."),
+        typer.Option("--model", "-m", help="A model, to show how good it is and what it predicts."),
     ] = None,
-    examples: Annotated[int, typer.Option(help="Images on that page.", min=1)] = 60,
+    examples: Annotated[
+        int | None,
+        typer.Option(help="Rows or images on that page. Default: 40 rows, 60 images.", min=1),
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Write tables (Markdown, LaTeX, CSV), plots and one page with all of it.
 
+    With a model, a page about it: quality by label, calibration, what was said, and some rows.
+
     Example: comes report runs/smoke -o report
+
+    Example: comes report test.csv --relevant 'is_*' --model model/ -o page
 
     Example: comes report photos.csv --labels 'has_*' --images photos/ --model model/ -o page
     """
     if model is not None:
-        _report_examples(runs, model, reading, output, examples, seed, as_json)
+        _report_model(runs, model, reading, output, examples, seed, as_json)
         return
     from comes.datasets import Reading
     from comes.jobs import report_results
 
     if reading != Reading():
         raise ComesError("options that say how data is read need --model, to show its examples.")
+    if examples is not None:
+        raise ComesError("--examples is for the page of a model (--model). Leave it out.")
     written = report_results(runs, output)
     if as_json:
         n_results = len(written.results)
@@ -54,24 +63,22 @@ def report(
         print(f"{len(written.results)} results: {written.page}")
 
 
-def _report_examples(
+def _report_model(
     data: list[str],
     model: Path,
     reading: "Reading",
     output: Path,
-    examples: int,
+    examples: int | None,
     seed: int,
     as_json: bool,
 ) -> None:
-    """Write a page of example predictions, and say where it is."""
-    from comes.jobs import show_examples
+    """Write a page about a model, and say where it is."""
+    from comes.jobs import report_model
 
     if len(data) != 1:
         raise ComesError(f"with --model one file of data is shown; got {len(data)}.")
-    page, n_images = show_examples(
-        model, data[0], output, reading=reading, n_examples=examples, seed=seed
-    )
+    found = report_model(model, data[0], output, reading=reading, n_examples=examples, seed=seed)
     if as_json:
-        print_json({"page": str(page), "rows": n_images})
+        print_json({"page": str(found.page), "rows": found.n_rows})
     else:
-        print(f"{min(n_images, examples)} of {n_images} images: {page}")
+        print(f"{found.n_rows} {found.what}: {found.page}")

@@ -62,8 +62,17 @@ def split(
         print(f"{side}: {n_rows} rows{together}: {path}")
     if found.n_copies:
         print(f"{found.n_copies} rows repeat the features of another, and are in the same file.")
-    rows = found.labels[:LABELS_SHOWN].to_dict("records")
-    print_rows([{str(name): value for name, value in row.items()} for row in rows])
+    print_rows(
+        [
+            {"label": row["label"]}
+            | {
+                name: f"{row[f'{name} in train']} + {row[f'{name} in test']}"
+                for name in found.counted
+            }
+            for row in found.labels[:LABELS_SHOWN].to_dict("records")
+        ]
+    )
+    print("Counts of labels are those to train on + those to test with.")
     if len(found.labels) > LABELS_SHOWN:
         print(f"{len(found.labels) - LABELS_SHOWN} more labels; --json lists all.")
     for sentence in found.absent:

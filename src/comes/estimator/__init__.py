@@ -10,7 +10,7 @@ from comes.estimator.heads import sparse_head
 from comes.estimator.image_classifier import ImageClassifier
 from comes.estimator.inputs import per_label
 from comes.estimator.loading import load_model
-from comes.estimator.onnx_files import export_onnx
+from comes.estimator.onnx_files import export_onnx, measure_onnx
 from comes.estimator.picture_views import Evidence, make_views, show_views
 from comes.estimator.pretrained import pretrained_backbone
 from comes.estimator.seen_rows import count_seen_rows
@@ -42,6 +42,7 @@ __all__ = [
     "lay_over",
     "load_model",
     "make_views",
+    "measure_onnx",
     "per_label",
     "pretrained_backbone",
     "show_views",

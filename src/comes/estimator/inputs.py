@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.utils.validation import assert_all_finite, validate_data
 
 from comes.answers import Answers, BoolMatrix, check_paired, match_names
-from comes.errors import ComesError
+from comes.errors import ComesError, listed
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -42,22 +42,58 @@ def per_label(values: Any, name: str, label_names: list[str]) -> npt.NDArray[np.
     >>> per_label(prior, "class_prior", ["sky", "sea"])
     array([0.4, 0.1])
     """
-    q = len(label_names)
+    q, names, given = len(label_names), label_names, values
+    index = getattr(values, "index", None)
+    if index is not None and not callable(index):  # a Series; lists have a method index
+        names = [str(label) for label in index]
+        given = values.tolist()
     try:
-        numbers = np.array(values, dtype=float)
+        numbers = np.array(given, dtype=float)
     except (TypeError, ValueError):
-        numbers = np.full(q, np.nan)
-    if name != "class_prior" and numbers.shape == ():
+        numbers = np.array([_read_number(value) for value in given] if _is_list(given) else np.nan)
+    if name != "class_prior" and numbers.shape == () and np.isfinite(numbers):
         numbers = np.full(q, float(numbers))
-    if numbers.shape != (q,) or not ((numbers >= 0) & (numbers <= 1)).all():
-        shown = values.to_dict() if hasattr(values, "to_dict") else values  # on one line
+    _refuse_numbers(numbers, given, name, names, label_names)
+    return numbers if names is label_names else numbers[match_names(names, label_names)]
+
+
+def _refuse_numbers(
+    numbers: npt.NDArray[np.float64],
+    given: Any,
+    name: str,
+    names: list[str],
+    label_names: list[str],
+) -> None:
+    """Raise unless there is a number in [0, 1] for every label, and not 0 for all priors."""
+    wanted = f"{name} must hold one number in [0, 1] for each of the {len(label_names)} labels"
+    missing = [label for label in label_names if label not in names]
+    if numbers.ndim == 1 and missing and len(missing) < len(label_names):
+        raise ComesError(f"{wanted}; got none for {listed(missing)}. Add it.")
+    if numbers.shape != (len(label_names),):
+        got = f"{len(numbers)} numbers" if numbers.ndim == 1 else repr(given)
+        raise ComesError(f"{wanted}; got {got}.")
+    wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
+    if len(wrong):
+        value = given[wrong[0]] if _is_list(given) else numbers[wrong[0]]
+        shown = repr(value) if isinstance(value, str) else value
+        raise ComesError(f"{wanted}; got {shown} for label {names[wrong[0]]!r}. Correct it.")
+    if name == "class_prior" and not numbers.any():
         raise ComesError(
-            f"{name} must hold one number in [0, 1] for each of the {q} labels; got {shown!r}."
+            "class_prior must be above 0 for some label; got 0 for every one, as if nothing were "
+            "ever relevant. Correct it, or leave it out: then it is estimated."
         )
-    names = getattr(values, "index", None)
-    if names is not None and not callable(names):  # a Series; lists have a method index
-        numbers = numbers[match_names([str(name) for name in names], label_names)]
-    return numbers
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, list | tuple)
+
+
+def _read_number(value: Any) -> float:
+    """Return a number, NaN for anything else."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
 
 
 def check_training_features(classifier: Any, X: Any) -> Any:

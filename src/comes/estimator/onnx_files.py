@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 import comes
 from comes.errors import ComesError, first_line
 from comes.files import expanded, replacing_file
+from comes.models import InputLayer
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
@@ -31,12 +33,17 @@ class WholeModel(nn.Module):
     scale: Tensor | None
     power: Tensor | None
     offset: Tensor
+    slope: Tensor | None
+    level: Tensor | None
 
-    def __init__(self, network: nn.Module, offset: Any, scaling: Any = None, power: Any = None):
+    def __init__(self, network: nn.Module, classifier: Any):
         super().__init__()
         self.network = copy.deepcopy(network).cpu().eval()
-        given = {"shift": getattr(scaling, "shift", None), "scale": getattr(scaling, "scale", None)}
-        for name, values in {**given, "power": power, "offset": offset}.items():
+        scaling, found = getattr(classifier, "scaling_", None), classifier.calibration_
+        parts = {"shift": scaling, "scale": scaling, "slope": found, "level": found}
+        arrays = {name: getattr(part, name, None) for name, part in parts.items()}
+        arrays |= {"power": classifier.score_power_, "offset": classifier.score_offset_}
+        for name, values in arrays.items():
             self.register_buffer(name, None if values is None else torch.tensor(np.asarray(values)))
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -44,7 +51,10 @@ class WholeModel(nn.Module):
         scores: Tensor = self.network(self._scaled(inputs))
         if self.power is not None:
             scores = _bend(scores.double(), self.power).float()
-        return scores, torch.sigmoid(scores - self.offset.float())
+        above = scores - self.offset.float()
+        if self.slope is not None and self.level is not None:
+            above = above * self.slope.float() + self.level.float()
+        return scores, torch.sigmoid(above)
 
     def _scaled(self, inputs: Tensor) -> Tensor:
         """Return features less their shift, over their scale, computed in double precision."""
@@ -127,13 +137,81 @@ def _take_apart(
     classifier: "CandidateClassifier | ImageClassifier",
 ) -> tuple[str, WholeModel, Tensor]:
     """Return the name of the input, the whole model, and an input of two rows."""
-    offset = classifier.score_offset_
     if hasattr(classifier, "network_"):
         size = classifier.network_.backbone.preprocessing.size
         example = torch.randint(0, 256, (2, 3, size, size), dtype=torch.uint8)
-        return "pixels", WholeModel(classifier.network_, offset), example
-    whole = WholeModel(classifier.module_, offset, classifier.scaling_, classifier.score_power_)
-    return "features", whole, torch.randn(2, classifier.n_features_in_)
+        return "pixels", WholeModel(classifier.network_, classifier), example
+    n_features = count_inputs(classifier)
+    return "features", WholeModel(classifier.module_, classifier), torch.randn(2, n_features)
+
+
+def count_inputs(classifier: "CandidateClassifier") -> int:
+    """Return how many numbers describe a row for the network: the columns of encoded features."""
+    layers = (layer for layer in classifier.module_.modules() if isinstance(layer, InputLayer))
+    first = next(layers, None)
+    return classifier.n_features_in_ if first is None else len(first.weight)
+
+
+def measure_onnx(
+    classifier: "CandidateClassifier | ImageClassifier", path: str | Path, X: Any = None
+) -> float:
+    """Return how far the probabilities of an ONNX file are from ``predict_proba``, at most.
+
+    Parameters
+    ----------
+    classifier : CandidateClassifier or ImageClassifier
+        The model that the file was made of.
+    path : path
+        The .onnx file.
+    X : array or sparse matrix of shape (n_samples, n_inputs), or uint8 pictures, optional
+        By default 64 rows that are drawn at random, scattered as the training rows were, or 4
+        pictures of noise. Of a table with text or categories, the encoded columns.
+
+    Returns
+    -------
+    difference : float
+        Largest, over rows and labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from comes import CandidateClassifier
+    >>> model = CandidateClassifier("bce", epochs=1, hidden=4).fit([[0.0], [1.0]], [[0], [1]])
+    >>> path = export_onnx(model, Path(tempfile.mkdtemp()) / "model.onnx")
+    >>> measure_onnx(model, path) < 1e-5
+    True
+    """
+    try:
+        import onnxruntime
+    except ImportError:
+        raise ComesError(
+            "checking an ONNX file needs onnxruntime, which is not installed: pip install "
+            "'comes[onnx]'."
+        ) from None
+    check_is_fitted(classifier)
+    rows = _draw_inputs(classifier) if X is None else X
+    session = onnxruntime.InferenceSession(expanded(path), providers=["CPUExecutionProvider"])
+    dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
+    if hasattr(classifier, "network_"):
+        inputs = np.ascontiguousarray(dense.transpose(0, 3, 1, 2))
+        expected = classifier.predict_proba(rows)
+    else:
+        inputs = dense.astype(np.float32)
+        expected = classifier.squash_scores(classifier._bend(classifier._score_matrix(inputs)))
+    (given,) = session.get_inputs()
+    (found,) = session.run(["probabilities"], {given.name: inputs})
+    return float(np.abs(found - expected).max())
+
+
+def _draw_inputs(classifier: Any) -> Any:
+    """Return rows scattered as the training rows were, or pictures of noise."""
+    rng = np.random.default_rng(0)
+    if hasattr(classifier, "network_"):
+        size = classifier.network_.backbone.preprocessing.size
+        return rng.integers(0, 256, (4, size, size, 3), dtype=np.uint8)
+    rows, scaling = rng.normal(size=(64, count_inputs(classifier))), classifier.scaling_
+    rows = rows if scaling.scale is None else rows * scaling.scale
+    return rows if scaling.shift is None else rows + scaling.shift
 
 
 def _trace(whole: WholeModel, name: str, example: Tensor) -> Any:

@@ -215,7 +215,13 @@ def _effect_of_no_candidate(method: Method) -> str:
 def warn_of_impossible_prior(
     prior: npt.NDArray[np.float64], S: BoolMatrix, label_names: list[str]
 ) -> None:
-    """Warn of priors above the share of rows in which the label is a candidate at all."""
+    """Warn of priors of 0, and above the share of rows in which the label is a candidate."""
+    zero = [label_names[j] for j in np.flatnonzero((prior == 0) & S.any(axis=0))]
+    if zero:
+        _warn(
+            f"The class prior of label {listed(zero)} is 0: it is learned as never relevant. "
+            "Correct the prior if that is not known to be so."
+        )
     rate = S.mean(axis=0)
     sampling_error = np.sqrt(prior * (1 - prior) / len(S))
     too_high = [label_names[j] for j in np.flatnonzero(prior > rate + 4 * sampling_error + 1e-9)]

@@ -35,13 +35,19 @@ class ScoresRows(PredictsFromScores):
 
     def _compute_scores(self, X: Any) -> FloatArray:
         """Return raw scores, always as an array."""
-        scores = self._trained_scores(X)
+        return self._bend(self._trained_scores(X))
+
+    def _bend(self, scores: FloatArray) -> FloatArray:
+        """Return scores bent to the class prior, where they need it."""
         return scores if self.score_power_ is None else bend_scores(scores, self.score_power_)
 
     def _trained_scores(self, X: Any) -> FloatArray:
         """Return the scores whose risk training minimised."""
         check_is_fitted(self)
-        X = as_feature_matrix(self, X, reset=False)
+        return self._score_matrix(as_feature_matrix(self, X, reset=False))
+
+    def _score_matrix(self, X: Any) -> FloatArray:
+        """Return the scores of a matrix of features."""
         device = choose_device(self.device)
         self.module_.to(device)
         scores = predict_scores(self.module_, to_device(self.scaling_(X), device))

@@ -11,6 +11,7 @@ from torch import nn
 
 import comes
 from comes.errors import ComesError
+from comes.estimator.checksums import add_checksums, check_checksums, find_system_error
 from comes.estimator.row_training import make_module
 from comes.estimator.scaling import Scaling
 from comes.estimator.settings import find_settings
@@ -88,11 +89,17 @@ def write_model(
     path: str | Path, description: dict[str, Any], tensors: dict[str, torch.Tensor]
 ) -> None:
     """Write the description of a model and its weights to a folder, whole or not at all."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    whole = {"format": FORMAT, "comes_version": comes.__version__, **description}
+    described = {"format": FORMAT, "comes_version": comes.__version__, **description}
+    whole = json.loads(json.dumps(described))  # as it will be read
     with replacing_folder(path, FILES) as folder:
-        save_file(tensors, folder / WEIGHTS)
+        try:
+            save_file(tensors, folder / WEIGHTS)
+        except SafetensorError as error:
+            raise find_system_error(str(error)) or error from None
+        whole = add_checksums(whole, folder / WEIGHTS)
         text = json.dumps(whole, indent=2, ensure_ascii=False)
         (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 
@@ -120,6 +127,7 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor
             f"{path} has format {description['format']}; this version of comes reads {FORMAT}. "
             f"It was written by comes {description.get('comes_version')}."
         )
+    check_checksums(description, path / DESCRIPTION, path / WEIGHTS)
     return description, tensors
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from comes.jobs.fit_jobs import FittedModel, choose_model, fit_model
     from comes.jobs.generate_jobs import generate_answers
     from comes.jobs.judge_jobs import EstimatedQuality, JudgedMetric, Judgement, judge_model
-    from comes.jobs.page_jobs import show_examples
+    from comes.jobs.page_jobs import WrittenPage, report_model, report_rows, show_examples
     from comes.jobs.predict_jobs import (
         AskOptions,
         PageOptions,
@@ -51,6 +51,7 @@ _MODULES = {
     "Predicted": "predict_jobs",
     "ProjectReport": "annotate_jobs",
     "Split": "split_jobs",
+    "WrittenPage": "page_jobs",
     "WrittenReport": "report_jobs",
     "add_questions": "annotate_jobs",
     "check_assumption": "check_jobs",
@@ -67,8 +68,10 @@ _MODULES = {
     "list_datasets": "data_jobs",
     "predict_items": "predict_jobs",
     "predict_more": "predict_jobs",
+    "report_model": "page_jobs",
     "report_project": "annotate_jobs",
     "report_results": "report_jobs",
+    "report_rows": "page_jobs",
     "run_experiment": "experiment_jobs",
     "show_examples": "page_jobs",
     "split_data": "split_jobs",
@@ -88,6 +91,7 @@ __all__ = [
     "Predicted",
     "ProjectReport",
     "Split",
+    "WrittenPage",
     "WrittenReport",
     "add_questions",
     "check_assumption",
@@ -104,8 +108,10 @@ __all__ = [
     "list_datasets",
     "predict_items",
     "predict_more",
+    "report_model",
     "report_project",
     "report_results",
+    "report_rows",
     "run_experiment",
     "show_examples",
     "split_data",

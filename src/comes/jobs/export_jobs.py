@@ -1,13 +1,17 @@
 """The job that hands a model on to others: an ONNX file."""
 
+import warnings
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from comes.errors import ComesError
-from comes.estimator import ImageClassifier, export_onnx
+from comes.errors import ComesError, ComesWarning
+from comes.estimator import ImageClassifier, export_onnx, measure_onnx
 from comes.files import check_file_target, refuse_inputs
 from comes.jobs.fitted_models import Classifier, as_model
+
+LARGEST_DIFFERENCE = 1e-5  # of a probability, by rounding
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,9 @@ class ExportedModel:
     input : str
         What the file takes, in words.
     n_labels : int
+    difference : float or None
+        How far its probabilities are from those of the model, at most, on rows that are drawn;
+        None where onnxruntime is not installed.
 
     Examples
     --------
@@ -30,6 +37,7 @@ class ExportedModel:
     path: Path
     input: str
     n_labels: int
+    difference: float | None = None
 
     def summary(self) -> dict[str, Any]:
         """Return the main facts by name."""
@@ -38,11 +46,16 @@ class ExportedModel:
             "bytes": self.path.stat().st_size,
             "input": self.input,
             "outputs": f"scores and probabilities: float32 (n, {self.n_labels})",
+            "largest difference": "not checked: install onnxruntime"
+            if self.difference is None
+            else f"{self.difference:.1e} of a probability, on rows that were drawn",
         }
 
 
 def export_model(model: Classifier | str | Path, output: str | Path) -> ExportedModel:
     """Write a fitted model as an ONNX file: scaling, network and head in one graph.
+
+    The file is run on rows that are drawn, and compared with ``predict_proba``.
 
     Parameters
     ----------
@@ -73,4 +86,21 @@ def export_model(model: Classifier | str | Path, output: str | Path) -> Exported
         taken = f"pixels: uint8 (n, 3, {size}, {size})"
     else:
         taken = f"features: float32 (n, {classifier.n_features_in_})"
-    return ExportedModel(path, taken, len(classifier.label_names_))
+    difference = _check_file(classifier, path)
+    return ExportedModel(path, taken, len(classifier.label_names_), difference)
+
+
+def _check_file(classifier: Classifier, path: Path) -> float | None:
+    """Return how far the file is from the model; warn where that is too much."""
+    if find_spec("onnxruntime") is None:
+        return None
+    difference = measure_onnx(classifier, path)
+    if not difference <= LARGEST_DIFFERENCE:
+        warnings.warn(
+            f"{path} gives probabilities up to {difference:.2g} away from those of the model, more "
+            f"than {LARGEST_DIFFERENCE:g}. Half precision on a GPU differs so much; else compare "
+            "the two on rows of yours (comes.estimator.measure_onnx) before you rely on the file.",
+            ComesWarning,
+            stacklevel=3,
+        )
+    return difference

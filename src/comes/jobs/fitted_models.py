@@ -43,6 +43,6 @@ def open_for_model(
 
 def score_dataset(classifier: Classifier, dataset: Dataset) -> npt.NDArray[np.floating]:
     """Return the scores of every row, (n_samples, n_labels)."""
-    if isinstance(classifier, ImageClassifier):
-        return classifier.decision_function(dataset.known_images())
+    if isinstance(classifier, ImageClassifier):  # whose features `fit` may have kept
+        return classifier.decision_function(dataset.known_images(), cache=True)
     return np.asarray(classifier.decision_function(dataset.known_features()))

@@ -1,6 +1,7 @@
 """The jobs that write pages about a model: what it says of images or rows, beside what was said."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 from comes.datasets import Dataset, Reading
 from comes.errors import ComesError
@@ -8,7 +9,64 @@ from comes.estimator import ImageClassifier
 from comes.files import check_folder_target, refuse_inputs
 from comes.jobs.data_jobs import reading_files
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
-from comes.report import write_examples
+from comes.jobs.judge_jobs import judge_scores
+from comes.jobs.reported_quality import list_reported
+from comes.report import KnownLabels, write_examples, write_row_report
+
+
+class WrittenPage(NamedTuple):
+    """A page about a model, and how much data it is about.
+
+    Examples
+    --------
+    >>> WrittenPage(Path("page/index.html"), 100, "rows").what
+    'rows'
+    """
+
+    page: Path
+    n_rows: int
+    what: str  # rows or images
+
+
+def report_model(
+    model: Classifier | str | Path,
+    data: Dataset | str | Path,
+    folder: str | Path,
+    *,
+    reading: Reading | None = None,
+    n_examples: int | None = None,
+    seed: int = 0,
+) -> WrittenPage:
+    """Write the page about a model of images (`show_examples`) or of a table (`report_rows`).
+
+    Parameters
+    ----------
+    model, data, folder, reading, seed
+        As in `show_examples`.
+    n_examples : int, optional
+        How many rows or images to show at most; by default 40 rows or 60 images.
+
+    Returns
+    -------
+    written : WrittenPage
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from comes import CandidateClassifier
+    >>> from comes.datasets import make_scenes
+    >>> scenes = make_scenes(n=100)
+    >>> model = CandidateClassifier("bce", epochs=1).fit(scenes.X, scenes.relevant)
+    >>> report_model(model, scenes, Path(tempfile.mkdtemp()) / "page", n_examples=8).n_rows
+    100
+    """
+    classifier = as_model(model)
+    shows_images = isinstance(classifier, ImageClassifier)
+    refuse_inputs(folder, model)
+    write = show_examples if shows_images else report_rows
+    most = n_examples or (60 if shows_images else 40)
+    page, n_rows = write(classifier, data, folder, reading=reading, n_examples=most, seed=seed)
+    return WrittenPage(page, n_rows, "images" if shows_images else "rows")
 
 
 def show_examples(
@@ -79,3 +137,81 @@ def show_examples(
         seed=seed,
     )
     return page, len(dataset)
+
+
+def report_rows(
+    model: Classifier | str | Path,
+    data: Dataset | str | Path,
+    folder: str | Path,
+    *,
+    reading: Reading | None = None,
+    priors: str | Path | None = None,
+    n_examples: int = 40,
+    seed: int = 0,
+) -> tuple[Path, int]:
+    """Write a page about a model of a table: quality by label, calibration, and rows of the data.
+
+    Parameters
+    ----------
+    model : fitted CandidateClassifier, or the folder of one
+    data : Dataset, path or name
+        Rows that training did not see, with true labels, candidates or answers.
+    folder : path
+        Folder for the page.
+    reading : Reading, optional
+        What the columns of a file mean.
+    priors : path, optional
+        A table of class priors for the estimates; by default the model's own.
+    n_examples : int
+        How many rows to show at most: the most confident, the most doubtful, and some others.
+    seed : int
+        Of the others.
+
+    Returns
+    -------
+    page : Path
+    n_rows : int
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from comes import CandidateClassifier
+    >>> from comes.datasets import make_scenes
+    >>> scenes = make_scenes(n=100)
+    >>> model = CandidateClassifier("bce", epochs=1).fit(scenes.X, scenes.relevant)
+    >>> page, n_rows = report_rows(model, scenes, Path(tempfile.mkdtemp()) / "page")
+    >>> page.name, n_rows
+    ('index.html', 100)
+    """
+    check_folder_target(folder, ("index.html",))
+    refuse_inputs(folder, model, data, priors, *reading_files(reading))
+    classifier = as_model(model)
+    if isinstance(classifier, ImageClassifier):
+        raise ComesError("a report of rows is for tables; show_examples is for images.")
+    dataset = open_for_model(classifier, data, reading)
+    scores = score_dataset(classifier, dataset)
+    judged = judge_scores(classifier, dataset, scores, priors=priors)
+    probabilities = classifier.squash_scores(scores)
+    rates = {"no": classifier.no_rate_, "yes": classifier.yes_rate_}
+    page = write_row_report(
+        dataset.known_features(),
+        classifier.label_names_,
+        probabilities,
+        classifier.cut_scores(scores),
+        folder,
+        facts=_list_facts(classifier, dataset, data),
+        qualities=list_reported(classifier, dataset, judged, probabilities),
+        items=dataset.items,
+        known=KnownLabels(dataset.answers, dataset.relevant, rates),
+        n_examples=n_examples,
+        seed=seed,
+    )
+    return page, len(dataset)
+
+
+def _list_facts(
+    classifier: Classifier, dataset: Dataset, data: Dataset | str | Path
+) -> dict[str, str]:
+    """Return what the page says first."""
+    named = {} if isinstance(data, Dataset) else {"file": Path(data).name}
+    return {**named, "data": str(dataset), "method": str(classifier.method_)}

@@ -53,6 +53,12 @@ class Split:
     labels: pd.DataFrame
     absent: list[str] = field(default_factory=list)
 
+    @property
+    def counted(self) -> list[str]:
+        """What is counted of labels, such as relevant."""
+        ending = " in train"
+        return [c.removesuffix(ending) for c in self.labels.columns if c.endswith(ending)]
+
     def as_dict(self) -> dict[str, Any]:
         """Return it for json."""
         files = zip(SIDES, (self.train, self.test), self.n_rows, self.n_groups, strict=True)

@@ -104,7 +104,7 @@ def check_rates(rates: npt.ArrayLike, q: int) -> npt.NDArray[np.float64]:
     return values
 
 
-def summarise_answers(answers: Answers) -> str:
+def summarise_answers(answers: Answers, item: str = "picture") -> str:
     """Return in a sentence or two how much was asked, and what was said."""
     n, q = answers.shape
     no, yes, maybe = (
@@ -116,7 +116,7 @@ def summarise_answers(answers: Answers) -> str:
         return f"Of {n * q} pairs, {yes} are ticked; nobody says no."
     asked = no + yes + maybe
     found = (
-        f"Of {n * q} pairs of picture and label {asked} were asked about: {no} no, {maybe} maybe, "
+        f"Of {n * q} pairs of {item} and label {asked} were asked about: {no} no, {maybe} maybe, "
         f"{yes} yes. {n * q - asked} were not asked."
     )
     agreement = find_agreement(answers)

@@ -12,6 +12,7 @@ from comes.selection.intervals import OVER_LABELS, Estimate
 from comes.selection.offsets import bend_scores, offset_matching_prior, power_matching_prior
 from comes.selection.prior_draws import prior_error
 from comes.selection.ranking_floor import RankingFloor, check_ranking_risk
+from comes.selection.reliability import Reliability, check_reliability
 from comes.selection.said_likelihood import find_rates, likelihood_losses
 from comes.selection.scorers import CRITERIA, Criterion, candidate_scorer
 from comes.selection.thresholds import choose_thresholds, cut_by_row
@@ -25,10 +26,12 @@ __all__ = [
     "Estimate",
     "MetricEstimates",
     "RankingFloor",
+    "Reliability",
     "bend_scores",
     "candidate_scorer",
     "check_constant_rate",
     "check_ranking_risk",
+    "check_reliability",
     "choose_thresholds",
     "compare_metrics",
     "cut_by_row",

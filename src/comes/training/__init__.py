@@ -12,6 +12,7 @@ from comes.training.checkpoints import Checkpoint
 from comes.training.gradients import Risk, add_gradient
 from comes.training.history import History
 from comes.training.loop import predict_scores, train
+from comes.training.micro_batches import PartOfRisk, split_risk
 from comes.training.optimizers import OPTIMIZERS, MakeOptimizer, make_optimizer
 from comes.training.pixels import AUGMENTATIONS, PixelRows
 from comes.training.processes import (
@@ -37,6 +38,7 @@ __all__ = [
     "Checkpoint",
     "History",
     "MakeOptimizer",
+    "PartOfRisk",
     "PixelRows",
     "ProximalGradient",
     "Risk",
@@ -61,6 +63,7 @@ __all__ = [
     "predict_scores",
     "process_number",
     "seeded",
+    "split_risk",
     "to_device",
     "train",
     "train_together",
