@@ -775,6 +775,34 @@ def default_sets_table() -> Table:
     return [["set", "draw", "seeds", *columns.values()], *rows]
 
 
+def calibration_table(which: str) -> Table:
+    """Return what calibration does to the calibration error and the log loss, by method."""
+    development = ("emotions", "scene", "yeast")  # as in experiments/calibration.py
+    wanted = which == "development"
+    runs = [run for run in stored("calibration") if (run["set"] in development) == wanted]
+    heads = ["method", "known rows", "calibration error ↓", "worst change", "log loss ↓"]
+    table = [[*heads, "worst change"]]
+    for method in ("likelihood", "comes-hl", "comes-rl", "bce"):
+        own = [run["found"] for run in runs if run["method"] == method]
+        table.append([method, "not calibrated", *_calibration_cells(own, "none")])
+        for source, shown in (("said", "answers"), ("truth", "true labels")):
+            for n in (100, 500):
+                key = f"{source}, {n}, default"
+                if key in own[0]:
+                    table.append(["", f"{n}, {shown}", *_calibration_cells(own, key)])
+    return table
+
+
+def _calibration_cells(found: list[dict[str, Any]], key: str) -> list[str]:
+    """Return mean and worst change of both measures."""
+    cells = []
+    for metric in ("error", "loss"):
+        values = [run[key][metric] for run in found]
+        changes = [run[key][metric] - run["none"][metric] for run in found]
+        cells += [f"{mean(values):.3f}", "" if key == "none" else f"{max(changes):+.3f}"]
+    return cells
+
+
 TABLES: dict[str, Callable[..., Table | str]] = {
     "runs": runs_table,
     "sweep": sweep_table,
@@ -796,6 +824,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "choosing": choosing_table,
     "choices": choices_table,
     "criteria": criteria_table,
+    "calibration": calibration_table,
     "fair": fair_table,
     "search": search_table,
     "agreement": agreement_table,

@@ -42,10 +42,9 @@ FILES = {
     "yeast": "yeast.arff",
     "enron": "enron.arff",
     "bibtex": "bibtex.arff",
-    "Corel5k": "Corel5k-sparse.arff",
 }
 DEVELOPMENT = ("emotions", "scene", "yeast")
-SETS = (*FILES, "scenes")
+SETS = ("emotions", "scene", "yeast", "enron", "scenes", "bibtex")
 DRAWS = ("candidates", "answers")
 METHODS = ("likelihood", "bce", "comes-hl", "comes-rl")
 ROWS = (100, 500)

@@ -21,6 +21,7 @@ Run = Callable[..., Result]
 def command_runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return what runs ``comes ARGUMENTS`` and checks the exit code."""
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main replaces it
+    monkeypatch.setattr("comes.cli.end_like_ctrl_c", lambda: None)  # signals are those of pytest
 
     def run_command(*arguments: str, code: int = 0) -> Result:
         monkeypatch.setattr(sys, "argv", ["comes", *arguments])

@@ -36,5 +36,6 @@ def read_numbers(folder: Path) -> dict[str, Any]:
         result = json.loads(path.read_text())
         for repeat in result["repeats"]:
             del repeat["seconds"]
-        found[path.parent.name] = {k: v for k, v in result.items() if k != "seconds"}
+        of_machine = ("seconds", "peak_memory", "peak_device_memory")
+        found[path.parent.name] = {k: v for k, v in result.items() if k not in of_machine}
     return found

@@ -77,7 +77,9 @@ def test_a_table_by_either_view_gives_the_same_model(run: Run, folder: Path) -> 
     scores = []
     for model in ("one", "other"):
         run("predict", "scenes.csv", "-m", model, "-o", f"{model}.parquet")
-        scores.append(pd.read_parquet(folder / f"{model}.parquet").iloc[:, 2:].to_numpy())
+        predictions = pd.read_parquet(folder / f"{model}.parquet").set_index("item")
+        assert list(predictions.index[:2]) == ["scene 0", "scene 1"]  # the ids name the items
+        scores.append(predictions.drop(columns="predicted").to_numpy())
     np.testing.assert_array_equal(scores[0], scores[1])
     output = run("evaluate", "scenes.csv", "-m", "one", "--relevant", "is_*", "--json")
     values = json.loads(output.stdout)
@@ -355,13 +357,14 @@ def test_datasets_counts_what_was_said_by_label(run: Run, folder: Path) -> None:
     command = ("datasets", "photos.csv", "--labels", "sky,sea", "--answers", "1=yes,0=no,-1=maybe")
     shown = run(*command).stdout
     assert "5 of 8 pairs asked: 2 no, 2 yes, 1 maybe" in shown
-    assert "Features: 'id', 'size'." in shown
+    assert re.search(r"id +id +it counts the rows +0 +left out", shown)
+    assert re.search(r"size +number +numbers +0 +a feature, standardised", shown)
     assert re.search(r"sky +3 +1 +1 +1", shown) and re.search(r"sea +2 +1 +1 +0", shown)
-    assert "1 features number the rows, as an id does: 'id'" in shown
     values = json.loads(run(*command, "--json").stdout)
     assert values["data"]["feature_names"] == ["id", "size"] and values["data"]["asked"] == 5
     assert values["labels"][0] == {"label": "sky", "asked": 3, "no": 1, "yes": 1, "maybe": 1}
-    assert values["findings"] == {"row_numbers": 1}
+    assert [row["taken_for"] for row in values["columns"]] == ["id", "number"]
+    assert values["findings"] == {"duplicate_rows": 1}  # the id aside
 
 
 def test_ticked_labels_on_the_command_line(run: Run, folder: Path) -> None:

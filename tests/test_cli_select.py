@@ -114,7 +114,7 @@ def test_priors_for_estimates_come_from_a_table_or_the_rows(files: Path) -> None
     own = json.loads(run(*command).stdout)["estimated"]
     assert own["class_prior"] == "estimated from these rows"
     wrong = run(*command[:-1], "--priors", write_priors(files / "low.csv", 0.001)).stdout
-    assert "not known, see below" in wrong and "Not known: macro recall" in wrong
+    assert "cannot be estimated" in wrong and "Cannot be estimated: macro recall" in wrong
     table = write_priors(files / "priors.csv", 0.2)
     given = json.loads(run(*command, "--priors", table).stdout)["estimated"]
     assert given["class_prior"] == str(table)

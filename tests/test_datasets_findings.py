@@ -30,7 +30,7 @@ def test_duplicates_and_constant_columns(container: type) -> None:
     relevant = np.array([[True, False], [False, True], [True, False], [True, True]])
     findings = found(Dataset(container(X), SKY_SEA, relevant=relevant))
     assert findings == {
-        "duplicate_rows": "2 rows repeat the features of an earlier row, 1 of them with other "
+        "duplicate_rows": "2 rows repeat the features of an earlier row, 1 with other "
         "labels (first: row 2).",
         "constant_features": "2 of 3 features are constant: 1, 2.",
     }
@@ -40,13 +40,13 @@ def test_labels_and_rows_without_use() -> None:
     candidates = np.array([[True, False, True], [True, False, True], [False, False, False]])
     relevant = np.array([[True, False, False], [True, False, False], [False, False, False]])
     findings = found(Dataset(np.eye(3), ["a", "b", "c"], candidates, relevant))
-    assert findings["always_excluded"] == "1 labels are excluded by every row: 'b'."
+    assert findings["always_excluded"] == "1 label is excluded by every row: 'b'."
     assert findings["never_relevant"] == "2 labels are relevant to no row: 'b', 'c'."
-    assert findings["rows_without_candidate"].startswith("1 rows have no candidate")
+    assert findings["rows_without_candidate"].startswith("1 row has no candidate")
     findings = found(Dataset(np.eye(3), ["a", "b", "c"], candidates[:, [0, 1, 0]] | True))
     assert findings == {"never_excluded": "3 labels are excluded by no row: 'a', 'b', 'c'."}
     findings = found(Dataset(np.eye(3), ["a"], relevant=np.ones((3, 1), dtype=bool)))
-    assert findings == {"always_relevant": "1 labels are relevant to every row: 'a'."}
+    assert findings == {"always_relevant": "1 label is relevant to every row: 'a'."}
 
 
 def test_a_data_set_of_labels_alone_can_be_checked() -> None:
@@ -59,8 +59,8 @@ def test_images_that_repeat_or_cannot_be_read(tmp_path: Path) -> None:
     relevant = np.array([[True], [False], [True]])
     labels = Dataset(None, ["sky"], relevant=relevant, items=["a.png", "b.png", "c.png"])
     assert found(join_images(labels, tmp_path)) == {
-        "broken_images": "1 images cannot be read: 'c.png'.",
-        "duplicate_rows": "1 rows repeat the image of an earlier row, 1 of them with other labels "
+        "broken_images": "1 image cannot be read: 'c.png'.",
+        "duplicate_rows": "1 row repeats the image of an earlier row, 1 with other labels "
         "(first: row 1).",
     }
 
@@ -87,7 +87,7 @@ def test_other_candidates_are_other_labels_too() -> None:
     candidates = np.array([[True, True], [True, False]])
     relevant = np.array([[True, False], [True, False]])
     text = found(Dataset(X, SKY_SEA, candidates, relevant))["duplicate_rows"]
-    assert "1 of them with other labels" in text
+    assert "1 with other labels" in text
 
 
 def test_columns_of_a_sparse_matrix_are_no_rows() -> None:
@@ -99,23 +99,23 @@ def test_labels_that_nobody_was_asked_about_or_could_tell() -> None:
     codes = [[1, 2, 0, 3], [0, 2, 0, 3], [2, 0, 0, 0]]
     dataset = Dataset(None, ["a", "b", "c", "d"], answers=Answers.of_codes(codes))
     assert found(dataset) == {
-        "never_asked": "1 labels were never asked about: 'c'.",
-        "only_maybe": "1 labels have no answer but maybe: 'd'.",
-        "never_excluded": "1 labels are excluded by no row: 'b'.",
+        "never_asked": "1 label was never asked about: 'c'.",
+        "only_maybe": "1 label has no answer but maybe: 'd'.",
+        "never_excluded": "1 label is excluded by no row: 'b'.",
     }
 
 
 def test_people_who_disagree() -> None:
     said = LongAnswers.read([0, 0, 1], [0, 0, 0], ["no", "yes", "no"], ["ann", "bob", "ann"])
     dataset = Dataset(None, ["a"], answers=Answers.from_long(said, (2, 1)))
-    assert found(dataset)["disagreements"] == "people disagree about 1 pairs: yes and no."
+    assert found(dataset)["disagreements"] == "people disagree about 1 pair: yes and no."
 
 
 def test_ticks_are_not_exclusions() -> None:
     dataset = Dataset(None, ["a", "b", "c"], answers=Answers.from_positives([[1, 0, 1], [1, 0, 0]]))
     assert found(dataset) == {
-        "never_ticked": "1 labels are ticked in no row: 'b'.",
-        "always_ticked": "1 labels are ticked in every row: 'a'.",
+        "never_ticked": "1 label is ticked in no row: 'b'.",
+        "always_ticked": "1 label is ticked in every row: 'a'.",
     }
 
 
@@ -124,7 +124,7 @@ def test_features_that_number_the_rows(container: type) -> None:
     X = np.array([[7.0, 1.0, 0.0], [8.0, 2.0, 1.0], [9.0, 3.0, 0.0], [10.0, 5.0, 1.0]])
     relevant = np.array([[True], [False], [True], [False]])
     findings = found(Dataset(container(X), ["sky"], relevant=relevant))
-    text = "1 features number the rows, as an id does: '0'. Leave them out (--ignore)."
+    text = "1 feature numbers the rows, as an id does: '0'. Leave them out (--ignore)."
     assert findings == {"row_numbers": text}
     assert found(Dataset(X[:, 2:] > 0, ["sky"], relevant=relevant)).keys() == {"duplicate_rows"}
 
@@ -133,7 +133,7 @@ def test_other_answers_are_other_labels_too() -> None:
     X = np.ones((2, 2)) * [1.0, 2.0]
     answers = Answers(no=[[1, 0], [1, 0]], yes=[[0, 1], [0, 0]])
     text = found(Dataset(X, SKY_SEA, answers=answers))["duplicate_rows"]
-    assert "1 of them with other labels" in text
+    assert "1 with other labels" in text
 
 
 def test_labels_with_almost_the_same_name() -> None:

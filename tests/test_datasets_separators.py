@@ -25,6 +25,9 @@ WRITTEN: dict[str, Callable[[list[str]], str]] = {
     "json": json.dumps,
     "python": repr,
     "set": lambda names: repr(set(names)),
+    "tuple": lambda names: repr(tuple(names)),
+    "newline": "\n".join,
+    "quoted": lambda names: ", ".join(f'"{name}"' for name in names),
     "bare list": lambda names: f"[{', '.join(names)}]",
 }
 
@@ -77,6 +80,10 @@ def test_names_of_two_words_stay_whole(tmp_path: Path) -> None:
         ["Rome, Italy", "Pisa, Italy"],
         [f"{first}, {last}" for first in ("Doe", "Roe", "Poe") for last in ("Ann", "Bob", "Eve")],
         ["red wine", "white wine", "red", "white", "wine"],
+        [" ".join({"sea": "red sea"}.get(n, n) for n in names) for names in SETS],
+        ["/".join(names) for names in SETS],
+        [" + ".join(names) for names in SETS],
+        ["_".join(names) for names in SETS],
     ],
 )
 def test_what_may_be_a_part_of_names_is_asked_for(tmp_path: Path, cells: list[str]) -> None:

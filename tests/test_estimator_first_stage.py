@@ -1,6 +1,7 @@
 """What the estimator finds out before it trains on answers: rates, class priors, a clean sample."""
 
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.generation import independent, simulate_answers
 from comes.priors import ClassPriorEstimate, estimate_answer_rates, estimate_class_prior
-from comes.selection import bend_scores
+from comes.selection import bend_scores, candidate_scorer
 
 RNG = np.random.default_rng(0)
 N, NAMES = 600, ["sea", "sky", "sun"]
@@ -316,7 +317,20 @@ def test_rows_in_another_order_are_refused() -> None:
         classifier.fit(frame, labels.set_axis(range(N, 2 * N)))
     with pytest.raises(ComesError, match="different indexes"):
         classifier.fit(frame, candidates=labels.set_axis([f"p{k}" for k in range(N)]))
-    classifier.fit(frame, labels.set_axis(range(N, 2 * N)).to_numpy())
+    classifier.fit(
+        frame, labels.set_axis(range(N, 2 * N)).to_numpy(), label_names=list(map(str, labels))
+    )
+    with pytest.raises(ComesError, match="different indexes"):
+        classifier.calibrate(frame, relevant=labels.set_axis(range(N, 2 * N)))
+    for use in (
+        classifier.risk,
+        classifier.score,
+        partial(candidate_scorer("hamming"), classifier),
+    ):
+        with pytest.raises(ComesError, match="different indexes|same order"):
+            use(frame, labels.set_axis(range(N, 2 * N)))
+        reordered = labels[labels.columns[::-1]]
+        assert use(frame, reordered) == pytest.approx(use(frame, labels))
 
 
 def test_answers_are_not_taken_for_the_truth() -> None:

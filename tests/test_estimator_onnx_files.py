@@ -82,6 +82,28 @@ def test_vectors_of_text_with_twenty_thousand_columns(tmp_path: Path) -> None:
     assert measure_onnx(clf, path, X) < 1e-5
 
 
+def test_a_table_with_categories_and_text_from_its_encoded_columns_on(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "size": np.where(rng.random(120) < 0.1, np.nan, rng.normal(size=120)),
+            "colour": rng.choice(["red", "green", "blue"], 120),
+            "words": [" ".join(rng.choice(["sea", "sun", "town", "hill"], 6)) for _ in range(120)],
+        }
+    )
+    relevant = np.stack([table["colour"] == "red", table["words"].str.count("sea") > 1], axis=1)
+    clf = CandidateClassifier("bce", epochs=3, random_state=0).fit(table, relevant)
+    encoded = clf.encoder_.transform(table)
+    encoded = encoded.toarray() if sparse.issparse(encoded) else np.asarray(encoded)
+    exported = export_model(clf, tmp_path / "model.onnx")
+    session, about = open_file(exported.path)
+    (found,) = session.run(["probabilities"], {"features": encoded.astype(np.float32)})
+    np.testing.assert_allclose(found, clf.predict_proba(table), atol=1e-5)
+    assert len(json.loads(about["feature_names"])) == encoded.shape[1] > 3
+    assert exported.input == f"features: float32 (n, {encoded.shape[1]}), encoded from 3 columns"
+    assert exported.difference is not None and exported.difference < 1e-5
+
+
 def test_a_calibrated_model(tmp_path: Path) -> None:
     X = SCENES.known_features().astype(np.float32)
     clf = CandidateClassifier("comes-rl", epochs=3, random_state=0).fit(X[:100], CANDIDATES[:100])

@@ -224,6 +224,13 @@ def test_answers_sparse_rows_and_weights_stream_too() -> None:
     assert average_precision(clf.decision_function(sparse.csr_array(X)), RELEVANT) > 0.8
 
 
+def test_a_stream_of_answers_is_not_gone_on_with_candidates() -> None:
+    said = Answers(no=~RELEVANT, yes=RELEVANT, maybe=np.zeros_like(RELEVANT))
+    clf = CandidateClassifier(random_state=0).partial_fit(X, answers=said)
+    with pytest.raises(ComesError, match="must go on with answers, as before, .* of candidates"):
+        clf.partial_fit(X, CANDIDATES)
+
+
 def test_what_needs_all_rows_is_refused() -> None:
     with pytest.raises(ComesError, match="sees every row once.*early_stopping=True"):
         make(early_stopping=True).partial_fit(X, CANDIDATES)
@@ -236,6 +243,28 @@ def test_rows_of_all_parts_are_remembered() -> None:
 
     clf = make().partial_fit(X[:200], CANDIDATES[:200]).partial_fit(X[200:400], CANDIDATES[200:400])
     assert count_seen_rows(clf, X) == 400
+
+
+# Tables
+
+TABLE = pd.DataFrame({"colour": np.where(X[:, 0] > 0, "red", "blue"), "size": X[:, 1]})
+
+
+def test_warm_starts_and_streams_keep_how_a_table_is_encoded() -> None:
+    clf = make(epochs=1, warm_start=True).fit(TABLE, CANDIDATES)
+    encoder = clf.encoder_
+    clf.fit(TABLE[TABLE["colour"] == "red"], CANDIDATES[TABLE["colour"] == "red"])
+    assert clf.encoder_ is encoder, "else the columns of the network would mean something else"
+    clf.partial_fit(TABLE[:5], CANDIDATES[:5])
+    assert clf.encoder_ is encoder and clf.predict(TABLE).shape == (600, 3)
+    stream = make().partial_fit(TABLE[:300], CANDIDATES[:300])
+    learned = stream.encoder_
+    assert stream.partial_fit(TABLE[300:], CANDIDATES[300:]).encoder_ is learned
+
+
+def test_a_weighted_fit_of_a_table() -> None:
+    clf = make(epochs=1).fit(TABLE, CANDIDATES, sample_weight=np.arange(600))
+    assert clf.predict(TABLE).shape == (600, 3)
 
 
 # Frames

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from comes.answers import Answers
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, ImageClassifier, load_model
 from comes.models import ResNet
@@ -229,7 +230,9 @@ def test_models_before_weights_streams_and_tables_still_load(name: str, tmp_path
     again = CandidateClassifier.load(tmp_path / "again")
     np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
     again.set_params(threshold="auto")
-    again.partial_fit(rows, [[1, 0], [0, 1], [1, 1], [0, 1], [1, 0]])  # and goes on
+    labels = np.array([[1, 0], [0, 1], [1, 1], [0, 1], [1, 0]], dtype=bool)
+    said = Answers(no=~labels, yes=labels) if name == "answers" else Answers.from_candidates(labels)
+    again.partial_fit(rows, answers=said)  # and goes on
 
 
 def test_a_calibration_is_stored(tmp_path: Path) -> None:

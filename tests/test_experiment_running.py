@@ -48,6 +48,13 @@ def test_a_result_says_what_was_run_and_how_it_went(whole: Path) -> None:
     assert set(result.versions) == {"comes", "torch", "numpy", "python"}
     assert result.device == "cpu"
     assert len(result.repeats) == 3
+    assert result.label_names is not None and len(result.label_names) == 10
+    means = result.label_means("average_precision")
+    assert means is not None and means.mean() == pytest.approx(
+        result.values("mean_average_precision").mean(), abs=1e-3
+    )
+    assert result.peak_memory is None or result.peak_memory > 50
+    assert all(repeat.held_out is None for repeat in result.repeats)  # nothing was held out
     for repeat in result.repeats:
         assert set(repeat.pml) == set(repeat.sklearn) == set(METRICS)
         assert len(repeat.risk) == 2
@@ -255,7 +262,7 @@ def test_an_experiment_on_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     results = read_results([tmp_path / "runs"])
     assert [result.size for result in results] == [Size(n=48, d=0, q=3)] * 2
     page = write_report(results, tmp_path / "report").read_text()
-    assert "fine-tunes a ResNet-50" in page
+    assert "Tested on: " in page and "fine-tunes a ResNet-50" not in page  # not the paper's data
     tuned = {"settings": settings | {"epochs": 1}, "methods": [{"method": "comes-hl"}]}
     tasks = tasks_of(Experiment.model_validate(experiment | tuned))
     assert not run_tasks(tasks, tmp_path / "tuned").failed

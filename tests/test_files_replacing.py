@@ -6,6 +6,7 @@ from comes.errors import ComesError
 from comes.files import (
     check_file_target,
     check_folder_target,
+    replacing,
     replacing_file,
     replacing_folder,
 )
@@ -74,6 +75,7 @@ def test_an_interrupt_between_the_renames_puts_the_old_folder_back(
             raise KeyboardInterrupt
         return replace(self, other)
 
+    monkeypatch.setattr(replacing, "_exchange", lambda *_: False)  # a system that cannot
     monkeypatch.setattr(Path, "replace", interrupted_second_time)
     with pytest.raises(KeyboardInterrupt), replacing_folder(target, ["old"]):
         pass
@@ -103,3 +105,15 @@ def test_the_current_folder_is_never_replaced(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ComesError, match="the current folder cannot be replaced"):
         check_folder_target(".", [])
+
+
+def test_a_folder_is_exchanged_at_once_or_in_two_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in ("first", "second", "third"):
+        if text == "third":
+            monkeypatch.setattr(replacing, "_exchange", lambda *_: False)
+        with replacing_folder(tmp_path / "model", ["model.json"]) as folder:
+            (folder / "model.json").write_text(text)
+        assert (tmp_path / "model" / "model.json").read_text() == text
+        assert [path.name for path in tmp_path.iterdir()] == ["model"]

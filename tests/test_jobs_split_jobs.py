@@ -182,6 +182,23 @@ def test_one_group_cannot_be_split() -> None:
         draw_test_rows(np.zeros(4, dtype=int), 0.5, seed=0)
 
 
+def test_features_elsewhere_need_names_of_items(tmp_path: Path) -> None:
+    labels = pd.DataFrame({"has_sky": [0, 1] * 10})
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    np.savez(tmp_path / "X.npz", X=np.repeat(RNG.normal(size=(10, 2)), 2, axis=0))
+    reading = Reading(labels=["has_sky"], features=tmp_path / "X.npz")
+    with pytest.raises(ComesError, match="matched with their features by position"):
+        split_data(tmp_path / "labels.csv", reading=reading)
+    items = np.array([f"i{k}" for k in range(20)])
+    labels.insert(0, "item", items)
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    pairs = np.repeat(RNG.normal(size=(10, 2)), 2, axis=0)  # every row has a copy
+    np.savez(tmp_path / "X.npz", X=pairs, items=items)
+    split = split_data(tmp_path / "labels.csv", reading=reading)
+    assert split.n_copies == 10 and split.n_rows == (16, 4)
+    assert len(open_dataset(split.test, reading).X) == 4
+
+
 def test_a_name_is_split_into_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("comes.datasets.row_files.open_dataset", lambda *_: make_scenes(n=50))

@@ -148,6 +148,25 @@ def test_a_server_refuses_what_does_not_fit(address: str) -> None:
     assert ask(address, {"rows": [good]})[0] == 200, "and goes on"
 
 
+def test_a_model_of_a_table_takes_its_cells_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("fastapi")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"colour": rng.choice(["red", "blue"], 80), "size": rng.normal(size=80)})
+    table.loc[3, "size"] = np.nan
+    clf = CandidateClassifier("bce", epochs=2, random_state=0)
+    clf.fit(table, (table["colour"] == "red").to_numpy()[:, None], label_names=["warm"])
+    clf.save(tmp_path / "model")
+    monkeypatch.setenv("COMES_MODEL", str(tmp_path / "model"))
+    names: dict[str, Any] = {"__name__": "serve"}
+    exec(compile(blocks("Predictions over HTTP")[0], "recipes.md", "exec"), names)
+    rows = [{"colour": "red", "size": 1.5}, {"colour": "blue", "size": None}]
+    answer = names["predict"](names["Rows"](rows=rows))
+    expected = clf.predict_proba(pd.DataFrame(rows))[:, 0]
+    np.testing.assert_allclose([row["warm"]["probability"] for row in answer], expected, atol=1e-6)
+
+
 # Exact micro-batches
 
 torch.manual_seed(0)

@@ -61,7 +61,7 @@ def test_a_report_holds_every_table_and_every_number(report: Path) -> None:
     assert "- task-9: no <b>luck</b>" in markdown
     assert "| average precision ↑ | 0 | 0.5 |" in markdown
     assert "| bce on photos | 0.600 | 0.600 |" in markdown
-    for title in ("Mean ranks", "Tests against the best", "What differs"):
+    for title in ("Mean ranks", "Tests against the best", "Cost", "How it was run"):
         assert f"### {title}" in markdown
     assert (report / "tables.tex").read_text().count("\\begin{tabular}") == len(METRICS)
     numbers = pd.read_csv(report / "metrics.csv")

@@ -147,7 +147,8 @@ def test_the_page_opens_and_needs_nothing_else(page: Any, tmp_path: Path) -> Non
     assert page.complaints == []
     assert [url for url in page.requests if not url.startswith("file:")] == []
     assert len(page.requests) == 1
-    n_tables = 1 + 3 * len(METRICS) + 2 * 2  # data; metrics and their p; two sweeps
+    # Data and cost; metrics and their p; two sweeps with their data and cost.
+    n_tables = 2 + 3 * len(METRICS) + 2 * 3
     assert page.locator("table").count() == n_tables
     assert page.locator("table:not(:has(caption))").count() == 0
     assert page.locator("svg").count() == 2 * len(METRICS) + 1 + 3 + 4
@@ -191,3 +192,17 @@ def test_the_page_fits_a_phone(page: Any) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= 390
+    assert page.locator(".swipe").first.is_visible()
+    for details in page.locator("details").all():
+        details.evaluate("element => { element.open = true }")
+    ranks = page.locator("figure.narrow")
+    assert ranks.count() == len(METRICS)
+    fits = "element => element.scrollWidth <= element.clientWidth"
+    assert all(figure.evaluate(fits) for figure in ranks.all())
+    for text in ranks.first.locator("svg text").all():  # names are inside the diagram
+        box, frame = text.bounding_box(), ranks.first.bounding_box()
+        assert (
+            frame["x"] - 1 <= box["x"]
+            and box["x"] + box["width"] <= frame["x"] + frame["width"] + 1
+        )
+    assert not page.locator("figure:not(.narrow)").first.evaluate(fits)  # others scroll

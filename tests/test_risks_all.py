@@ -180,3 +180,35 @@ def test_what_a_risk_knows_must_fit_the_scores() -> None:
             function(SCORES, CANDIDATES, rates(3))
     with pytest.raises(ComesError, match=r"transition matrix of shape \(4, 4\); got \(3, 3\)"):
         risks.mlcl_risk(SCORES, CANDIDATES, transition(3))
+
+
+BAD = [[0.5] * (Q - 1) + [bad] for bad in (23.0, 1.3, -0.1, float("nan"))]
+OF_RATES: dict[str, Callable[[Tensor], object]] = {
+    "hamming": lambda bad: risks.hamming_risk(SCORES, CANDIDATES, bad),
+    "hamming sums": lambda bad: risks.hamming_risk_from_sums(
+        risks.hamming_sums(SCORES, CANDIDATES), bad
+    ),
+    "share": lambda bad: risks.hamming_risk(SCORES, CANDIDATES, rates(Q), exclude_share=bad),
+    "asked": lambda bad: risks.hamming_risk(SCORES, CANDIDATES, rates(Q), asked_share=bad),
+    "ranking": lambda bad: risks.ranking_risk(SCORES, CANDIDATES, bad),
+    "ranking sums": lambda bad: risks.ranking_risk_from_sums(
+        risks.ranking_sums(SCORES, CANDIDATES), bad
+    ),
+    "flood": risks.flood_level_of_prior,
+    "ccmn": lambda bad: risks.ccmn_hamming_risk(SCORES, CANDIDATES, bad),
+    "ccmn ranking": lambda bad: risks.ccmn_ranking_risk(SCORES, CANDIDATES, bad),
+    "likelihood": lambda bad: risks.likelihood_risk(SCORES, CANDIDATES, bad),
+    "likelihood prior": lambda bad: risks.likelihood_risk(
+        SCORES, CANDIDATES, rates(Q), class_prior=bad
+    ),
+    "module": risks.HammingRisk,
+    "ranking module": risks.RankingRisk,
+    "share of a module": lambda bad: risks.HammingRisk(rates(Q), exclude_share=bad),
+}
+
+
+@pytest.mark.parametrize("values", BAD)
+@pytest.mark.parametrize("use", list(OF_RATES))
+def test_priors_and_rates_outside_their_range_are_refused(use: str, values: list[float]) -> None:
+    with pytest.raises(ComesError, match=r"must hold one number in \[0, 1.* for each label; got"):
+        OF_RATES[use](torch.tensor(values))

@@ -5,7 +5,7 @@ A message says what was expected, what was given, and what to do.
 
 from collections.abc import Sequence
 
-__all__ = ["ComesError", "ComesWarning", "first_line", "listed"]
+__all__ = ["ComesError", "ComesWarning", "counted", "first_line", "listed"]
 
 
 class ComesError(ValueError):
@@ -48,6 +48,24 @@ def first_line(error: BaseException) -> str:
     'TimeoutError'
     """
     return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def counted(number: int, noun: str, verb: str = "") -> str:
+    """Return a number with its noun, and a verb if there is one, of one or of many.
+
+    Examples
+    --------
+    >>> counted(1, "label"), counted(2, "row", "have no candidate")
+    ('1 label', '2 rows have no candidate')
+    >>> counted(1, "row", "have no candidate")
+    '1 row has no candidate'
+    """
+    if number == 1:
+        first, _, rest = verb.partition(" ")
+        forms = {"are": "is", "were": "was", "have": "has"}
+        verb = " ".join([forms.get(first, f"{first}s"), rest]) if verb else ""
+    name = noun if number == 1 else f"{noun}s"
+    return " ".join(filter(None, [str(number), name, verb]))
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

@@ -6,11 +6,12 @@ A command declares its options, calls one job (`comes.jobs`), and prints what it
 import io
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import comes
+from comes.cli.advice import drop_foreign_options
 from comes.cli.annotate_commands import app as annotate
 from comes.cli.bench_command import bench
 from comes.cli.check_command import check
@@ -27,6 +28,7 @@ from comes.cli.priors_command import priors
 from comes.cli.report_command import report
 from comes.cli.split_command import split
 from comes.errors import ComesError
+from comes.files import Terminated, end_at_once, end_like_ctrl_c
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -70,8 +72,24 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # some terminals cannot show arrows
             stream.reconfigure(errors="replace")
+    code: Any = 130
+    try:
+        end_like_ctrl_c()
+        code = _run_app()
+        end_at_once()
+    except KeyboardInterrupt:  # before or after the command
+        end_at_once()
+    sys.exit(128 + Terminated.number if Terminated.number else code)
+
+
+def _run_app() -> Any:
+    """Run the command, and return its exit code."""
     try:
         app(prog_name="comes")
     except ComesError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        sys.exit(1)
+        told = drop_foreign_options(str(error), typer.main.get_command(app), sys.argv[1:])
+        print(f"Error: {told}", file=sys.stderr)
+        return 1
+    except SystemExit as end:
+        return end.code
+    return 0

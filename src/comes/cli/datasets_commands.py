@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 LABELS_SHOWN = 20
+COLUMNS_SHOWN = 60
 
 
 class NameOrCommand(TyperGroup):
@@ -71,13 +72,19 @@ def show(context: typer.Context, data: Data, reading: "Reading", as_json: Json =
     from comes.jobs import describe_dataset, summarise_dataset
 
     dataset, findings = describe_dataset(data, reading)
-    summary = summarise_dataset(dataset, findings)
+    summary = summarise_dataset(dataset, findings, reading)
     if as_json or context.obj:
         print_json(summary)
         return
     print(dataset)
-    if summary["data"]["feature_names"]:
-        print(f"Features: {listed(summary['data']['feature_names'])}.")
+    columns = summary["columns"]
+    if any(row["taken_for"] != "number" or row["missing"] for row in columns):
+        shown = columns[:COLUMNS_SHOWN]
+        print_rows([{k: v for k, v in row.items() if k != "features"} for row in shown])
+        if len(columns) > COLUMNS_SHOWN:
+            print(f"{len(columns) - COLUMNS_SHOWN} more columns; --json lists all.")
+    elif columns:
+        print(f"Features, all numbers: {listed(summary['data']['feature_names'])}.")
     by_label = summary["labels"]
     print_rows(by_label[:LABELS_SHOWN])
     if len(by_label) > LABELS_SHOWN:

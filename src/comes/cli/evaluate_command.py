@@ -52,6 +52,11 @@ def evaluate(
         _print_labels(judged.by_label, ("precision", "recall", "f1", "average_precision"))
     if judged.estimated is not None:
         _print_estimates(judged.estimated)
+    if judged.n_seen:
+        print(
+            f"{judged.n_seen} of {judged.n_rows} rows have the features of rows that training saw: "
+            "these numbers are too good for them. Take rows that were held out."
+        )
 
 
 def _print_labels(qualities: Sequence["LabelQuality"], shown: Sequence[str]) -> None:
@@ -87,7 +92,7 @@ def _print_estimates(estimated: "EstimatedQuality") -> None:
             "value": _write_number(metric.value),
             "95 % interval": f"{_write_number(metric.low)} to {_write_number(metric.high)}"
             if metric.reason is None
-            else "not known, see below",
+            else "cannot be estimated",
             "labels": f"{metric.n_labels} of {estimated.n_labels}",
         }
         if any(other.true is not None for other in estimated.metrics):
@@ -101,12 +106,8 @@ def _print_estimates(estimated: "EstimatedQuality") -> None:
         else "no and yes are said at constant rates, about pairs that were asked at random,"
     )
     for reason, names in estimated.reasons().items():
-        print(f"Not known: {', '.join(map(_write_name, names))}: {reason}.")
-    if estimated.n_seen:
-        print(
-            f"{estimated.n_seen} rows have the features of rows that training saw: the estimates "
-            "are too good for them. Take rows that were held out."
-        )
+        shown = ", ".join(map(_write_name, names))
+        print(f"Cannot be estimated: {shown}, because {reason}.")
     if estimated.contradiction is not None:
         print(f"Warning: {estimated.contradiction}")
     print(

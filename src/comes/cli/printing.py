@@ -80,8 +80,11 @@ def _replace_nan(values: Any) -> Any:
 
 
 def format_lines(values: Mapping[str, Any], separator: str = "\n") -> str:
-    """Return values with their names as text."""
-    return separator.join(f"{name.replace('_', ' ')}: {value}" for name, value in values.items())
+    """Return values with their names as text, floats with four digits that count."""
+    return separator.join(
+        f"{name.replace('_', ' ')}: {_format_number(value, '.4g')}"
+        for name, value in values.items()
+    )
 
 
 def print_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -25,6 +25,12 @@ def reading_options(
     ignore: Annotated[
         str | None, typer.Option(help="Columns that are neither label nor feature.")
     ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Columns of a table that are texts, if not found to be.")
+    ] = None,
+    category: Annotated[
+        str | None, typer.Option(help="Columns of a table that are categories, such as codes.")
+    ] = None,
     item: Annotated[str | None, typer.Option(help="The column that names the items.")] = None,
     long: Annotated[
         str | None,
@@ -86,6 +92,8 @@ def reading_options(
         labels=split_names(labels),
         relevant=split_names(relevant),
         ignore=split_names(ignore),
+        text=split_names(text),
+        category=split_names(category),
         item=item,
         long=split_names(long),
         words=parse_pairs(answers, "--answers"),

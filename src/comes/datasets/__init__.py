@@ -20,6 +20,7 @@ from comes.datasets.archive import write_npz
 from comes.datasets.catalogue import KNOWN
 from comes.datasets.column_roles import ITEM_COLUMNS
 from comes.datasets.dataset import Dataset
+from comes.datasets.feature_matrices import take_rows
 from comes.datasets.feature_writing import check_feature_target, write_features
 from comes.datasets.findings import Finding, check_dataset
 from comes.datasets.images import Images, image_names, open_images
@@ -35,6 +36,7 @@ from comes.datasets.prediction_tables import (
     Predictions,
     check_item_column,
     check_prediction_name,
+    check_top,
     prediction_table,
     read_predictions,
     write_prediction_table,
@@ -73,6 +75,7 @@ __all__ = [
     "check_item_column",
     "check_prediction_name",
     "check_table_name",
+    "check_top",
     "check_writable",
     "combine_answers",
     "find_copies",
@@ -93,6 +96,7 @@ __all__ = [
     "read_images",
     "read_predictions",
     "read_table",
+    "take_rows",
     "write_dataset",
     "write_features",
     "write_npz",

@@ -24,7 +24,7 @@ from comes.datasets.dataset_parts import (
     describe_answers,
     name_labels,
 )
-from comes.datasets.feature_matrices import check_features, take_rows
+from comes.datasets.feature_matrices import check_features, is_table, take_rows
 from comes.datasets.images import Images
 from comes.errors import ComesError, listed
 
@@ -272,7 +272,8 @@ class Dataset:
         elif isinstance(self.X, Images):
             rows = f"{len(self)} images"
         else:
-            rows = f"{len(self)} rows, {self.X.shape[1]} features"
+            what = "columns" if is_table(self.X) else "features"
+            rows = f"{len(self)} rows, {self.X.shape[1]} {what}"
         parts = [rows, f"{len(self.label_names)} labels"]
         if self.answers is not None:
             parts.append(describe_answers(self.answers))

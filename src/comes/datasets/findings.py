@@ -9,10 +9,12 @@ import pandas as pd
 from scipy import sparse
 
 from comes.answers import Answers, BoolMatrix
+from comes.columns import describe_columns
 from comes.datasets.dataset import Dataset
+from comes.datasets.feature_matrices import is_table
 from comes.datasets.images import Images, find_broken
 from comes.datasets.similar_names import find_similar
-from comes.errors import listed
+from comes.errors import counted, listed
 
 ROWS_AT_ONCE = 1024
 
@@ -54,7 +56,7 @@ def check_dataset(dataset: Dataset) -> list[Finding]:
     >>> dataset = Dataset(X, ["sky"], relevant=np.array([[True], [True], [False]]))
     >>> for finding in check_dataset(dataset):
     ...     print(finding.text)
-    1 rows repeat the features of an earlier row, 1 of them with other labels (first: row 2).
+    1 row repeats the features of an earlier row, 1 with other labels (first: row 2).
     1 of 2 features are constant: 1.
     """
     return [found for found in (*_check_rows(dataset), *_check_labels(dataset)) if found.number]
@@ -64,6 +66,8 @@ def _check_rows(dataset: Dataset) -> list[Finding]:
     """Return what deserves a look in the features or images."""
     if dataset.X is None:
         return []
+    if is_table(dataset.X):
+        return [_find_duplicates(row_hashes(dataset.X), dataset)]
     if not isinstance(dataset.X, Images):
         duplicates = _find_duplicates(row_hashes(dataset.X), dataset)
         return [duplicates, _find_constant_columns(dataset.X), _find_row_numbers(dataset.X)]
@@ -116,10 +120,11 @@ def _check_answers(answers: Answers, names: Sequence[str]) -> list[Finding]:
         is_known = np.asarray(asked.any(axis=0))
         unsure = is_known & ~(excluded | answers.confirmed).any(axis=0)
         torn = 0 if answers.said is None else answers.said.count_torn(answers.shape)
+        pairs = counted(torn, "pair")
         findings += [
             _describe_labels("never_asked", ~is_known, names, "were never asked about"),
             _describe_labels("only_maybe", unsure, names, "have no answer but maybe"),
-            Finding("disagreements", torn, f"people disagree about {torn} pairs: yes and no."),
+            Finding("disagreements", torn, f"people disagree about {pairs}: yes and no."),
         ]
         is_known = is_known & ~unsure
     never, always = is_known & ~excluded.any(axis=0), excluded.all(axis=0)
@@ -130,7 +135,7 @@ def _check_answers(answers: Answers, names: Sequence[str]) -> list[Finding]:
         Finding(
             "rows_without_candidate",
             n_empty,
-            f"{n_empty} rows have no candidate: all labels are excluded.",
+            f"{counted(n_empty, 'row', 'have no candidate')}: all labels are excluded.",
         ),
     ]
 
@@ -141,6 +146,8 @@ def row_hashes(X: Any) -> npt.NDArray[np.uint64]:
     It is the sum of the mixed bits of every entry times an odd random number of its column, modulo
     2^64: a zero adds nothing, and the order of the entries does not matter.
     """
+    if is_table(X):
+        return _hash_cells(X)
     d = X.shape[1]
     factor = np.random.default_rng(0).integers(0, 2**63, size=d, dtype=np.uint64) * 2 + 1
     if sparse.issparse(X):
@@ -151,6 +158,13 @@ def row_hashes(X: Any) -> npt.NDArray[np.uint64]:
     values = X.to_numpy() if isinstance(X, pd.DataFrame) else np.asarray(X)
     blocks = np.split(values, range(ROWS_AT_ONCE, len(values), ROWS_AT_ONCE))
     return np.concatenate([(_mix_bits(b) * factor).sum(axis=1, dtype=np.uint64) for b in blocks])
+
+
+def _hash_cells(frame: pd.DataFrame) -> npt.NDArray[np.uint64]:
+    """Return a number per row of a table that equal rows share, names of rows left out."""
+    names = [c.name for c in describe_columns(frame) if c.is_used]
+    cells = frame.set_axis([str(name) for name in frame.columns], axis=1)[names]
+    return np.asarray(pd.util.hash_pandas_object(cells, index=False).to_numpy(dtype=np.uint64))
 
 
 def _mix_bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
@@ -179,7 +193,7 @@ def _find_duplicates(
     return Finding(
         "duplicate_rows",
         n,
-        f"{n} rows repeat the {what} of an earlier row, {others} of them with other labels "
+        f"{counted(n, 'row', f'repeat the {what} of an earlier row')}, {others} with other labels "
         f"(first: row {int(first)}).",
     )
 
@@ -212,14 +226,16 @@ def _find_row_numbers(X: Any) -> Finding:
     ]
     columns = X.columns if isinstance(X, pd.DataFrame) else range(X.shape[1])
     names = [str(columns[j]) for j in places]
-    text = f"{len(names)} features number the rows, as an id does: {listed(names)}."
+    text = f"{counted(len(names), 'feature', 'number the rows, as an id does')}: {listed(names)}."
     return Finding("row_numbers", len(names), f"{text} Leave them out (--ignore).")
 
 
 def _describe_broken(names: Sequence[str]) -> Finding:
     """Return the finding that images cannot be read."""
     return Finding(
-        "broken_images", len(names), f"{len(names)} images cannot be read: {listed(names)}."
+        "broken_images",
+        len(names),
+        f"{counted(len(names), 'image')} cannot be read: {listed(names)}.",
     )
 
 
@@ -232,4 +248,4 @@ def _find_similar_names(names: Sequence[str]) -> Finding:
 def _describe_labels(name: str, chosen: Any, names: Sequence[str], verb: str) -> Finding:
     """Return a finding about the labels that a mask chooses."""
     found = [label for label, hit in zip(names, chosen, strict=True) if hit]
-    return Finding(name, len(found), f"{len(found)} labels {verb}: {listed(found)}.")
+    return Finding(name, len(found), f"{counted(len(found), 'label', verb)}: {listed(found)}.")

@@ -136,6 +136,8 @@ TABLE = Format(
         "labels",
         "relevant",
         "ignore",
+        "text",
+        "category",
         "feature_columns",
         "item",
         "long",

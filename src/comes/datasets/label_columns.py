@@ -202,7 +202,7 @@ def named_labels(dataset: Dataset) -> dict[str, BoolMatrix]:
 def names_columns(dataset: Dataset) -> pd.DataFrame:
     """Return the labels as columns of names; raise if they would not be read as they are."""
     for name in dataset.label_names:
-        if SEPARATOR in name or name != name.strip() or name.lower() in ("", NOTHING):
+        if split_cell(name, SEPARATOR) != [name] or name.lower() == NOTHING:
             raise ComesError(
                 f"the label {name!r} cannot be one of names joined by {SEPARATOR!r}. Write another "
                 "form."

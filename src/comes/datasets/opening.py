@@ -153,6 +153,7 @@ def read_features(
     columns: Sequence[str] | None = None,
     n_features: int | None = None,
     *,
+    words: Sequence[str] | None = None,
     item: str | None = None,
 ) -> tuple[Any, list[str] | None]:
     r"""Read features alone, for prediction, and the names of the items where there are any.
@@ -165,6 +166,8 @@ def read_features(
         Feature columns of a table.
     n_features : int, optional
         The number of features of a LIBSVM file, which may not show the last ones.
+    words : sequence of str, optional
+        Columns of a table whose cells are read as they are written: 007 is no number.
     item : str, optional
         The column that names the items, if it is there.
 
@@ -188,7 +191,7 @@ def read_features(
         return dataset.known_features(), dataset.items
     path = _check_readable(which)
     with _name_in_errors(path):
-        X, items = _read_features(path, replace(reading, item=item))
+        X, items = _read_features(path, replace(reading, category=words, item=item))
         if find_format(path).read_features is not None:  # else part of a data set, and checked
             check_features(X)
     return X, items

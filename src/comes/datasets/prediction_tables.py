@@ -121,9 +121,7 @@ def _read_set(cell: Any) -> list[str]:
 
 def _list_top(numbers: dict[str, FloatArray], label_names: Sequence[str], top: int) -> pd.DataFrame:
     """Return the most probable labels of each row, with their numbers."""
-    q = len(label_names)
-    if not 1 <= top <= q:
-        raise ComesError(f"top (--top) must be 1 to {q}, the number of labels; got {top}.")
+    check_top(top, len(label_names))
     order = np.argsort(-numbers[PROBABILITY], axis=1, kind="stable")[:, :top]
     columns: dict[str, Any] = {}
     for k in range(top):
@@ -131,6 +129,20 @@ def _list_top(numbers: dict[str, FloatArray], label_names: Sequence[str], top: i
         for prefix, values in numbers.items():
             columns[f"{prefix[:-1]} {k + 1}"] = values[np.arange(len(values)), order[:, k]]
     return pd.DataFrame(columns)
+
+
+def check_top(top: int | None, n_labels: int) -> None:
+    """Raise unless so many labels can be listed; None means all.
+
+    Examples
+    --------
+    >>> check_top(9, 3)
+    Traceback (most recent call last):
+    ...
+    comes.errors.ComesError: top (--top) must be 1 to 3, the number of labels; got 9.
+    """
+    if top is not None and not 1 <= top <= n_labels:
+        raise ComesError(f"top (--top) must be 1 to {n_labels}, the number of labels; got {top}.")
 
 
 def check_prediction_name(path: str | Path) -> None:

@@ -13,7 +13,16 @@ from comes.errors import ComesError
 Difficult = Literal["irrelevant", "relevant"]
 Unannotated = Literal["drop", "keep"]
 
-LISTS = ("labels", "relevant", "ignore", "feature_columns", "long", "label_names")
+LISTS = (
+    "labels",
+    "relevant",
+    "ignore",
+    "text",
+    "category",
+    "feature_columns",
+    "long",
+    "label_names",
+)
 TEXTS = ("item", "separator", "features", "images", "xml")
 CHOICES = {"labels_are": LabelsAre, "difficult": Difficult, "unannotated": Unannotated}
 MOVED = {
@@ -38,6 +47,9 @@ class Reading:
     ignore : sequence of str, optional
         Columns that are neither label nor feature, by name or with wildcards; they are left out of
         ``labels`` and ``relevant`` too.
+    text, category : sequence of str, optional
+        Feature columns of a table that are to be taken for texts, or for categories, by name or
+        with wildcards; by default what their cells look like.
     feature_columns : sequence of str, optional
         Feature columns; by default every other column.
     item : str, optional
@@ -90,6 +102,8 @@ class Reading:
     labels: Sequence[str] | None = None
     relevant: Sequence[str] | None = None
     ignore: Sequence[str] | None = None
+    text: Sequence[str] | None = None
+    category: Sequence[str] | None = None
     feature_columns: Sequence[str] | None = None
     item: str | None = None
     long: Sequence[str] | None = None
@@ -128,6 +142,11 @@ class Reading:
     def given(self) -> tuple[str, ...]:
         """The names of the fields that were given."""
         return tuple(f.name for f in fields(self) if getattr(self, f.name) != f.default)
+
+    @property
+    def word_columns(self) -> list[str]:
+        """The columns that are taken for texts or categories, whose cells are words."""
+        return [*(self.text or ()), *(self.category or ())]
 
     @property
     def is_complementary(self) -> bool:

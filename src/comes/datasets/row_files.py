@@ -160,6 +160,11 @@ def open_row_file(
         if find_long_columns(columns, reading, path) is None:  # which has no features
             reading = replace(reading, ignore=(*(reading.ignore or ()), groups))
     dataset = open_dataset(path, reading)
+    if reading.features is not None and dataset.items is None:
+        raise ComesError(
+            f"the rows of {path.name} are matched with their features by position, which a part of "
+            "them would not be. Name the items in both files (--item), and split again."
+        )
     return RowFile(dataset, path, _place_records(dataset, path, reading))
 
 
@@ -180,8 +185,6 @@ def find_copies(dataset: Dataset) -> npt.NDArray[np.int64]:
     keys: Any
     if isinstance(X, Images):
         keys = [_read_picture(X, row) for row in range(len(dataset))]
-    elif isinstance(X, pd.DataFrame) and not all(map(pd.api.types.is_numeric_dtype, X.dtypes)):
-        keys = pd.util.hash_pandas_object(X.astype(str), index=False).to_numpy()
     else:
         keys = row_hashes(X)
     return np.asarray(pd.factorize(pd.Series(keys))[0], dtype=np.int64)

@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -17,14 +18,16 @@ import pandas as pd
 from comes.errors import ComesError
 
 SEPARATOR = ";"
-OTHERS = (",", "|", "\t")
+OTHERS = (",", "|", "\t", "\n")
+UNUSUAL = ("/", "+", "&", ":", "#", "~", "*", ".", "-", "_")  # that names have, too: asked for
 SPACE, LIST = " ", "list"
-WORDS = {"tab": "\t", "space": SPACE, "comma": ",", "bar": "|", "semicolon": ";"}
+WORDS = {"tab": "\t", "space": SPACE, "comma": ",", "bar": "|", "semicolon": ";", "newline": "\n"}
 NOTHING = "(none)"
 FEW = 10  # so many labels may each be alone in their cell
 LARGE_SHARE = 0.2  # of cells that hold one name, all of them different
 PROSE = re.compile(r"[.!?:\"]")
-BRACKETS = re.compile(r"\[.*\]|\{.*\}", re.DOTALL)
+BRACKETS = re.compile(r"\[.*\]|\{.*\}|\(['\"].*\)", re.DOTALL)
+QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
 NO_COMMAS = re.compile(r"'\s+'|\"\s+\"")  # as numpy writes lists; Python would join the names
 
 
@@ -58,6 +61,7 @@ def find_separator(
     if len(clear) == 1:
         return clear[0]
     unclear = clear or [s for s in present if _find_shared(distinct, s)]
+    unclear = unclear or [s for s in UNUSUAL if _are_combined(distinct, s)]
     if unclear:
         raise _make_question(distinct, unclear[0])
     if len(columns) == 1:
@@ -72,7 +76,13 @@ def split_cell(text: str, separator: str | None) -> list[str]:
     if separator == LIST:
         return _read_list(text) if text.strip() else []
     separator = WORDS.get(separator or SEPARATOR, separator or SEPARATOR)
-    return [name for part in text.split(separator) if (name := part.strip())]
+    return [name for part in text.split(separator) if (name := _drop_quotes(part.strip()))]
+
+
+def _drop_quotes(name: str) -> str:
+    """Return a name without quotes around it."""
+    found = QUOTED.fullmatch(name)
+    return name if found is None else (found[1] or found[2]).strip()
 
 
 def _find_among(texts: Sequence[str], wanted: set[str]) -> str:
@@ -94,6 +104,14 @@ def _is_clear(texts: Sequence[str], separator: str) -> bool:
     if not n_shared or _is_one_form(split):
         return False
     return len(count) <= len(texts) or 2 * n_shared >= len(count)
+
+
+def _are_combined(texts: Sequence[str], separator: str) -> bool:
+    """Return whether cells are combinations of half as many names, each of which comes back."""
+    split = [split_cell(text, separator) for text in texts]
+    count = Counter(name for names in split for name in set(names))
+    comes_back = all(number > 1 for number in count.values())
+    return comes_back and 2 * len(count) <= len(texts) and not _is_one_form(split)
 
 
 def _is_one_form(split: Sequence[Sequence[str]]) -> bool:
@@ -119,7 +137,7 @@ def _choose_spaces(texts: Sequence[str], n_cells: int) -> str:
     are_words = len(count) < len(texts) and all(number > 1 for number in count.values())
     is_prose = any(len(set(words)) < len(words) for words in split) or any(map(PROSE.search, count))
     if are_words and not is_prose and not _is_one_form(split):
-        if len(count) <= min(most, len(texts) / 2):
+        if len(count) <= min(most, len(texts) / 2) and not _find_pair(split):
             return SPACE
         raise _make_question(texts, SPACE)
     if len(texts) > most:
@@ -132,11 +150,18 @@ def _choose_spaces(texts: Sequence[str], n_cells: int) -> str:
     return SEPARATOR
 
 
+def _find_pair(split: Sequence[Sequence[str]]) -> tuple[str, str] | None:
+    """Return two words that only stand beside each other, as in "Thai food"; else None."""
+    count = Counter(word for words in split for word in words)
+    pairs = Counter(pair for words in split for pair in pairwise(words))
+    return next((p for p, n in pairs.items() if n > 1 and count[p[0]] == count[p[1]] == n), None)
+
+
 def _make_question(texts: Sequence[str], separator: str) -> ComesError:
     """Return an error that asks whether this is the separator."""
     shared = _find_shared(texts, separator)
     example = next((t for t in texts if shared in split_cell(t, separator)), texts[0])
-    name = {"\t": "tab", SPACE: "space"}.get(separator, separator)
+    name = {"\t": "tab", "\n": "newline", SPACE: "space"}.get(separator, separator)
     return ComesError(
         f"is {name!r} between label names, or a part of them? {shared!r} stands in several cells, "
         f"such as {_shorten(example)}. Say which (separator; --separator {name!r} on the command "

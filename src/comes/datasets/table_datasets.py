@@ -1,5 +1,6 @@
 """Data sets in tables: features, labels, the truth and the names of items, by column."""
 
+import fnmatch
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ import pandas as pd
 from scipy import sparse
 
 from comes.answers import Answers, BoolMatrix
+from comes.columns import find_item_column
 from comes.datasets.answer_tables import (
     PERSON,
     SOURCE,
@@ -37,6 +39,8 @@ from comes.datasets.separators import find_separator
 from comes.datasets.similar_names import warn_of_similar
 from comes.datasets.tables import (
     check_table_name,
+    find_code_columns,
+    find_columns,
     is_csv,
     item_names,
     read_columns,
@@ -72,17 +76,23 @@ def read_table_dataset(path: Path, reading: Reading) -> Dataset:
         warn_of_ticks(answers.known_answers())
         return answers
     roles = find_roles(columns, reading)
-    table = read_table(path, roles.text_columns)
+    words = []
+    if not reading.has_labels_alone:
+        words = find_columns(columns, reading.word_columns) + find_code_columns(path)
+    table = read_table(path, {*roles.text_columns, *words})
     labels = _read_roles(table, roles, reading)
     X = None
     if not reading.has_labels_alone:
         features = reading.feature_columns or roles.find_features(list(table.columns))
         X = select_features(table, features) if features else None
+    item = roles.item
+    if item is None and X is not None:
+        item = find_item_column(table[roles.find_features(list(table.columns))])
     return Dataset(
         X,
         labels.names,
         relevant=labels.truth,
-        items=None if roles.item is None else item_names(table, roles.item),
+        items=None if item is None else item_names(table, item),
         from_complementary=roles.labels_are == "complementary",
         answers=labels.answers,
     )
@@ -163,12 +173,16 @@ def read_table_features(path: Path, reading: Reading) -> tuple[Any, list[str] | 
     """
     columns = read_columns(path)
     wanted, item = reading.feature_columns, reading.item
+    given = reading.word_columns
+    words = [c for c in columns if c in given or any(fnmatch.fnmatchcase(c, w) for w in given)]
     if item is None or item not in columns:
         item = "item" if "item" in columns and "item" not in (wanted or ()) else None
     others = [] if wanted is None else [c for c in columns if c not in wanted]
-    table = read_table(path, [*others, *([item] if item else [])])
+    table = read_table(path, [*others, *words, *([item] if item else [])])
+    others = [c for c in table.columns if c not in (wanted or ()) and not is_reserved(c)]
+    item = item or find_item_column(table[others])
     if wanted is None:
-        wanted = [c for c in table.columns if c != item and not is_reserved(c)]
+        wanted = [c for c in others if c != item]
     return select_features(table, wanted), None if item is None else item_names(table, item)
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from comes.columns import needs_encoding
 from comes.datasets.answer_words import as_text
 from comes.datasets.delimited import MISSING, find_delimiter, read_decimal_commas
 from comes.datasets.spreadsheets import read_excel, read_excel_columns, write_excel
@@ -24,6 +25,7 @@ from comes.files import replacing_file
 
 TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 TABLE_ENDINGS = (*TEXT_ENDINGS, ".parquet", ".xlsx")
+CODE_ROWS = 1000  # that are looked at to find codes
 NAMELESS = re.compile(r"Unnamed: \d+|")  # what pandas calls a column without a name
 
 
@@ -147,7 +149,7 @@ def check_table_name(path: str | Path) -> None:
 
 
 def select_features(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Return the named columns as numbers; raise if one is missing or something else."""
+    """Return the named columns, as floats if all are complete numbers; raise if one is missing."""
     if not columns:
         raise ComesError(f"no feature column is left of {listed(list(table.columns))}.")
     for name in columns:
@@ -158,12 +160,8 @@ def select_features(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame
                 "a column without a name is not taken for a feature. Ignore it "
                 f"(--ignore '{name}' on the command line), or name it."
             )
-        if not is_numeric(table[name]):
-            raise ComesError(
-                f"feature column {name!r} must be numeric; got {table[name].dtype}. Ignore it "
-                "(--ignore on the command line), or turn it into numbers."
-            )
-    return table[list(columns)].astype(float)
+    chosen = table[list(columns)]
+    return chosen if needs_encoding(chosen) else chosen.astype(float)
 
 
 def item_names(table: pd.DataFrame, column: str) -> list[str]:
@@ -229,6 +227,25 @@ def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
             na_values={name: list(MISSING) for name in names if name not in text_columns},
         )
     return read_decimal_commas(_drop_superfluous(table), text_columns)
+
+
+def find_code_columns(path: Path) -> list[str]:
+    """Return the columns of digits that begin with 0, as in 00123: codes, and no numbers."""
+    if not is_csv(path):
+        return []
+    with _explain_errors(path):
+        cells = pd.read_csv(
+            path,
+            sep=find_delimiter(path),
+            index_col=False,
+            dtype=str,
+            keep_default_na=False,
+            nrows=CODE_ROWS,
+        )
+    is_code = {c: cells[c].str.fullmatch(r"0\d+").any() for c in cells.columns}
+    return [
+        str(c) for c, found in is_code.items() if found and cells[c].str.fullmatch(r"\d*").all()
+    ]
 
 
 def _drop_superfluous(table: pd.DataFrame) -> pd.DataFrame:

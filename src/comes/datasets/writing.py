@@ -8,7 +8,8 @@ import pandas as pd
 
 from comes.datasets import formats
 from comes.datasets.dataset import Dataset
-from comes.datasets.formats import FORMATS, Writer
+from comes.datasets.feature_matrices import is_table
+from comes.datasets.formats import FORMATS, Writer, find_format
 from comes.datasets.images import Images
 from comes.datasets.label_columns import named_labels
 from comes.datasets.table_datasets import TableForm
@@ -42,6 +43,8 @@ def write_dataset(dataset: Dataset, path: str | Path, form: TableForm = "wide") 
     lost = [part for part in _list_parts(dataset) if part not in writer.holds]
     if lost:
         warn(f"{path.name} cannot hold {' and '.join(lost)}; left out.", ComesWarning, stacklevel=2)
+    if "feature_columns" not in find_format(path).fields:
+        _refuse_table(dataset, path)
     if form == "names":
         _warn_of_labels_not_shown(dataset, path)
     writer.write(dataset, path)
@@ -96,6 +99,15 @@ def _list_parts(dataset: Dataset) -> list[str]:
         formats.CHOSEN: answers is not None and answers.chosen is not None,
     }
     return [part for part, is_there in parts.items() if is_there]
+
+
+def _refuse_table(dataset: Dataset, path: Path) -> None:
+    """Raise if features are a table that is more than complete numbers."""
+    if is_table(dataset.X):
+        raise ComesError(
+            f"{path.name} can hold complete numbers, and the features have missing values, words, "
+            "dates or an id. Write .csv or .parquet."
+        )
 
 
 def _warn_of_labels_not_shown(dataset: Dataset, path: Path) -> None:

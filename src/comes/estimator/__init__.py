@@ -10,6 +10,7 @@ from comes.estimator.heads import sparse_head
 from comes.estimator.image_classifier import ImageClassifier
 from comes.estimator.inputs import per_label
 from comes.estimator.loading import load_model
+from comes.estimator.model_cards import write_card
 from comes.estimator.onnx_files import export_onnx, measure_onnx
 from comes.estimator.picture_views import Evidence, make_views, show_views
 from comes.estimator.pretrained import pretrained_backbone
@@ -49,4 +50,5 @@ __all__ = [
     "sparse_head",
     "vary_settings",
     "view_probe",
+    "write_card",
 ]

@@ -13,14 +13,20 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from comes.answers import Answers
+from comes.columns import ColumnEncoder
 from comes.estimator import storage
 from comes.estimator.finishing import finish_fit
 from comes.estimator.fit_checks import warn_of
-from comes.estimator.inputs import as_feature_matrix, check_same_order, check_training_features
+from comes.estimator.inputs import as_feature_matrix, check_same_order
 from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import read_answers
-from comes.estimator.resumed_fits import LearnsFromStreams, find_earlier_fit, prepare_weighted
+from comes.estimator.resumed_fits import (
+    LearnsFromStreams,
+    find_earlier_fit,
+    prepare_weighted,
+    read_training_rows,
+)
 from comes.estimator.row_scores import ScoresRows
 from comes.methods import PAPER_SETTINGS, PUBLISHED
 from comes.priors import CleanSample
@@ -69,8 +75,7 @@ class CandidateClassifier(
         by `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies.
     model : {"mlp", "linear"}, module, or function (n_features, n_labels) -> module
         A module is copied and trained on from its weights.
-    hidden : int
-        Hidden units of the ``mlp``.
+    hidden : int, hidden units of the ``mlp``
     dropout : float, optional
         Share of the hidden units of the ``mlp`` that are left out of every step.
     n_networks : int, optional
@@ -93,6 +98,7 @@ class CandidateClassifier(
     scale : {"auto", "dense", "standard", "centre", "maxabs"} or None
         Scaling of the features, part of the model. ``dense`` is ``standard`` for dense X and none
         for sparse X; ``auto`` is the same, but leaves columns of 0 and 1 as they are.
+    encoder : comes.columns.ColumnEncoder, optional; of tables that are more than numbers
     epochs, batch_size : int, optional
     optimizer : {"sgd", "adam", "adamw"} or function of parameters -> torch optimiser, optional
         A function of your own sets its own learning rate and weight decay.
@@ -101,8 +107,7 @@ class CandidateClassifier(
         and "bce": four networks, dropout 0.5, Adam at 5e-4 in batches of 64, started at the class
         prior, for up to 25 epochs (fewer where little is sure, more on small sets:
         docs/training.md). Others: as the paper trains, see `as_published`.
-    momentum, weight_decay : float
-        The momentum is for ``sgd``.
+    momentum, weight_decay : float; the momentum is for ``sgd``
     cosine : bool
         Let the learning rate fall to zero along a half cosine.
     threshold : {"auto", "zero", "prior", "risk", "f1", "minmax"}
@@ -143,6 +148,7 @@ class CandidateClassifier(
         the standard error of an estimated class prior, NaN where it is not known.
     transition_ : array of shape (n_labels, n_labels), or None; for "mlcl"
     module_ : the network, on scaled features
+    encoder_ : ColumnEncoder, if X was a table with categories, dates, texts or missing values
     history_ : History
         Risk of every epoch, seconds, whether training was interrupted, and with early stopping
         the risk on held-out rows and the epoch that was kept; what was found wrong (``warnings``).
@@ -184,6 +190,7 @@ class CandidateClassifier(
         normaliser: str = "dataset",
         flood_level: float | Literal["auto"] = "auto",
         scale: str | None = "auto",
+        encoder: ColumnEncoder | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
         optimizer: str | Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None = None,
@@ -223,6 +230,7 @@ class CandidateClassifier(
         self.normaliser = normaliser
         self.flood_level = flood_level
         self.scale = scale
+        self.encoder = encoder
         self.epochs = epochs
         self.batch_size = batch_size
         self.optimizer = optimizer
@@ -298,7 +306,7 @@ class CandidateClassifier(
             earlier = find_earlier_fit(self)
             for labels in (y, candidates, complementary):
                 check_same_order(X, labels)
-            X = check_training_features(self, X)
+            X = read_training_rows(self, X, earlier)
             given = read_answers(
                 y,
                 candidates,
@@ -309,7 +317,7 @@ class CandidateClassifier(
             )
             sample = None if clean is None else CleanSample.read(clean, given.label_names)
             if sample is not None and sample.X is not None:
-                as_feature_matrix(self, sample.X, reset=False)  # before anything takes long
+                as_feature_matrix(self, sample.X)  # before anything takes long
             start = replace(earlier.check(X, given), clean=sample)
             training = prepare_weighted(self, X, given, sample_weight, start)
             self._finish(training, training.run())

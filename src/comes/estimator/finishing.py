@@ -20,6 +20,8 @@ def finish_fit(
     """Keep what the training did, where its scores are cut, and what is wrong with it."""
     refuse_runaway(training)
     classifier.history_, classifier.calibration_ = history, None
+    said = training.raw[1]
+    classifier.trained_on_ = {"rows": len(said), "kind": said.kind}
     classifier.score_power_ = find_power(classifier, training)
     classifier.score_offset_ = find_offset(classifier, training)
     classifier.threshold_ = find_thresholds(classifier, training)

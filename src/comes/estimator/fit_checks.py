@@ -23,6 +23,7 @@ FEWEST_ROWS = 20
 FEWEST_STEPS = 100  # fewer, where somebody sets the epochs, are meant to be a short training
 RAN_AWAY, FAR_AWAY = 100.0, 1e4  # times the risk of scores of 0: upwards, and either way
 WORSE = 1.5  # times the risk of constant scores: who is above has run away, too
+WORSE_THAN_ZERO = 1.25  # times the risk of scores of 0
 NO_GAIN = 1e-3  # of the risk of constant scores: who gains less has learned nothing
 FLAT = 1e-3  # standard deviation of the scores of a label that do not vary
 # Undertrained: in the last third of its steps the risk fell by this part of all it gained, every
@@ -55,7 +56,8 @@ def check_fit(classifier: PredictsFromScores, training: Training, history: Histo
     scores = _score_rows(training, rows)
     risks, numbers, answers = _compare_risks(training, rows, scores), scores.cpu(), training.raw[1]
     is_head = training.cross_score is not None  # its steps are fixed, and its weights penalised
-    nothing = _say_nothing_learned(risks, is_head)
+    nothing = [] if training.method.is_users_own else _say_worse_than_zero(risks)
+    nothing = nothing or _say_nothing_learned(risks, is_head)
     if nothing:
         return nothing
     undertrained = [] if is_head else _say_undertrained(training, history, risks)
@@ -134,13 +136,17 @@ def _compare_risks(training: Training, rows: Tensor, scores: Tensor) -> Risks:
 
 
 def refuse_runaway(training: Training) -> None:
-    """Raise an error if the risk is finite, but far above that of a network that knows nothing."""
+    """Raise an error if the risk is finite, but far above that of a network that knows nothing.
+
+    Above it at all is enough where one score for all rows is as good, as if the network were dead.
+    """
     rows = _draw_rows(training)
     risks = _compare_risks(training, rows, _score_rows(training, rows))
     if training.method.is_users_own or not risks.zero > 0:
         return
     ratio = risks.own / risks.zero
-    if not (ratio <= RAN_AWAY and abs(ratio) <= FAR_AWAY):
+    is_dead = ratio > WORSE and risks.gain <= NO_GAIN * abs(risks.constant)
+    if is_dead or not (ratio <= RAN_AWAY and abs(ratio) <= FAR_AWAY):
         raise ComesError(
             f"the training ran away: the risk is {risks.own:.3g} at its end, and {risks.zero:.3g} "
             "where all scores are 0. Lower the learning rate, or scale the features."
@@ -215,6 +221,16 @@ def _find_gradient(training: Training, weights: list[nn.Parameter], rows: Tensor
     risk = training.risk(training.module(_take_rows(training, rows)), seen)
     of_each = torch.autograd.grad(risk, weights, allow_unused=True)
     return torch.cat([g.to_dense().flatten() for g in of_each if g is not None])
+
+
+def _say_worse_than_zero(risks: Risks) -> list[str]:
+    """Say that the scores are worse than none."""
+    if not 0 < WORSE_THAN_ZERO * risks.zero < risks.own:
+        return []
+    return [
+        f"The training ran away: its risk is {risks.own:.3g}, and {risks.zero:.3g} where all "
+        "scores are 0. Lower the learning rate, or scale the features."
+    ]
 
 
 def _say_nothing_learned(risks: Risks, is_head: bool) -> list[str]:

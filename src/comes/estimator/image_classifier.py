@@ -292,6 +292,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         self.network_, probe, training = train_head(self, shown, answers, seed, device)
         self.label_names_, self.classes_ = probe.label_names_, probe.classes_
         self.knowledge_, self.history_, self.calibration_ = probe.knowledge_, History(), None
+        self.trained_on_ = {"rows": len(answers), "kind": answers.kind}
         if self.probe_epochs != 0:
             self.history_ = probe.history_
             self.score_offset_, self.threshold_ = probe.score_offset_, probe.threshold_

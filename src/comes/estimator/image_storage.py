@@ -76,6 +76,7 @@ def save(classifier: "ImageClassifier", path: str | Path) -> None:
         "parameters": parameters,
         "label_names": classifier.label_names_,
         "history": vars(classifier.history_),
+        "trained_on": classifier.trained_on_,
     }
     write_model(path, description, tensors)
 
@@ -97,6 +98,7 @@ def load(cls: "type[C]", path: str | Path, backbone: nn.Module | None) -> "C":
         classifier.method_ = classifier.method
         classifier.classes_ = np.arange(len(classifier.label_names_))
         classifier.history_ = History(**description["history"])
+        classifier.trained_on_ = description.get("trained_on")
         classifier.is_frozen_ = about["is_frozen"]
         classifier.knowledge_ = stored_knowledge(tensors, classifier.mistake_rate)
         classifier.score_offset_ = stored_array(tensors, "score_offset")

@@ -9,6 +9,7 @@ from sklearn.utils.validation import assert_all_finite, validate_data
 
 from comes.answers import Answers, BoolMatrix, check_paired, match_names
 from comes.errors import ComesError, listed
+from comes.estimator.table_inputs import find_encoder, learn_table, match_table, name_inputs
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -97,14 +98,24 @@ def _read_number(value: Any) -> float:
 
 
 def check_training_features(classifier: Any, X: Any) -> Any:
-    """Return X as a finite float matrix, dense or CSR; keep the names of its features."""
-    X = as_feature_matrix(classifier, X, reset=True)
+    """Return X as a finite float matrix, dense or CSR; keep its encoder and names of features."""
+    X = _validate(classifier, learn_table(classifier, X), reset=True)
+    name_inputs(classifier)
     check_entries(X)
     return X
 
 
-def as_feature_matrix(classifier: Any, X: Any, *, reset: bool) -> Any:
-    """Return X as a float matrix, dense or CSR, without checking its entries."""
+def as_feature_matrix(classifier: Any, X: Any) -> Any:
+    """Return X for a fitted classifier as a float matrix, dense or CSR, without checking entries.
+
+    Columns of a table are found by name, and encoded as in training.
+    """
+    X = match_table(classifier, X)
+    return X if find_encoder(classifier) is not None else _validate(classifier, X, reset=False)
+
+
+def _validate(classifier: Any, X: Any, *, reset: bool) -> Any:
+    """Return X as a float matrix; ``reset`` sets the number and the names of features."""
     try:
         return validate_data(
             classifier,

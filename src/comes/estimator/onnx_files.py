@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 import comes
 from comes.errors import ComesError, first_line
+from comes.estimator.table_inputs import count_inputs, find_encoder
 from comes.files import expanded, replacing_file
-from comes.models import InputLayer
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
@@ -145,13 +145,6 @@ def _take_apart(
     return "features", WholeModel(classifier.module_, classifier), torch.randn(2, n_features)
 
 
-def count_inputs(classifier: "CandidateClassifier") -> int:
-    """Return how many numbers describe a row for the network: the columns of encoded features."""
-    layers = (layer for layer in classifier.module_.modules() if isinstance(layer, InputLayer))
-    first = next(layers, None)
-    return classifier.n_features_in_ if first is None else len(first.weight)
-
-
 def measure_onnx(
     classifier: "CandidateClassifier | ImageClassifier", path: str | Path, X: Any = None
 ) -> float:
@@ -264,6 +257,8 @@ def _describe(classifier: "CandidateClassifier | ImageClassifier") -> dict[str, 
             + ("stretched" if how.short_side is None else "short side resized, centre cut out")
         )
     else:
-        found["feature_names"] = classifier.feature_names
+        encoder = find_encoder(classifier)
+        names = None if encoder is None else encoder.get_feature_names_out().tolist()
+        found["feature_names"] = classifier.feature_names if names is None else names
         found["input"] = "features: float32, (n, n_features), not scaled"
     return found

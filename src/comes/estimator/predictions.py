@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from comes.answers import BoolMatrix, as_relevant
 from comes.errors import ComesError
 from comes.estimator.calibrating import find_calibration
-from comes.estimator.inputs import match_columns
+from comes.estimator.hub import SharesModels
+from comes.estimator.inputs import check_same_order, match_columns
 from comes.methods import Knowledge
 from comes.selection import Calibration, cut_by_row
 
@@ -22,7 +23,7 @@ FloatArray = npt.NDArray[np.floating]
 Numbers = npt.NDArray[np.float64] | None
 
 
-class PredictsFromScores:
+class PredictsFromScores(SharesModels):
     """Labels and probabilities of a classifier that has scores, a level and thresholds."""
 
     threshold: str
@@ -34,6 +35,7 @@ class PredictsFromScores:
     score_offset_: FloatArray
     score_power_: FloatArray | None = None
     calibration_: Calibration | None = None  # of scores above the offset
+    trained_on_: dict[str, Any] | None = None  # how many rows, and what was said about them
 
     @property
     def class_prior_(self) -> Numbers:
@@ -151,6 +153,8 @@ class PredictsFromScores:
         array([ True,  True])
         """
         check_is_fitted(self)
+        for labels in (answers, relevant):
+            check_same_order(X, labels)
         self.calibration_ = found = find_calibration(self, X, answers, relevant)
         if self.threshold == "auto":
             self.threshold_ = self.score_offset_ - found.level / found.slope

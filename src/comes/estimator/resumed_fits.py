@@ -28,6 +28,7 @@ from comes.estimator.row_weights import check_takes_weight, read_weight
 from comes.estimator.scaling import Scaling
 from comes.estimator.seen_rows import add_rows
 from comes.estimator.settings import LEARNED_THRESHOLDS
+from comes.estimator.table_inputs import count_inputs, find_encoder
 from comes.training import History, MakeOptimizer
 
 if TYPE_CHECKING:
@@ -62,7 +63,16 @@ def find_earlier_fit(classifier: "CandidateClassifier") -> EarlierFit:
     if not classifier.warm_start or not hasattr(classifier, "module_"):
         return EarlierFit()
     given = (classifier.module_, classifier.scaling_, classifier.label_names_)
-    return EarlierFit(*given, classifier.n_features_in_)
+    return EarlierFit(*given, count_inputs(classifier))
+
+
+def read_training_rows(classifier: "CandidateClassifier", X: Any, earlier: EarlierFit) -> Any:
+    """Return the features to be trained on; a warm start encodes a table as the fit before did."""
+    if earlier.module is None or find_encoder(classifier) is None:
+        return check_training_features(classifier, X)
+    X = as_feature_matrix(classifier, X)
+    check_entries(X)
+    return X
 
 
 def prepare_weighted(
@@ -179,9 +189,15 @@ def _check_may_stream(classifier: "CandidateClassifier") -> None:
 
 def _go_on(classifier: "CandidateClassifier", X: Any, given: Answers, weight: Any) -> None:
     """Train a fitted classifier on another part."""
-    X = as_feature_matrix(classifier, X, reset=False)
+    X = as_feature_matrix(classifier, X)
     check_entries(X)
     given = given.with_labels(classifier.label_names_)
+    kind = (classifier.trained_on_ or {"kind": given.kind})["kind"]
+    if given.kind != kind:
+        raise ComesError(
+            f"partial_fit must go on with {kind}, as before, since rates of {given.kind} mean "
+            "something else. Give the same kind, or start anew with fit."
+        )
     stream = getattr(classifier, "stream_", None)
     start = Start(
         known=classifier.knowledge_,
@@ -209,6 +225,7 @@ def _train_part(
     before = vars(classifier).get("history_", History()) if start.module else History()
     seen = vars(classifier).get("seen_rows_") if start.module else None
     n_parts = stream.n_parts if stream else 0
+    n_before = (classifier.trained_on_ or {"rows": 0})["rows"] if start.module else 0
     training = prepare_weighted(classifier, X, answers, sample_weight, start)
     optimizer = _Resumed(training.options.optimizer, stream.optimizer if stream else None)
     options = replace(
@@ -224,6 +241,8 @@ def _train_part(
     classifier.seen_rows_ = add_rows(seen, classifier.seen_rows_)
     risks, seconds = before.risk + history.risk, before.seconds + history.seconds
     finish_fit(classifier, training, replace(history, risk=risks, seconds=seconds))
+    assert classifier.trained_on_ is not None
+    classifier.trained_on_["rows"] += n_before
     classifier.stream_ = Stream(training.counts, optimizer.read_state(), n_parts + 1)
 
 

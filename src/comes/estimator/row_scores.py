@@ -8,7 +8,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from comes.estimator.inputs import as_feature_matrix
+from comes.estimator.inputs import as_feature_matrix, check_same_order
 from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.reading_answers import read_answers
 from comes.estimator.row_risks import compute_risk
@@ -44,7 +44,7 @@ class ScoresRows(PredictsFromScores):
     def _trained_scores(self, X: Any) -> FloatArray:
         """Return the scores whose risk training minimised."""
         check_is_fitted(self)
-        return self._score_matrix(as_feature_matrix(self, X, reset=False))
+        return self._score_matrix(as_feature_matrix(self, X))
 
     def _score_matrix(self, X: Any) -> FloatArray:
         """Return the scores of a matrix of features."""
@@ -58,6 +58,7 @@ class ScoresRows(PredictsFromScores):
 
         Columns of a DataFrame y are matched by name. Sample weights are not supported.
         """
+        check_same_order(X, y)
         relevant = self._read_truth(y, sample_weight)
         return average_precision(self._compute_scores(X), relevant)
 
@@ -68,6 +69,7 @@ class ScoresRows(PredictsFromScores):
         beside it (absolute values, clamps, the flood, the pull to the class prior) is left out,
         unless ``corrected``: a clamp at 0 would make classifiers look alike.
         """
+        check_same_order(X, candidates)
         scores = torch.as_tensor(self._trained_scores(X))
         answers = read_answers(candidates).with_labels(self.label_names_)
         return compute_risk(cast("CandidateClassifier", self), scores, answers, corrected=corrected)

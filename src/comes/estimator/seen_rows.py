@@ -60,7 +60,7 @@ def count_seen_rows(classifier: "CandidateClassifier", X: Any) -> int:
     seen = getattr(classifier, "seen_rows_", None)
     if seen is None or len(seen) == 0:
         return 0
-    numbers = fingerprint_rows(as_feature_matrix(classifier, X, reset=False))
+    numbers = fingerprint_rows(as_feature_matrix(classifier, X))
     after = np.searchsorted(seen, numbers)
     neighbours = np.stack([after - 1, after]).clip(0, len(seen) - 1)
     gap = np.abs(numbers - seen[neighbours]).min(axis=0)

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from torch import nn
 
 import comes
+from comes.columns import ColumnEncoder
 from comes.errors import ComesError
 from comes.estimator.checksums import add_checksums, check_checksums, find_system_error
 from comes.estimator.row_training import make_module
 from comes.estimator.scaling import Scaling
 from comes.estimator.settings import find_settings
+from comes.estimator.table_inputs import count_inputs, find_encoder
 from comes.files import check_folder_target, expanded, replacing_folder
 from comes.methods import Knowledge
 from comes.selection import Calibration
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     C = TypeVar("C", bound=CandidateClassifier)
 
 FILES = DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
+COLUMNS = "columns."  # begins the names of what the encoder of a table learned
 FORMAT = 1
 OWN = "your own"  # stands for a parameter that is code
 PLAIN_NETWORK = {"dropout": 0.0, "n_networks": 1}  # of models that were saved without these
@@ -64,7 +68,9 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     tensors = {name: torch.as_tensor(a) for name, a in arrays.items() if a is not None}
     for name, tensor in classifier.module_.state_dict().items():
         tensors[f"module.{name}"] = tensor.cpu().clone().contiguous()  # tied weights twice
-    parameters = {k: plain(v) for k, v in classifier.get_params(deep=False).items()}
+    parameters = {
+        k: plain(v) for k, v in classifier.get_params(deep=False).items() if k != "encoder"
+    }
     parameters["method"] = plain(classifier.method_)
     parameters["device"] = "auto"  # where it was trained need not be where it is used
     parameters["callbacks"] = None  # they are code
@@ -72,10 +78,16 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
         "parameters": parameters,
         "n_features": classifier.n_features_in_,
         "feature_names": classifier.feature_names,
+        "item": getattr(classifier, "item_column_", None),
         "label_names": classifier.label_names_,
         "network": _describe_network(classifier),
         "history": vars(classifier.history_),
+        "trained_on": classifier.trained_on_,
     }
+    encoder = find_encoder(classifier)
+    if encoder is not None:
+        description["columns"], arrays = encoder.state()
+        tensors |= {COLUMNS + name: torch.as_tensor(a) for name, a in arrays.items()}
     write_model(path, description, tensors)
 
 
@@ -153,10 +165,16 @@ def _restore(
     classifier: "CandidateClassifier", description: dict[str, Any], tensors: dict[str, Any]
 ) -> None:
     """Set the fitted attributes."""
-    d, q = description["n_features"], len(description["label_names"])
-    classifier.n_features_in_ = d
+    q = len(description["label_names"])
+    classifier.n_features_in_ = description["n_features"]
     if description["feature_names"] is not None:
         classifier.feature_names_in_ = np.asarray(description["feature_names"], dtype=object)
+    classifier.item_column_ = description.get("item")
+    if "columns" in description:
+        arrays = {name: t.numpy() for name, t in tensors.items() if name.startswith(COLUMNS)}
+        own = {name.removeprefix(COLUMNS): array for name, array in arrays.items()}
+        classifier.encoder_ = ColumnEncoder.from_state(description["columns"], own)
+        classifier.encoder = clone(classifier.encoder_)
     classifier.label_names_ = description["label_names"]
     classifier.method_ = classifier.method
     classifier.classes_ = np.arange(q)
@@ -169,9 +187,10 @@ def _restore(
     shift, scale = (stored_array(tensors, f"feature_{name}") for name in ("shift", "scale"))
     classifier.scaling_ = Scaling(shift, scale)
     classifier.history_ = History(**description["history"])
+    classifier.trained_on_ = description.get("trained_on")
     with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
         network = description.get("network", PLAIN_NETWORK)
-        classifier.module_ = make_module(classifier, d, q, network)
+        classifier.module_ = make_module(classifier, count_inputs(classifier), q, network)
     weights = {
         name.removeprefix("module."): tensor
         for name, tensor in tensors.items()

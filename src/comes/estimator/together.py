@@ -1,6 +1,7 @@
 """Fit many classifiers on rows of one data set: the folds of a cross-validation, label seeds."""
 
 import math
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,9 @@ from comes.estimator.reading_answers import read_answers
 from comes.estimator.row_risks import weigh_prior
 from comes.estimator.row_training import prepare_rows
 from comes.estimator.settings import check_row_settings, find_settings
+from comes.estimator.table_inputs import is_table
 from comes.estimator.training_length import choose_epochs, count_sure
+from comes.files import end_with_parent
 from comes.methods import DEFAULT
 from comes.training import Trainee, becomes_dense, choose_device, train_together
 
@@ -104,7 +107,8 @@ class Fitting:
             return False  # each draws what it leaves out, and is a batch already
         weights = c.hidden * (d + q) if c.model == "mlp" else d * q
         small = self.on_gpu or min(n, settings["batch_size"]) * weights <= SMALL_STEP
-        return small and becomes_dense(self.X, choose_device(c.device))
+        # Each encodes the rows of a table that it is trained on.
+        return small and not is_table(self.X) and becomes_dense(self.X, choose_device(c.device))
 
     def prepare(self) -> tuple[CandidateClassifier, Training]:
         """Return a clone, and its training, ready to run."""
@@ -298,6 +302,7 @@ def _fit_in_workers(
             yield _fit_alone(fitting, goes_on)
         return
     # One thread per process: two processes of two threads on two cores wait for each other.
-    with parallel_config(backend="loky", inner_max_num_threads=1):
+    watch = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
+    with parallel_config(backend="loky", inner_max_num_threads=1, **watch):
         run = Parallel(n_jobs=workers, return_as="generator")
     yield from run(delayed(_fit_alone)(fitting, goes_on) for fitting in fittings)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sklearn.model_selection import train_test_split
 
-from comes.datasets import Dataset
+from comes.datasets import Dataset, take_rows
 from comes.errors import ComesError
 from comes.estimator import (
     CandidateClassifier,
@@ -44,7 +44,7 @@ def fit_trials(
     if spec.images:
         return [
             classifier.fit(
-                dataset.X[repeat.train],
+                take_rows(dataset.X, repeat.train),
                 repeat.labels[repeat.train],
                 checkpoint=None if folder is None else folder / f"{k}{CHECKPOINT}",
             )
@@ -109,7 +109,7 @@ def _make_contest(
     if search.criterion not in (None, "own_risk"):  # one that all are judged with
         prior = classifiers[0].class_prior
         if prior is None:
-            own_X, said = dataset.X[repeat.train], repeat.labels[repeat.train]
+            own_X, said = take_rows(dataset.X, repeat.train), repeat.labels[repeat.train]
             prior = estimate_shared_prior(own_X, said, spec.seed + k)
     return Contest(classifiers, repeat.labels, [(rows, held)], prior)
 

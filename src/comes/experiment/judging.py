@@ -9,9 +9,10 @@ import numpy.typing as npt
 import torch
 
 from comes.answers import BoolMatrix
-from comes.datasets import Dataset
+from comes.datasets import Dataset, take_rows
 from comes.estimator import CandidateClassifier, ImageClassifier
 from comes.experiment.repeats import Repeat
+from comes.label_metrics import LABEL_METRICS, measure_labels
 from comes.metrics import evaluate, hamming_loss
 from comes.results import HammingByCut, RepeatResult, TrueRisk
 from comes.risks import bce_risk, ranking_risk
@@ -19,6 +20,7 @@ from comes.selection import cut_by_row
 
 Classifier = CandidateClassifier | ImageClassifier
 DIGITS = 6  # of a metric in a result
+LABEL_DIGITS = 4  # of that of a label
 
 
 class Found(NamedTuple):
@@ -34,7 +36,7 @@ def judge_classifier(
 ) -> RepeatResult:
     """Return the numbers of a repeat."""
     relevant = dataset.known_relevant()[repeat.test]
-    X = dataset.X[repeat.test]
+    X = take_rows(dataset.X, repeat.test)
     if isinstance(classifier, ImageClassifier):  # other methods will ask for the same features
         scores = classifier.decision_function(X, cache=True)
     else:
@@ -53,7 +55,20 @@ def judge_classifier(
         chosen=dict(found.settings) or None,
         tied=found.tied,
         edges=found.edges,
+        held_out=tuple(round(score, DIGITS) for score in classifier.history_.validation) or None,
+        by_label=_measure_labels(scores, relevant, predictions),
     )
+
+
+def _measure_labels(
+    scores: npt.NDArray[np.floating], relevant: BoolMatrix, predictions: npt.NDArray[np.int64]
+) -> dict[str, tuple[float | None, ...]]:
+    """Return what a result keeps of every label."""
+    table = measure_labels(scores, relevant, predictions)
+    return {
+        name: tuple(None if np.isnan(v) else round(v, LABEL_DIGITS) for v in table[name].tolist())
+        for name in LABEL_METRICS
+    }
 
 
 def true_risks(scores: npt.NDArray[np.floating], relevant: BoolMatrix) -> dict[str, float]:

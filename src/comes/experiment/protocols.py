@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from comes.answers import Answers, BoolMatrix, State
-from comes.datasets import Dataset
+from comes.datasets import Dataset, take_rows
 from comes.errors import ComesError
 from comes.generation import generate, simulate_answers
 from comes.results import AnswerSpec, DataSpec, Sees, TaskSpec
@@ -21,7 +21,7 @@ def draw_labels(spec: TaskSpec, dataset: Dataset, rows: Rows, seed: int) -> Bool
         return _place(dataset.known_relevant()[rows], rows, len(dataset))
     if spec.data.case is not None:
         relevant = dataset.known_relevant()[rows]
-        X = dataset.X[rows] if spec.data.case == "instance" else None
+        X = take_rows(dataset.X, rows) if spec.data.case == "instance" else None
         drawn = generate(spec.data.case, relevant, X, rate=spec.data.rate, seed=seed)
         return _place(drawn, rows, len(dataset))
     if spec.data.answers is not None:
@@ -57,7 +57,7 @@ def _place(drawn: BoolMatrix, rows: Rows, n: int) -> BoolMatrix:
 def _draw_answers(spec: AnswerSpec, dataset: Dataset, rows: Rows, seed: int) -> Answers:
     """Return answers about these rows, with nobody asked about the others."""
     given = {name: value for name, value in asdict(spec).items() if value is not None}
-    X = dataset.X[rows] if spec.doubt_strength or spec.asked_strength else None
+    X = take_rows(dataset.X, rows) if spec.doubt_strength or spec.asked_strength else None
     relevant = dataset.known_relevant()
     drawn = simulate_answers(relevant[rows], X, **given, seed=seed)
     if drawn.said is not None:

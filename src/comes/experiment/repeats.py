@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import KFold, train_test_split
 
+from comes.columns import needs_encoding
 from comes.datasets import Dataset, join_rows, make_scenes, open_dataset
 from comes.errors import ComesError
 from comes.experiment.protocols import Rows, draw_labels
@@ -47,7 +48,7 @@ def _open_part(spec: DataSpec, name: str) -> Dataset:
     dataset.known_relevant()
     if spec.case is None and spec.answers is None and dataset.candidates is None:
         raise ComesError(f"{name} comes without candidates; give it a case, or answers.")
-    if isinstance(dataset.X, pd.DataFrame):  # rows are taken by number
+    if isinstance(dataset.X, pd.DataFrame) and not needs_encoding(dataset.X):
         return replace(dataset, X=dataset.X.to_numpy(dtype=np.float64))
     return dataset
 

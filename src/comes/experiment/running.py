@@ -6,6 +6,7 @@ how many run at a time.
 """
 
 import importlib.util
+import os
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from joblib import Parallel, delayed, parallel_config
 from comes.errors import ComesError, ComesWarning
 from comes.experiment.fitting import CHECKPOINT
 from comes.experiment.tasks import Task, run_task
+from comes.files import end_with_parent
 from comes.progress import progress_bar
 from comes.results import ERROR_FILE, RESULT_FILE, write_result
 
@@ -159,7 +161,8 @@ def _use_backend(name: str, scheduler: str | None) -> Iterator[None]:
         with parallel_config(backend="ray"):
             yield
     elif name == "loky":
-        with parallel_config(backend="loky", inner_max_num_threads=1):
+        watch = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
+        with parallel_config(backend="loky", inner_max_num_threads=1, **watch):
             yield
     else:
         raise ComesError(f"backend must be loky, dask or ray; got {name!r}.")

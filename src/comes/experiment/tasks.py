@@ -12,6 +12,7 @@ import torch
 import comes
 from comes.experiment.fitting import Trial, choose_settings, fit_trials
 from comes.experiment.judging import judge_classifier, name_device
+from comes.experiment.peak_memory import forget_peaks, read_device_peak, read_peak
 from comes.experiment.repeats import draw_repeats, load_data
 from comes.metrics import count_degenerate
 from comes.results import RESULT_FILE, Degenerate, Names, Result, Size, TaskSpec, read_results
@@ -68,6 +69,7 @@ def run_task(task: Task, folder: Path | None = None) -> Result:
     (40, 2, True)
     """
     started = time.perf_counter()
+    forget_peaks()
     dataset, n_train = load_data(task.spec.data)
     repeats = list(draw_repeats(task.spec, dataset, n_train))
     chosen = choose_settings(task.spec, dataset, repeats)
@@ -75,6 +77,7 @@ def run_task(task: Task, folder: Path | None = None) -> Result:
     fitted = fit_trials(task.spec, dataset, trials, folder)
     relevant = dataset.known_relevant()
     d = 0 if task.spec.images else dataset.X.shape[1]
+    device = name_device(fitted[0])
     return Result(
         names=task.names,
         spec=task.spec,
@@ -91,7 +94,10 @@ def run_task(task: Task, folder: Path | None = None) -> Result:
             "numpy": np.__version__,
             "python": platform.python_version(),
         },
-        device=name_device(fitted[0]),
+        device=device,
+        label_names=tuple(dataset.label_names),
+        peak_memory=read_peak(),
+        peak_device_memory=read_device_peak(device),
     )
 
 

@@ -1,8 +1,10 @@
 """Files written whole or not at all: a failure leaves what was there before."""
 
+import ctypes
 import errno
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -122,6 +124,8 @@ def _swap_folders(new: Path, path: Path) -> None:
     if not path.exists():
         new.replace(path)
         return
+    if _exchange(new, path):  # the caller removes the old one, under the name of the new
+        return
     old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name[:20]}-"))
     try:
         path.replace(old)
@@ -131,6 +135,19 @@ def _swap_folders(new: Path, path: Path) -> None:
             old.replace(path)
         raise
     shutil.rmtree(old, ignore_errors=True)  # the new one is in place
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Give two folders each other's name at once; False where the system cannot."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    done: int = rename(here, os.fsencode(first), here, os.fsencode(second), exchange)
+    return done == 0
 
 
 def _resolve_target(path: str | Path) -> Path:

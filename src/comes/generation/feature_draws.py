@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from comes.answers import BoolMatrix, as_relevant
+from comes.columns import encode_table
 from comes.errors import ComesError
 from comes.generation.draw_rates import Rate, Seed, check_rate
 
@@ -101,6 +102,7 @@ def _find_level(
 
 def check_features(X: npt.ArrayLike, n: int) -> Any:
     """Return X as a finite float array or CSR matrix of n rows, or raise an error."""
+    X = encode_table(X)
     features = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=float)
     if not np.isfinite(features.data if sparse.issparse(features) else features).all():
         raise ComesError(

@@ -22,6 +22,7 @@ from comes.datasets import (
 )
 from comes.files import check_file_target, refuse_inputs
 from comes.generation import Case, generate
+from comes.jobs.table_columns import list_columns
 
 
 def list_datasets() -> list[dict[str, Any]]:
@@ -75,7 +76,9 @@ def describe_dataset(
     return dataset, check_dataset(dataset)
 
 
-def summarise_dataset(dataset: Dataset, findings: Sequence[Finding] = ()) -> dict[str, Any]:
+def summarise_dataset(
+    dataset: Dataset, findings: Sequence[Finding] = (), reading: Reading | None = None
+) -> dict[str, Any]:
     """Return what a data set holds: counts, the names of features and labels, and findings.
 
     Parameters
@@ -83,6 +86,8 @@ def summarise_dataset(dataset: Dataset, findings: Sequence[Finding] = ()) -> dic
     dataset : Dataset
     findings : sequence of Finding
         As `describe_dataset` returns them.
+    reading : Reading, optional
+        What the columns of a file mean.
 
     Returns
     -------
@@ -90,7 +95,8 @@ def summarise_dataset(dataset: Dataset, findings: Sequence[Finding] = ()) -> dic
         ``data``: rows, features (None without them, and for images), feature_names (None where
         they have none), labels, labels_are ("answers", "candidates", "complementary", "positives"
         or None), people (how many, or None), chosen (how many pairs a model chose, or None), and
-        how many pairs there are and of which kind. ``labels``: the same counts, by label.
+        how many pairs there are and of which kind. ``columns``: what every feature column of a
+        table is taken for, why, and what becomes of it. ``labels``: the same counts, by label.
         ``findings``: numbers by name.
 
     Examples
@@ -118,6 +124,7 @@ def summarise_dataset(dataset: Dataset, findings: Sequence[Finding] = ()) -> dic
             "pairs": len(dataset) * len(dataset.label_names),
             **{name: int(counts[name].sum()) for name in counts.columns if name != "label"},
         },
+        "columns": list_columns(dataset, reading),
         "labels": counts.to_dict("records"),
         "findings": {found.name: found.number for found in findings},
     }

@@ -85,7 +85,10 @@ def export_model(model: Classifier | str | Path, output: str | Path) -> Exported
         size = classifier.network_.backbone.preprocessing.size
         taken = f"pixels: uint8 (n, 3, {size}, {size})"
     else:
-        taken = f"features: float32 (n, {classifier.n_features_in_})"
+        encoder = getattr(classifier, "encoder_", None)
+        n = classifier.n_features_in_ if encoder is None else encoder.n_features
+        encoded = "" if encoder is None else f", encoded from {classifier.n_features_in_} columns"
+        taken = f"features: float32 (n, {n}){encoded}"
     difference = _check_file(classifier, path)
     return ExportedModel(path, taken, len(classifier.label_names_), difference)
 

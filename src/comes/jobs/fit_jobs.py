@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from comes.columns import Column, encode_table
 from comes.datasets import Dataset, Images, Reading
 from comes.errors import ComesError, listed
 from comes.estimator import (
@@ -26,7 +27,9 @@ from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset, reading_files
 from comes.jobs.fitted_models import Classifier
 from comes.jobs.given_priors import read_given_priors
+from comes.jobs.model_keeping import name_checkpoint, name_partial, save_model, train_and_save
 from comes.jobs.prior_advice import advise
+from comes.jobs.table_columns import make_encoder, name_item_column, summarise_columns
 from comes.methods import DEFAULT
 from comes.priors import ClassPriorEstimate
 from comes.training import History, leave_processes, process_number
@@ -71,6 +74,12 @@ class FittedModel:
     advice: str | None = None
 
     @property
+    def columns(self) -> tuple[Column, ...]:
+        """What the columns of a table were taken for; none if all were complete numbers."""
+        encoder = getattr(self.classifier, "encoder_", None)
+        return () if encoder is None else encoder.columns_
+
+    @property
     def history(self) -> History:
         """How the training went."""
         return self.classifier.history_
@@ -82,6 +91,7 @@ class FittedModel:
         found: dict[str, Any] = {
             "data": str(self.dataset),
             "method": self.classifier.method_,
+            "columns": summarise_columns(self.columns),
             "used": describe_use(self.classifier, self.dataset.known_answers()),
             "epochs": len(history.risk),
             "interrupted": history.interrupted,
@@ -89,6 +99,8 @@ class FittedModel:
             "risk": history.risk[kept - 1],
             "model": None if self.path is None else str(self.path),
         }
+        if found["columns"] is None:
+            del found["columns"]
         if history.best_epoch is not None:
             found["kept_epoch"] = kept
         if with_choice and self.choice is not None:
@@ -157,8 +169,8 @@ def fit_model(
     """
     if output is not None:
         check_model_target(output)
-        check_model_target(_name_partial(output))
-        for target in (output, _name_partial(output), _name_checkpoint(output)):
+        check_model_target(name_partial(output))
+        for target in (output, name_partial(output), name_checkpoint(output)):
             refuse_inputs(target, data, priors, clean, *reading_files(reading))
     chosen = dict(settings or {})
     varied = list(dict.fromkeys(select))
@@ -174,13 +186,20 @@ def fit_model(
             raise ComesError("clean (--clean) is for tables, not for images. Leave it out.")
         return _fit_images(dataset, chosen, varied, freeze, output)
     _refuse_settings(chosen, ImageClassifier, CandidateClassifier, freeze)
+    encoder = make_encoder(dataset, reading)
+    if encoder is not None:
+        chosen["encoder"] = encoder
     classifier, choice = CandidateClassifier(**chosen), None
     if varied:
         classifier, choice = choose_model(dataset, classifier, varied)
         on_choice(choice)
     X, answers = dataset.known_features(), dataset.known_answers().named(dataset.label_names)
-    classifier.fit(X, answers=answers, clean=sample)
-    path = _save_model(classifier, output)
+
+    def train() -> None:
+        classifier.fit(X, answers=answers, clean=sample)
+        classifier.item_column_ = name_item_column(dataset, reading)
+
+    path = train_and_save(train, lambda: save_model(classifier, output))
     return FittedModel(classifier, dataset, path, choice, advice=advise(classifier, X))
 
 
@@ -222,6 +241,8 @@ def choose_model(
     """
     dataset = as_dataset(data, reading)
     X, names = dataset.known_features(), dataset.label_names
+    given = classifier.encoder or make_encoder(dataset, reading)
+    X = encode_table(X) if given is None else given.fit_transform(X)  # once: it sees no label
     answers = dataset.known_answers().named(names)
     if answers.kind == "positives":
         raise ComesError(
@@ -241,15 +262,16 @@ def choose_model(
         prior = estimate_shared_prior(X, answers, seed)
     elif not isinstance(prior, ClassPriorEstimate):  # which has the order of the labels
         prior = per_label(prior, "class_prior", names)
+    plain = clone(classifier).set_params(encoder=None)  # equal ones can be trained as one
     choice = choose_classifier(
-        vary_settings(classifier, varied, answers),
+        vary_settings(plain, varied, answers),
         X,
         answers,
         prior,
         extend=True,
         seed=seed,
     )
-    return choice.classifier.set_params(class_prior=prior), choice
+    return choice.classifier.set_params(class_prior=prior, encoder=classifier.encoder), choice
 
 
 def _fit_images(
@@ -276,13 +298,18 @@ def _fit_images(
         raise ComesError(
             f"{unused[0]} is for fine-tuning: say for how many epochs (--epochs), or leave it out."
         )
-    checkpoint = None if output is None or not epochs else _name_checkpoint(output)
+    checkpoint = None if output is None or not epochs else name_checkpoint(output)
     classifier = ImageClassifier(**settings)
     answers = dataset.known_answers().named(dataset.label_names)
-    classifier.fit(dataset.X, answers=answers, checkpoint=checkpoint)
     is_leader = process_number() == 0
-    leave_processes()
-    path = _save_model(classifier, output) if is_leader else None
+
+    def train() -> None:
+        classifier.fit(dataset.X, answers=answers, checkpoint=checkpoint)
+        leave_processes()
+
+    path = train_and_save(train, lambda: save_model(classifier, output) if is_leader else None)
+    if checkpoint is not None and not classifier.history_.interrupted:
+        checkpoint.unlink(missing_ok=True)
     return FittedModel(classifier, dataset, path, is_leader=is_leader)
 
 
@@ -308,25 +335,3 @@ def _refuse_settings(
         f"settings for tables were given ({listed(names)}), and the data has images. Leave the "
         "settings out."
     )
-
-
-def _save_model(classifier: Classifier, output: str | Path | None) -> Path | None:
-    """Save a model, beside the output if it is unfinished, and return the folder."""
-    history = classifier.history_
-    if not history.risk:
-        raise KeyboardInterrupt  # before the first epoch: nothing to keep
-    if output is None:
-        return None
-    path = _name_partial(output) if history.interrupted else Path(output)
-    classifier.save(path)
-    if not history.interrupted:
-        _name_checkpoint(output).unlink(missing_ok=True)
-    return path
-
-
-def _name_partial(output: str | Path) -> Path:
-    return Path(f"{output}.partial")
-
-
-def _name_checkpoint(output: str | Path) -> Path:
-    return Path(f"{output}.checkpoint")

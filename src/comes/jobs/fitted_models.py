@@ -19,6 +19,12 @@ def as_model(model: Classifier | str | Path) -> Classifier:
     return load_model(model) if isinstance(model, str | Path) else model
 
 
+def find_word_columns(classifier: Classifier) -> list[str] | None:
+    """Return the columns of a table that are read as they are written; None if there are none."""
+    encoder = getattr(classifier, "encoder_", None)
+    return None if encoder is None else encoder.word_columns or None
+
+
 def open_for_model(
     classifier: Classifier, data: Dataset | str | Path, reading: Reading | None
 ) -> Dataset:
@@ -28,11 +34,14 @@ def open_for_model(
     reading = reading or Reading()
     if reading.label_names is not None:
         raise ComesError("the model knows its labels; leave label names (--label-names) out.")
+    if reading.word_columns:
+        raise ComesError("the model knows its columns; leave --text and --category out.")
     if isinstance(classifier, CandidateClassifier):
         reading = replace(
             reading,
             feature_columns=classifier.feature_names,
             n_features=classifier.n_features_in_,
+            category=find_word_columns(classifier),
         )
     elif expanded(data).is_file() and reading.images is None:
         raise ComesError(

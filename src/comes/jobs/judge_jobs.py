@@ -148,6 +148,8 @@ class Judgement:
         Estimates from candidates or answers, if the data has any.
     by_label : list of LabelQuality
         Each label against true labels, if they are known, the worst first.
+    n_seen : int
+        Rows with the features of a row that training saw, for which all numbers are too good.
 
     Examples
     --------
@@ -163,10 +165,11 @@ class Judgement:
     degenerate: dict[str, int]
     estimated: EstimatedQuality | None = None
     by_label: list[LabelQuality] = field(default_factory=list)
+    n_seen: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return it for json."""
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = {"rows_seen_in_training": self.n_seen} if self.n_seen else {}
         if self.metrics is not None:
             found |= self.metrics | self.degenerate | {"convention": self.convention}
         if self.by_label:
@@ -229,7 +232,7 @@ def judge_scores(
     convention: Convention = "pml",
 ) -> Judgement:
     """Judge the scores, (n, q), that a model gave to the rows of a data set with its labels."""
-    cut = classifier.cut_scores(scores)
+    cut, n_seen = classifier.cut_scores(scores), _count_seen(classifier, dataset)
     metrics, degenerate, estimated, by_label = None, {}, None, []
     if dataset.relevant is not None:
         metrics = evaluate(scores, dataset.relevant, cut, convention)
@@ -237,9 +240,17 @@ def judge_scores(
         table = measure_labels(scores, dataset.relevant, cut)
         by_label = list_qualities(table, dataset.label_names, COUNTS)
     if dataset.answers is not None:
-        estimated = _estimate_quality(classifier, dataset, scores, cut, priors)
-    method = str(classifier.method_)
-    return Judgement(len(dataset), method, convention, metrics, degenerate, estimated, by_label)
+        estimated = _estimate_quality(classifier, dataset, scores, cut, priors, n_seen)
+    n, method = len(dataset), str(classifier.method_)
+    return Judgement(n, method, convention, metrics, degenerate, estimated, by_label, n_seen)
+
+
+def _count_seen(classifier: Classifier, dataset: Dataset) -> int:
+    """Return how many rows training saw; 0 if so few that they may be equal by chance."""
+    if isinstance(classifier, ImageClassifier):
+        return 0
+    n_seen = count_seen_rows(classifier, dataset.known_features())
+    return n_seen if n_seen > SEEN_SHARE * len(dataset) else 0
 
 
 def _estimate_quality(
@@ -248,6 +259,7 @@ def _estimate_quality(
     scores: npt.NDArray[np.floating],
     cut: npt.NDArray[np.int64],
     priors: str | Path | None,
+    n_seen: int,
 ) -> EstimatedQuality:
     """Return what answers say about the scores, beside the truth where it is known."""
     assert dataset.answers is not None
@@ -258,10 +270,6 @@ def _estimate_quality(
     true: dict[str, float] = {}
     if dataset.relevant is not None:
         true = _compute_true_values(found, scores, cut, dataset.relevant)
-    n_seen = 0
-    if not isinstance(classifier, ImageClassifier):
-        n_seen = count_seen_rows(classifier, dataset.known_features())
-    n_seen = n_seen if n_seen > SEEN_SHARE * len(dataset) else 0
     floor = None
     if not n_seen and dataset.answers.kind != "positives":
         floor = check_ranking_risk(scores, dataset.answers, prior, class_prior_error=error)

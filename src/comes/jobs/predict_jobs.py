@@ -14,6 +14,7 @@ from comes.datasets import (
     check_item_column,
     check_prediction_name,
     check_table_name,
+    check_top,
     prediction_table,
     read_features,
     read_images,
@@ -23,7 +24,7 @@ from comes.datasets import (
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier, evidence_maps, lay_over
 from comes.files import check_file_target, check_folder_target, refuse_inputs, refuse_same
-from comes.jobs.fitted_models import Classifier, as_model
+from comes.jobs.fitted_models import Classifier, as_model, find_word_columns
 from comes.jobs.question_jobs import ask_next, read_asked
 from comes.report import write_predictions
 
@@ -198,6 +199,7 @@ def predict_more(
     classifier = as_model(model)
     if page is not None and not isinstance(classifier, ImageClassifier):
         raise ComesError("a page shows images, and this model was trained on a table.")
+    check_top(top, len(classifier.label_names_))
     X, items = _read_inputs(classifier, data, images, skip_broken, item)
     asked = None if ask is None else read_asked(ask.asked, classifier.label_names_, items)
     found = np.asarray(classifier.decision_function(X))
@@ -288,4 +290,10 @@ def _read_inputs(
         return data.known_features(), data.items
     if item is not None:
         check_item_column(data, item)
-    return read_features(data, classifier.feature_names, classifier.n_features_in_, item=item)
+    return read_features(
+        data,
+        classifier.feature_names,
+        classifier.n_features_in_,
+        words=find_word_columns(classifier),
+        item=item or getattr(classifier, "item_column_", None),
+    )

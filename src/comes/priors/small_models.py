@@ -12,6 +12,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import check_array
 
 from comes.answers import BoolMatrix
+from comes.columns import encode_table
 from comes.errors import ComesError
 from comes.models import linear, mlp
 from comes.risks import BceRisk
@@ -34,6 +35,7 @@ BATCH_SIZE, MIN_STEPS, MIN_EPOCHS = 256, 300, 20
 
 def check_rows(X: Any, candidates: BoolMatrix) -> Any:
     """Return X as a finite matrix with a row for each row of candidates, else raise an error."""
+    X = encode_table(X)
     try:
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
     except ValueError as error:

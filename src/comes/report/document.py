@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from comes.errors import ComesError
 from comes.files import replacing_folder
 from comes.metrics import METRICS
+from comes.report.cost_tables import COST_TITLES, list_label_numbers
 from comes.report.markdown import MARKS, NO_RANKS, show_p, to_document
 from comes.report.metric_tables import escape_markdown, show_number, to_latex
 from comes.report.ordering import order_results
@@ -29,7 +30,7 @@ from comes.report.plots import (
 )
 from comes.results import Result
 
-REPORT_FILES = ("index.html", "report.md", "tables.tex", "metrics.csv", "plots")
+REPORT_FILES = ("index.html", "report.md", "tables.tex", "metrics.csv", "labels.csv", "plots")
 
 
 def write_report(results: Sequence[Result], folder: str | Path, errors: Sequence[str] = ()) -> Path:
@@ -87,7 +88,9 @@ def make_texts(
     failed = []
     if errors:
         failed = ["Not finished:", "\n".join(f"- {escape_markdown(error)}" for error in errors)]
-    return {
+    labels = list(list_label_numbers(results))
+    by_label = {"labels.csv": pd.DataFrame(labels).to_csv(index=False, lineterminator="\n")}
+    return (by_label if labels else {}) | {
         "report.md": "\n\n".join(["# Report", *failed, *map(to_document, parts)]) + "\n",
         "tables.tex": "\n\n".join(map(_list_latex, parts)) + "\n",
         "metrics.csv": pd.DataFrame(_list_numbers(results)).to_csv(
@@ -110,6 +113,9 @@ def draw_figures(part: Part, look: Look) -> dict[str, Figure]:
         if table.ranks is not None:
             figures[f"ranks-{table.metric}"] = plot_ranks(table.ranks, look)
     figures["risk"] = plot_curves(part.results, look)
+    held = [r for r in part.results if all(repeat.held_out for repeat in r.repeats)]
+    if held:
+        figures["held-out"] = plot_curves(held, look, held_out=True)
     return figures
 
 
@@ -158,4 +164,5 @@ def _make_page(
         sweep_titles=[METRICS[name].title for name in SWEEP_METRICS],
         marks=MARKS,
         no_ranks=NO_RANKS,
+        cost_titles=COST_TITLES,
     )

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from comes.metrics import METRICS
+from comes.report.cost_tables import costs_to_markdown
 from comes.report.metric_tables import escape_markdown, sweep_to_markdown, to_markdown
 from comes.report.parts import SWEEP_METRICS, Part
 from comes.report.published import Beside
@@ -30,7 +31,11 @@ def to_document(part: Part) -> str:
         lines += _list_tests(part)
     if part.beside:
         lines += ["### Beside the paper", _list_beside(part.beside)]
-    lines += ["### What differs from the paper", "\n".join(f"- {line}" for line in part.differs)]
+    lines += ["### Cost", costs_to_markdown(part.costs)]
+    said = {"What differs from the paper": part.differs, "How it was run": part.was_run}
+    for title, sentences in said.items():
+        if sentences:
+            lines += [f"### {title}", "\n".join(f"- {line}" for line in sentences)]
     return "\n\n".join(lines)
 
 

@@ -43,20 +43,54 @@ CRITERIA = {
 }
 
 
+PAPERS_IMAGES = (
+    "The paper fine-tunes a ResNet-50 with ImageNet weights by Adam, learning rate 1e-4, for 30 "
+    "epochs. It does not say the size of images, the batches, or what is tested on."
+)
+CUTS = (
+    "The Hamming loss cuts scores at zero, or for risks over pairs where the class prior is met; "
+    "min-max cuts each row halfway between its least and its greatest probability."
+)
+
+
 def what_differs(results: Sequence[Result]) -> list[str]:
     """Return in sentences how an experiment differs from the paper's, and what was chosen."""
     if any(result.spec.images for result in results):
         shown = [*_describe_parts(results), *_describe_answers(results)]
-        return [*shown, *_describe_images(results)]
+        return [*shown, PAPERS_IMAGES, *_describe_images(results)]
     return [
         *_describe_parts(results),
         *_describe_answers(results),
         *_describe_repeats(results),
         *_describe_choices(results),
-        "Metrics follow the convention pml of docs/metrics.md, which fits the paper's numbers. The "
-        "Hamming loss cuts scores at zero, or for risks over pairs where the class prior is met; "
-        "min-max cuts each row halfway between its least and its greatest probability.",
+        "Metrics follow the convention pml of docs/metrics.md, which fits the paper's numbers. "
+        f"{CUTS}",
     ]
+
+
+def what_was_run(results: Sequence[Result]) -> list[str]:
+    """Return in sentences how data that the paper does not have was trained on and judged."""
+    lines = [*_describe_answers(results, "")]
+    if any(result.spec.images for result in results):
+        lines += _describe_images(results)
+    else:
+        every = {**STATED, **OPEN}
+        used = (
+            f"{key.replace('_', ' ')} {_list_values(results, key, v)}" for key, v in every.items()
+        )
+        lines.append(f"Trained with: {'; '.join(used)}; scores of the last epoch.")
+    searched = [result for result in results if result.spec.search is not None]
+    if searched:
+        lines.append(_describe_search(searched))
+    for way, words in (("true", "counted on the true labels"), ("estimated", "estimated")):
+        methods = {r.names.method for r in results if r.spec.class_prior == way}
+        if methods:
+            lines.append(f"Class priors are {words}: {', '.join(sorted(methods))}.")
+    by_default = {r.names.method for r in results if r.spec.training == "default"}
+    if by_default:
+        lines.append(_describe_defaults(by_default))
+    lines.append(f"Metrics follow the convention pml of docs/metrics.md. {CUTS}")
+    return lines
 
 
 def _describe_parts(results: Sequence[Result]) -> list[str]:
@@ -65,7 +99,9 @@ def _describe_parts(results: Sequence[Result]) -> list[str]:
     return [f"{n} is {PART_OF[n][1]} of {PART_OF[n][0]}." for n in names if n in PART_OF]
 
 
-def _describe_answers(results: Sequence[Result]) -> list[str]:
+def _describe_answers(
+    results: Sequence[Result], beside: str = " The paper has candidates."
+) -> list[str]:
     """Say how answers were drawn, what methods saw of them, and who knew the rates."""
     lines = []
     for result in results:
@@ -79,7 +115,7 @@ def _describe_answers(results: Sequence[Result]) -> list[str]:
             )
             lines.append(
                 f"{result.names.data}: answers are drawn. A pair is asked about with probability "
-                f"{answers.asked_rate:g}; {rates}; the others get maybe. The paper has candidates."
+                f"{answers.asked_rate:g}; {rates}; the others get maybe.{beside}"
             )
     for result in results:
         if result.spec.sees is not None:
@@ -132,15 +168,19 @@ def _describe_choices(results: Sequence[Result]) -> list[str]:
         )
     by_default = {r.names.method for r in results if r.spec.training == "default"}
     if by_default:
-        lines.append(
-            "With all defaults of `CandidateClassifier`, such as dropout, several networks or a "
-            f"flood level, where nothing else is said: {', '.join(sorted(by_default))}."
-        )
+        lines.append(_describe_defaults(by_default))
     chosen = (f"{key.replace('_', ' ')} {_list_values(results, key, v)}" for key, v in OPEN.items())
     lines.append(
         f"The paper does not say, and here is: {'; '.join(chosen)}; scores of the last epoch."
     )
     return lines
+
+
+def _describe_defaults(methods: set[str]) -> str:
+    return (
+        "With all defaults of `CandidateClassifier`, such as dropout, several networks or a flood "
+        f"level, where nothing else is said: {', '.join(sorted(methods))}."
+    )
 
 
 def _describe_search(results: Sequence[Result]) -> str:
@@ -168,11 +208,9 @@ def _describe_search(results: Sequence[Result]) -> str:
 
 
 def _describe_images(results: Sequence[Result]) -> list[str]:
-    """Say what differs from the paper's experiments on images."""
-    tests = ", ".join(sorted({str(result.spec.data.test) for result in results}))
+    """Say what images were trained on and tested with, and how."""
+    tests = ", ".join(sorted({str(r.spec.data.test or "rows of the same set") for r in results}))
     lines = [
-        "The paper fine-tunes a ResNet-50 with ImageNet weights by Adam, learning rate 1e-4, for "
-        "30 epochs. It does not say the size of images, the batches, or what is tested on.",
         f"Tested on: {tests}. Objects marked as difficult count as irrelevant.",
         "Candidates are drawn once per label seed, for the images trained on; every method has "
         "the same.",

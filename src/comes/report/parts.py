@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from comes.metrics import METRICS
+from comes.report.cost_tables import Cost, LabelTable, list_costs, make_label_tables
 from comes.report.metric_tables import MetricTable, metric_table
-from comes.report.paper_differences import what_differs
-from comes.report.published import Beside, beside_paper
+from comes.report.paper_differences import what_differs, what_was_run
+from comes.report.published import Beside, beside_paper, is_papers_data
 from comes.results import Result, SweepKey
 
 # What the paper shows of synthetic labels.
@@ -24,7 +25,10 @@ class Part:
     tables: Sequence[MetricTable]  # none where something is varied
     other_tables: Sequence[MetricTable]  # in the other convention
     beside: Sequence[Beside]
-    differs: Sequence[str]
+    differs: Sequence[str]  # from the paper, of the data that it has
+    was_run: Sequence[str]  # how other data was run
+    costs: Sequence[Cost]
+    label_tables: Sequence[LabelTable]
 
     @property
     def name(self) -> str:
@@ -75,16 +79,19 @@ def make_parts(results: Sequence[Result]) -> list[Part]:
 
 
 def _make_part(results: Sequence[Result]) -> Part:
-    differs = what_differs(results)
-    if results[0].names.sweep is not None:
-        return Part(results, [], [], [], differs)
-    metrics = _order_metrics(results)
+    papers = [result for result in results if is_papers_data(result)]
+    others = [result for result in results if not is_papers_data(result)]
+    is_sweep = results[0].names.sweep is not None
+    metrics = [] if is_sweep else _order_metrics(results)
     return Part(
         results,
         tables=[metric_table(results, metric) for metric in metrics],
         other_tables=[metric_table(results, metric, "sklearn") for metric in metrics],
-        beside=beside_paper(results),
-        differs=differs,
+        beside=[] if is_sweep else beside_paper(results),
+        differs=what_differs(papers) if papers else [],
+        was_run=what_was_run(others) if others else [],
+        costs=list_costs(results),
+        label_tables=[] if is_sweep else make_label_tables(results),
     )
 
 

@@ -101,53 +101,56 @@ def plot_dots(table: MetricTable, results: Sequence[Result], look: Look) -> Figu
 
 @rc_context(STYLE)
 def plot_ranks(ranks: Ranks, look: Look) -> Figure:
-    """Draw mean ranks on a line; a bar joins methods within the critical difference."""
-    k = len(ranks.methods)
-    figure = Figure(figsize=(7.5, 1.1 + 0.24 * k + 0.12 * len(ranks.alike())))
+    """Draw mean ranks beside the names; a bar joins methods within the critical difference."""
+    k, bars = len(ranks.methods), ranks.alike()
+    figure = Figure(figsize=(4.2, 0.9 + 0.22 * k + 0.14 * len(bars)), layout="constrained")
     axes = figure.subplots()
-    top = 0.4 * len(ranks.alike())
     for place, (method, rank) in enumerate(zip(ranks.methods, ranks.mean_rank, strict=True)):
-        height = -top - 1 - place
-        axes.plot([rank, rank, k + 0.3], [0, height, height], color=INK, lw=0.6)
-        axes.plot([rank], [0], **look(method) | {"ms": 6, "linestyle": ""}, zorder=3)
-        axes.text(k + 0.35, height, f"{_escape_name(method)}  {rank:.2f}", va="center")
-    for bar, (first, last) in enumerate(ranks.alike()):
+        axes.plot([1, rank], [-place, -place], color=INK, lw=0.5)
+        axes.plot([rank], [-place], **look(method) | {"ms": 6, "linestyle": ""}, zorder=3)
+    for bar, (first, last) in enumerate(bars):
         ends = [ranks.mean_rank[first] - 0.04, ranks.mean_rank[last] + 0.04]
-        axes.plot(ends, [-0.4 - 0.4 * bar] * 2, color=INK, lw=3, solid_capstyle="butt")
-    axes.plot([1, 1 + ranks.critical_difference], [2.2, 2.2], color=INK, lw=1.5, marker="|", ms=7)
-    axes.text(1, 2.5, f"critical difference {ranks.critical_difference:.2f}", va="bottom")
-    longest = max(map(len, ranks.methods))
-    right = k + 0.35 + (longest + 7) * 0.075 * k / 4  # four inches for the axis
-    axes.set_xlim(0.8, max(right, 1.2 + ranks.critical_difference))
-    axes.set_ylim(-top - k - 0.6, 3.6)
+        axes.plot(ends, [-k - 0.6 * bar] * 2, color=INK, lw=3, solid_capstyle="butt")
+    gap = ranks.critical_difference
+    axes.plot([1, 1 + gap], [1.2, 1.2], color=INK, lw=1.5, marker="|", ms=7)
+    axes.text(1, 1.5, f"critical difference {gap:.2f}", va="bottom")
+    axes.set_xlim(0.8, max(k + 0.2, 1.2 + gap))
+    axes.set_ylim(-k - 0.6 * len(bars), 2.9)
+    names = [
+        f"{_escape_name(m)}  {r:.2f}" for m, r in zip(ranks.methods, ranks.mean_rank, strict=True)
+    ]
+    axes.set_yticks([-place for place in range(k)], names)
+    axes.tick_params(axis="y", length=0)
     axes.xaxis.set_ticks_position("top")
     axes.set_xticks(range(1, k + 1))
     axes.spines["top"].set_visible(True)
-    axes.spines["top"].set_position(("data", 0))
     axes.spines["top"].set_bounds(1, k)
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)
-    axes.set_yticks([])
     return figure
 
 
 @rc_context(STYLE)
-def plot_curves(results: Sequence[Result], look: Look) -> Figure:
-    """Draw the risk during training, over that of the first epoch, a panel for each data set."""
+def plot_curves(results: Sequence[Result], look: Look, *, held_out: bool = False) -> Figure:
+    """Draw the risk during training, over that of the first epoch, a panel for each data set.
+
+    Or, as it is, the score of rows that were held out.
+    """
     names = list(dict.fromkeys(result.names.data for result in results))
     figure, panels = _make_panels(len(names), height=2.2)
     for axes, name in zip(panels, names, strict=True):
         for result in (result for result in results if result.names.data == name):
-            length = min(len(repeat.risk) for repeat in result.repeats)
-            risk = np.mean([repeat.risk[:length] for repeat in result.repeats], axis=0)
-            scale = abs(risk[0]) or 1.0
+            curves = [(r.held_out or ()) if held_out else r.risk for r in result.repeats]
+            length = min(map(len, curves))
+            risk = np.mean([curve[:length] for curve in curves], axis=0)
+            scale = 1.0 if held_out else abs(risk[0]) or 1.0
             epochs = np.arange(1, length + 1)
             method = result.names.method
             line = look(method) | {"ms": 4, "lw": 1.2, "markevery": max(1, length // 6)}
             axes.plot(epochs, risk / scale, label=_escape_name(method), **line)
         axes.set_title(_escape_name(name), fontsize=9)
         axes.set_xlabel("epoch")
-    panels[0].set_ylabel("risk / risk of epoch 1")
+    panels[0].set_ylabel("score of held-out rows" if held_out else "risk / risk of epoch 1")
     _draw_legend(figure, panels)
     return figure
 

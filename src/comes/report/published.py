@@ -86,3 +86,9 @@ def _gather_values(result: Result, metric: str) -> Iterator[tuple[str, npt.NDArr
 def source_name(result: Result) -> str:
     """Return the name of the data set, without the part of it that is trained on."""
     return result.spec.data.name.partition(":")[0]
+
+
+def is_papers_data(result: Result) -> bool:
+    """Return whether the paper has this data set, or one that it is part of."""
+    name = source_name(result)
+    return PART_OF.get(name, (name, ""))[0] in set(published()["data"])

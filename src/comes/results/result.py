@@ -112,6 +112,9 @@ class RepeatResult:
     chosen: Mapping[str, int | float] | None = None  # settings that a search found
     tied: int | None = None  # how many other settings of the search were level with them
     edges: tuple[str, ...] | None = None  # in what nothing was tried beyond them
+    held_out: tuple[float, ...] | None = None  # score of held-out rows after every epoch
+    # Metrics of every label, None where there is none; see `comes.label_metrics.measure_labels`.
+    by_label: Mapping[str, tuple[float | None, ...]] | None = None
 
     def __post_init__(self) -> None:
         if not self.risk:
@@ -158,6 +161,10 @@ class Result:
     seconds: float
     versions: Mapping[str, str]  # of comes, torch, numpy and python
     device: str
+    # What results of early versions lack, and where it cannot be measured: None.
+    label_names: tuple[str, ...] | None = field(default=None, repr=False)
+    peak_memory: float | None = None  # of the process, in MiB
+    peak_device_memory: float | None = None  # of a GPU, in MiB
 
     def __post_init__(self) -> None:
         if not self.repeats:
@@ -197,6 +204,16 @@ class Result:
         if any(metric not in metrics for metrics in found):
             return np.full(len(found), math.nan)
         return np.array([metrics[metric] for metrics in found], dtype=float)
+
+    def label_means(self, metric: str) -> npt.NDArray[np.float64] | None:
+        """Return a metric of every label, (n_labels,), the mean of the repeats that have it."""
+        found = [None if r.by_label is None else r.by_label.get(metric) for r in self.repeats]
+        if self.label_names is None or any(values is None for values in found):
+            return None
+        table = np.array(found, dtype=float)  # (n_repeats, n_labels)
+        known = np.isfinite(table)
+        total = np.where(known, table, 0).sum(axis=0)
+        return np.asarray(total / np.where(known.any(axis=0), known.sum(axis=0), np.nan))
 
     def means(self) -> dict[str, float]:
         """Return the mean over repeats of every metric that all of them have."""

@@ -76,8 +76,20 @@ def ccmn_hamming_risk(
     >>> ccmn_hamming_risk(torch.tensor([[1.0, -1.0]]), candidates, torch.tensor([0.5, 0.5]))
     tensor(0.)
     """
+    flip_rate = check_flip_rate(flip_rate)
+    return _hamming_risk(scores, candidates, flip_rate, loss, correction, sample_weight)
+
+
+def _hamming_risk(
+    scores: Tensor,
+    candidates: Tensor,
+    flip_rate: Tensor,
+    loss: BinaryLoss,
+    correction: Callable[[Tensor], Tensor],
+    sample_weight: Tensor | None,
+) -> Tensor:
+    """Return the risk; values are not read, as that would stop a GPU at every step."""
     scores, candidates = check_batch(scores, candidates)
-    flip_rate = as_tensor(flip_rate, "flip_rate")
     check_width(scores, flip_rate=flip_rate)
     scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     odds = (flip_rate / (1 - flip_rate)).to(scores)
@@ -121,8 +133,18 @@ def ccmn_ranking_risk(
     >>> ccmn_ranking_risk(torch.zeros(1, 2), candidates, torch.tensor([0.5, 0.5]))
     tensor(1.)
     """
+    return _ranking_risk(scores, candidates, check_flip_rate(flip_rate), loss, sample_weight)
+
+
+def _ranking_risk(
+    scores: Tensor,
+    candidates: Tensor,
+    flip_rate: Tensor,
+    loss: BinaryLoss,
+    sample_weight: Tensor | None,
+) -> Tensor:
+    """Return the risk; values are not read, as that would stop a GPU at every step."""
     scores, candidates = check_batch(scores, candidates)
-    flip_rate = as_tensor(flip_rate, "flip_rate")
     check_width(scores, flip_rate=flip_rate)
     sums = ranking_sums(scores, candidates, loss=loss, sample_weight=sample_weight)
     n = sums.n_rows.clamp(min=SMALLEST_WEIGHT)
@@ -157,13 +179,8 @@ class CcmnHammingRisk(nn.Module):
         self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return ccmn_hamming_risk(
-            scores,
-            candidates,
-            self.flip_rate,
-            loss=self.loss,
-            correction=self.correction,
-            sample_weight=sample_weight,
+        return _hamming_risk(
+            scores, candidates, self.flip_rate, self.loss, self.correction, sample_weight
         )
 
 
@@ -188,9 +205,7 @@ class CcmnRankingRisk(nn.Module):
         self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return ccmn_ranking_risk(
-            scores, candidates, self.flip_rate, loss=self.loss, sample_weight=sample_weight
-        )
+        return _ranking_risk(scores, candidates, self.flip_rate, self.loss, sample_weight)
 
 
 def check_flip_rate(flip_rate: Tensor) -> Tensor:

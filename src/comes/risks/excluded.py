@@ -163,6 +163,11 @@ def excluded_weight(
     return torch.where(any_excluded, weight, 0), any_excluded
 
 
+def check_share(share: Tensor | None, name: str) -> Tensor | None:
+    """Return `check_prior` of a share of all rows, and None for None."""
+    return None if share is None else check_prior(share, name)
+
+
 def check_prior(class_prior: Tensor, name: str = "class_prior") -> Tensor:
     """Return the class prior, or rates, if it is a vector of numbers in [0, 1], else raise."""
     class_prior = as_tensor(class_prior, name)

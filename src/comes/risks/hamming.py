@@ -20,8 +20,10 @@ from torch import Tensor, nn
 
 from comes.losses import BinaryLoss, logistic_loss
 from comes.risks.excluded import (
+    as_tensor,
     asked_mask,
     check_prior,
+    check_share,
     check_states,
     check_weight,
     check_width,
@@ -29,7 +31,6 @@ from comes.risks.excluded import (
     excluded_mask,
     excluded_weight,
     in_full_precision,
-    optional_tensor,
     times_weight,
 )
 
@@ -123,7 +124,28 @@ def hamming_risk_from_sums(
     >>> hamming_risk_from_sums(sums, torch.tensor([0.6, 0.5]))
     tensor(0.3466)
     """
-    asked_share = optional_tensor(asked_share, "asked_share")
+    class_prior = as_tensor(class_prior, "class_prior")
+    check_width(sums.n_excluded, class_prior=class_prior)
+    return _combine_sums(
+        sums,
+        check_prior(class_prior),
+        correction,
+        exclude_share=check_share(exclude_share, "exclude_share"),
+        asked_share=check_share(asked_share, "asked_share"),
+        skip_empty=skip_empty,
+    )
+
+
+def _combine_sums(
+    sums: HammingSums,
+    class_prior: Tensor,
+    correction: Callable[[Tensor], Tensor],
+    *,
+    exclude_share: Tensor | None,
+    asked_share: Tensor | None,
+    skip_empty: bool,
+) -> Tensor:
+    """Return the risk; values are not read, as that would stop a GPU at every step."""
     check_width(sums.n_excluded, asked_share=asked_share)
     weight, any_excluded = excluded_weight(sums.n_rows, sums.n_excluded, class_prior, exclude_share)
     n_asked = sums.n_asked if asked_share is None else asked_share.to(weight) * sums.n_rows
@@ -226,8 +248,8 @@ class HammingRisk(nn.Module):
     ) -> None:
         super().__init__()
         self.register_buffer("class_prior", check_prior(class_prior))
-        self.register_buffer("exclude_share", optional_tensor(exclude_share, "exclude_share"))
-        self.register_buffer("asked_share", optional_tensor(asked_share, "asked_share"))
+        for name, share in (("exclude_share", exclude_share), ("asked_share", asked_share)):
+            self.register_buffer(name, check_share(share, name))
         self.loss = loss
         self.correction = correction
         self.skip_empty = skip_empty
@@ -236,14 +258,11 @@ class HammingRisk(nn.Module):
         self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return hamming_risk(
-            scores,
-            candidates,
+        return _combine_sums(
+            hamming_sums(scores, candidates, loss=self.loss, sample_weight=sample_weight),
             self.class_prior,
-            loss=self.loss,
-            correction=self.correction,
+            self.correction,
             exclude_share=self.exclude_share,
             asked_share=self.asked_share,
             skip_empty=self.skip_empty,
-            sample_weight=sample_weight,
         )

@@ -18,14 +18,16 @@ from torch import Tensor, nn
 from comes.errors import ComesError
 from comes.losses import BinaryLoss, sigmoid_loss
 from comes.risks.excluded import (
+    as_tensor,
     check_batch,
     check_prior,
+    check_share,
     check_weight,
+    check_width,
     count_rows,
     excluded_mask,
     excluded_weight,
     in_full_precision,
-    optional_tensor,
     times_weight,
 )
 from comes.risks.pairs import sum_over_pairs
@@ -114,6 +116,19 @@ def ranking_risk_from_sums(
     >>> ranking_risk_from_sums(sums, torch.tensor([0.6, 0.5]))
     tensor(0.2500)
     """
+    class_prior = as_tensor(class_prior, "class_prior")
+    check_width(sums.n_excluded, class_prior=class_prior)
+    exclude_share = check_share(exclude_share, "exclude_share")
+    return _combine_sums(sums, check_prior(class_prior), flood_level, exclude_share)
+
+
+def _combine_sums(
+    sums: RankingSums,
+    class_prior: Tensor,
+    flood_level: float | Tensor,
+    exclude_share: Tensor | None,
+) -> Tensor:
+    """Return the risk; values are not read, as that would stop a GPU at every step."""
     weight, _ = excluded_weight(sums.n_rows, sums.n_excluded, class_prior, exclude_share)
     risk = (weight * sums.excluded_above).sum()
     if not isinstance(flood_level, Tensor):  # whose value is not read: it may be on a GPU
@@ -207,7 +222,7 @@ def flood_level_of_prior(
     >>> flood_level_of_prior(torch.tensor([0.6, 0.5, 0.0]))  # 0.75 (0.4 0.5 + 0.4 + 0.5)
     tensor(0.8250)
     """
-    irrelevant = 1 - class_prior
+    irrelevant = 1 - check_prior(class_prior)
     if exclude_share is not None:
         irrelevant = torch.where(exclude_share.to(irrelevant) > 0, irrelevant, 0)
     both = (irrelevant.sum().square() - irrelevant.square().sum()) / 2  # sum over j < k
@@ -268,7 +283,7 @@ class RankingRisk(nn.Module):
         super().__init__()
         symmetry_constant = _find_symmetry_constant(loss)
         class_prior = check_prior(class_prior)
-        exclude_share = optional_tensor(exclude_share, "exclude_share")
+        exclude_share = check_share(exclude_share, "exclude_share")
         self.register_buffer("class_prior", class_prior)
         self.register_buffer("exclude_share", exclude_share)
         self.loss = loss
@@ -285,12 +300,9 @@ class RankingRisk(nn.Module):
         self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return ranking_risk(
-            scores,
-            candidates,
+        return _combine_sums(
+            ranking_sums(scores, candidates, loss=self.loss, sample_weight=sample_weight),
             self.class_prior,
-            loss=self.loss,
-            flood_level=0.0 if self.flood_level is None else self.flood_level,
-            exclude_share=self.exclude_share,
-            sample_weight=sample_weight,
+            0.0 if self.flood_level is None else self.flood_level,
+            self.exclude_share,
         )

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from comes.answers import as_candidates, as_relevant
+from comes.columns import encode_table
 from comes.errors import ComesError
 
 FEWEST = 20  # rows that exclude the label, and rows that do not, needed for a test
@@ -88,6 +89,7 @@ def check_constant_rate(
     >>> check_constant_rate(X, ~excluded, ~relevant).per_label["says"].tolist()
     ['nothing found', 'not constant']
     """
+    X = encode_table(X)
     values = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
     excluded = ~as_candidates(candidates)
     known = as_relevant(surely_irrelevant)  # 0 or 1, checked

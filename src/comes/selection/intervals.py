@@ -136,7 +136,7 @@ class Drawn:
         if OVER_LABELS[self.name] == "ranking":
             return reasons
         return [
-            f"estimated as {value:.3g}, outside its range: its class prior does not fit"
+            f"estimated as {value:.3g}, outside its range: too few rows, or its class prior is off"
             if not (reason or 0 <= value <= 1)
             else reason
             for reason, value in zip(reasons, self.values.tolist(), strict=True)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from comes.answers import check_paired, match_names
 from comes.errors import ComesError
 from comes.selection.estimates import estimate_metrics
 from comes.selection.said_likelihood import likelihood_losses
@@ -81,6 +82,10 @@ class _CandidateScorer:
             raise ComesError(
                 f"{type(final).__name__} has no class_prior_: give candidate_scorer a class_prior."
             )
+        check_paired(X=X, y=y)
+        names = getattr(final, "label_names_", None)
+        if hasattr(y, "columns") and names is not None:
+            y = y.iloc[:, match_names([str(name) for name in y.columns], names)]
         scores = np.asarray(estimator.decision_function(X))
         if self.metric == LIKELIHOOD:
             return self.sign * float(likelihood_losses(scores, y, prior).mean())

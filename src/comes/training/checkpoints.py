@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import torch
 
-from comes.errors import ComesError, first_line
+from comes.errors import ComesError, ComesWarning, first_line
 from comes.files import replacing_file
 
 
@@ -61,6 +62,13 @@ class Checkpoint:
         return state
 
     def write(self, state: dict[str, Any]) -> None:
-        """Write the state, replacing an earlier one."""
-        with replacing_file(self.path) as path, path.open("wb") as file:
-            torch.save({**state, "fingerprint": self.fingerprint}, file)
+        """Write the state, replacing an earlier one; warn if that fails, as training can go on."""
+        try:
+            with replacing_file(self.path) as path, path.open("wb") as file:
+                torch.save({**state, "fingerprint": self.fingerprint}, file)
+        except (ComesError, RuntimeError) as error:  # torch's own, on a full disk
+            warn(
+                f"{first_line(error)} The state of this epoch is not kept, and training goes on.",
+                ComesWarning,
+                stacklevel=2,
+            )

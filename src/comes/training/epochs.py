@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from comes.errors import ComesError, ComesWarning
+from comes.files import defer_from_here, no_longer_defer
 from comes.progress import progress_bar
 from comes.training.history import History
 from comes.training.memory import kept_memory
@@ -32,6 +33,7 @@ def run_epochs(
     bar = progress_bar(options.epochs, options.description, unit="epoch", show=options.progress)
     with kept_memory(), fastest_convolutions(), bar as advance:
         try:
+            no_longer_defer()
             for risk in done:
                 advance(f"risk {risk:.4f}")
             for number in range(len(done), options.epochs):
@@ -53,6 +55,8 @@ def run_epochs(
                 ComesWarning,
                 stacklevel=3,
             )
+        finally:
+            defer_from_here()  # who keeps the weights may say how far
     seconds = (time.perf_counter() - started) / n_models
     return [History(risk=own, seconds=seconds, interrupted=is_interrupted) for own in risks]
 

@@ -1,0 +1,115 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from comes.datasets import open_dataset
+from comes.estimator import CandidateClassifier
+from comes.generation import case_b
+from command_line import Run, command_runner
+from mixed_tables import NAMES, make_table
+
+QUICK = ("--method", "bce", "--epochs", "2")
+
+
+def add_labels(frame: pd.DataFrame, marked: np.ndarray, name: str) -> pd.DataFrame:
+    cells = [";".join(np.array(NAMES)[row]) or "(none)" for row in marked]
+    return frame.assign(**{name: cells})
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command line in a folder with a table to train on, one to test on and a new one."""
+    frame, relevant = make_table(300)
+    frame["zip"] = np.resize(["00123", "01234", "99999"], len(frame))
+    train = add_labels(frame, case_b(relevant, 0.7, seed=0), "maybe")
+    train[:200].to_csv(tmp_path / "train.csv", index=False)
+    add_labels(train, relevant, "true")[200:].to_csv(tmp_path / "test.csv", index=False)
+    columns = list(np.random.default_rng(0).permutation(frame.columns))
+    frame[200:][columns].to_csv(tmp_path / "new.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return command_runner(monkeypatch, capsys)
+
+
+def test_fit_evaluate_and_predict_need_no_option_but_the_labels(run: Run) -> None:
+    fitted = run("fit", "train.csv", "--labels", "maybe", "-o", "model", *QUICK).stdout
+    assert "200 rows, 14 columns, 3 labels" in fitted
+    assert "columns: 3 numbers, 3 categories, 2 booleans, 2 dates, 1 text" in fitted
+    assert "'ticket_id' (its name says so and all values differ)" in fitted
+    scored = run(
+        "evaluate", "test.csv", "--labels", "maybe", "--relevant", "true", "-m", "model", "--json"
+    )
+    assert 0 < json.loads(scored.stdout)["average_precision"] < 1
+    run("predict", "new.csv", "-m", "model", "-o", "out.csv")
+    predicted = pd.read_csv("out.csv")
+    assert predicted["item"].tolist() == [f"t{k:05d}" for k in range(200, 300)]
+    model = CandidateClassifier.load("model")
+    dtypes = {"zip": str}  # else 00123 is 123
+    proba = model.predict_proba(pd.read_csv("new.csv", dtype=dtypes))
+    written = predicted[[f"probability:{name}" for name in sorted(NAMES)]]
+    np.testing.assert_allclose(written, proba, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("always::comes.errors.ComesWarning")
+def test_what_columns_are_can_be_said(run: Run) -> None:
+    says = ("--text", "street", "--category", "stars", "--ignore", "body,s?en", "--item", "price")
+    command = ("train.csv", "--labels", "maybe", *says)
+    listed = json.loads(run("datasets", *command, "--json").stdout)["columns"]
+    kinds = {row["column"]: row["taken_for"] for row in listed}
+    assert kinds["street"] == "text" and kinds["stars"] == "category" and kinds["zip"] == "category"
+    assert not {"body", "seen", "price", "maybe"} & set(kinds)
+    run("fit", *command, "-o", "model", *QUICK)
+    run("predict", "new.csv", "-m", "model", "-o", "out.csv")
+    new = pd.read_csv("new.csv", dtype=str, keep_default_na=False)
+    assert pd.read_csv("out.csv")["item"].tolist() == new["price"].tolist()
+    new["stars"] = new["stars"].replace({"1": "9"})
+    new.to_csv("new.csv", index=False)
+    warned = run("predict", "new.csv", "-m", "model", "-o", "out.csv").stderr
+    assert "column 'stars' holds values that training did not see" in warned and "('9')" in warned
+    shown = run("evaluate", "test.csv", *command[1:], "-m", "model", code=1).stderr
+    assert "the model knows its columns; leave --text and --category out" in shown
+    missing = ("train.csv", "--labels", "maybe", "--text", "boddy", "-o", "other")
+    assert "Did you mean 'body'?" in run("fit", *missing, code=1).stderr
+
+
+def test_a_column_that_is_gone_is_one_sentence(run: Run) -> None:
+    run("fit", "train.csv", "--labels", "maybe", "-o", "model", *QUICK)
+    pd.read_csv("new.csv").rename(columns={"colour": "color"}).to_csv("new.csv", index=False)
+    said = run("predict", "new.csv", "-m", "model", "-o", "out.csv", code=1).stderr
+    assert "no column 'colour'" in said and "Did you mean 'color'?" in said
+    assert not Path("out.csv").exists()
+
+
+def test_choosing_priors_and_experiments_take_tables(run: Run) -> None:
+    labels = ("--labels", "maybe")
+    run("priors", "train.csv", *labels, "-o", "priors.csv")
+    assert pd.read_csv("priors.csv")["label"].tolist() == sorted(NAMES)
+    chosen = ("--priors", "priors.csv", "--select", "epochs", "--method", "bce", "--epochs", "4")
+    fitted = run("fit", "train.csv", *labels, *chosen, "-o", "model").stdout
+    assert "Chosen: bce" in fitted and "1 text" in fitted
+    config = """
+    name = "table"
+    folds = 2
+    [settings]
+    epochs = 1
+    [[methods]]
+    method = "bce"
+    [[data]]
+    name = "test.csv"
+    case = "b"
+    rate = 0.5
+    read = {relevant = ["true"], ignore = ["maybe"]}
+    """
+    Path("config.toml").write_text("\n".join(line.strip() for line in config.splitlines()))
+    run("bench", "config.toml", "-o", "runs")
+    assert list(Path("runs").rglob("result.json"))
+
+
+def test_tables_are_written_as_tables(run: Run) -> None:
+    run("datasets", "convert", "train.csv", "again.parquet", "--labels", "maybe")
+    again, first = open_dataset("again.parquet"), open_dataset("train.csv", labels=["maybe"])
+    assert list(again.X.columns) == list(first.X.columns) and again.items == first.items
+    said = run("datasets", "convert", "train.csv", "again.npz", "--labels", "maybe", code=1).stderr
+    assert "Write .csv or .parquet" in said

@@ -1,0 +1,225 @@
+"""Models with cards, in folders and on a hub: a local fake, never the internet."""
+
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from comes import Answers, CandidateClassifier, ImageClassifier
+from comes.errors import ComesError
+from comes.estimator import hub as hub_module
+from comes.estimator import load_model, write_card
+from comes.generation import case_b
+from comes.methods import METHODS
+from comes.models import ResNet
+from pictures import SIZE, pictures, tiny
+
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(RNG.normal(size=(200, 3)), columns=["height", "width", "depth"])
+RELEVANT = X.to_numpy()[:, :2] > 0.3
+CANDIDATES = case_b(RELEVANT, 0.5, seed=0)
+NAMES = ["blue sky", "sea | lake"]
+
+
+def fitted(method: str | None = None, **options: Any) -> CandidateClassifier:
+    clf = CandidateClassifier(method, epochs=2, hidden=8, random_state=0, **options)
+    return clf.fit(X, CANDIDATES, label_names=NAMES)
+
+
+class FakeHub:
+    """Repositories as folders of this machine, with the functions that are used of the hub."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.calls: list[tuple[str, Any]] = []
+
+    def HfApi(self, token: str | None = None) -> Any:  # noqa: N802 - as the hub has it
+        self.calls.append(("token", token))
+        return SimpleNamespace(create_repo=self.create_repo, upload_folder=self.upload_folder)
+
+    def create_repo(self, repo_id: str, *, private: bool | None, exist_ok: bool) -> None:
+        self.calls.append(("create_repo", (repo_id, private, exist_ok)))
+        if repo_id.startswith("forbidden/"):
+            raise PermissionError("403 Forbidden\nmore lines")
+        (self.folder / repo_id).mkdir(parents=True, exist_ok=True)
+
+    def upload_folder(
+        self, *, repo_id: str, folder_path: str, commit_message: str, allow_patterns: list[str]
+    ) -> Any:
+        self.calls.append(("upload_folder", (repo_id, commit_message, allow_patterns)))
+        for file in Path(folder_path).iterdir():
+            assert file.name in allow_patterns
+            shutil.copy(file, self.folder / repo_id / file.name)
+        return SimpleNamespace(commit_url=f"https://hub/{repo_id}/commit/1")
+
+    def snapshot_download(
+        self, repo_id: str, *, revision: str | None, token: str | None, allow_patterns: list[str]
+    ) -> str:
+        self.calls.append(("snapshot_download", (repo_id, revision, token)))
+        if not (self.folder / repo_id).exists():
+            raise OSError(f"404: {repo_id} not found")
+        return str(self.folder / repo_id)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHub:
+    fake = FakeHub(tmp_path / "hub")
+    monkeypatch.setattr(hub_module, "_import_hub", lambda: fake)
+    return fake
+
+
+def test_the_functions_of_the_fake_are_those_of_the_hub() -> None:
+    real = pytest.importorskip("huggingface_hub")
+    import inspect
+
+    for function, names in (
+        (real.HfApi.create_repo, {"repo_id", "private", "exist_ok"}),
+        (
+            real.HfApi.upload_folder,
+            {"repo_id", "folder_path", "commit_message", "allow_patterns"},
+        ),
+        (real.snapshot_download, {"repo_id", "revision", "token", "allow_patterns"}),
+    ):
+        assert names <= set(inspect.signature(function).parameters)
+
+
+def test_a_model_goes_to_the_hub_and_comes_back(hub: FakeHub) -> None:
+    clf = fitted()
+    address = clf.push_to_hub("me/photos", private=True, token="secret", message="First")
+    assert address == "https://hub/me/photos/commit/1"
+    assert ("create_repo", ("me/photos", True, True)) in hub.calls
+    assert hub.calls[0] == ("token", "secret")
+    assert hub.calls[-1][1][:2] == ("me/photos", "First")
+    loaded = CandidateClassifier.from_pretrained("me/photos", revision="abc")
+    np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
+    assert hub.calls[-1] == ("snapshot_download", ("me/photos", "abc", None))
+    card = (hub.folder / "me/photos/README.md").read_text(encoding="utf-8")
+    assert 'CandidateClassifier.from_pretrained("me/photos")' in card and "secret" not in card
+
+
+def test_what_goes_wrong_with_a_hub_is_said(hub: FakeHub) -> None:
+    clf = fitted()
+    with pytest.raises(ComesError, match=r"could not be uploaded \(403 Forbidden\).*hf auth login"):
+        clf.push_to_hub("forbidden/photos")
+    with pytest.raises(ComesError, match=r"no folder, and could not be downloaded .*404: me/none"):
+        CandidateClassifier.from_pretrained("me/none")
+    for wrong in ("photos", "a/b/c", "/photos", "me/"):
+        with pytest.raises(ComesError, match='must be "owner/name"'):
+            clf.push_to_hub(wrong)
+    for wrong in ("photos", "./me/photos", "../photos"):
+        with pytest.raises(ComesError, match='neither a folder nor a repository, "owner/name"'):
+            CandidateClassifier.from_pretrained(wrong)
+    with pytest.raises(Exception, match="not fitted"):
+        CandidateClassifier().push_to_hub("me/photos")
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(ComesError, match=r"needs huggingface_hub.*pip install 'comes\[hub\]'"):
+        CandidateClassifier.from_pretrained("me/photos")
+
+
+def test_a_folder_holds_the_model_and_its_card(tmp_path: Path) -> None:
+    clf = fitted()
+    folder = clf.save_pretrained(tmp_path / "photos")
+    loaded = CandidateClassifier.from_pretrained(folder)
+    np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))
+    assert isinstance(load_model(folder), CandidateClassifier)
+    clf.save_pretrained(folder)  # a model that is there is replaced
+    assert sorted(p.name for p in folder.iterdir()) == PATTERNS
+    assert [p.name for p in tmp_path.iterdir()] == ["photos"], "nothing is left beside it"
+
+
+PATTERNS = ["README.md", "model.json", "model.safetensors"]
+
+
+def test_a_card_that_somebody_wrote_stays(tmp_path: Path) -> None:
+    clf = fitted()
+    folder = clf.save_pretrained(tmp_path / "photos")
+    (folder / "README.md").write_text("# Mine\n", encoding="utf-8")
+    clf.save_pretrained(folder)
+    assert (folder / "README.md").read_text(encoding="utf-8") == "# Mine\n"
+    with pytest.raises(ComesError, match="README.md"):
+        clf.save(folder)  # would lose it
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(ComesError, match=r"holds something else \(notes.txt\)"):
+        clf.save_pretrained(folder)
+    assert (folder / "notes.txt").exists()
+
+
+# Cards
+
+
+def test_a_card_states_assumptions_priors_rates_and_size() -> None:
+    clf = fitted(class_prior=[0.4, 0.5])
+    card = write_card(clf, "me/photos")
+    assert card.startswith("---\nlibrary_name: comes\npipeline_tag: tabular-classification\n")
+    assert "Every relevant label of a row was among its candidates." in card
+    assert "with a probability that depends on the label alone" in card
+    assert "Class priors given" in card and "Trained on 200 rows with candidates." in card
+    assert clf.no_rate_ is not None
+    row = f"| blue sky | 0.400 | {clf.no_rate_[0]:.3f} | 0.000 | {clf.threshold_[0]:.3f} |"
+    assert row in card and "| sea \\| lake |" in card, "a bar in a name does not break the table"
+    assert "3 features: height, width, depth." in card
+    assert "2 epochs in" in card and "Calibrated afterwards: no." in card
+    estimated = write_card(fitted(), "x")
+    assert "Class priors estimated from what was said" in estimated
+    assert "standard error" in estimated
+
+
+def test_a_card_of_answers_and_of_a_ranking_risk() -> None:
+    said = Answers(no=~RELEVANT, yes=RELEVANT, maybe=np.zeros_like(RELEVANT))
+    clf = CandidateClassifier(epochs=2, hidden=8, random_state=0, mistake_rate=0.01)
+    card = write_card(clf.fit(X, answers=said))
+    assert "did not depend on its truth" in card and "Rate of mistakes: 0.01." in card
+    assert "Trained on 200 rows with answers." in card
+    ranking = write_card(fitted("comes-rl", class_prior=[0.4, 0.5]))
+    assert "The risk ranks labels" in ranking and "Method: COMES-RL" in ranking
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_has_a_card(method: str, tmp_path: Path) -> None:
+    clf = fitted(method)
+    clf.save(tmp_path / "model")
+    card = write_card(clf, "me/photos")
+    assert write_card(load_model(tmp_path / "model"), "me/photos") == card, "stored with the model"
+    assert METHODS[method].title in card
+    front = card.split("---")[1]
+    assert "nan" not in card.lower().replace("names", "") and "None" not in card
+    assert [line.split(":")[0] for line in front.strip().splitlines()[:2]] == [
+        "library_name",
+        "pipeline_tag",
+    ]
+
+
+def test_an_earlier_model_says_that_its_rows_are_not_recorded() -> None:
+    before = load_model(Path(__file__).parent / "data" / "models_before_tables" / "answers")
+    assert "is not recorded" in write_card(before)
+
+
+def test_a_stream_counts_all_its_rows() -> None:
+    clf = CandidateClassifier(random_state=0, class_prior=[0.4, 0.5])
+    clf.partial_fit(X[:150], CANDIDATES[:150]).partial_fit(X[150:], CANDIDATES[150:])
+    assert clf.trained_on_ == {"rows": 200, "kind": "candidates"}
+
+
+def test_models_of_images_have_cards_too(tmp_path: Path) -> None:
+    pixels, relevant = pictures(40)
+    clf = ImageClassifier(
+        "bce", backbone=tiny(), weights=None, image_size=SIZE, random_state=0
+    ).fit(pixels, relevant)
+    folder = clf.save_pretrained(tmp_path / "pictures")
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "pipeline_tag: image-classification" in card and "model.predict_proba(images)" in card
+    assert "Trained on 40 rows with candidates." in card
+    loaded = ImageClassifier.from_pretrained(folder, backbone=tiny())
+    np.testing.assert_allclose(loaded.predict_proba(pixels), clf.predict_proba(pixels), atol=1e-6)
+    assert isinstance(tiny(), ResNet)
+    clf.calibrate(pixels, relevant=relevant).save(tmp_path / "calibrated")
+    again = ImageClassifier.load(tmp_path / "calibrated", backbone=tiny())
+    assert again.calibration_ is not None
