@@ -15,16 +15,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hostile.casework import all_cases
-from hostile.casework import VERDICTS, Case, Judged, judge
+from hostile.casework import VERDICTS, Case, Judged, all_cases, judge
 from measuring import RESULTS, write
 
 NAME = "hostile_inputs"
+Counts = dict[str, dict[str, int]]
 
 
-def count(judged: Mapping[Case, Judged]) -> dict[str, dict[str, int]]:
+def count(judged: Mapping[Case, Judged]) -> Counts:
     """Return the number of cases and of each verdict by area, and of all."""
-    counts: dict[str, dict[str, int]] = {}
+    counts: Counts = {}
     for area in [*dict.fromkeys(case.area for case in judged), "all"]:
         found = Counter(j.verdict for case, j in judged.items() if area in (case.area, "all"))
         counts[area] = {"cases": found.total()} | {verdict: found[verdict] for verdict in VERDICTS}
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> None:
     """Judge every case, print what is not ok, and write the counts."""
     started = time.perf_counter()
     wanted = " ".join(arguments).lower()
-    judged = {case: judge(case) for case in all_cases() if wanted in f"{case.area} {case.name}"}
+    judged = {case: judge(case) for case in all_cases() if wanted in case.area}
     counts, bad = count(judged), list_bad(judged)
     for one in bad:
         print(f"{one['verdict']:9} {one['area']}: {one['case']}: {one['came']}")
@@ -53,10 +53,21 @@ def main(arguments: Sequence[str]) -> None:
     seconds = round(time.perf_counter() - started, 1)
     print(f"{seconds} s")
     if not wanted:
-        stored = RESULTS / f"{NAME}.json"
-        result: dict[str, Any] = {"seconds": seconds, "counts": counts, "bad": bad}
-        found = json.loads(stored.read_text())["found"] if stored.exists() else {"counts": counts, "bad": bad}
-        write(NAME, result | {"found": found})
+        write(NAME, {"seconds": seconds, "counts": counts, "bad": bad, "found": keep(counts, bad)})
+
+
+def keep(counts: Counts, bad: list[dict[str, str]]) -> dict[str, Any]:
+    """Return what was found when an area was first judged; of a new area, what is found now."""
+    stored = RESULTS / f"{NAME}.json"
+    found: dict[str, Any] = {"counts": {}, "bad": []}
+    if stored.exists():
+        found = json.loads(stored.read_text())["found"]
+    new = [area for area in counts if area not in found["counts"] and area != "all"]
+    by_area: Counts = {
+        area: found["counts"].get(area, counts[area]) for area in counts if area != "all"
+    }
+    by_area["all"] = {key: sum(c[key] for c in by_area.values()) for key in counts["all"]}
+    return {"counts": by_area, "bad": found["bad"] + [one for one in bad if one["area"] in new]}
 
 
 if __name__ == "__main__":

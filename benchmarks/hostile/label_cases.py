@@ -108,7 +108,10 @@ def _spellings_that_differ_in_case(place: Place) -> object:
 
 @said(AREA, r"similar|accent|differ|letter|same")
 def _spellings_that_differ_in_unicode_alone(place: Place) -> object:
-    cells = [c.replace("sea", "ma\u0308r" if k % 2 else "m\u00e4r") for k, c in enumerate(joined(candidates()))]
+    cells = [
+        c.replace("sea", "ma\u0308r" if k % 2 else "m\u00e4r")
+        for k, c in enumerate(joined(candidates()))
+    ]
     _write(place, cells)
     return place.comes(SHOW)
 
@@ -245,7 +248,12 @@ def _a_listed_name_that_never_occurs(place: Place) -> object:
 def _labels_called_na_and_none(place: Place) -> object:
     cells = [c.replace("sea", "NA").replace("sky", "None") for c in joined(candidates())]
     _write(place, cells)
-    return sorted(open_dataset("d.csv", labels=["maybe"]).label_names) == ["NA", "None", "sun", "tree"]
+    return sorted(open_dataset("d.csv", labels=["maybe"]).label_names) == [
+        "NA",
+        "None",
+        "sun",
+        "tree",
+    ]
 
 
 @handled(AREA)
@@ -255,7 +263,9 @@ def _labels_that_are_numbers(place: Place) -> object:
         cells = [c.replace(name, str(number)) for c in cells]
     _write(place, cells)
     read = open_dataset("d.csv", labels=["maybe"])
-    return read.label_names == list("0123") and np.array_equal(read.known_candidates(), candidates())
+    return read.label_names == list("0123") and np.array_equal(
+        read.known_candidates(), candidates()
+    )
 
 
 @said(AREA, r"identical|same|copy|truth|equal")
@@ -316,7 +326,10 @@ refused_commands(
             "datasets wide.csv --labels 'has_*' --answers 1=yes,1=no",
             r"'1'",
         ),
-        "pairs without an equals sign": ("datasets wide.csv --labels 'has_*' --answers 1,0", r"1=yes"),
+        "pairs without an equals sign": (
+            "datasets wide.csv --labels 'has_*' --answers 1,0",
+            r"1=yes",
+        ),
         "long columns that are not there": ("datasets long.csv --long a,b,c", r"'a'|item"),
         "two columns for a long table": ("datasets long.csv --long item,label", r"long|answer"),
         "answers without features": ("fit long.csv --epochs 1 -o m", r"--features"),

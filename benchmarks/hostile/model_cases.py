@@ -38,7 +38,9 @@ def _spoil(place: Place, change: Callable[[bytes], bytes]) -> str:
 
 def _find(values: Any, key: str) -> list[dict[str, Any]]:
     """Return the parts of json that have a key."""
-    parts = values.values() if isinstance(values, dict) else values if isinstance(values, list) else ()
+    parts = (
+        values.values() if isinstance(values, dict) else values if isinstance(values, list) else ()
+    )
     found = [part for child in parts for part in _find(child, key)]
     return [*found, values] if isinstance(values, dict) and key in values else found
 
@@ -148,7 +150,7 @@ def _weights_of_another_model(place: Place) -> object:
     return place.comes(PREDICT)
 
 
-@refused(AREA, r"finite|nan|checksum|changed")
+@refused(AREA, r"finite|nan|damaged")
 def _weights_that_are_no_numbers(place: Place) -> object:
     path = copy_model(place.folder) / "model.safetensors"
     weights = load_file(path)
@@ -178,7 +180,9 @@ def _a_model_that_was_moved(place: Place) -> object:
 
 @refused(AREA, r"model=|own")
 def _a_network_of_ones_own_without_it(_: Place) -> object:
-    own = small(model=lambda d, q: torch.nn.Linear(d, q), n_networks=None, hidden=500, random_state=0)
+    own = small(
+        model=lambda d, q: torch.nn.Linear(d, q), n_networks=None, hidden=500, random_state=0
+    )
     own.fit(features(), np.arange(240).reshape(60, 4) % 3 > 0).save("model")
     return load_model("model")
 
@@ -190,7 +194,7 @@ def _a_model_that_was_never_fitted(_: Place) -> object:
 
 @handled(AREA)
 def _a_rest_of_an_interrupted_write(place: Place) -> object:
-    """A folder that a killed writer left beside a model does no harm."""
+    # A folder that a killed writer left beside a model does no harm.
     copy_model(place.folder)
     (Path(place.folder) / ".model.tmp").mkdir()
     place.comes(PREDICT)
@@ -201,7 +205,13 @@ refused_commands(
     AREA,
     {
         "a model that is not there": ("predict new.csv --model nowhere -o p.csv", r"nowhere"),
-        "a file in place of a model": ("predict new.csv --model new.csv -o p.csv", r"new\.csv|folder"),
-        "a model that is the working folder": ("predict new.csv --model . -o p.csv", r"model\.json|model"),
+        "a file in place of a model": (
+            "predict new.csv --model new.csv -o p.csv",
+            r"new\.csv|folder",
+        ),
+        "a model that is the working folder": (
+            "predict new.csv --model . -o p.csv",
+            r"model\.json|model",
+        ),
     },
 )

@@ -26,7 +26,10 @@ refused_commands(
         "a learning rate below zero": (FIT + "--learning-rate -1", r"learning-rate"),
         "a learning rate of zero": (FIT + "--learning-rate 0", r"learning.rate"),
         "a learning rate that is no number": (FIT + "--learning-rate nan", r"learning.rate"),
-        "a learning rate that runs away": (FIT + "--epochs 20 --learning-rate 1e9", r"learning.rate"),
+        "a learning rate that runs away": (
+            FIT + "--epochs 20 --learning-rate 1e9",
+            r"learning.rate",
+        ),
         "a method that does not exist": (FIT + "--method comes-hll", r"comes-hl"),
         "a variant of a method without any": (FIT + "--method bce --variant x", r"variant"),
         "a variant that does not exist": (FIT + "--method ccmn --variant x", r"variant.*ranking"),
@@ -54,7 +57,10 @@ refused_commands(
         "options of images for a table": (FIT + "--backbone resnet50", r"image"),
         "frozen without images": (FIT + "--freeze", r"image"),
         "a setting to choose that is none": (FIT + "--select depth", r"lr.*depth"),
-        "a mistake rate of one half": ("fit answers.npz --mistake-rate 0.6 --epochs 1 -o m", r"mistake"),
+        "a mistake rate of one half": (
+            "fit answers.npz --mistake-rate 0.6 --epochs 1 -o m",
+            r"mistake",
+        ),
         "a test share of everything": ("split names.csv --labels maybe --test-share 1", r"share"),
         "a test share below zero": ("split names.csv --labels maybe --test-share -0.2", r"share"),
         "groups by a column that is not there": (
@@ -69,11 +75,20 @@ refused_commands(
         "a rate above one to generate": (DRAW + "--rate 2", r"rate"),
         "rates for fewer labels to generate": (DRAW + "--rate .1,.2", r"rate.*4|4.*rate"),
         "strength for a case without it": (DRAW + "--strength 3", r"strength"),
-        "rates of answers for candidates to generate": (DRAW + "--asked-rate .5", r"asked.rate|answers"),
+        "rates of answers for candidates to generate": (
+            DRAW + "--asked-rate .5",
+            r"asked.rate|answers",
+        ),
         "an asked rate of nothing": (DRAW + "--case answers --asked-rate 0", r"asked.rate"),
-        "candidates of what has no truth": ("generate names.csv --labels maybe -o g.csv", r"true|relevant"),
+        "candidates of what has no truth": (
+            "generate names.csv --labels maybe -o g.csv",
+            r"true|relevant",
+        ),
         "a form that does not exist": (DRAW + "--form tall", r"--form"),
-        "a way of priors that does not exist": ("priors names.csv --labels maybe --method guess", r"bbe"),
+        "a way of priors that does not exist": (
+            "priors names.csv --labels maybe --method guess",
+            r"bbe",
+        ),
         "a plot that is no picture": ("priors names.csv --labels maybe --plot p.txt", r"\.png"),
         "a convention that does not exist": (
             "evaluate wide.csv --relevant 'is_*' --model m --convention mlc",
@@ -88,7 +103,10 @@ refused_commands(
             r"--ask-next",
         ),
         "no labels at the top": ("predict new.csv -m m -o p.csv --top 0", r"--top"),
-        "a word in place of json": ("datasets names.csv --labels maybe --json yes", r"yes|unexpected"),
+        "a word in place of json": (
+            "datasets names.csv --labels maybe --json yes",
+            r"yes|unexpected",
+        ),
     },
 )
 

@@ -27,8 +27,14 @@ refused_commands(
             "split names.csv --labels maybe --train names.csv",
             r"names\.csv",
         ),
-        "a model over a table": ("fit names.csv --labels maybe --epochs 1 -o names.csv", r"names\.csv|folder"),
-        "a model into the folder of the data": ("fit names.csv --labels maybe --epochs 1 -o .", r"folder|model|empty"),
+        "a model over a table": (
+            "fit names.csv --labels maybe --epochs 1 -o names.csv",
+            r"names\.csv|folder",
+        ),
+        "a model into the folder of the data": (
+            "fit names.csv --labels maybe --epochs 1 -o .",
+            r"folder|model|empty",
+        ),
         "a converted file without an ending": (
             "datasets convert names.csv out --labels maybe",
             r"\.csv|ending",
@@ -47,7 +53,10 @@ refused_commands(
         ),
         "a report over a file": ("report runs -o names.csv", r"runs|names\.csv"),
         "priors as a picture": ("priors names.csv --labels maybe -o p.png", r"\.csv"),
-        "features over the pictures' table": ("features names.csv -o names.csv", r"\.npz|names\.csv"),
+        "features over the pictures' table": (
+            "features names.csv -o names.csv",
+            r"\.npz|names\.csv",
+        ),
         "an annotation project over a file": (
             "annotate init names.csv --items new.csv --classes priors.csv",
             r"names\.csv|text|folder",
@@ -112,7 +121,9 @@ def _a_model_where_nobody_may_write(place: Place) -> object:
 @refused(AREA, r"names\.csv|priors")
 def _questions_over_the_rows(place: Place) -> object:
     copy_model(place.folder)
-    return place.comes("predict new.csv --model model -o p.csv --ask-next priors.csv --asked priors.csv")
+    return place.comes(
+        "predict new.csv --model model -o p.csv --ask-next priors.csv --asked priors.csv"
+    )
 
 
 @refused(AREA, r"p\.csv|same|differ")

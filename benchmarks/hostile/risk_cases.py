@@ -18,7 +18,6 @@ from comes.risks import (
     ccmn_ranking_risk,
     comrank_risk,
     ctl_risk,
-    gdf_risk,
     hamming_risk,
     likelihood_risk,
     mlcl_risk,
@@ -36,33 +35,51 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "scores of another shape": (lambda: hamming_risk(SCORES[:, :2], POSSIBLE, PRIOR), r"shape"),
     "scores as a vector": (lambda: bce_risk(SCORES[0], POSSIBLE[0]), r"shape|matrix|\(n, q\)|2"),
     "candidates as numbers": (lambda: hamming_risk(SCORES, POSSIBLE.float(), PRIOR), r"bool"),
-    "candidates as an array": (lambda: gdf_risk(SCORES, POSSIBLE.numpy()), r"tensor"),
-    "scores as an array": (lambda: bce_risk(SCORES.numpy(), POSSIBLE), r"tensor"),
-    "scores as integers": (lambda: bce_risk(SCORES.long(), POSSIBLE), r"float"),
-    "a batch without rows": (lambda: hamming_risk(SCORES[:0], POSSIBLE[:0], PRIOR), r"row|empty"),
     "a prior of 23": (lambda: hamming_risk(SCORES, POSSIBLE, PRIOR * 100), r"class_prior.*1"),
     "a prior of 1.3": (lambda: ranking_risk(SCORES, POSSIBLE, PRIOR + 1), r"class_prior.*1"),
     "a prior below zero": (lambda: hamming_risk(SCORES, POSSIBLE, -PRIOR), r"class_prior"),
-    "a prior that is no number": (lambda: hamming_risk(SCORES, POSSIBLE, PRIOR * np.nan), r"class_prior"),
-    "a prior of fewer labels": (lambda: hamming_risk(SCORES, POSSIBLE, PRIOR[:2]), r"class_prior|shape"),
-    "a prior as a column": (lambda: ranking_risk(SCORES, POSSIBLE, PRIOR[:, None]), r"class_prior|shape"),
+    "a prior that is no number": (
+        lambda: hamming_risk(SCORES, POSSIBLE, PRIOR * np.nan),
+        r"class_prior",
+    ),
+    "a prior of fewer labels": (
+        lambda: hamming_risk(SCORES, POSSIBLE, PRIOR[:2]),
+        r"class_prior|shape",
+    ),
+    "a prior as a column": (
+        lambda: ranking_risk(SCORES, POSSIBLE, PRIOR[:, None]),
+        r"class_prior|shape",
+    ),
     "a module with a prior of 2": (lambda: HammingRisk(PRIOR * 10), r"class_prior"),
     "a module with a prior of words": (lambda: RankingRisk(["a", "b"]), r"class_prior"),
     "a flood level below zero": (lambda: RankingRisk(PRIOR, flood_level=-1.0), r"flood"),
     "a flood level that is a word": (lambda: RankingRisk(PRIOR, flood_level="high"), r"flood"),
-    "a flip rate of one": (lambda: ccmn_hamming_risk(SCORES, POSSIBLE, torch.ones(3)), r"flip_rate"),
+    "a flip rate of one": (
+        lambda: ccmn_hamming_risk(SCORES, POSSIBLE, torch.ones(3)),
+        r"flip_rate",
+    ),
     "a flip rate above one": (lambda: ccmn_ranking_risk(SCORES, POSSIBLE, PRIOR * 9), r"flip_rate"),
     "a module with a flip rate of one": (lambda: CcmnHammingRisk(torch.ones(3)), r"flip_rate"),
-    "a transition that is not square": (lambda: mlcl_risk(SCORES, POSSIBLE, torch.ones(3, 2)), r"transition"),
-    "a transition that cannot be inverted": (
-        lambda: mlcl_risk(SCORES, POSSIBLE, torch.ones(3, 3)),
+    "a transition that is not square": (
+        lambda: mlcl_risk(SCORES, POSSIBLE, torch.ones(3, 2)),
         r"transition",
     ),
-    "a module with an nan transition": (lambda: MlclRisk(torch.full((3, 3), torch.nan)), r"transition"),
-    "answers that are no state": (lambda: likelihood_risk(SCORES, CODES + 4, PRIOR), r"state|0.*3|code"),
-    "answers as shares": (lambda: likelihood_risk(SCORES, SCORES, PRIOR), r"int|bool|answers"),
-    "a rate of no above one": (lambda: likelihood_risk(SCORES, CODES, PRIOR * 9, PRIOR), r"no_rate"),
-    "a rate of no of nothing": (lambda: likelihood_risk(SCORES, CODES, PRIOR * 0, PRIOR), r"no_rate"),
+    "a transition above one": (
+        lambda: mlcl_risk(SCORES, POSSIBLE, torch.full((3, 3), 2.0)),
+        r"transition",
+    ),
+    "a module with an nan transition": (
+        lambda: MlclRisk(torch.full((3, 3), torch.nan)),
+        r"transition",
+    ),
+    "answers that are no state": (
+        lambda: likelihood_risk(SCORES, CODES + 4, PRIOR),
+        r"state|0.*3|code",
+    ),
+    "a rate of no above one": (
+        lambda: likelihood_risk(SCORES, CODES, PRIOR * 9, PRIOR),
+        r"no_rate",
+    ),
     "a rate of yes that is no number": (
         lambda: likelihood_risk(SCORES, CODES, PRIOR, PRIOR * np.nan),
         r"yes_rate",
@@ -71,7 +88,10 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: likelihood_risk(SCORES, CODES, PRIOR, PRIOR, mistake_rate=0.6),
         r"mistake_rate",
     ),
-    "a module with rates of two lengths": (lambda: LikelihoodRisk(PRIOR, PRIOR[:2]), r"yes_rate|shape"),
+    "a module with rates of two lengths": (
+        lambda: LikelihoodRisk(PRIOR, PRIOR[:2]),
+        r"yes_rate|shape",
+    ),
     "weights of fewer rows": (
         lambda: hamming_risk(SCORES, POSSIBLE, PRIOR, sample_weight=torch.ones(2)),
         r"sample_weight",
@@ -85,7 +105,10 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         r"label_weight",
     ),
     "a loss that is a word": (lambda: hamming_risk(SCORES, POSSIBLE, PRIOR, loss="hinge"), r"loss"),
-    "a pair loss that is a word": (lambda: comrank_risk(SCORES, POSSIBLE, pair_loss="softplus"), r"loss"),
+    "a pair loss that is a word": (
+        lambda: comrank_risk(SCORES, POSSIBLE, pair_loss="softplus"),
+        r"loss",
+    ),
     "a loss of neither 1 nor 0": (lambda: logistic_loss(SCORES, 2), r"-1|0|1"),
     "an exclude share of fewer labels": (
         lambda: hamming_risk(SCORES, POSSIBLE, PRIOR, exclude_share=PRIOR[:1]),
@@ -143,3 +166,28 @@ def _rates_of_one_everywhere(_: Place) -> object:
     value = likelihood_risk(scores, CODES.clamp(max=2), ones, ones)
     (gradient,) = torch.autograd.grad(value, scores)
     return bool(torch.isfinite(gradient).all())
+
+
+@handled(AREA)
+def _scores_and_candidates_as_arrays(_: Place) -> object:
+    expected = hamming_risk(SCORES, POSSIBLE, PRIOR)
+    return torch.allclose(hamming_risk(SCORES.numpy(), POSSIBLE.numpy(), PRIOR.numpy()), expected)
+
+
+@handled(AREA)
+def _scores_as_integers(_: Place) -> object:
+    whole = SCORES.round()
+    return torch.allclose(bce_risk(whole.long(), POSSIBLE), bce_risk(whole, POSSIBLE))
+
+
+@handled(AREA)
+def _a_batch_without_rows(_: Place) -> object:
+    return float(hamming_risk(SCORES[:0], POSSIBLE[:0], PRIOR)) == 0
+
+
+@handled(AREA)
+def _a_rate_of_no_of_nothing(_: Place) -> object:
+    scores = SCORES.clone().requires_grad_()
+    value = likelihood_risk(scores, CODES.where(CODES != 1, 0), PRIOR * 0, PRIOR)
+    (gradient,) = torch.autograd.grad(value, scores)
+    return bool(torch.isfinite(gradient).all() and torch.isfinite(value))

@@ -124,9 +124,7 @@ def _a_page_of_pictures_of_a_table(place: Place) -> object:
 @refused(AREA, r"item")
 def _questions_about_rows_without_items(place: Place) -> object:
     copy_model(place.folder)
-    return place.comes(
-        "predict new.csv --model model -o p.csv --ask-next q.csv --asked long.csv"
-    )
+    return place.comes("predict new.csv --model model -o p.csv --ask-next q.csv --asked long.csv")
 
 
 @said(AREA, r"training saw|seen|held out")
