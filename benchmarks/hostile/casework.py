@@ -157,7 +157,7 @@ def judge(case: Case) -> Judged:
         if not place.has_kept_inputs():
             return Judged("silent", "an input has changed")
         if case.wanted == "handled":
-            return Judged("ok" if result is True else "silent", f"returned {result!r} {heard}")
+            return Judged("ok" if result else "silent", f"returned {result!r} {heard}")
         heard += result if isinstance(result, str) else ""
         is_said = case.wanted == "said" and re.search(case.words, heard, re.IGNORECASE)
         return Judged("ok" if is_said else "silent", " ".join(heard.split()) or "nothing was said")

@@ -193,7 +193,7 @@ def _numbers_and_words_in_one_column(place: Place) -> object:
 @handled(AREA)
 def _days_and_months_that_may_be_either(place: Place) -> object:
     taken = _taken(place, _mixed(when=[f"{1 + k % 9:02}/{1 + k % 7:02}/2024" for k in K]), "when")
-    return taken[0] == "date" and "%d/%m" in taken[2]
+    return taken[0] == "date" and "the month first" in taken[2]
 
 
 @handled(AREA)
@@ -212,10 +212,9 @@ def _dates_with_times_and_zones(place: Place) -> object:
     return taken[0] == "date"
 
 
-@handled(AREA)
+@said(AREA, r"case or blanks")
 def _booleans_in_four_spellings(place: Place) -> object:
-    taken = _taken(place, _mixed(seen=np.array(["yes", "Yes", "no", "NO"])[K % 4]), "seen")
-    return taken[0] == "boolean"
+    return _show(place, _mixed(seen=np.array(["yes", "Yes", "no", "NO"])[K % 4]))
 
 
 @said(AREA, r"case or blanks")
