@@ -287,12 +287,10 @@ def main() -> None:
                     print(f"{command}, {kind}, {drawn[number % 3]}: {wrong}\n{outcome.message}")
             rows.append({"command": command, "interruption": kind, **counts})
             print(rows[-1], flush=True)
+            total = {name: sum(row[name] for row in rows) for name in counts}
+            write("interruptions", {"rows": rows, "all": total})  # as far as it is known
     shutil.rmtree(home, ignore_errors=True)
-    total = {name: sum(row[name] for row in rows) for name in rows[0] if name not in HEAD}
-    write("interruptions", {"rows": rows, "all": total})
 
-
-HEAD = ("command", "interruption")
 
 if __name__ == "__main__":
     main()

@@ -63,8 +63,7 @@ def load(name: str, folder: Path) -> Dataset:
     """Return a set with true labels."""
     if name == "scenes":
         return make_scenes("train", 5000)
-    known = folder / FILES[name]
-    return open_dataset(known)
+    return open_dataset(folder / FILES[name])
 
 
 def say(relevant: Any, draw: str, seed: int) -> Answers:
@@ -141,7 +140,8 @@ def main() -> None:
     keys = {(row["set"], row["draw"], row["seed"], row["method"]) for row in done}
     for name in SETS:
         dataset = None
-        for key in itertools.product([name], DRAWS, range(options.seeds), METHODS):
+        for method, draw, seed in itertools.product(METHODS, DRAWS, range(options.seeds)):
+            key = (name, draw, seed, method)
             if key in keys:
                 continue
             dataset = dataset or load(name, options.data)

@@ -347,7 +347,7 @@ def test_answers_in_words_of_ones_own(run: Run, folder: Path) -> None:
     (folder / "votes.csv").write_text("item,label,answer\np,sky,0\np,sea,1\n")
     assert "--answers" in run("datasets", "votes.csv", code=1).stderr
     text = run("datasets", "votes.csv", "--answers", "0=no,1=maybe").stdout
-    assert text.startswith("1 rows without features, 2 labels, 2 of 2 pairs asked: 1 no, 0 yes")
+    assert text.startswith("1 row without features, 2 labels, 2 of 2 pairs asked: 1 no, 0 yes")
     assert "pairs such as" in run("datasets", "votes.csv", "--answers", "0", code=1).stderr
 
 

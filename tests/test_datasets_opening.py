@@ -63,7 +63,7 @@ def test_wide_indicator_columns(tmp_path: Path, ending: str) -> None:
     np.testing.assert_array_equal(dataset.relevant, RELEVANT)
     assert str(dataset) == (
         "3 rows, 2 features, 2 labels, 1.33 candidates per row, 0.67 relevant per row, "
-        "1 rows without a relevant label"
+        "1 row without a relevant label"
     )
 
 

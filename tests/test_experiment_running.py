@@ -268,3 +268,25 @@ def test_an_experiment_on_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert not run_tasks(tasks, tmp_path / "tuned").failed
     files = {path.name for path in (tmp_path / "tuned").glob("*/*")}
     assert files == {"result.json"}  # no state is left
+
+
+def test_a_full_disk_fails_a_task_not_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(*_: Any) -> None:
+        raise ComesError("result.json cannot be written: No space left on device.")
+
+    monkeypatch.setattr(running, "write_result", fill)
+    outcome = run_tasks(small_tasks()[:1], tmp_path)
+    assert outcome.done == 0 and "No space left" in next(iter(outcome.failed.values()))
+
+
+def test_a_worker_that_is_killed_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(task: Task, folder: Path) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(running, "_run_and_write", kill)
+    with pytest.raises(ComesError, match="a worker ended before its task did.*--workers"):
+        run_tasks(small_tasks(), tmp_path, workers=2)

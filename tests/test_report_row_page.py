@@ -132,6 +132,9 @@ def test_the_whole_road_on_the_command_line(run: Run, tmp_path: Path) -> None:
     relevant = X[:, :3] > 0.3
     table = pd.DataFrame(X, columns=["red", "green", "blue", "noise"])
     table.insert(0, "photo", [f"{k:03}.jpg" for k in range(300)])
+    whose, how = ("ann", "bob"), ("calm", "busy", "calm")
+    table["note"] = [f"seen by {whose[k % 2]} on a {how[k % 3]} day, no {k}" for k in range(300)]
+    table["country"] = [("de", "fr", None)[k % 3] for k in range(300)]
     for j, name in enumerate(("sky", "sea", "cat")):
         said = np.where(RNG.random(300) < 0.6, np.where(relevant[:, j], "yes", "no"), "")
         table[f"said_{name}"], table[f"is_{name}"] = said, relevant[:, j].astype(int)
@@ -147,6 +150,7 @@ def test_the_whole_road_on_the_command_line(run: Run, tmp_path: Path) -> None:
     assert shown.stdout == "60 rows: report/index.html\n"
     text = Path("report/index.html").read_text(encoding="utf-8")
     assert text.count("<svg") == 2 and "From true labels" in text and "From answers" in text
+    assert "on a calm day" in text and "<dt><bdi>country</bdi></dt><dd>–</dd>" in text
     assert "yes rate" in text and "the model, estimated" in text
     assert (
         "--examples is for the page of a model"

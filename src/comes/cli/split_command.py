@@ -77,5 +77,5 @@ def split(
         print(f"{len(found.labels) - LABELS_SHOWN} more labels; --json lists all.")
     for sentence in found.absent:
         print_warning(sentence)
-    if groups is not None:
+    if groups is not None and groups != reading.item:
         print(f"{groups!r} is still a column of both files: train without it (--ignore).")

@@ -131,7 +131,7 @@ def write_npz(dataset: Dataset, path: str | Path) -> None:
     >>> path = Path(tempfile.mkdtemp()) / "two.npz"
     >>> write_npz(Dataset(np.eye(2), ["a"], relevant=np.array([[True], [False]])), path)
     >>> print(read_npz(path, Reading()))
-    2 rows, 2 features, 1 labels, 0.50 relevant per row, 1 rows without a relevant label
+    2 rows, 2 features, 1 label, 0.50 relevant per row, 1 row without a relevant label
     """
     columns = dataset.X.columns if isinstance(dataset.X, pd.DataFrame) else ()
     texts = [*dataset.label_names, *(dataset.items or ()), *map(str, columns)]

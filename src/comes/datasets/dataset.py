@@ -26,7 +26,7 @@ from comes.datasets.dataset_parts import (
 )
 from comes.datasets.feature_matrices import check_features, is_table, take_rows
 from comes.datasets.images import Images
-from comes.errors import ComesError, listed
+from comes.errors import ComesError, counted, listed
 
 LabelsAre = Literal["candidates", "complementary", "positives"]
 
@@ -268,16 +268,17 @@ class Dataset:
 
     def __str__(self) -> str:
         if self.X is None:
-            rows = f"{len(self)} rows without features"
+            rows = f"{counted(len(self), 'row')} without features"
         elif isinstance(self.X, Images):
-            rows = f"{len(self)} images"
+            rows = counted(len(self), "image")
         else:
-            what = "columns" if is_table(self.X) else "features"
-            rows = f"{len(self)} rows, {self.X.shape[1]} {what}"
-        parts = [rows, f"{len(self.label_names)} labels"]
+            what = "column" if is_table(self.X) else "feature"
+            rows = f"{counted(len(self), 'row')}, {counted(self.X.shape[1], what)}"
+        parts = [rows, counted(len(self.label_names), "label")]
         if self.answers is not None:
             parts.append(describe_answers(self.answers))
         if self.relevant is not None:
             parts.append(f"{self.relevant.sum(axis=1).mean():.2f} relevant per row")
-            parts.append(f"{int((~self.relevant.any(axis=1)).sum())} rows without a relevant label")
+            n_empty = int((~self.relevant.any(axis=1)).sum())
+            parts.append(f"{counted(n_empty, 'row')} without a relevant label")
         return ", ".join(parts)

@@ -70,7 +70,8 @@ def read_labels(
     """Return the marked labels of every row, from 0/1 columns or one of label names."""
     words = TRUTHS if is_truth else INDICATORS
     if are_names(cells, words):
-        return from_sets(names_of_cells(cells.iloc[:, 0], empty_is_none, separator), wanted)
+        sets = names_of_cells(cells.iloc[:, 0], empty_is_none, separator, is_truth)
+        return from_sets(sets, wanted)
     columns = list(cells.columns)
     cells = _convert_words(cells, words)
     _refuse_empty_cells(cells, is_truth)
@@ -256,7 +257,10 @@ def _strip_prefix(columns: Sequence[str]) -> list[str]:
 
 
 def names_of_cells(
-    cells: "pd.Series[Any]", empty_is_none: bool, separator: str | None = None
+    cells: "pd.Series[Any]",
+    empty_is_none: bool,
+    separator: str | None = None,
+    is_truth: bool = False,
 ) -> list[list[str]]:
     """Return the label names in every cell."""
     sets, unclear = [], []
@@ -274,9 +278,12 @@ def names_of_cells(
             names = []
         sets.append(names)
     if unclear:
+        otherwise = "if nobody was asked, list every label"
+        if is_truth:
+            otherwise = "if the truth is not known, leave the rows out"
         raise ComesError(
             f"{len(unclear)} cells of label names are empty (first: row {unclear[0]}). If no label "
-            f"applies there, write {NOTHING}; if nobody was asked, list every label."
+            f"applies there, write {NOTHING}; {otherwise}."
         )
     _refuse_indicators(sets, cells, separator)
     return sets

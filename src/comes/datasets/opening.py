@@ -51,7 +51,7 @@ def open_dataset(which: str | Path, reading: Reading | None = None, **fields: An
     >>> path = Path(tempfile.mkdtemp()) / "photos.csv"
     >>> _ = path.write_text("red,has_sky,has_sea\n0.1,1,0\n0.7,1,1\n")
     >>> print(open_dataset(path, labels=["has_*"]))
-    2 rows, 1 features, 2 labels, 1.50 candidates per row
+    2 rows, 1 feature, 2 labels, 1.50 candidates per row
     """
     reading = as_reading(reading, fields)
     path = expanded(which)

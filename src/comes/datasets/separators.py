@@ -79,6 +79,20 @@ def split_cell(text: str, separator: str | None) -> list[str]:
     return [name for part in text.split(separator) if (name := _drop_quotes(part.strip()))]
 
 
+def are_all_names(cells: "pd.Series[Any]", wanted: set[str]) -> bool:
+    """Return whether cells hold at least two of the wanted names, and nothing else."""
+    cells = cells.dropna()
+    if not all(isinstance(cell, str) for cell in cells):
+        return False
+    known = [text for text in dict.fromkeys(cells) if text.strip()]
+    separator = _find_among(known, wanted)
+    try:
+        found = {name for text in known for name in split_cell(text, separator)} - {NOTHING}
+    except ComesError:
+        return False
+    return len(found) > 1 and found <= wanted
+
+
 def _drop_quotes(name: str) -> str:
     """Return a name without quotes around it."""
     found = QUOTED.fullmatch(name)

@@ -49,6 +49,7 @@ from comes.datasets.tables import (
     write_blocks,
     write_table,
 )
+from comes.datasets.telling_columns import find_telling, warn_of_telling
 from comes.errors import ComesError
 
 TableForm = Literal["wide", "names", "long"]
@@ -83,7 +84,7 @@ def read_table_dataset(path: Path, reading: Reading) -> Dataset:
     labels = _read_roles(table, roles, reading)
     X = None
     if not reading.has_labels_alone:
-        features = reading.feature_columns or roles.find_features(list(table.columns))
+        features = reading.feature_columns or _find_features(table, roles, labels.names, words)
         X = select_features(table, features) if features else None
     item = roles.item
     if item is None and X is not None:
@@ -96,6 +97,16 @@ def read_table_dataset(path: Path, reading: Reading) -> Dataset:
         from_complementary=roles.labels_are == "complementary",
         answers=labels.answers,
     )
+
+
+def _find_features(
+    table: pd.DataFrame, roles: Roles, label_names: Sequence[str], words: Sequence[str]
+) -> list[str]:
+    """Return the columns to learn from: not those that give the labels away, unless asked for."""
+    features = roles.find_features(list(table.columns))
+    telling = find_telling(table, [c for c in features if c not in words], label_names)
+    warn_of_telling(telling)
+    return [column for column in features if column not in telling]
 
 
 def _read_roles(table: pd.DataFrame, roles: Roles, reading: Reading) -> Labels:

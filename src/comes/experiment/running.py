@@ -10,14 +10,15 @@ import os
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from joblib import Parallel, delayed, parallel_config
+from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError, ComesWarning, first_line
 from comes.experiment.fitting import CHECKPOINT
 from comes.experiment.tasks import Task, run_task
 from comes.files import end_with_parent
@@ -102,26 +103,33 @@ def run_tasks(
     with _use_backend(backend, scheduler), bar as advance:
         as_they_come = "list" if backend == "ray" else "generator_unordered"  # Ray has no generator
         run = Parallel(n_jobs=workers, return_as=as_they_come)
-        for task, message in run(delayed(_run_and_write)(task, folder) for task in todo):
-            if message is not None:
-                failed[task.name] = message
-            advance(task.name)
+        try:
+            for task, message in run(delayed(_run_and_write)(task, folder) for task in todo):
+                if message is not None:
+                    failed[task.name] = message
+                advance(task.name)
+        except BrokenProcessPool as error:
+            raise ComesError(
+                f"a worker ended before its task did ({first_line(error)}). If it was killed for "
+                "its memory, take fewer workers (--workers). Results so far are kept."
+            ) from None
     return Outcome(len(todo) - len(failed), len(mine) - len(todo), failed)
 
 
 def _run_and_write(task: Task, folder: Path) -> tuple[Task, str | None]:
     """Run a task and write its result; return it with its error, if there was one."""
     home = folder / task.key
-    home.mkdir(exist_ok=True)
     try:
+        home.mkdir(exist_ok=True)
         with warnings.catch_warnings(), _use_one_thread():
             warnings.simplefilter("ignore", ComesWarning)  # about labels that nothing excludes
             result = run_task(task, home)
+        write_result(result, home)
     except Exception as error:
         text = f"{task.name}\n{traceback.format_exc()}"
-        (home / ERROR_FILE).write_text(text, encoding="utf-8")
+        with suppress(OSError):  # a full disk
+            (home / ERROR_FILE).write_text(text, encoding="utf-8")
         return task, f"{type(error).__name__}: {error}"
-    write_result(result, home)
     for leftover in (home / ERROR_FILE, *home.glob(f"*{CHECKPOINT}")):
         leftover.unlink(missing_ok=True)
     return task, None

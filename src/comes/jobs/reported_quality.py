@@ -8,6 +8,7 @@ import pandas as pd
 
 from comes.answers import Answers
 from comes.datasets import Dataset
+from comes.errors import counted
 from comes.jobs.fitted_models import Classifier
 from comes.jobs.judge_jobs import EstimatedQuality, Judgement
 from comes.label_metrics import explain_missing
@@ -27,7 +28,7 @@ def list_reported(
         overall = {METRICS[name].title: f"{value:.3f}" for name, value in judged.metrics.items()}
         truth = Answers(no=~dataset.relevant, yes=dataset.relevant)
         bins = check_reliability(probabilities, truth, 1.0, 1.0).bins
-        notes = explain_missing(judged.by_label)
+        notes = [*warn_of_seen(judged.n_seen), *explain_missing(judged.by_label)]
         found.append(ReportedQuality("true labels", overall, judged.by_label, bins, notes))
     estimated = judged.estimated
     if estimated is not None and dataset.answers is not None:
@@ -41,6 +42,16 @@ def list_reported(
             )
         )
     return found
+
+
+def warn_of_seen(n_seen: int) -> list[str]:
+    """Return a sentence about rows that training saw, if there are any."""
+    if not n_seen:
+        return []
+    return [
+        f"{counted(n_seen, 'row', 'have')} the features of rows that training saw: the numbers are "
+        "too good for them. Take rows that were held out."
+    ]
 
 
 def _write_estimate(metric: Any) -> str:
@@ -57,11 +68,7 @@ def _explain_estimates(estimated: EstimatedQuality) -> list[str]:
         f"rates are constant and the class prior (here: {estimated.prior_source}) is right; "
         f"uncertainty of the prior in the intervals: {estimated.prior_error}."
     ]
-    if estimated.n_seen:
-        notes.append(
-            f"{estimated.n_seen} rows have the features of rows that training saw: the numbers are "
-            "too good for them. Take rows that were held out."
-        )
+    notes += warn_of_seen(estimated.n_seen)
     if estimated.contradiction is not None:
         notes.append(estimated.contradiction)
     for reason, names in estimated.reasons().items():

@@ -253,7 +253,7 @@ def _write_cell(value: Any) -> str:
         return "–"
     if isinstance(value, float):
         return f"{value:.4g}"
-    text = str(value)
+    text = str(value).strip() or "–"
     return text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]} …"
 
 
