@@ -86,9 +86,9 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: small().fit([["a", "b"]] * ROWS, candidates()),
         r"number|float|text",
     ),
-    "dates as features": (
-        lambda: small().fit(frame(when=pd.Timestamp("2024-01-01")), candidates()),
-        r"when|date",
+    "an array of dates": (
+        lambda: small().fit(np.full((ROWS, 2), "2024-01-01", dtype="datetime64[D]"), candidates()),
+        r"date|number|real",
     ),
     "fewer rows of features": (lambda: small().fit(features()[1:], candidates()), r"59.*60"),
     "no features at all": (lambda: small().fit(None, candidates()), r"X|features|None"),
@@ -306,3 +306,12 @@ def _a_training_that_runs_away(_: Place) -> object:
 def _a_part_with_other_labels(_: Place) -> object:
     known = _known().partial_fit(frame(), pd.DataFrame(candidates(), columns=LABELS))
     return known.partial_fit(frame(), pd.DataFrame(candidates(), columns=list("abcd"))) and ""
+
+
+@handled(AREA)
+def _a_frame_with_dates_and_categories(_: Place) -> object:
+    when = pd.date_range("2024-01-01", periods=ROWS)
+    mixed = frame(when=when, town=["Bonn", "Oslo"] * 30)
+    known = _known().fit(mixed, candidates())
+    later = known.predict_proba(mixed.assign(when=when + pd.Timedelta(days=200)))
+    return not np.allclose(later, known.predict_proba(mixed))
