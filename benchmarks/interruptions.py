@@ -5,9 +5,10 @@
 takes 5 moments of every command for every kind of interruption, and writes
 ``benchmarks/results/interruptions.json``: how often the inputs were untouched, the outputs whole or
 absent, a traceback was printed, temporary files stayed behind, and processes were left after ten
-seconds. A third of the moments lies anywhere in a run, a third in its last fifth, and a third right
-after the first temporary file appears. Every other run finds an older output in its place, which
-must be the old or the new one afterwards. A full disk needs root on Linux, for a tmpfs of its own.
+seconds. Commands are forked from a process that has imported everything. A third of the moments
+lies anywhere in a run, a third in its last fifth, and a third right after the first temporary file
+appears. Every other run finds an older output in its place, which must be the old or the new one
+afterwards. A full disk needs root on Linux, for a tmpfs of its own.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,7 @@ from typing import Any
 import pandas as pd
 from measuring import write
 
+from comes.cli import main as main_of_comes
 from comes.datasets import make_scenes, read_dataset
 from comes.estimator import load_model
 from comes.jobs import fit_model, generate_candidates
@@ -90,20 +93,58 @@ def make_inputs(home: Path) -> Path:
     return folder
 
 
-def start(command: str, place: Path) -> subprocess.Popen[str]:
+@dataclass
+class Running:
+    """A command in a process of its own, forked from this one, which has imported everything.
+
+    So the moments lie in what a command does, not in the seconds before it starts.
+    """
+
+    pid: int
+    errors: Path
+    code: int | None = None
+
+    def poll(self) -> int | None:
+        """Return how the process ended, None if it runs."""
+        if self.code is None:
+            done, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if done else None
+        return self.code
+
+    def wait(self, seconds: float = 600) -> str:
+        """Wait for the end, and return what was printed to standard error."""
+        until = time.monotonic() + seconds
+        while self.poll() is None:
+            if time.monotonic() > until:
+                raise TimeoutError(f"a command did not end within {seconds} seconds")
+            time.sleep(0.01)
+        return self.errors.read_text(errors="replace")
+
+
+def start(command: str, place: Path) -> Running:
     """Start a command in a session of its own, so that its processes can be found."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "comes", *COMMANDS[command].split()],
-        cwd=place,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        text=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    errors = place.with_name(f"{place.name}.errors")
+    process = os.fork()
+    if process:
+        return Running(process, errors)
+    os.setsid()
+    os.chdir(place)
+    for stream, path in ((1, os.devnull), (2, str(errors))):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+    sys.argv = ["comes", *COMMANDS[command].split()]
+    code = 1
+    try:
+        main_of_comes()
+    except SystemExit as end:
+        code = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
 
 
-def interrupt(process: subprocess.Popen[str], kind: str, place: Path) -> None:
+def interrupt(process: Running, kind: str, place: Path) -> None:
     """Kill, ask to end, or fill the disk."""
     if kind == "disk":
         with (place / "filler").open("wb", buffering=0) as file:
@@ -114,10 +155,10 @@ def interrupt(process: subprocess.Popen[str], kind: str, place: Path) -> None:
                 except OSError:
                     continue
     elif process.poll() is None:
-        process.send_signal(signal.SIGKILL if kind == "kill" else signal.SIGTERM)
+        os.kill(process.pid, signal.SIGKILL if kind == "kill" else signal.SIGTERM)
 
 
-def wait_for_moment(process: subprocess.Popen[str], place: Path, moment: float | None) -> None:
+def wait_for_moment(process: Running, place: Path, moment: float | None) -> None:
     """Wait some seconds, or until something is being written."""
     until = time.monotonic() + (120 if moment is None else moment)
     while time.monotonic() < until and process.poll() is None:
@@ -187,7 +228,7 @@ def try_once(command: str, kind: str, moment: float | None, place: Path, old: bo
     wait_for_moment(process, place, moment)
     ended = process.poll() is not None
     interrupt(process, kind, place)
-    _, errors = process.communicate(timeout=600)
+    errors = process.wait()
     until = time.monotonic() + PATIENCE
     while count_session(process.pid) and time.monotonic() < until:
         time.sleep(0.1)
@@ -218,8 +259,8 @@ def measure(command: str, home: Path, inputs: Path) -> float:
     place = prepare(home, inputs)
     started = time.monotonic()
     process = start(command, place)
-    _, errors = process.communicate()
-    if process.returncode:
+    errors = process.wait()
+    if process.code:
         raise RuntimeError(f"{command} failed: {errors}")
     seconds = time.monotonic() - started
     remove(place)
@@ -242,6 +283,7 @@ def remove(place: Path) -> None:
     if can_mount():
         subprocess.run(["umount", "-l", str(place)], check=True)
     shutil.rmtree(place, ignore_errors=True)
+    place.with_name(f"{place.name}.errors").unlink(missing_ok=True)
 
 
 def can_mount() -> bool:

@@ -357,13 +357,13 @@ def test_datasets_counts_what_was_said_by_label(run: Run, folder: Path) -> None:
     command = ("datasets", "photos.csv", "--labels", "sky,sea", "--answers", "1=yes,0=no,-1=maybe")
     shown = run(*command).stdout
     assert "5 of 8 pairs asked: 2 no, 2 yes, 1 maybe" in shown
-    assert re.search(r"id +id +it counts the rows +0 +left out", shown)
+    assert re.search(r"id +id +it counts the rows +0 +left out; it names the items", shown)
     assert re.search(r"size +number +numbers +0 +a feature, standardised", shown)
     assert re.search(r"sky +3 +1 +1 +1", shown) and re.search(r"sea +2 +1 +1 +0", shown)
     values = json.loads(run(*command, "--json").stdout)
     assert values["data"]["feature_names"] == ["id", "size"] and values["data"]["asked"] == 5
     assert values["labels"][0] == {"label": "sky", "asked": 3, "no": 1, "yes": 1, "maybe": 1}
-    assert [row["taken_for"] for row in values["columns"]] == ["id", "number"]
+    assert [row["taken_for"] for row in values["columns"]] == ["id", "number", "label", "label"]
     assert values["findings"] == {"duplicate_rows": 1}  # the id aside
 
 

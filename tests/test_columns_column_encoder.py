@@ -1,3 +1,4 @@
+import datetime
 import json
 import time
 import warnings
@@ -74,6 +75,14 @@ def test_dates_are_days_and_places_in_cycles() -> None:
     np.testing.assert_allclose(found["d: year sin"], np.sin(angle), atol=1e-6)
     assert found["d is missing"].tolist() == [0, 0, 0, 1]
     assert not [name for name in found.columns if "week" in name]  # all are Thursdays
+
+
+def test_dates_of_any_century_are_dates() -> None:
+    days = pd.Series([datetime.date(1, 1, 1), datetime.date(9999, 12, 31), None] * 7, dtype=object)
+    encoder = ColumnEncoder()
+    matrix = encoder.fit_transform(pd.DataFrame({"d": days}))
+    assert encoder.columns_[0].kind == "date" and np.isfinite(matrix).all()
+    assert np.isfinite(encoder.transform(pd.DataFrame({"d": [np.nan, 3.5]}))).all()
 
 
 def test_times_are_compared_in_utc() -> None:

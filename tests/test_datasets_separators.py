@@ -124,6 +124,13 @@ def test_known_labels_tell_the_separator(tmp_path: Path) -> None:
         assert read.known_candidates().all()
 
 
+def test_a_label_that_is_not_known_is_named_alone(tmp_path: Path) -> None:
+    for separator in (";", ",", "|", "\t"):
+        cells = [separator.join(["sky", "sea"]), separator.join(["sea", "moon"])]
+        with pytest.raises(ComesError, match="label 'moon' occurs in a set"):
+            tags(tmp_path, cells, label_names=["sky", "sea"])
+
+
 def test_labels_and_truth_may_be_separated_differently(tmp_path: Path) -> None:
     table = pd.DataFrame({"x": range(15), "tags": [",".join(s) for s in SETS]})
     table.assign(true=[s[0] for s in SETS]).to_csv(tmp_path / "a.csv", index=False)

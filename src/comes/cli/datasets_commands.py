@@ -72,13 +72,14 @@ def show(context: typer.Context, data: Data, reading: "Reading", as_json: Json =
     from comes.jobs import describe_dataset, summarise_dataset
 
     dataset, findings = describe_dataset(data, reading)
-    summary = summarise_dataset(dataset, findings, reading)
+    summary = summarise_dataset(dataset, findings, reading, source=data)
     if as_json or context.obj:
         print_json(summary)
         return
     print(dataset)
     columns = summary["columns"]
-    if any(row["taken_for"] != "number" or row["missing"] for row in columns):
+    features = [row for row in columns if row["column"] in summary["data"]["feature_names"]]
+    if any(row["taken_for"] != "number" or row["missing"] for row in features):
         shown = columns[:COLUMNS_SHOWN]
         print_rows([{k: v for k, v in row.items() if k != "features"} for row in shown])
         if len(columns) > COLUMNS_SHOWN:

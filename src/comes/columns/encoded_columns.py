@@ -228,7 +228,7 @@ class DatePart(Part):
 
     def encode(self, cells: Cells) -> Encoded:
         """Return the features of some cells."""
-        moments, first = read_dates(cells, self.form), pd.Timestamp(self.first)
+        moments, first = read_dates(cells, self.form), pd.Timestamp(self.first).as_unit("us")
         missing = moments.isna().to_numpy()
         filled = moments.fillna(first + self.median * DAY)
         days = ((filled - first) / DAY).to_numpy(dtype=np.float64)

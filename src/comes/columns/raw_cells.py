@@ -159,4 +159,4 @@ def read_dates(cells: Cells, form: str | None) -> Cells:
     else:
         words = read_words(cells).astype("str")
         moments = pd.to_datetime(words, format=form, errors="coerce", utc=True)
-    return moments.dt.tz_localize(None)
+    return moments.dt.tz_localize(None).dt.as_unit("us")  # nanoseconds end in 2262

@@ -44,7 +44,7 @@ from comes.datasets.prediction_tables import (
 from comes.datasets.reading import Reading, as_reading
 from comes.datasets.row_files import RowFile, find_copies, open_row_file
 from comes.datasets.scenes import make_scenes
-from comes.datasets.table_datasets import TableForm
+from comes.datasets.table_datasets import TableForm, list_roles
 from comes.datasets.tables import check_table_name, is_table_name, read_table, write_table
 from comes.datasets.truth_files import open_truth
 from comes.datasets.writing import check_writable, write_dataset
@@ -83,6 +83,7 @@ __all__ = [
     "is_table_name",
     "join_features",
     "join_rows",
+    "list_roles",
     "load_dataset",
     "long_table",
     "make_scenes",

@@ -100,14 +100,20 @@ def _drop_quotes(name: str) -> str:
 
 
 def _find_among(texts: Sequence[str], wanted: set[str]) -> str:
-    """Return the first separator that splits every cell into wanted names; else the usual one."""
-    for separator in (SEPARATOR, *OTHERS, SPACE, LIST):
-        try:
-            if all(set(split_cell(text, separator)) <= wanted for text in texts):
-                return separator
-        except ComesError:
-            continue
-    return LIST if all(BRACKETS.fullmatch(text) for text in texts) else SEPARATOR
+    """Return what splits cells into wanted names, or most of their parts; the usual one first."""
+    if any(BRACKETS.fullmatch(text) for text in texts) and not wanted >= set(texts):
+        return LIST
+    shares = {
+        separator: _share_known(texts, separator, wanted)
+        for separator in (SEPARATOR, *OTHERS, SPACE)
+    }
+    return max(shares, key=lambda separator: shares[separator])
+
+
+def _share_known(texts: Sequence[str], separator: str, wanted: set[str]) -> float:
+    """Return how many of the parts of cells are wanted names, of all parts."""
+    parts = [name for text in texts for name in split_cell(text, separator)]
+    return sum(name in wanted for name in parts) / max(len(parts), 1)
 
 
 def _is_clear(texts: Sequence[str], separator: str) -> bool:

@@ -42,6 +42,7 @@ from comes.datasets.tables import (
     find_code_columns,
     find_columns,
     is_csv,
+    is_table_name,
     item_names,
     read_columns,
     read_table,
@@ -51,6 +52,7 @@ from comes.datasets.tables import (
 )
 from comes.datasets.telling_columns import find_telling, warn_of_telling
 from comes.errors import ComesError
+from comes.files import expanded
 
 TableForm = Literal["wide", "names", "long"]
 
@@ -107,6 +109,41 @@ def _find_features(
     telling = find_telling(table, [c for c in features if c not in words], label_names)
     warn_of_telling(telling)
     return [column for column in features if column not in telling]
+
+
+def list_roles(which: str | Path, reading: Reading | None = None) -> dict[str, str]:
+    r"""Return the columns of a table that are no features, and what they are.
+
+    Parameters
+    ----------
+    which : str or Path
+        A file, or anything else: then nothing is returned.
+    reading : Reading, optional
+
+    Returns
+    -------
+    roles : dict of str to str
+        "label", "truth", "item" or "ignored", by column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "photos.csv"
+    >>> _ = path.write_text("photo,red,maybe\np1,0.1,sky;sea\np2,0.7,sky\n")
+    >>> list_roles(path, Reading(labels=["maybe"], item="photo"))
+    {'photo': 'item', 'maybe': 'label'}
+    """
+    path, reading = expanded(which), reading or Reading()
+    if not path.is_file() or not is_table_name(path):
+        return {}
+    columns = read_columns(path)
+    if find_long_columns(columns, reading, path) is not None:
+        return {}
+    roles = find_roles(columns, reading)
+    found = {} if roles.item is None else {roles.item: "item"}
+    found |= dict.fromkeys(roles.ignored, "ignored")
+    found |= dict.fromkeys(roles.truth, "truth") | dict.fromkeys(roles.labels, "label")
+    return {name: found[name] for name in columns if name in found}
 
 
 def _read_roles(table: pd.DataFrame, roles: Roles, reading: Reading) -> Labels:

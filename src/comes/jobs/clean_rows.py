@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import issparse
 
+from comes.columns import ColumnEncoder, needs_encoding
 from comes.datasets import Dataset, Images, Reading, open_truth
 from comes.errors import ComesError
 from comes.priors import CleanSample
@@ -40,7 +42,7 @@ def read_clean(
             f"{missing[0]!r}). Give items of the data only, or none of them."
         )
     of_data = dataset.take(found).X
-    _refuse_other_features(sample, of_data)
+    _refuse_other_features(sample, of_data, dataset.X)
     return CleanSample(of_data, relevant, dataset.answers[found])
 
 
@@ -55,11 +57,15 @@ def _read_truth(clean: Dataset | str | Path, reading: Reading | None) -> Dataset
     return found
 
 
-def _refuse_other_features(sample: Dataset, of_data: Any) -> None:
+def _refuse_other_features(sample: Dataset, of_data: Any, whole: Any) -> None:
     """Raise an error if clean items have other features than the items of that name in the data."""
     if sample.X is None or isinstance(of_data, Images):
         return
-    first, second = (np.asarray(X.todense() if issparse(X) else X) for X in (sample.X, of_data))
+    pair = (sample.X, of_data)
+    if isinstance(whole, pd.DataFrame) and needs_encoding(whole):
+        encoder = ColumnEncoder().fit(whole)
+        pair = (encoder.transform(sample.X), encoder.transform(of_data))
+    first, second = (np.asarray(X.todense() if issparse(X) else X) for X in pair)
     if first.shape != second.shape:
         return  # the estimator says what it wants
     differ = ~np.isclose(first, second, rtol=1e-4, atol=1e-6).all(axis=1)

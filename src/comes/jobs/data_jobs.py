@@ -77,7 +77,10 @@ def describe_dataset(
 
 
 def summarise_dataset(
-    dataset: Dataset, findings: Sequence[Finding] = (), reading: Reading | None = None
+    dataset: Dataset,
+    findings: Sequence[Finding] = (),
+    reading: Reading | None = None,
+    source: str | Path | None = None,
 ) -> dict[str, Any]:
     """Return what a data set holds: counts, the names of features and labels, and findings.
 
@@ -88,6 +91,8 @@ def summarise_dataset(
         As `describe_dataset` returns them.
     reading : Reading, optional
         What the columns of a file mean.
+    source : path, optional
+        The table that the data set was read from: columns that are no features are listed, too.
 
     Returns
     -------
@@ -95,7 +100,7 @@ def summarise_dataset(
         ``data``: rows, features (None without them, and for images), feature_names (None where
         they have none), labels, labels_are ("answers", "candidates", "complementary", "positives"
         or None), people (how many, or None), chosen (how many pairs a model chose, or None), and
-        how many pairs there are and of which kind. ``columns``: what every feature column of a
+        how many pairs there are and of which kind. ``columns``: what every column of a
         table is taken for, why, and what becomes of it. ``labels``: the same counts, by label.
         ``findings``: numbers by name.
 
@@ -124,7 +129,7 @@ def summarise_dataset(
             "pairs": len(dataset) * len(dataset.label_names),
             **{name: int(counts[name].sum()) for name in counts.columns if name != "label"},
         },
-        "columns": list_columns(dataset, reading),
+        "columns": list_columns(dataset, reading, source),
         "labels": counts.to_dict("records"),
         "findings": {found.name: found.number for found in findings},
     }

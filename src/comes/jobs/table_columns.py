@@ -2,14 +2,21 @@
 
 import fnmatch
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from comes.columns import Column, ColumnEncoder, find_item_column, needs_encoding
-from comes.datasets import Dataset, Reading
+from comes.datasets import Dataset, Reading, list_roles
 from comes.errors import ComesError
 
+ROLES = {
+    "label": "what was said about a label, or names of labels",
+    "truth": "true labels; nothing is trained on them",
+    "item": "the names of the items",
+    "ignored": "left out",
+}
 PLURALS = {
     "number": "numbers",
     "category": "categories",
@@ -37,11 +44,27 @@ def make_encoder(dataset: Dataset, reading: Reading | None) -> ColumnEncoder | N
     return ColumnEncoder(kinds)
 
 
-def list_columns(dataset: Dataset, reading: Reading | None = None) -> list[dict[str, Any]]:
-    """Return a row per feature column of a table: what it is taken for, why, and what it becomes.
+def list_columns(
+    dataset: Dataset, reading: Reading | None = None, source: str | Path | None = None
+) -> list[dict[str, Any]]:
+    """Return a row per column of a table: what it is taken for, why, and what becomes of it.
 
-    Columns of complete numbers, an id among them aside, are features as they are.
+    Columns of complete numbers, an id among them aside, are features as they are. Those that are no
+    features come last, and are known if the data set was read from ``source``.
     """
+    rows = _list_features(dataset, reading)
+    roles = {} if source is None or not rows else list_roles(source, reading)
+    asked = {} if reading is None else {"label": reading.labels, "truth": reading.relevant}
+    for name, role in roles.items():
+        why = "its name says so" if role == "item" or asked.get(role) is None else "asked for"
+        if role == "ignored" or (reading is not None and name == reading.item):
+            why = "asked for"
+        rows.append(_describe(Column(name, "ignored", why), taken_for=role, becomes=ROLES[role]))
+    return rows
+
+
+def _list_features(dataset: Dataset, reading: Reading | None) -> list[dict[str, Any]]:
+    """Return a row per feature column of a table."""
     encoder, X = make_encoder(dataset, reading), dataset.X
     if not isinstance(X, pd.DataFrame):
         return []
@@ -49,17 +72,25 @@ def list_columns(dataset: Dataset, reading: Reading | None = None) -> list[dict[
         columns = [Column(str(name), "number", "numbers", n_features=1) for name in X.columns]
     else:
         columns = list((encoder or ColumnEncoder()).fit(X).columns_)
+    rows = [_describe(column) for column in columns]
+    item = None if dataset.items is None else find_item_column(X)
     return [
-        {
-            "column": column.name,
-            "taken_for": column.kind,
-            "why": column.why,
-            "missing": column.n_missing,
-            "becomes": column.becomes,
-            "features": column.n_features,
-        }
-        for column in columns
+        row | {"becomes": "left out; it names the items"} if row["column"] == item else row
+        for row in rows
     ]
+
+
+def _describe(column: Column, **changes: str) -> dict[str, Any]:
+    """Return a column as a row of a table."""
+    row = {
+        "column": column.name,
+        "taken_for": column.kind,
+        "why": column.why,
+        "missing": column.n_missing,
+        "becomes": column.becomes,
+        "features": column.n_features or 0,
+    }
+    return row | changes
 
 
 def name_item_column(dataset: Dataset, reading: Reading | None) -> str | None:
