@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from comes.datasets import open_dataset
-from hostile.casework import Place, handled, refused, refused_commands, said
+from hostile.casework import Place, handled, refused, refused_commands, said, said_commands
 from hostile.materials import LABELS, ROWS, candidates, frame, joined, relevant, text_of, wide
 
 AREA = "labels"
@@ -298,14 +298,6 @@ refused_commands(
             "fit names.csv --labels maybe --candidates --complementary -o m",
             r"both",
         ),
-        "a separator that does not occur": (
-            "fit names.csv --labels maybe --separator '|' --epochs 1 -o m",
-            r"separator|'\|'",
-        ),
-        "a separator of two letters": (
-            "datasets names.csv --labels maybe --separator and",
-            r"separator",
-        ),
         "a separator for wide columns": (
             "datasets wide.csv --labels 'has_*' --ignore 'is_*' --separator ,",
             r"separator",
@@ -342,6 +334,20 @@ refused_commands(
         "nothing left to learn from": (
             "fit names.csv --labels maybe --ignore red,green,blue --epochs 1 -o m",
             r"feature",
+        ),
+    },
+)
+
+said_commands(
+    AREA,
+    {
+        "a separator that does not occur": (
+            "fit names.csv --labels maybe --separator '|' --epochs 1 -o m",
+            r"no cell has the separator",
+        ),
+        "a separator of two letters": (
+            "datasets names.csv --labels maybe --separator and",
+            r"no cell has the separator",
         ),
     },
 )
