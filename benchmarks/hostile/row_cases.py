@@ -156,7 +156,7 @@ def _truth_whose_names_agree_but_for_what_they_begin_with(place: Place) -> objec
     place.write("d.csv", text_of(table[[*table.columns[::-1]]]))
     shown = [place.comes(f"{TRUTH.format(name)} --json") for name in ("truth.csv", "d.csv")]
     first, second = (json.loads(text[text.find("{") :]) for text in shown)
-    return bool(first["metrics"] == second["metrics"])
+    return bool(first["average_precision"] == second["average_precision"])
 
 
 @refused(AREA, r"label|3|4")
@@ -205,7 +205,7 @@ def _rows_that_repeat_are_split(place: Place) -> object:
     return place.comes("split d.csv --labels maybe")
 
 
-@refused(AREA, r"group|empty|missing")
+@said(AREA, r"patient.*empty in 1")
 def _groups_with_empty_cells(place: Place) -> object:
     table = frame(maybe=joined(candidates()), patient=[str(k // 4) for k in range(ROWS)])
     table.loc[5, "patient"] = None
@@ -238,10 +238,10 @@ def _two_rows_to_learn_from(place: Place) -> object:
     return place.comes("fit d.csv --labels 'has_*' --epochs 1 -o m")
 
 
-@said(AREA, r"constant")
+@said(AREA, r"learned nothing|constant|vary")
 def _features_that_never_change(place: Place) -> object:
     place.write("d.csv", text_of(frame(red=1, green=2, blue=3, maybe=joined(candidates()))))
-    return place.comes("fit d.csv --labels maybe --epochs 1 -o m")
+    return place.comes("fit d.csv --labels maybe -o m")
 
 
 refused_commands(

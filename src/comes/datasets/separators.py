@@ -95,7 +95,8 @@ def check_given(separator: str, columns: Sequence["pd.Series[Any]"]) -> None:
         )
     cells = [cell for column in columns for cell in column if isinstance(cell, str)]
     wanted = WORDS.get(separator, separator)
-    if separator != LIST and cells and not any(wanted in cell for cell in cells):
+    is_usual = separator in (LIST, SEPARATOR)  # the latter is what a question advises
+    if not is_usual and cells and not any(wanted in cell for cell in cells):
         warnings.warn(
             f"no cell has the separator {separator!r}: every cell is one label, such as "
             f"{cells[0]!r}. Is it the right one?",
