@@ -208,6 +208,10 @@ def bound_share(hits: npt.ArrayLike, of: npt.ArrayLike, level: float = 0.95) -> 
     [[0.0, 0.5, 1.0], [0.0, 0.24, 0.72], [0.28, 0.76, 1.0]]
     """
     k, n = np.asarray(hits, dtype=np.float64), np.asarray(of, dtype=np.float64)
+    if not 0 < level < 1:
+        raise ComesError(f"level must be above 0 and below 1, such as 0.95; got {level!r}.")
+    if (k < 0).any() or (k > n).any():
+        raise ComesError("hits must be 0 or more, and no more than there are; got more, or fewer.")
     n = np.where(n > 0, n, np.nan)
     z = norm.ppf((1 + level) / 2)
     share = k / n

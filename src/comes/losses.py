@@ -41,6 +41,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from comes.errors import ComesError
+
 __all__ = [
     "BinaryLoss",
     "MarginLoss",
@@ -81,6 +83,11 @@ class MarginLoss:
 
     def __call__(self, scores: Tensor, target: int) -> Tensor:
         """Return the loss of every score if all have the same target, 0 or 1."""
+        given: object = target
+        if isinstance(given, Tensor) or given not in (0, 1):
+            raise ComesError(
+                f"target must be 0 (irrelevant) or 1 (relevant) for all scores; got {target!r}."
+            )
         return self.of_margin(scores if target == 1 else -scores)
 
 

@@ -24,7 +24,7 @@ from sklearn.metrics import label_ranking_average_precision_score as sklearn_ave
 from sklearn.metrics import label_ranking_loss as sklearn_ranking_loss
 
 from comes.answers import BoolMatrix, as_indicators, as_relevant, check_paired
-from comes.errors import ComesError
+from comes.errors import ComesError, first_line
 
 __all__ = [
     "METRICS",
@@ -334,7 +334,10 @@ def _check_pair(
     if convention not in ("pml", "sklearn"):
         raise ComesError(f"convention must be 'pml' or 'sklearn'; got {convention!r}.")
     check_paired(same_labels=True, scores=scores, relevant=relevant)
-    values = np.asarray(scores, dtype=np.float64)  # unsigned scores could not be negated
+    try:
+        values = np.asarray(scores, dtype=np.float64)  # unsigned scores could not be negated
+    except (TypeError, ValueError) as error:
+        raise ComesError(f"scores must be a matrix of numbers; got {first_line(error)}.") from None
     truth = as_relevant(relevant)
     if values.shape != truth.shape:
         raise ComesError(
@@ -342,7 +345,6 @@ def _check_pair(
         )
     if not np.isfinite(values).all():
         row, label = (int(index) for index in np.argwhere(~np.isfinite(values))[0])
-        raise ComesError(
-            f"scores must be finite; got {values[row, label]} at row {row}, label {label}."
-        )
+        where = f"{values[row, label]} at row {row}, label {label}"
+        raise ComesError(f"scores must be finite; got {where}.")
     return values, truth

@@ -1,5 +1,7 @@
 """The items and classes of a new project, read from the files that name them."""
 
+import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,7 @@ from comes.datasets import (
     open_images,
     read_table,
 )
-from comes.errors import ComesError, listed
+from comes.errors import ComesError, ComesWarning, listed
 from comes.files import expanded
 
 NAME_COLUMNS = tuple(dict.fromkeys(("item", "id", *ITEM_COLUMNS)))  # the first one counts
@@ -63,6 +65,15 @@ def read_classes(source: Path) -> Classes:
         raise ComesError(f"{source.name} has no class. Write the name of one on every line.")
     check_names(read.names)
     _check_characters([*read.names, *read.descriptions])
+    plain = Counter("".join(name.casefold().split()) for name in read.names)
+    similar = [name for name in read.names if plain["".join(name.casefold().split())] > 1]
+    if similar:
+        warnings.warn(
+            f"classes {listed(similar)} differ in case or blanks alone, and are asked about as "
+            "different ones. If they are the same, keep one.",
+            ComesWarning,
+            stacklevel=2,
+        )
     return read
 
 

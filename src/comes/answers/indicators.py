@@ -197,8 +197,12 @@ def to_sets(indicators: npt.ArrayLike, label_names: Sequence[str]) -> list[list[
     >>> to_sets(np.array([[True, True], [False, False]]), ["apple", "plate"])
     [['apple', 'plate'], []]
     """
-    names = np.asarray(label_names, dtype=object)
-    return [list(names[row]) for row in as_indicators(indicators, "indicators")]
+    names, marked = np.asarray(label_names, dtype=object), as_indicators(indicators, "indicators")
+    if len(names) != marked.shape[1]:
+        raise ComesError(
+            f"label_names must name each of {marked.shape[1]} labels; got {len(names)} names."
+        )
+    return [list(names[row]) for row in marked]
 
 
 def keep_one_excluded(candidates: npt.ArrayLike, seed: int | np.random.Generator = 0) -> BoolMatrix:

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from comes.answers.answer_matrix import Answers
+from comes.errors import ComesError
 
 FloatArray = npt.NDArray[np.float64]
 SMALLEST = 1e-6  # rates are kept this far from 0 and 1
@@ -62,6 +63,14 @@ class AnswerRates:
     people: Mapping[str, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
     no_error: FloatArray | None = None
     yes_error: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("no_rate", "yes_rate"):
+            values = np.asarray(getattr(self, name))
+            if values.ndim != 1 or ((values < 0) | (values > 1)).any():  # NaN: not known
+                raise ComesError(
+                    f"{name} must hold one number in [0, 1] for each label; got {values.tolist()}."
+                )
 
 
 def lean_states(rates: AnswerRates) -> FloatArray:
@@ -104,6 +113,10 @@ def lean_answers(answers: Answers, rates: AnswerRates) -> npt.NDArray[np.float32
     >>> lean_answers(answers, AnswerRates(np.full(3, 0.8), np.zeros(3))).round(2)
     array([[-1. ,  0.8,  0. ]], dtype=float32)
     """
+    if answers.shape[1] != len(rates.no_rate):
+        raise ComesError(
+            f"rates must be given for each of {answers.shape[1]} labels; got {len(rates.no_rate)}."
+        )
     if answers.said is None:
         states = answers.codes_with_silence.astype(np.intp)
         return np.take_along_axis(lean_states(rates), states, axis=0).astype(np.float32)
@@ -138,6 +151,10 @@ def relevance_given(scores: npt.ArrayLike, leaning: npt.ArrayLike) -> FloatArray
     array([[0.  , 0.5 , 0.67, 1.  ]])
     """
     r = np.asarray(leaning, dtype=np.float64)
+    if r.shape != np.shape(scores):
+        raise ComesError(
+            f"scores and leaning must have one shape (n, q); got {np.shape(scores)} and {r.shape}."
+        )
     with np.errstate(divide="ignore"):  # log 0: what was said is sure
         log_odds = np.log1p(np.minimum(r, 0)) - np.log1p(-np.maximum(r, 0))
     return np.asarray(expit(np.asarray(scores) + log_odds))

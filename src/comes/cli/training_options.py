@@ -14,6 +14,12 @@ FLIPPED = ", ".join(
     if any(method.needs_flip_rate for method in family.variants.values())
 )
 
+FLOODED = [
+    name
+    for name, family in METHODS.items()
+    if any(method.is_over_pairs for method in family.variants.values())
+]
+
 
 def training_options(
     method: Annotated[
@@ -143,6 +149,11 @@ def training_options(
     excluded: Any = exclude_rate
     if exclude_rate != "instance":
         excluded = parse_numbers(exclude_rate, "--exclude-rate")
+    trained = method or (PUBLISHED if as_published else DEFAULT)
+    if flood_level is not None and trained in METHODS and trained not in FLOODED:
+        raise ComesError(
+            f"--flood-level is for {', '.join(FLOODED)}; got method {trained}. Leave it out."
+        )
     published = {"method": PUBLISHED, **PAPER_SETTINGS} if as_published else {}
     return published | drop_missing(
         method=method,

@@ -22,7 +22,9 @@ from comes.columns.encoded_columns import (
     FlagPart,
     NumberPart,
     Part,
+    read_missing,
 )
+from comes.columns.raw_cells import Cells
 from comes.columns.text_columns import TfidfPart
 from comes.errors import ComesError, ComesWarning, listed
 
@@ -31,6 +33,7 @@ PARTS: dict[str, type[Part]] = {
     for part in (NumberPart, FlagPart, CategoryPart, DatePart, TfidfPart, EmbeddingPart)
 }
 MOST_DENSE = 512  # features, beyond which those of categories are stored sparse
+MANY_ROWS = 5  # in fewer rows, a column without a value is nothing special
 
 
 class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -180,6 +183,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_features = {part.column: len(part.names) for part in parts}
         self.columns_ = tuple(replace(c, n_features=n_features.get(c.name, 0)) for c in columns)
         self.parts_ = tuple(parts)
+        _warn_of_learned(parts, {c.name: c for c in columns}, X.set_axis(list(cells), axis=1))
 
     def _fit_part(self, column: Column, cells: Any) -> Part:
         """Return what makes features of a column."""
@@ -194,6 +198,11 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         encoded = [part.encode(X.iloc[:, places[part.column]]) for part in self.parts_]
         matrices = [one.matrix for one in encoded]
         notes = [one.note for one in encoded if one.note is not None]
+        notes += [
+            f"column {part.column!r} holds nothing that training saw in any of {len(X)} rows"
+            for part, matrix in zip(self.parts_, matrices, strict=True)
+            if part.names and _says_nothing(part, X.iloc[:, places[part.column]], matrix)
+        ]
         kinds = {part.kind for part in self.parts_}
         is_wide = self.n_features > MOST_DENSE and EmbeddingPart.kind not in kinds
         if is_wide or TfidfPart.kind in kinds:
@@ -201,6 +210,31 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return sparse.csr_array(whole), notes
         dense = [m.toarray() if sparse.issparse(m) else m for m in matrices]
         return np.hstack(dense), notes
+
+
+def _warn_of_learned(parts: Sequence[Part], columns: Mapping[str, Column], X: pd.DataFrame) -> None:
+    """Warn of cells that count as missing, and of texts without a word to learn from."""
+    said = []
+    for part in parts:
+        column = columns[part.column]
+        n_empty = read_missing(X[column.name]).sum()
+        if column.kind in ("number", "date") and column.n_missing > n_empty:
+            said.append(f"column {column.name!r} is taken for {column.kind}s: {column.why}")
+        if not part.names:
+            said.append(
+                f"column {column.name!r} is taken for {column.kind}, and has no word to use"
+            )
+    if said:
+        warnings.warn("; ".join(said) + ".", ComesWarning, stacklevel=4)
+
+
+def _says_nothing(part: Part, cells: Cells, matrix: Any) -> bool:
+    """Return whether no row of a column tells anything: all empty, or texts of unknown words."""
+    if len(cells) < MANY_ROWS:
+        return False
+    if part.kind == "tfidf":
+        return bool(matrix.count_nonzero() == 0)
+    return bool(read_missing(cells).all())
 
 
 def encode_table(X: Any) -> Any:

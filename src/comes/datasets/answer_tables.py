@@ -68,6 +68,11 @@ def combine_answers(
     array([[False,  True],
            [ True,  True]])
     """
+    if not len(np.asarray(items)) == len(np.asarray(labels)) == len(np.asarray(states)):
+        raise ComesError(
+            "items, labels and states must have one length; got "
+            f"{len(np.asarray(items))}, {len(np.asarray(labels))} and {len(np.asarray(states))}."
+        )
     words, found = pd.factorize(np.asarray(states, dtype=object), use_na_sentinel=False)
     unknown = [word for word in found if word not in STATES]
     if unknown:

@@ -94,6 +94,11 @@ def find_roles(columns: Sequence[str], reading: Reading) -> Roles:
         [c for c in find_columns(columns, wanted or ()) if c not in ignored]
         for wanted in (labels, relevant)
     )
+    if not found and not truth and ignored:
+        raise ComesError(
+            f"every column of labels is ignored, too: {listed(ignored)}. Leave one of the two out "
+            "(--labels, --ignore)."
+        )
     both = [name for name in found if name in truth]
     if both:
         raise ComesError(
@@ -109,6 +114,11 @@ def find_roles(columns: Sequence[str], reading: Reading) -> Roles:
         item = _find_item(columns, {*ignored, *found, *truth}, reading)
     else:
         item = find_columns(columns, [reading.item])[0]
+        if item in (*found, *truth):
+            raise ComesError(
+                f"column {item!r} cannot hold both labels and the names of the items. Name another "
+                "column for one of them (--labels, --item)."
+            )
     return Roles(
         found,
         truth,

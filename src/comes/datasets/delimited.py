@@ -25,6 +25,7 @@ def find_delimiter(path: Path) -> str:
     A delimiter fits if every one of the first lines has as many cells as the first, two at least.
     """
     opened = gzip.open if path.suffix.lower() == ".gz" else open
+    _refuse_nul(path)
     usual = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
     for delimiter in (usual, *DELIMITERS):
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
@@ -36,6 +37,19 @@ def find_delimiter(path: Path) -> str:
         if len(counts) == 1 and max(counts) > 1:
             return delimiter
     return usual
+
+
+def _refuse_nul(path: Path) -> None:
+    """Raise an error if a file of text holds bytes of zeros, as a damaged one does."""
+    with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb") as file:
+        place = 0
+        while block := file.read(1 << 20):
+            if b"\0" in block and not block.startswith((b"\xff\xfe", b"\xfe\xff")):
+                raise ComesError(
+                    f"{path.name} must be text; got a NUL at byte {place + block.index(0)}. It "
+                    "is damaged, or not a text file: take another copy."
+                )
+            place += len(block)
 
 
 def read_decimal_commas(table: pd.DataFrame, kept: Collection[str]) -> pd.DataFrame:

@@ -67,7 +67,7 @@ def _check_rows(dataset: Dataset) -> list[Finding]:
     if dataset.X is None:
         return []
     if is_table(dataset.X):
-        return [_find_duplicates(row_hashes(dataset.X), dataset)]
+        return [_find_duplicates(row_hashes(dataset.X), dataset), _find_spellings(dataset.X)]
     if not isinstance(dataset.X, Images):
         duplicates = _find_duplicates(row_hashes(dataset.X), dataset)
         return [duplicates, _find_constant_columns(dataset.X), _find_row_numbers(dataset.X)]
@@ -94,11 +94,32 @@ def _check_labels(dataset: Dataset) -> list[Finding]:
             _describe_labels(
                 "never_relevant", ~relevant.any(axis=0), names, "are relevant to no row"
             ),
+            _find_copied_truth(dataset),
             _describe_labels(
                 "always_relevant", relevant.all(axis=0), names, "are relevant to every row"
             ),
         ]
     return findings
+
+
+def _find_spellings(table: pd.DataFrame) -> Finding:
+    """Return the columns of categories with values that differ in case or blanks alone."""
+    names = [
+        column.name
+        for column in describe_columns(table)
+        if column.kind == "category"
+        and find_similar([str(v) for v in table[column.name].dropna().unique()]).any()
+    ]
+    text = f"values of {listed(names)} differ in case or blanks alone, and count as different."
+    return Finding("similar_values", len(names), text)
+
+
+def _find_copied_truth(dataset: Dataset) -> Finding:
+    """Return whether the candidates are the true labels, so that nothing is left to find out."""
+    candidates, relevant = dataset.candidates, dataset.relevant
+    is_copy = candidates is not None and np.array_equal(candidates, np.asarray(relevant))
+    text = "the candidates are the same as the true labels in every row. Is that meant?"
+    return Finding("candidates_are_the_truth", int(is_copy), text)
 
 
 def _check_ticks(answers: Answers, names: Sequence[str]) -> list[Finding]:

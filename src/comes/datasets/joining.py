@@ -15,7 +15,7 @@ from comes.datasets.dataset import Dataset
 from comes.datasets.dataset_parts import check_item_names
 from comes.datasets.feature_matrices import take_rows
 from comes.datasets.images import Images, open_images
-from comes.errors import ComesError
+from comes.errors import ComesError, listed
 
 
 def join_features(dataset: Dataset, X: Any, items: Sequence[str] | None) -> Dataset:
@@ -57,6 +57,12 @@ def join_rows(first: Dataset, second: Dataset) -> Dataset:
     >>> join_rows(one, one).X.shape
     (4, 2)
     """
+    if first.label_names != second.label_names:
+        other = listed(sorted({*first.label_names} ^ {*second.label_names}))
+        raise ComesError(
+            "two files must have the same labels in the same order; got others"
+            f"{f': {other}' if other else ''}. Read both with the same label_names."
+        )
     return Dataset(
         _stack_rows(first.X, second.X),
         first.label_names,

@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from comes.datasets.reading import Reading
 from comes.datasets.spreadsheets import copy_excel_rows
 from comes.datasets.tables import find_ending, item_names, no_column, read_columns, read_table
 from comes.datasets.writing import check_writable, write_dataset
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 from comes.files import expanded, replacing_file
 
 Rows = npt.NDArray[np.int64]
@@ -75,6 +76,13 @@ class RowFile:
             )
         cells = read_table(self.path, [column])[column]
         texts = ["" if pd.isna(cell) else str(cell).strip() for cell in cells]
+        n_empty = sum(not text for text in texts)
+        if n_empty:
+            warnings.warn(
+                f"column {column!r} is empty in {n_empty} rows: each is a group of its own.",
+                ComesWarning,
+                stacklevel=2,
+            )
         pairs = zip(self.place.tolist(), texts, strict=True)
         return [(row, text) for row, text in pairs if row >= 0 and text]
 

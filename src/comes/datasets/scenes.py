@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from comes.datasets.dataset import Dataset
+from comes.errors import ComesError
 
 CELL = 8  # pixels along a digit
 GRID = (2, 2)  # cells
@@ -37,6 +38,8 @@ def make_scenes(split: Literal["train", "test"] = "train", n: int = 5000, seed: 
     >>> print(make_scenes("train", n=50))
     50 rows, 256 features, 10 labels, 2.20 relevant per row, 0 rows without a relevant label
     """
+    if split not in ("train", "test"):
+        raise ComesError(f"split must be train or test; got {split!r}.")
     from sklearn.datasets import load_digits  # takes a second to import
 
     images, digits = load_digits(return_X_y=True)

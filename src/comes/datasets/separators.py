@@ -8,6 +8,7 @@ Italy". A list in brackets, as json or Python write it, is one whatever separate
 import ast
 import json
 import re
+import warnings
 from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import pairwise
@@ -15,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 
 SEPARATOR = ";"
 OTHERS = (",", "|", "\t", "\n")
@@ -57,8 +58,10 @@ def find_separator(
     present = [s for s in (SEPARATOR, *OTHERS) if any(s in text.strip(s) for text in distinct)]
     clear = [s for s in present if _is_clear(distinct, s)]
     if SEPARATOR in clear or (SEPARATOR in present and not clear):
+        _refuse_another(distinct, SEPARATOR)
         return SEPARATOR
     if len(clear) == 1:
+        _refuse_another(distinct, clear[0])
         return clear[0]
     unclear = clear or [s for s in present if _find_shared(distinct, s)]
     unclear = unclear or [s for s in UNUSUAL if _are_combined(distinct, s)]
@@ -67,6 +70,39 @@ def find_separator(
     if len(columns) == 1:
         return _choose_spaces(distinct, len(texts))
     return SEPARATOR
+
+
+def _refuse_another(texts: Sequence[str], separator: str) -> None:
+    """Raise an error if another separator stands between names that other cells have."""
+    names = {name for text in texts for name in split_cell(text, separator)}
+    for other in {SEPARATOR, *OTHERS} - {separator}:
+        for name in sorted(names):
+            parts = split_cell(name, other)
+            if len(parts) > 1 and names.issuperset(parts):
+                raise ComesError(
+                    f"label names are separated by {separator!r} in some cells and by {other!r} in "
+                    f"others, such as {name!r}. Write one of them everywhere, or give the right "
+                    "one (--separator)."
+                )
+
+
+def check_given(separator: str, columns: Sequence["pd.Series[Any]"]) -> None:
+    """Raise or warn if a separator that was given does not occur in columns of label names."""
+    if not columns:
+        raise ComesError(
+            f"separator {separator!r} is for a column of label names; here every label has a "
+            "column of its own. Leave it out."
+        )
+    cells = [cell for column in columns for cell in column if isinstance(cell, str)]
+    wanted = WORDS.get(separator, separator)
+    is_usual = separator in (LIST, SEPARATOR)  # the latter is what a question advises
+    if not is_usual and cells and not any(wanted in cell for cell in cells):
+        warnings.warn(
+            f"no cell has the separator {separator!r}: every cell is one label, such as "
+            f"{cells[0]!r}. Is it the right one?",
+            ComesWarning,
+            stacklevel=2,
+        )
 
 
 def split_cell(text: str, separator: str | None) -> list[str]:

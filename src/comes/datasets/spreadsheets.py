@@ -1,5 +1,6 @@
 """Excel files as tables: their first sheet, or the only one that holds anything."""
 
+import re
 import warnings
 import zipfile
 from collections import Counter
@@ -11,7 +12,10 @@ import pandas as pd
 
 from comes.datasets.answer_words import as_text
 from comes.datasets.delimited import MISSING
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning, listed
+
+MERGED = re.compile(rb'<mergeCell ref="([^"]+)"')
+NEVER_COMPUTED = re.compile(rb"</f>\s*(<v\s*/>|<v></v>)?\s*</c>")
 
 
 def read_excel(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
@@ -68,6 +72,7 @@ def _read_sheet(path: Path) -> pd.DataFrame:
             )
     except (zipfile.BadZipFile, KeyError) as error:
         raise ValueError(f"it is damaged, or not an Excel file ({error})") from None
+    _check_cells(path)
     sheets = {name: sheet for name, sheet in found.items() if not sheet.dropna(how="all").empty}
     if len(sheets) > 1:
         raise ComesError(
@@ -78,6 +83,25 @@ def _read_sheet(path: Path) -> pd.DataFrame:
         raise ComesError(f"{path.name} is empty; expected a data set with at least one row.")
     (sheet,) = sheets.values()
     return sheet.dropna(how="all")
+
+
+def _check_cells(path: Path) -> None:
+    """Raise at formulas that were never computed; warn of merged cells: one has a value."""
+    with zipfile.ZipFile(path) as packed:
+        sheets = [packed.read(n) for n in packed.namelist() if n.startswith("xl/worksheets/sheet")]
+    if any(NEVER_COMPUTED.search(sheet) for sheet in sheets):
+        raise ComesError(
+            f"{path.name} has formulas that were never computed, and so no values. Open it in a "
+            "spreadsheet program and save it, or write values."
+        )
+    merged = [match.decode() for sheet in sheets for match in MERGED.findall(sheet)]
+    if merged:
+        warnings.warn(
+            f"{path.name} has merged cells ({listed(merged, 3)}): the first of them holds the "
+            "value, and the others are read as empty. Unmerge them if all should have it.",
+            ComesWarning,
+            stacklevel=2,
+        )
 
 
 def _name_columns(sheet: pd.DataFrame) -> list[str]:

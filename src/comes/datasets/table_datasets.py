@@ -35,7 +35,7 @@ from comes.datasets.label_columns import (
     wide_columns,
 )
 from comes.datasets.reading import Reading
-from comes.datasets.separators import find_separator
+from comes.datasets.separators import check_given, find_separator
 from comes.datasets.similar_names import warn_of_similar
 from comes.datasets.tables import (
     check_table_name,
@@ -158,6 +158,9 @@ def _read_roles(table: pd.DataFrame, roles: Roles, reading: Reading) -> Labels:
         else None
         for columns, is_names in ((of_labels, by_name), (of_truth, truth_by_name))
     )
+    if reading.separator is not None:
+        named = [of_labels] * by_name + [of_truth] * truth_by_name
+        check_given(reading.separator, [columns[c] for columns in named for c in columns])
     if names is None and by_name and truth_by_name:  # names of either are labels
         found = _list_names(of_labels, of_names) | _list_names(of_truth, of_true_names)
         names = sorted(found)

@@ -323,7 +323,9 @@ class FirstStage:
             rate = self._estimate(estimate_flip_rate)
         else:
             rate = per_label(given.flip_rate, "flip_rate", self._names)
-            rate = np.minimum(rate, MAX_RATE)
+            if (rate > MAX_RATE).any():
+                got = f"{given.flip_rate!r}. Leave it out to estimate it."
+                raise ComesError(f"flip_rate must be at most {MAX_RATE}; got {got}")
         if method.has_zero:
             return Knowledge(flip_rate=rate)
         if given.class_prior is not None:

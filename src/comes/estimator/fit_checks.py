@@ -24,6 +24,7 @@ FEWEST_STEPS = 100  # fewer, where somebody sets the epochs, are meant to be a s
 RAN_AWAY, FAR_AWAY = 100.0, 1e4  # times the risk of scores of 0: upwards, and either way
 WORSE = 1.5  # times the risk of constant scores: who is above has run away, too
 WORSE_THAN_ZERO = 1.25  # times the risk of scores of 0
+FAR_WORSE = 3.0  # the same after very few steps
 NO_GAIN = 1e-3  # of the risk of constant scores: who gains less has learned nothing
 FLAT = 1e-3  # standard deviation of the scores of a label that do not vary
 # Undertrained: in the last third of its steps the risk fell by this part of all it gained, every
@@ -51,9 +52,17 @@ class Risks(NamedTuple):
 def check_fit(classifier: PredictsFromScores, training: Training, history: History) -> list[str]:
     """Return what is wrong with a fit, a sentence each."""
     rows = _draw_rows(training)
-    if history.interrupted or _is_meant_short(classifier, training) or len(rows) < FEWEST_ROWS:
+    if history.interrupted or len(rows) < FEWEST_ROWS:
         return []
     scores = _score_rows(training, rows)
+    if _is_meant_short(classifier, training):
+        own = training.method.is_users_own
+        short = None if own else _compare_risks(training, rows, scores)
+        return (
+            []
+            if short is None or short.own < FAR_WORSE * short.zero
+            else _say_worse_than_zero(short)
+        )
     risks, numbers, answers = _compare_risks(training, rows, scores), scores.cpu(), training.raw[1]
     is_head = training.cross_score is not None  # its steps are fixed, and its weights penalised
     nothing = [] if training.method.is_users_own else _say_worse_than_zero(risks)

@@ -116,6 +116,11 @@ def as_feature_matrix(classifier: Any, X: Any) -> Any:
 
 def _validate(classifier: Any, X: Any, *, reset: bool) -> Any:
     """Return X as a float matrix; ``reset`` sets the number and the names of features."""
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
+        raise ComesError(
+            "X holds dates; expected numbers. Pass a DataFrame with a column of dates, or turn "
+            "them into numbers."
+        )
     try:
         return validate_data(
             classifier,

@@ -50,6 +50,13 @@ def check_row_settings(classifier: Any) -> None:
         if getattr(classifier, name) is not None:
             _check_count(name, getattr(classifier, name), 1)
     _check_count("hidden", classifier.hidden, 1)
+    rate = classifier.learning_rate
+    if rate is not None and not (isinstance(rate, NUMBER) and 0 < rate < np.inf):
+        raise ComesError(
+            f"learning_rate must be a finite number above 0, else nothing is learned; got {rate!r}."
+        )
+    if classifier.patience is not None and not classifier.early_stopping:
+        raise ComesError("patience needs early_stopping=True; leave it out, or stop early.")
     _check_count("verbose", classifier.verbose, 0)
     _check_choice("output", classifier.output, OUTPUTS)
     find_callbacks(classifier)
@@ -133,6 +140,9 @@ def _check_shared_settings(classifier: Any) -> None:
     if classifier.prior_weight is not None and not 0 <= classifier.prior_weight < np.inf:
         raise ComesError(f"prior_weight must be 0 or more; got {classifier.prior_weight!r}.")
     _check_choice("threshold", classifier.threshold, THRESHOLDS)
+    for name in ("uses_maybe", "early_stopping", "cosine"):
+        if getattr(classifier, name) not in (True, False):
+            raise ComesError(f"{name} must be True or False; got {getattr(classifier, name)!r}.")
     if classifier.patience is not None:
         _check_count("patience", classifier.patience, 1, "at least 1, or None")
     if not 0 < classifier.validation_share < 1:
@@ -149,14 +159,19 @@ def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
 
 def _check_count(name: str, count: Any, least: int, wanted: str | None = None) -> None:
     """Raise an error unless a setting is a whole number that is large enough."""
-    if not isinstance(count, (int, np.integer)) or count < least:
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < least:
         wanted = wanted or f"at least {least}"
         raise ComesError(f"{name} must be a whole number of {wanted}; got {count!r}.")
 
 
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     """Return a seed drawn from the parameter ``random_state``."""
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    try:
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    except ValueError as error:
+        raise ComesError(
+            f"random_state must be a whole number, a RandomState or None; got {random_state!r}."
+        ) from error
 
 
 def share_seed(random_state: int | np.random.RandomState | None) -> int:

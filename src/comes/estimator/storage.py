@@ -131,7 +131,11 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor
             "Give the folder that 'comes fit -o' or CandidateClassifier.save wrote."
         ) from None
     except (ValueError, SafetensorError, OSError) as error:
-        raise ComesError(f"{path} is not a saved model, or a damaged one: {error}.") from None
+        which = WEIGHTS if isinstance(error, SafetensorError) else DESCRIPTION
+        raise ComesError(
+            f"{path} is not a saved model, or a damaged one: {which} cannot be read ({error}). "
+            "Take another copy, or fit it again."
+        ) from None
     if not isinstance(description, dict) or "format" not in description:
         raise ComesError(f"{path / DESCRIPTION} is damaged: it names no format.")
     if description["format"] != FORMAT:

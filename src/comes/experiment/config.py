@@ -213,6 +213,16 @@ class Experiment(Strict):
         return self
 
     @model_validator(mode="after")
+    def _check_numbers(self) -> Self:
+        if self.first_folds is not None and self.first_folds > (self.folds or 0):
+            raise ValueError(f"first_folds must be at most folds, {self.folds or 0}")
+        if self.name in ("", ".", "..") or set(self.name) & set("/\\"):
+            raise ValueError(
+                f"name must be the name of a folder, without / or \\; got {self.name!r}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _check_answers(self) -> Self:
         if any(data.case is not None and data.answers is not None for data in self.data):
             raise ValueError("a data set has a case or answers, not both")

@@ -64,6 +64,8 @@ def draw_repeats(spec: TaskSpec, dataset: Dataset, n_train: int | None = None) -
 def _split_rows(spec: TaskSpec, n: int, n_train: int | None) -> list[tuple[Rows, Rows]]:
     """Return the rows to train and to test on of every repeat; label seeds share them."""
     if spec.folds is not None:
+        if spec.folds > n:
+            raise ComesError(f"folds must be at most the number of rows, {n}; got {spec.folds}.")
         folds = KFold(spec.folds, shuffle=True, random_state=spec.seed)
         return list(folds.split(np.zeros(n)))[: spec.first_folds]
     assert spec.label_seeds is not None

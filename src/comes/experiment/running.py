@@ -148,6 +148,11 @@ def _use_one_thread() -> Iterator[None]:
 @contextmanager
 def _use_backend(name: str, scheduler: str | None) -> Iterator[None]:
     """Let joblib start processes here, or use the cluster at an address."""
+    if scheduler is not None and name == "loky":
+        raise ComesError(
+            f"scheduler is the address of a cluster; got {scheduler} with backend loky, which runs "
+            "here. Give backend dask or ray (--backend), or leave it out."
+        )
     package = {"dask": "distributed", "ray": "ray"}.get(name)
     if package is not None and importlib.util.find_spec(package) is None:
         raise ComesError(f"backend {name} needs a package: pip install {package}.")

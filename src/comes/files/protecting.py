@@ -31,6 +31,8 @@ def refuse_inputs(output: str | Path, *inputs: object) -> None:
     comes.errors.ComesError: ...photos.csv is the file that is read, and would be replaced. ...
     """
     target = expanded(output)
+    if not _exists(target):  # not yet; or by a way that leads through folders that are not there
+        target = Path(os.path.normpath(target))
     if not _exists(target):
         return
     for source in inputs:

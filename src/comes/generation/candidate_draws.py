@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from comes.answers import BoolMatrix, as_relevant
 from comes.errors import ComesError
-from comes.generation.draw_rates import Rate, Seed, check_rate
+from comes.generation.draw_rates import Rate, Seed, check_rate, make_generator
 
 
 def case_a(relevant: npt.ArrayLike, flip_rate: Rate = 0.9, seed: Seed = 0) -> BoolMatrix:
@@ -30,7 +30,7 @@ def case_a(relevant: npt.ArrayLike, flip_rate: Rate = 0.9, seed: Seed = 0) -> Bo
     """
     relevant = as_relevant(relevant)
     rate = check_rate(flip_rate, relevant.shape[1], "flip_rate")
-    draws = np.random.default_rng(seed).random(relevant.shape)
+    draws = make_generator(seed).random(relevant.shape)
     return np.asarray(relevant | (draws < rate))
 
 
@@ -62,7 +62,7 @@ def case_b(relevant: npt.ArrayLike, exclude_rate: Rate = 0.1, seed: Seed = 0) ->
     rate = check_rate(exclude_rate, relevant.shape[1], "exclude_rate")
     # The small addend keeps 0.29 * 100 = 28.999... from losing a row.
     n_excluded = np.floor(rate * (~relevant).sum(axis=0) + 1e-9).astype(int)
-    draws = np.where(relevant, 2.0, np.random.default_rng(seed).random(relevant.shape))
+    draws = np.where(relevant, 2.0, make_generator(seed).random(relevant.shape))
     rank = draws.argsort(axis=0).argsort(axis=0)
     return np.asarray(rank >= n_excluded)
 
@@ -114,7 +114,7 @@ def one_uniform(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
     array([1, 1, 1])
     """
     relevant = as_relevant(relevant)
-    return _exclude_drawn(relevant, np.ones(len(relevant), dtype=int), np.random.default_rng(seed))
+    return _exclude_drawn(relevant, np.ones(len(relevant), dtype=int), make_generator(seed))
 
 
 def random_size(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
@@ -146,7 +146,7 @@ def random_size(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
         raise ComesError(
             f"a set that is neither empty nor full needs two labels; got {q}. Take case_b."
         )
-    rng = np.random.default_rng(seed)
+    rng = make_generator(seed)
     sizes = np.asarray(rng.binomial(q, 0.5, size=n))
     while (redraw := (sizes == 0) | (sizes == q)).any():
         sizes[redraw] = rng.binomial(q, 0.5, size=int(redraw.sum()))

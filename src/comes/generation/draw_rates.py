@@ -9,6 +9,16 @@ Rate = float | npt.ArrayLike
 Seed = int | np.random.Generator
 
 
+def make_generator(seed: Seed) -> np.random.Generator:
+    """Return a generator of random numbers; raise an error for a seed that is none."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise ComesError(
+            f"seed must be a whole number of 0 or more, or a Generator; got {seed!r}."
+        ) from None
+
+
 def check_rate(rate: Rate, q: int, name: str) -> npt.NDArray[np.float64]:
     """Return one rate per label, or raise an error."""
     rates = np.asarray(rate, dtype=float)

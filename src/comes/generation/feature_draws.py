@@ -10,7 +10,7 @@ from scipy.special import expit
 from comes.answers import BoolMatrix, as_relevant
 from comes.columns import encode_table
 from comes.errors import ComesError
-from comes.generation.draw_rates import Rate, Seed, check_rate
+from comes.generation.draw_rates import Rate, Seed, check_rate, make_generator
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -54,7 +54,7 @@ def instance_dependent(
     rate = check_rate(exclude_rate, relevant.shape[1], "exclude_rate")
     check_strength(strength, "strength")
     features = check_features(X, len(relevant))
-    rng = np.random.default_rng(seed)
+    rng = make_generator(seed)
     z = project_rows(features, relevant.shape[1], rng)
     probability = depend_on(strength * z, ~relevant, rate)
     return np.asarray(relevant | (rng.random(relevant.shape) >= probability))

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from comes.datasets import Dataset, Reading, TableForm, write_dataset
+from comes.errors import ComesError
 from comes.generation import simulate_answers
 from comes.jobs.data_jobs import as_dataset, check_output
 
@@ -58,6 +59,11 @@ def generate_answers(
         asked_strength=asked_strength,
         seed=seed,
     )
+    if answers.asked is not None and not answers.asked.any():
+        raise ComesError(
+            f"nothing was asked at asked_rate (--asked-rate) {asked_rate}, so there is nothing to "
+            "learn from. Give a larger rate."
+        )
     made = replace(dataset, answers=answers, from_complementary=False)
     if output is not None:
         write_dataset(made, output, form)

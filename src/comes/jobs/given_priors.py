@@ -2,12 +2,13 @@
 
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
 from comes.answers import match_names
 from comes.datasets import Dataset, Images
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning, listed
 from comes.priors import (
     ClassPriorEstimate,
     fill_class_prior,
@@ -36,6 +37,12 @@ def read_given_priors(path: str | Path, dataset: Dataset, seed: Any = 0) -> Any:
             f"{Path(path).name} must have a class prior for every label, as none is estimated from "
             f"images beforehand; got none for {label!r}. Fill it in, or leave the table out."
         )
+    open_names = listed([name for name, is_one in zip(names, is_open, strict=True) if is_one])
+    warn(
+        f"{Path(path).name} has no class prior for {open_names}: it is estimated from the data.",
+        ComesWarning,
+        stacklevel=2,
+    )
     found = find_class_prior(
         dataset.known_features(), dataset.known_answers(), random_state=seed, label_names=names
     )

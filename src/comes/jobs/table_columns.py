@@ -47,6 +47,12 @@ def make_encoder(
     for kind, patterns in (("text", reading.text or ()), ("category", reading.category or ())):
         for pattern in patterns:
             found = [pattern] if pattern in names else fnmatch.filter(names, pattern)
+            twice = [name for name in found if kinds.get(name, kind) != kind]
+            if twice:
+                raise ComesError(
+                    f"column {twice[0]!r} is named as a text and as a category. Leave one out "
+                    "(--text, --category)."
+                )
             kinds |= dict.fromkeys(found or [pattern], kind)  # one that is not there is refused
     return ColumnEncoder(kinds)
 

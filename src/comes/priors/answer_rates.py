@@ -128,6 +128,11 @@ def estimate_answer_rates(
     >>> bool(abs(estimate.class_prior - relevant.mean(axis=0)).max() < 0.05)
     True
     """
+    if not isinstance(answers, Answers):
+        raise ComesError(
+            f"estimate_answer_rates takes comes.Answers; got {type(answers).__name__}. For "
+            "candidates use estimate_class_prior, or Answers(no=, yes=, maybe=)."
+        )
     names = answers.label_names if label_names is None else label_names
     names = [str(j) for j in range(answers.shape[1])] if names is None else list(names)
     are_known = no_rate is not None and yes_rate is not None

@@ -127,6 +127,8 @@ def sharpen_prior(
     n = len(truth)
     share = (truth.sum(axis=0) + 0.5) / (n + 1)
     own = np.full(truth.shape[1], np.nan) if error is None else np.asarray(error, dtype=float)
+    if (own < 0).any():
+        raise ComesError(f"error, a standard error, must be 0 or more; got {own.tolist()}.")
     return average(np.asarray(class_prior, float), own, share, np.sqrt(share * (1 - share) / n))
 
 
@@ -164,6 +166,10 @@ def count_answer_rates(answers: Answers, relevant: npt.ArrayLike) -> AnswerRates
     array([0.67])
     """
     truth, drawn = as_relevant(relevant), answers.drawn()
+    if truth.shape != drawn.shape:
+        raise ComesError(
+            f"relevant must have the shape of the answers, {drawn.shape}; got {truth.shape}."
+        )
     asked = np.ones(truth.shape, dtype=bool) if drawn.asked is None else drawn.asked
     a, a_error = _count_share(drawn.excluded, asked & ~truth)
     b, b_error = _count_share(drawn.confirmed, asked & truth)

@@ -154,6 +154,12 @@ def _read_prior_table(path: str | Path) -> pd.DataFrame:
             f"needed, as 'comes priors -o' writes them. It has {listed(list(table.columns))}."
         )
     table = table.assign(label=table["label"].astype(str))
+    repeated = table["label"][table["label"].duplicated()]
+    if len(repeated):
+        raise ComesError(
+            f"{path.name} must have one row for each label; got {repeated.iloc[0]!r} more than "
+            "once. Keep one."
+        )
     return table.assign(**{TO_FILL_IN: _read_known(table, path.name)})
 
 

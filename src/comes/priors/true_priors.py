@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from comes.answers import as_relevant
+from comes.errors import ComesError
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -48,6 +49,8 @@ def add_prior_noise(
     >>> add_prior_noise([0.5, 0.0], sigma=0.0)
     array([0.5, 0. ])
     """
+    if not 0 <= sigma < np.inf:
+        raise ComesError(f"sigma, the noise of priors, must be 0 or more; got {sigma!r}.")
     prior = np.asarray(class_prior, dtype=float)
     noise = np.random.default_rng(seed).normal(scale=sigma, size=prior.shape)
     return np.clip(prior + noise, 0, 1 - 1e-3)

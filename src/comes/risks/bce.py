@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from comes.answers import State
 from comes.losses import BinaryLoss, logistic_loss
 from comes.risks.excluded import (
+    check_callable,
     check_states,
     check_weight,
+    check_weights,
     check_width,
     in_full_precision,
     mean_of_each,
@@ -57,6 +59,8 @@ def bce_risk(
     scores, candidates = check_states(scores, candidates)
     label_weight = optional_tensor(label_weight, "label_weight")
     check_width(scores, label_weight=label_weight)
+    check_weights(label_weight, "label_weight")
+    check_callable(loss, "loss")
     scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     if candidates.dtype == torch.bool:
         losses = torch.where(candidates, loss(scores, 1), loss(scores, 0))

@@ -34,6 +34,7 @@ from comes.risks.excluded import (
     SMALLEST_WEIGHT,
     as_tensor,
     check_batch,
+    check_callable,
     check_weight,
     check_width,
     in_full_precision,
@@ -91,6 +92,7 @@ def _hamming_risk(
     """Return the risk; values are not read, as that would stop a GPU at every step."""
     scores, candidates = check_batch(scores, candidates)
     check_width(scores, flip_rate=flip_rate)
+    check_callable(loss, "loss")
     scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     odds = (flip_rate / (1 - flip_rate)).to(scores)
     if_relevant, if_irrelevant = loss(scores, 1), loss(scores, 0)

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from comes.risks.excluded import (
     SMALLEST_WEIGHT,
     check_batch,
+    check_callable,
     check_weight,
     excluded_mask,
     in_full_precision,
@@ -58,6 +59,7 @@ def comrank_risk(
     tensor(2.)
     """
     scores, candidates = check_batch(scores, candidates)
+    check_callable(pair_loss, "pair_loss")
     scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     excluded = excluded_mask(candidates, scores)
     weighted, others = times_weight(excluded, weight), 1 - excluded

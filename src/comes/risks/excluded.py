@@ -89,7 +89,32 @@ def check_weight(scores: Tensor, sample_weight: Tensor | None) -> Tensor | None:
             f"sample_weight must hold one number for each of {scores.shape[0]} rows; got shape "
             f"{tuple(weight.shape)}."
         )
+    check_weights(weight, "sample_weight")
     return weight.to(scores.device, torch.promote_types(scores.dtype, torch.float32))
+
+
+def check_weights(weight: Tensor | None, name: str) -> None:
+    """Raise an error if a weight is below 0, where reading it does not stop a device."""
+    if weight is not None and may_read(weight) and not (weight >= 0).all():
+        raise ComesError(
+            f"{name} must be 0 or more; got {weight.flatten()[:8].tolist()}. A row or label of "
+            "weight 2 counts twice."
+        )
+
+
+def may_read(values: Tensor) -> bool:
+    """Return whether values can be read at once: not on a GPU, nor where torch traces code."""
+    traced = torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling()
+    return values.device.type == "cpu" and not traced
+
+
+def check_callable(function: object, name: str) -> None:
+    """Raise an error unless what is given as a loss can be called."""
+    if not callable(function):
+        raise ComesError(
+            f"{name} must be a function, such as those of comes.losses; got {function!r}. Pass the "
+            "function, not its name."
+        )
 
 
 def count_rows(scores: Tensor, weight: Tensor | None) -> Tensor:

@@ -22,6 +22,7 @@ from comes.losses import BinaryLoss, logistic_loss
 from comes.risks.excluded import (
     as_tensor,
     asked_mask,
+    check_callable,
     check_prior,
     check_share,
     check_states,
@@ -83,6 +84,7 @@ def hamming_sums(
     (tensor(3.), tensor([0., 3.]))
     """
     scores, candidates = check_states(scores, candidates)
+    check_callable(loss, "loss")
     scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     excluded, asked = excluded_mask(candidates, scores), asked_mask(candidates, scores)
     n_rows, if_relevant = count_rows(scores, weight), times_weight(loss(scores, 1), weight)

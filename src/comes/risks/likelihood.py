@@ -34,6 +34,7 @@ from comes.risks.excluded import (
     check_answers,
     check_prior,
     check_weight,
+    check_weights,
     check_width,
     in_full_precision,
     optional_tensor,
@@ -142,6 +143,7 @@ class LikelihoodRisk(nn.Module):
         label_weight = optional_tensor(label_weight, "label_weight")
         class_prior = None if class_prior is None else check_prior(class_prior)
         check_width(a, yes_rate=b, label_weight=label_weight, class_prior=class_prior)
+        check_weights(label_weight, "label_weight")
         if not 0 <= mistake_rate < 0.5:
             raise ComesError(
                 f"mistake_rate must be at least 0 and below 0.5; got {mistake_rate!r}."

@@ -27,6 +27,7 @@ from comes.risks.excluded import (
     check_weight,
     excluded_mask,
     in_full_precision,
+    may_read,
     mean_of_rows,
     times_weight,
 )
@@ -74,6 +75,7 @@ def mlcl_risk(
             f"scores for {q} labels need a transition matrix of shape {(q, q)}; got "
             f"{tuple(transition.shape)}."
         )
+    _check_transition(transition)
     with torch.autocast(scores.device.type, enabled=False):  # the product also needs full precision
         scores = in_full_precision(scores)
         excluded = excluded_mask(candidates, scores)
@@ -85,6 +87,16 @@ def mlcl_risk(
             entropy = F.binary_cross_entropy(inside, excluded, reduction="none")
         squares = times_weight((excluded - predicted).square(), weight)
         return mean_of_rows(entropy, weight) + squares.sum().clamp(min=EPSILON**2).sqrt()
+
+
+def _check_transition(transition: Tensor) -> None:
+    """Raise an error unless all entries are probabilities, where reading does not stop a device."""
+    if may_read(transition) and not ((transition >= 0) & (transition <= 1)).all():
+        raise ComesError(
+            "transition must hold probabilities, in [0, 1]; got values from "
+            f"{float(transition.min()):g} to {float(transition.max()):g}. Estimate it with "
+            "comes.priors.estimate_transition."
+        )
 
 
 class MlclRisk(nn.Module):
@@ -101,7 +113,9 @@ class MlclRisk(nn.Module):
 
     def __init__(self, transition: Tensor, *, as_released: bool = False) -> None:
         super().__init__()
-        self.register_buffer("transition", as_tensor(transition, "transition"))
+        transition = as_tensor(transition, "transition")
+        _check_transition(transition)
+        self.register_buffer("transition", transition)
         self.as_released = as_released
 
     def forward(

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from comes.errors import ComesError
+
 FloatArray = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.bool_]
 
@@ -210,6 +212,8 @@ def find_interval(
     """
     if len(draws) == 0:
         return np.full(draws.shape[1:], np.nan), np.full(draws.shape[1:], np.nan)
+    if not 0 < level < 1:
+        raise ComesError(f"level must be above 0 and below 1, such as 0.95; got {level!r}.")
     tail = [(1 - level) / 2, (1 + level) / 2]
     some = np.isfinite(draws).any(axis=0)
     low, high = np.nanquantile(np.where(some, draws, 0.0), tail, axis=0)

@@ -4,6 +4,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from comes.errors import ComesError
+
 FAR_BELOW = -30.0  # scores below are so small that 1 - (1 - eta)^k is k eta
 LARGEST_LOG_POWER = 15.0
 
@@ -30,13 +32,23 @@ def offset_matching_prior(
     >>> offset_matching_prior([[3.0], [3.0]], [0.5]).round(6)
     array([3.])
     """
-    values = np.asarray(scores, dtype=np.float64)
+    values = _check(scores, class_prior)
     low, high = values.min(axis=0) - 40, values.max(axis=0) + 40
     for _ in range(60):  # bisection: the mean probability falls as the offset rises
         offset = (low + high) / 2
         too_many = _mean(expit(values - offset), weight) > np.asarray(class_prior)
         low, high = np.where(too_many, offset, low), np.where(too_many, high, offset)
     return np.asarray((low + high) / 2)
+
+
+def _check(scores: npt.ArrayLike, class_prior: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the scores, or raise an error unless they are finite and the priors in [0, 1]."""
+    values, prior = np.asarray(scores, dtype=np.float64), np.asarray(class_prior, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise ComesError("scores must be finite; got NaN or infinity. Look at the model's inputs.")
+    if not ((prior >= 0) & (prior <= 1)).all():
+        raise ComesError(f"class_prior must hold numbers in [0, 1]; got {prior.tolist()}.")
+    return values
 
 
 def _mean(values: npt.NDArray[np.float64], weight: npt.ArrayLike | None) -> npt.NDArray[np.float64]:
@@ -96,7 +108,7 @@ def power_matching_prior(
     >>> power_matching_prior([[0.0], [0.0]], [0.75]).round(6)
     array([2.])
     """
-    values = np.asarray(scores, dtype=np.float64)
+    values = _check(scores, class_prior)
     low = np.full(values.shape[1], -LARGEST_LOG_POWER)
     high = -low
     for _ in range(60):  # bisection: the mean probability rises with the power

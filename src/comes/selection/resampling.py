@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from comes.errors import ComesError
+
 FloatArray = npt.NDArray[np.float64]
 
 WEIGHTS_AT_ONCE = 2**24
@@ -52,6 +54,8 @@ def draw_shares(rows: Rows, n_resamples: int, seed: int) -> Shares:
     other counts.
     """
     n, q = rows.scores.shape
+    if n_resamples < 0:
+        raise ComesError(f"n_resamples must be 0 or more; got {n_resamples!r}.")
     orders = _sort_rows(rows)
     rng, rng_counts = np.random.default_rng(seed), np.random.default_rng([seed, 2])
     at_once = max(1, WEIGHTS_AT_ONCE // n)

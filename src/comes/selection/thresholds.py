@@ -78,6 +78,8 @@ def cut_by_row(scores: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     array([[False,  True, False]])
     """
     squashed = expit(np.asarray(scores, dtype=np.float64))
+    if np.isnan(squashed).any():
+        raise ComesError("scores must be numbers; got NaN. Look at the model's inputs.")
     low, high = squashed.min(axis=1, keepdims=True), squashed.max(axis=1, keepdims=True)
     width = np.where(high > low, high - low, 1)
     return np.asarray(np.where(high > low, (squashed - low) / width, squashed) > 0.5)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from comes.errors import ComesError
 from comes.training.random_states import read_random_state, set_random_state
 
 Risk = Callable[..., Tensor]  # risk(scores, candidates[, weights of the rows]) -> scalar
@@ -59,11 +60,13 @@ def add_gradient(
     is_shared = isinstance(model, DistributedDataParallel)  # then all processes do the same
     if part_size is None or (part_size >= len(x) and not is_shared):
         value = risk(_compute_scores(model, x, precision), candidates)
+        _check_risk(value)
         (scale * value).backward()
         return value.detach()
     parts = x.tensor_split(math.ceil(len(x) / part_size))
     scores, states = _score_parts(model, parts, precision)
     value = risk(scores.requires_grad_(), candidates)
+    _check_risk(value)
     (sensitivity,) = torch.autograd.grad(scale * value, scores)
     for_parts = sensitivity.tensor_split(len(parts))
     for part, state, for_part in zip(parts, states, for_parts, strict=True):
@@ -95,3 +98,13 @@ def _compute_scores(model: nn.Module, x: Tensor, precision: torch.dtype | None) 
         return model(x)  # type: ignore[no-any-return]
     with torch.autocast(x.device.type, precision):
         return model(x)  # type: ignore[no-any-return]
+
+
+def _check_risk(value: object) -> None:
+    """Raise an error unless a risk, perhaps of one's own, is a scalar tensor."""
+    if not isinstance(value, Tensor) or value.ndim != 0:
+        came = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else repr(value)
+        raise ComesError(
+            f"a risk must return a scalar tensor for a batch; got {came}. Take the mean, and keep "
+            "to torch's functions."
+        )

@@ -1,0 +1,1 @@
+"""Bad inputs, one function each, and what must become of them."""
