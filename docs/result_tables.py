@@ -524,6 +524,47 @@ def instance_rates_table(metric: str, *names: str) -> Table:
     return table
 
 
+def text_terms_table() -> Table:
+    """Return the likelihood loss of held-out comments, by the terms that are counted."""
+    rows = stored("text_terms")["rows"]
+    ways = dict.fromkeys((row["longest"], row["most_terms"]) for row in rows)
+    table = [["terms", "at most", "candidates ↓", "answers ↓", "seconds of training"]]
+    for longest, most in ways:
+        own = {r["labels"]: r for r in rows if (r["longest"], r["most_terms"]) == (longest, most)}
+        losses = [f"{own[labels]['held_out_loss']:.4f}" for labels in ("candidates", "answers")]
+        seconds = mean(row["seconds"] for row in own.values())
+        words = "words" if longest == 1 else "words and pairs"
+        table.append([words, str(most), *losses, f"{seconds:.0f}"])
+    return table
+
+
+def texts_table() -> Table:
+    """Return what is learned of GoEmotions, by features and by what learners see."""
+    heads = ["texts", "learner", "AP ↑", "mAP ↑", "minutes", "peak MB"]
+    return [
+        heads,
+        *(
+            [
+                f"{row['texts']} ({row['features']})",
+                row["learner"],
+                f"{row['average_precision']:.3f}",
+                f"{row['mean_average_precision']:.3f}",
+                f"{(row['seconds_of_features'] + row['seconds_of_training']) / 60:.1f}",
+                str(row["peak_megabytes"]),
+            ]
+            for row in stored("texts")["rows"]
+        ),
+    ]
+
+
+def text_features_table() -> Table:
+    """Return what it takes to turn comments into features."""
+    heads = ["texts", "features", "seconds", "again", "peak MB", "matrix MB"]
+    keys = ("features", "seconds", "seconds_again", "peak_megabytes", "matrix_megabytes")
+    ways = measured("text_features")["ways"]
+    return [heads, *([name, *(str(row[key]) for key in keys)] for name, row in ways.items())]
+
+
 def tox21_table() -> Table:
     """Return the metrics of tested pairs of Tox21, means over splits."""
     rows = stored("tox21")["rows"]
@@ -615,6 +656,24 @@ def likelihood_step_table() -> Table:
             if isinstance(row, dict) and "bce" in row
         ),
     ]
+
+
+def mixed_table_table() -> Table:
+    """Return average precision on a table of many kinds of columns, by command and by hand."""
+    result = measured("mixed_table")
+    rows = [["draw", "`comes fit FILE --labels maybe`", "pipeline by hand"]]
+    for row in result["draws"]:
+        rows.append([str(row["seed"]), f"{row['by_command']:.4f}", f"{row['by_hand']:.4f}"])
+    return rows
+
+
+def mixed_encoding_table() -> Table:
+    """Return what it costs to encode many rows."""
+    row = measured("mixed_table")["encoding"]
+    heads = ["rows", "features", "learned in", "encoded in", "matrix", "peak beside the table"]
+    seconds = [f"{row[f'{name}_seconds']:g} s" for name in ("fit", "transform")]
+    sizes = [f"{row[f'{name}_mb']:g} MB" for name in ("matrix", "peak")]
+    return [heads, [f"{row['rows']:,}", f"{row['features']:,}", *seconds, *sizes]]
 
 
 def default_time_table() -> Table:
@@ -811,6 +870,8 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "default-sets": default_sets_table,
     "methods": methods_table,
     "redrawn": redrawn_table,
+    "mixed-table": mixed_table_table,
+    "mixed-encoding": mixed_encoding_table,
     "names": names_table,
     "options": options_table,
     "prior-errors": prior_errors_table,
@@ -834,6 +895,9 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "answers": answers_table,
     "answer-rates": answer_rates_table,
     "instance-rates": instance_rates_table,
+    "text-features": text_features_table,
+    "text-terms": text_terms_table,
+    "texts": texts_table,
     "tox21": tox21_table,
     "fit-checks": fit_checks_table,
     "prior-advice": prior_advice_table,

@@ -10,6 +10,7 @@ import pytest
 from comes.answers import State
 from comes.datasets import KNOWN, load_dataset, open_dataset
 from comes.datasets.chexpert import FINDINGS, read_chexpert
+from comes.datasets.go_emotions import read_go_emotions
 from comes.datasets.molecules import read_molecules
 from comes.datasets.reading import Reading
 from comes.datasets.verified_images import read_open_images
@@ -216,3 +217,28 @@ def test_labels_that_nobody_verified(home: Path, text: str, message: str) -> Non
     classes = write(home / "classes.csv", CLASSES)
     with pytest.raises(ComesError, match=message):
         read_open_images(write(home / "test.csv", text), classes, Reading())
+
+
+COMMENTS = 'My "favourite" food\t2\teebbqej\nWHY\t0,1\ted00q6i\nNA\t1\teezlygj\n'
+
+
+def test_comments_with_their_emotions(home: Path) -> None:
+    names = write(home / "labels.txt", "joy\nfear\nneutral\n")
+    table = write(home / "train.tsv", COMMENTS)
+    dataset = read_go_emotions([table, write(home / "dev.tsv", "hm\t1\tx\n")], names)
+    assert dataset.X["text"].tolist() == ['My "favourite" food', "WHY", "NA", "hm"]
+    assert dataset.known_relevant().astype(int).tolist() == [
+        [0, 0, 1],
+        [1, 1, 0],
+        [0, 1, 0],
+        [0, 1, 0],
+    ]
+    assert dataset.items == ["eebbqej", "ed00q6i", "eezlygj", "x"]
+
+
+@pytest.mark.parametrize("numbers", ["3", "joy", "0;1", ""])
+def test_comments_whose_emotions_have_no_name(home: Path, numbers: str) -> None:
+    names = write(home / "labels.txt", "joy\nfear\nneutral\n")
+    table = write(home / "train.tsv", COMMENTS.replace("0,1", numbers))
+    with pytest.raises(ComesError, match=rf"train.tsv: line 2 .* got '{numbers}'"):
+        read_go_emotions([table], names)

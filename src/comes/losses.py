@@ -83,7 +83,8 @@ class MarginLoss:
 
     def __call__(self, scores: Tensor, target: int) -> Tensor:
         """Return the loss of every score if all have the same target, 0 or 1."""
-        if isinstance(target, Tensor) or target not in (0, 1):
+        given: object = target
+        if isinstance(given, Tensor) or given not in (0, 1):
             raise ComesError(
                 f"target must be 0 (irrelevant) or 1 (relevant) for all scores; got {target!r}."
             )

@@ -5,7 +5,7 @@ one class of one item. People answer cards on a page in the browser.
 """
 
 from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
-from comes.annotate.exchange import collect_answers, export_answers
+from comes.annotate.exchange import collect_answers, collect_data, export_answers
 from comes.annotate.importing import import_answers
 from comes.annotate.overview import describe_summary, tabulate_classes, write_overview
 from comes.annotate.project import Project, create_project, open_project
@@ -32,6 +32,7 @@ __all__ = [
     "address_of",
     "check_images_exist",
     "collect_answers",
+    "collect_data",
     "create_project",
     "describe_summary",
     "export_answers",

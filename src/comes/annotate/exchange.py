@@ -1,12 +1,13 @@
 """Answers out of a project, for training."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 from sqlalchemy import select
 
 from comes.annotate.project import Project
-from comes.annotate.schema import answers, cards
+from comes.annotate.schema import answers, cards, items
 from comes.datasets import (
     LONG,
     MODEL,
@@ -23,6 +24,7 @@ from comes.datasets import (
 )
 from comes.errors import ComesError
 
+TEXT = "text"  # the column of features of a project of texts
 COLUMNS = [*LONG, SOURCE, PERSON]  # of a table of answers
 
 
@@ -48,6 +50,34 @@ def collect_answers(project: Project) -> Dataset:
            [ True,  True]])
     """
     return _combine(project, _read_answers(project))
+
+
+def collect_data(project: Project) -> Dataset:
+    """Return everything that was said in a project, with what it was said about.
+
+    Returns
+    -------
+    dataset : Dataset
+        As `collect_answers` returns it. Its features are the images, or a table with the one
+        column "text".
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project() as project:
+    ...     dataset = collect_data(project)
+    >>> dataset.items[0], dataset.X["text"][0]
+    ('rain', 'It rains.')
+    """
+    said = _read_answers(project)
+    if said.empty:
+        raise _ask_for_answers(project)
+    dataset = _combine(project, said)
+    if project.images is not None:
+        return replace(dataset, X=project.images)
+    with project.reading() as connection:
+        texts = connection.execute(select(items.c.text).order_by(items.c.id)).scalars()
+        return replace(dataset, X=pd.DataFrame({TEXT: list(texts)}))
 
 
 def export_answers(project: Project, path: str | Path) -> dict[str, int]:
@@ -83,7 +113,7 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
     """
     said = _read_answers(project)
     if said.empty:
-        raise ComesError(f"{project.name} has no answers yet. Collect some: comes annotate serve.")
+        raise _ask_for_answers(project)
     if is_table_name(path):
         write_table(_list_answers(project, said), path)
     else:
@@ -98,6 +128,10 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
         "surely_not": int(all_say_no.sum()),
         "chosen_by_model": int((said[SOURCE] == MODEL).sum()),
     }
+
+
+def _ask_for_answers(project: Project) -> ComesError:
+    return ComesError(f"{project.name} has no answers yet. Collect some: comes annotate serve.")
 
 
 def _read_answers(project: Project) -> pd.DataFrame:

@@ -33,6 +33,13 @@ def fit(
             "--freeze", help="Do not fine-tune the backbone; the default without --epochs."
         ),
     ] = False,
+    embedding: Annotated[
+        str | None,
+        typer.Option(
+            help="What turns texts into vectors: wordllama, a folder or file of vectors, or a "
+            "model in the cache of Hugging Face. Default: TF-IDF."
+        ),
+    ] = None,
     select: Annotated[
         str | None,
         typer.Option(
@@ -48,6 +55,8 @@ def fit(
 
     Example: comes fit photos.csv --labels 'has_*' --method comes-hl -o model/
 
+    Example: comes fit texts.csv --text body --labels maybe --embedding wordllama -o model/
+
     Example: comes fit photos.csv --labels 'has_*' --images photos/ --backbone resnet50 -o model/
     """
     from comes.jobs import fit_model
@@ -60,6 +69,7 @@ def fit(
         clean=clean,
         select=split_names(select) or (),
         freeze=freeze,
+        embedding=embedding,
         output=output,
         on_choice=lambda choice: None if as_json else _print_choice(choice),
     )

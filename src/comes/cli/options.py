@@ -8,7 +8,11 @@ import typer
 from comes.errors import ComesError
 
 Data = Annotated[
-    str, typer.Argument(help="A file (.csv, .xlsx, .parquet, .npz, .mat, .arff, ...) or a name.")
+    str,
+    typer.Argument(
+        help="A file (.csv, .xlsx, .parquet, .npz, .mat, .arff, ...), a name, or the folder of an "
+        "annotation project."
+    ),
 ]
 Form = Annotated[
     Literal["wide", "names", "long"], typer.Option(help="Form of the labels in a written table.")

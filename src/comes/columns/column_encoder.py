@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from comes.columns.column_kinds import Column, describe_columns, needs_encoding
+from comes.columns.embedding_columns import EmbeddingPart
 from comes.columns.encoded_columns import (
     Arrays,
     CategoryPart,
@@ -28,7 +29,8 @@ from comes.columns.text_columns import TfidfPart
 from comes.errors import ComesError, ComesWarning, listed
 
 PARTS: dict[str, type[Part]] = {
-    part.kind: part for part in (NumberPart, FlagPart, CategoryPart, DatePart, TfidfPart)
+    part.kind: part
+    for part in (NumberPart, FlagPart, CategoryPart, DatePart, TfidfPart, EmbeddingPart)
 }
 MOST_DENSE = 512  # features, beyond which those of categories are stored sparse
 MANY_ROWS = 5  # in fewer rows, a column without a value is nothing special
@@ -47,7 +49,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         What columns are taken for, by name, where `describe_columns` would guess wrongly:
         "number", "category", "boolean", "date", "text" or "ignored".
     text : str
-        What becomes of texts: "tfidf".
+        What becomes of texts: "tfidf", or the name of an embedding, as `open_embedding` takes it.
 
     Attributes
     ----------
@@ -177,17 +179,18 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "(kinds; --category, --text, --number on the command line)."
             )
         cells = dict(zip((str(name) for name in X.columns), range(X.shape[1]), strict=True))
-        parts = [
-            self._choose_part(c).fit(c, X.iloc[:, cells[c.name]]) for c in columns if c.is_used
-        ]
+        parts = [self._fit_part(c, X.iloc[:, cells[c.name]]) for c in columns if c.is_used]
         n_features = {part.column: len(part.names) for part in parts}
         self.columns_ = tuple(replace(c, n_features=n_features.get(c.name, 0)) for c in columns)
         self.parts_ = tuple(parts)
         _warn_of_learned(parts, {c.name: c for c in columns}, X.set_axis(list(cells), axis=1))
 
-    def _choose_part(self, column: Column) -> type[Part]:
+    def _fit_part(self, column: Column, cells: Any) -> Part:
         """Return what makes features of a column."""
-        return PARTS[self.text if column.kind == "text" else column.kind]
+        if column.kind == "text" and self.text != TfidfPart.kind:
+            return EmbeddingPart.look_up(column, self.text)
+        part = TfidfPart if column.kind == "text" else PARTS[column.kind]
+        return part.fit(column, cells)
 
     def _encode(self, X: pd.DataFrame) -> tuple[Any, list[str]]:
         """Return the matrix of a table whose columns are there, and what is to be said."""
@@ -200,7 +203,9 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for part, matrix in zip(self.parts_, matrices, strict=True)
             if part.names and _says_nothing(part, X.iloc[:, places[part.column]], matrix)
         ]
-        if self.n_features > MOST_DENSE or any(p.kind == "tfidf" for p in self.parts_):
+        kinds = {part.kind for part in self.parts_}
+        is_wide = self.n_features > MOST_DENSE and EmbeddingPart.kind not in kinds
+        if is_wide or TfidfPart.kind in kinds:
             whole = sparse.hstack(matrices, format="csr", dtype=np.float32)
             return sparse.csr_array(whole), notes
         dense = [m.toarray() if sparse.issparse(m) else m for m in matrices]

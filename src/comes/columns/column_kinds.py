@@ -86,7 +86,7 @@ class Column:
             "boolean": "a feature, 0 or 1",
             "category": f"{features}, one for each value; rare values share one",
             "date": f"{features}: days since the first, the time of year and of the week",
-            "text": f"{features}: how much each word, and pair of words, says (TF-IDF)",
+            "text": f"{features} of its words (TF-IDF, or an embedding)",
         }[self.kind]
         if not self.n_missing or self.kind == "text":
             return said

@@ -25,7 +25,7 @@ from comes.files import replacing_file
 
 TEXT_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 TABLE_ENDINGS = (*TEXT_ENDINGS, ".parquet", ".xlsx")
-CODE_ROWS = 1000  # that are looked at to find codes
+CODE_CELLS = 100_000  # that are looked at to find codes
 NAMELESS = re.compile(r"Unnamed: \d+|")  # what pandas calls a column without a name
 
 
@@ -240,12 +240,14 @@ def find_code_columns(path: Path) -> list[str]:
             index_col=False,
             dtype=str,
             keep_default_na=False,
-            nrows=CODE_ROWS,
+            nrows=max(CODE_CELLS // len(read_columns(path)), 1),
         )
-    is_code = {c: cells[c].str.fullmatch(r"0\d+").any() for c in cells.columns}
-    return [
-        str(c) for c, found in is_code.items() if found and cells[c].str.fullmatch(r"\d*").all()
-    ]
+    found = []
+    for place, name in enumerate(cells.columns):
+        words = [word for word in cells.iloc[:, place] if word]
+        if any(word[0] == "0" and word[1:].isdigit() for word in words):
+            found += [str(name)] if all(word.isdigit() for word in words) else []
+    return found
 
 
 def _drop_superfluous(table: pd.DataFrame) -> pd.DataFrame:

@@ -51,7 +51,7 @@ def check_row_settings(classifier: Any) -> None:
             _check_count(name, getattr(classifier, name), 1)
     _check_count("hidden", classifier.hidden, 1)
     rate = classifier.learning_rate
-    if rate is not None and not (isinstance(rate, Real) and 0 < rate < np.inf):
+    if rate is not None and not (isinstance(rate, NUMBER) and 0 < rate < np.inf):
         raise ComesError(
             f"learning_rate must be a finite number above 0, else nothing is learned; got {rate!r}."
         )

@@ -22,6 +22,7 @@ from comes.datasets import (
 )
 from comes.files import check_file_target, refuse_inputs
 from comes.generation import Case, generate
+from comes.jobs.project_data import is_project, read_project
 from comes.jobs.table_columns import list_columns
 
 
@@ -227,8 +228,10 @@ def generate_candidates(
 
 
 def as_dataset(data: Dataset | str | Path, reading: Reading | None) -> Dataset:
-    """Return a data set as it is, or read it."""
-    return data if isinstance(data, Dataset) else open_dataset(data, reading)
+    """Return a data set as it is, or read it; the folder of an annotation project is data, too."""
+    if isinstance(data, Dataset):
+        return data
+    return read_project(data, reading) if is_project(data) else open_dataset(data, reading)
 
 
 def check_output(

@@ -1,6 +1,5 @@
 """Jobs that train: fit a model, or choose one on candidates and fit that."""
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from sklearn.base import clone
 
 from comes.columns import Column, encode_table
 from comes.datasets import Dataset, Images, Reading
-from comes.errors import ComesError, listed
+from comes.errors import ComesError
 from comes.estimator import (
     CandidateClassifier,
     Choice,
@@ -29,6 +28,8 @@ from comes.jobs.fitted_models import Classifier
 from comes.jobs.given_priors import read_given_priors
 from comes.jobs.model_keeping import name_checkpoint, name_partial, save_model, train_and_save
 from comes.jobs.prior_advice import advise
+from comes.jobs.project_data import with_text_column
+from comes.jobs.setting_checks import refuse_settings
 from comes.jobs.table_columns import make_encoder, name_item_column, summarise_columns
 from comes.methods import DEFAULT
 from comes.priors import ClassPriorEstimate
@@ -119,6 +120,7 @@ def fit_model(
     clean: Dataset | str | Path | None = None,
     select: Sequence[str] = (),
     freeze: bool = False,
+    embedding: str | None = None,
     output: str | Path | None = None,
     on_choice: Callable[[Choice], None] = lambda choice: None,
 ) -> FittedModel:
@@ -130,7 +132,7 @@ def fit_model(
     Parameters
     ----------
     data : Dataset, path or name
-        Must have answers or candidates.
+        Must have answers or candidates. Or the folder of an annotation project.
     settings : mapping, optional
         Parameters of `comes.CandidateClassifier`, or of `comes.ImageClassifier` for images. The
         method may be "auto": the best by candidates.
@@ -147,6 +149,7 @@ def fit_model(
         What to choose by candidates of rows that training did not see: "method", "lr", "epochs".
     freeze : bool
         Refuse to fine-tune: leave the network of images as it is.
+    embedding : str, optional; of texts, as `comes.columns.open_embedding` takes it, else TF-IDF
     output : path, optional
         Folder for the model.
     on_choice : callable (choice) -> None
@@ -172,23 +175,23 @@ def fit_model(
         check_model_target(name_partial(output))
         for target in (output, name_partial(output), name_checkpoint(output)):
             refuse_inputs(target, data, priors, clean, *reading_files(reading))
-    chosen = dict(settings or {})
-    varied = list(dict.fromkeys(select))
+    chosen, varied = dict(settings or {}), list(dict.fromkeys(select))
     if chosen.get("method") == AUTO:
         del chosen["method"]
         varied = list(dict.fromkeys(["method", *varied]))
+    reading = with_text_column(data, reading)
     dataset = as_dataset(data, reading)
     if priors is not None:
         chosen["class_prior"] = read_given_priors(priors, dataset, chosen.get("random_state", 0))
     sample = read_clean(dataset, clean, reading)
     if isinstance(dataset.X, Images):
-        if sample is not None:
-            raise ComesError("clean (--clean) is for tables, not for images. Leave it out.")
+        if sample is not None or embedding is not None:
+            what = "clean" if embedding is None else "embedding"
+            raise ComesError(f"{what} (--{what}) is for tables, not for images. Leave it out.")
         return _fit_images(dataset, chosen, varied, freeze, output)
-    _refuse_settings(chosen, ImageClassifier, CandidateClassifier, freeze)
-    encoder = make_encoder(dataset, reading)
-    if encoder is not None:
-        chosen["encoder"] = encoder
+    refuse_settings(chosen, ImageClassifier, CandidateClassifier, freeze)
+    encoder = make_encoder(dataset, reading, embedding)
+    chosen |= {} if encoder is None else {"encoder": encoder}
     classifier, choice = CandidateClassifier(**chosen), None
     if varied:
         classifier, choice = choose_model(dataset, classifier, varied)
@@ -286,7 +289,7 @@ def _fit_images(
         raise ComesError(
             "choosing (--select, --method auto) is for tables, not for images. Leave it out."
         )
-    _refuse_settings(settings, CandidateClassifier, ImageClassifier, False)
+    refuse_settings(settings, CandidateClassifier, ImageClassifier, False)
     epochs = settings.get("epochs", 0)
     if freeze and epochs:
         raise ComesError(
@@ -311,27 +314,3 @@ def _fit_images(
     if checkpoint is not None and not classifier.history_.interrupted:
         checkpoint.unlink(missing_ok=True)
     return FittedModel(classifier, dataset, path, is_leader=is_leader)
-
-
-def _refuse_settings(
-    settings: Mapping[str, Any], other: type[Any], own: type[Any], freeze: bool
-) -> None:
-    """Raise if a setting is not one of the classifier, but of the other kind or of neither."""
-    known, foreign = own().get_params(), other().get_params()
-    for name in settings:
-        if name not in known and name not in foreign:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ComesError(f"{own.__name__} has no setting {name!r}.{hint}")
-    names = [name for name in settings if name not in known] + (["freeze"] if freeze else [])
-    if not names:
-        return
-    if own is CandidateClassifier:
-        raise ComesError(
-            f"settings for images were given ({listed(names)}), and the data has no images: name "
-            "their folder (--images), or leave the settings out."
-        )
-    raise ComesError(
-        f"settings for tables were given ({listed(names)}), and the data has images. Leave the "
-        "settings out."
-    )

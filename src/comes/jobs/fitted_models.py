@@ -10,6 +10,7 @@ from comes.datasets import Dataset, Reading, open_dataset
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, ImageClassifier, load_model
 from comes.files import expanded
+from comes.jobs.project_data import open_if_project
 
 Classifier = CandidateClassifier | ImageClassifier
 
@@ -29,6 +30,7 @@ def open_for_model(
     classifier: Classifier, data: Dataset | str | Path, reading: Reading | None
 ) -> Dataset:
     """Return labelled data with the model's inputs, and with its labels in its order."""
+    data = open_if_project(data)
     if isinstance(data, Dataset):
         return data.with_labels(classifier.label_names_)
     reading = reading or Reading()

@@ -26,6 +26,7 @@ from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator import ImageClassifier, evidence_maps, lay_over
 from comes.files import check_file_target, check_folder_target, refuse_inputs, refuse_same
 from comes.jobs.fitted_models import Classifier, as_model, find_word_columns
+from comes.jobs.project_data import open_if_project
 from comes.jobs.question_jobs import ask_next, read_asked
 from comes.report import write_predictions
 
@@ -288,6 +289,7 @@ def _read_inputs(
             "this model was trained on a table, so the images and what to do with broken ones "
             "(--images, --skip-broken) do not apply. Leave them out."
         )
+    data = open_if_project(data)
     if isinstance(data, Dataset):
         return data.known_features(), data.items
     if item is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from comes.columns import Column, ColumnEncoder, find_item_column, needs_encoding
+from comes.columns import Column, ColumnEncoder, describe_columns, find_item_column, needs_encoding
 from comes.datasets import Dataset, Reading, list_roles
 from comes.errors import ComesError
 
@@ -26,8 +26,15 @@ PLURALS = {
 }
 
 
-def make_encoder(dataset: Dataset, reading: Reading | None) -> ColumnEncoder | None:
-    """Return an encoder that takes columns for what the reading says; None if it says nothing."""
+def make_encoder(
+    dataset: Dataset, reading: Reading | None, embedding: str | None = None
+) -> ColumnEncoder | None:
+    """Return an encoder that takes columns for what the reading says; None if nothing is said.
+
+    Texts become vectors of the embedding, if one is named.
+    """
+    if embedding is not None:
+        return _make_embedder(dataset, make_encoder(dataset, reading), embedding)
     if reading is None or (reading.text is None and reading.category is None):
         return None
     if not isinstance(dataset.X, pd.DataFrame):
@@ -48,6 +55,18 @@ def make_encoder(dataset: Dataset, reading: Reading | None) -> ColumnEncoder | N
                 )
             kinds |= dict.fromkeys(found or [pattern], kind)  # one that is not there is refused
     return ColumnEncoder(kinds)
+
+
+def _make_embedder(dataset: Dataset, given: ColumnEncoder | None, embedding: str) -> ColumnEncoder:
+    """Return an encoder that embeds texts; raise if no column is one."""
+    X, kinds = dataset.X, None if given is None else given.kinds
+    columns = describe_columns(X, kinds) if isinstance(X, pd.DataFrame) else ()
+    if not any(column.kind == "text" for column in columns):
+        raise ComesError(
+            f"the embedding {embedding!r} is for texts, and no column is taken for a text. Name "
+            "it (--text), or leave the embedding out (--embedding)."
+        )
+    return ColumnEncoder(kinds, text=embedding)
 
 
 def list_columns(

@@ -229,7 +229,7 @@ def flood_level_of_prior(
     return factor * both.clamp(min=0)
 
 
-def _check_flood_level(flood_level: float) -> None:
+def _check_flood_level(flood_level: float | str) -> None:
     """Raise an error unless the flood level is a number of at least 0."""
     if isinstance(flood_level, str) or not 0 <= flood_level < float("inf"):
         raise ComesError(f"flood_level must be 0 or more; got {flood_level!r}.")

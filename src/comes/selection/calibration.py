@@ -18,7 +18,7 @@ from comes.errors import ComesError
 
 FloatArray = npt.NDArray[np.float64]
 # Standard deviations of what all labels share, and of a label's own: of the logarithm of the slope,
-# and of the level. Chosen on six development sets: experiments/calibration.py.
+# and of the level. The best of five by log loss on three sets: experiments/calibration.py.
 SHARED_SPREAD = (1.0, 1.0)
 OWN_SPREAD = (0.25, 0.5)
 FAR = 60.0  # log odds beyond which a probability is 0 or 1
