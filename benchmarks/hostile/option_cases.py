@@ -51,7 +51,10 @@ refused_commands(
         ),
         "a flip rate for a method that has none": (FIT + "--flip-rate 0.1", r"flip.rate"),
         "a flip rate of one": (FIT + "--method ccmn --flip-rate 1", r"flip.rate.*0\.95|flip.rate"),
-        "a flood level that is a word": (FIT + "--flood-level high", r"flood-level.*high"),
+        "a flood level that is a word": (
+            FIT + "--method comes-rl --flood-level high",
+            r"flood-level.*high",
+        ),
         "a flood level for another method": (FIT + "--method bce --flood-level 2", r"flood"),
         "a flood level below zero": (FIT + "--method comes-rl --flood-level -2", r"flood"),
         "options of images for a table": (FIT + "--backbone resnet50", r"image"),

@@ -1,5 +1,6 @@
 """The numbers given to an estimator: features, and one per label."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,10 @@ from scipy import sparse
 from sklearn.utils.validation import assert_all_finite, validate_data
 
 from comes.answers import Answers, BoolMatrix, check_paired, match_names
-from comes.errors import ComesError, listed
+from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.table_inputs import find_encoder, learn_table, match_table, name_inputs
 
+FEW = 100  # rows that are looked at first
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -102,7 +104,21 @@ def check_training_features(classifier: Any, X: Any) -> Any:
     X = _validate(classifier, learn_table(classifier, X), reset=True)
     name_inputs(classifier)
     check_entries(X)
+    _warn_of_constant(X)
     return X
+
+
+def _warn_of_constant(X: Any) -> None:
+    """Warn if all rows are the same: nothing can tell them apart."""
+    if sparse.issparse(X) or len(X) < 2 or not (X[:FEW] == X[0]).all():  # most end here
+        return
+    if (X[0] == X).all():
+        warnings.warn(
+            "every feature is constant, so nothing tells the rows apart: every prediction will be "
+            "the same. Add features.",
+            ComesWarning,
+            stacklevel=3,
+        )
 
 
 def as_feature_matrix(classifier: Any, X: Any) -> Any:

@@ -1,5 +1,6 @@
 """Feature scaling as part of a fitted model: x becomes (x - shift) / scale."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,9 +9,10 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 from comes.estimator.inputs import check_entries, has_finite_entries
 
+FAR = 1e6  # deviations: no row of training is as far from the others
 SCALINGS = ("auto", "dense", "standard", "centre", "maxabs")
 
 
@@ -25,11 +27,20 @@ class Scaling:
         """Return X scaled, as float32, all entries finite; sparse stays sparse."""
         with np.errstate(over="ignore", invalid="ignore"):
             result = self._scale_sparse(X) if sparse.issparse(X) else self._scale_dense(X)
+        if has_finite_entries(result, FAR):
+            return result
         if not has_finite_entries(result):
             check_entries(X)  # has the better message, if the fault is there
             raise ComesError(
                 "X is too large for float32 after scaling: a value is far outside the range that "
                 "the model was fitted on. Correct it, or fit with other scaling."
+            )
+        if self.scale is not None:
+            warnings.warn(
+                f"some values of X are more than {FAR:g} deviations outside the range that the "
+                "model was fitted on: what it says of those rows is a guess. Look for other units.",
+                ComesWarning,
+                stacklevel=2,
             )
         return result
 

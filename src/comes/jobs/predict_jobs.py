@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from comes.datasets import (
     write_prediction_table,
     write_table,
 )
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator import ImageClassifier, evidence_maps, lay_over
 from comes.files import check_file_target, check_folder_target, refuse_inputs, refuse_same
 from comes.jobs.fitted_models import Classifier, as_model, find_word_columns
@@ -202,6 +203,7 @@ def predict_more(
         raise ComesError("a page shows images, and this model was trained on a table.")
     check_top(top, len(classifier.label_names_))
     X, items = _read_inputs(classifier, data, images, skip_broken, item)
+    _warn_of_repeated(items)
     asked = None if ask is None else read_asked(ask.asked, classifier.label_names_, items)
     found = np.asarray(classifier.decision_function(X))
     probabilities, predictions = classifier.squash_scores(found), classifier.cut_scores(found)
@@ -299,3 +301,17 @@ def _read_inputs(
         words=find_word_columns(classifier),
         item=item or getattr(classifier, "item_column_", None),
     )
+
+
+def _warn_of_repeated(items: Sequence[str] | None) -> None:
+    """Warn if names of items do not tell which row a prediction is of."""
+    names = pd.Series(list(items or ()), dtype=object)
+    repeated = names[names.duplicated()]
+    if len(repeated):
+        shown = listed(list(map(str, repeated.unique())), 3)
+        warn(
+            f"items should have different names; {shown} occurs more than once, and predictions "
+            "cannot be told apart by it. Name another column (--item).",
+            ComesWarning,
+            stacklevel=2,
+        )
