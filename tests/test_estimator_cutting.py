@@ -1,5 +1,6 @@
 """Thresholds and early stopping of the classifier: learned from candidates of unseen rows."""
 
+import json
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -200,6 +201,8 @@ def test_a_model_saved_before_there_were_thresholds_is_cut_at_its_level(tmp_path
     tensors = load_file(tmp_path / "model" / "model.safetensors")
     del tensors["threshold"]
     save_file(tensors, tmp_path / "model" / "model.safetensors")
+    description = tmp_path / "model" / "model.json"
+    description.write_text(json.dumps(json.loads(description.read_text()) | {"checksums": None}))
     loaded = CandidateClassifier.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
 
@@ -273,7 +276,10 @@ def test_cross_fitted_scores_are_of_rows_that_were_not_seen() -> None:
     ("settings", "message"),
     [
         ({"threshold": "best"}, "threshold must be one of auto, zero, .*; got 'best'"),
-        ({"patience": 0}, "patience must be a whole number of at least 1, or None; got 0"),
+        (
+            {"early_stopping": True, "patience": 0},
+            "patience must be a whole number of at least 1, or None; got 0",
+        ),
         ({"validation_share": 1.0}, "validation_share must lie between 0 and 1; got 1.0"),
         ({"early_stopping": True, "validation_share": 1e-4}, "which is 0 of 600; set"),
     ],
