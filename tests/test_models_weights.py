@@ -141,9 +141,9 @@ def of_another_shape(state: dict[str, Tensor]) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (missing, r"1 are missing \('layer3.0.conv2.weight'\), 0 are not wanted"),
-        (unwanted, r"1 are not wanted \('layer5.0.bias'\), 0 have another shape"),
-        (of_another_shape, r"0 are missing .*, 1 have another shape \('conv1.weight'\)"),
+        (missing, r"network: 1 missing \('layer3.0.conv2.weight'\)\. Name"),
+        (unwanted, r"network: 1 not wanted \('layer5.0.bias'\)\. Name"),
+        (of_another_shape, r"network: 1 of another shape \('conv1.weight'\)\. Name"),
     ],
 )
 def test_weights_of_another_network_are_refused_by_name(

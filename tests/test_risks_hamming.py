@@ -219,6 +219,13 @@ def test_module_is_the_function_and_keeps_its_prior() -> None:
     assert set(module.state_dict()) == {"class_prior", "exclude_share"}
 
 
+def test_the_function_compiles_whole_with_its_prior_as_an_input() -> None:
+    torch.compiler.reset()
+    compiled = torch.compile(hamming_risk, fullgraph=True, backend="aot_eager")
+    given = SCORES.float(), CANDIDATES, PRIOR.float()
+    torch.testing.assert_close(compiled(*given), hamming_risk(*given))
+
+
 def test_compiles_to_the_same_value_and_gradient() -> None:
     compiled = torch.compile(HammingRisk(PRIOR.float()), fullgraph=True, backend="aot_eager")
     gradients = []

@@ -176,7 +176,7 @@ class ColumnEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             shown = "; ".join(f"{c.name!r} is taken for {c.kind} ({c.why})" for c in columns[:5])
             raise ComesError(
                 f"no column is left to learn from: {shown}. Add columns, or say what one is "
-                "(kinds; --category, --text, --number on the command line)."
+                "(kinds; --category or --text on the command line)."
             )
         cells = dict(zip((str(name) for name in X.columns), range(X.shape[1]), strict=True))
         parts = [self._fit_part(c, X.iloc[:, cells[c.name]]) for c in columns if c.is_used]

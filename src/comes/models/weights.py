@@ -43,12 +43,12 @@ def load_weights(backbone: Backbone, path: str | Path) -> None:
     missing = [name for name in wanted if name not in there and "num_batches" not in name]
     other = [name for name in there if name not in wanted and name not in on_top]
     unequal = [k for k in wanted if k in there and wanted[k].shape != there[k].shape]
-    if missing or other or unequal:
+    wrong = {"missing": missing, "not wanted": other, "of another shape": unequal}
+    found = [f"{len(names)} {how} ({listed(names, 2)})" for how, names in wrong.items() if names]
+    if found:
         raise ComesError(
-            f"{path} has the weights of another network: {len(missing)} are missing "
-            f"({listed(missing, 2)}), {len(other)} are not wanted ({listed(other, 2)}), "
-            f"{len(unequal)} have another shape ({listed(unequal, 2)}). Name the backbone that "
-            "they were trained with."
+            f"{path} has the weights of another network: {', '.join(found)}. Name the backbone "
+            "that they were trained with."
         )
     fitting = {name: tensor.float() for name, tensor in there.items() if name in wanted}
     backbone.network.load_state_dict(fitting, strict=False)

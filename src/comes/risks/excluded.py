@@ -194,9 +194,15 @@ def check_share(share: Tensor | None, name: str) -> Tensor | None:
 
 
 def check_prior(class_prior: Tensor, name: str = "class_prior") -> Tensor:
-    """Return the class prior, or rates, if it is a vector of numbers in [0, 1], else raise."""
+    """Return the class prior, or rates, if it is a vector of numbers in [0, 1], else raise.
+
+    Numbers on a GPU are not read, which would stop it at every step.
+    """
     class_prior = as_tensor(class_prior, name)
-    if class_prior.ndim != 1 or not ((class_prior >= 0) & (class_prior <= 1)).all():
+    is_wrong = class_prior.ndim != 1
+    if not is_wrong and may_read(class_prior):
+        is_wrong = not ((class_prior >= 0) & (class_prior <= 1)).all()
+    if is_wrong:
         raise ComesError(
             f"{name} must hold one number in [0, 1] for each label; got "
             f"shape {tuple(class_prior.shape)} with values {class_prior.flatten()[:8].tolist()}."
