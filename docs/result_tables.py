@@ -862,6 +862,19 @@ def _calibration_cells(found: list[dict[str, Any]], key: str) -> list[str]:
     return cells
 
 
+def hostile_inputs_table() -> Table:
+    """Return how many bad inputs were judged how, before anything was mended and now."""
+    result = measured("hostile_inputs")
+    verdicts = ("ok", "unclear", "traceback", "silent")
+    heads = [*(f"{verdict}, first" for verdict in verdicts), *(f"{v}, now" for v in verdicts)]
+    rows = []
+    for area, now in result["counts"].items():
+        first = result["found"]["counts"][area]
+        cells = [*(first[verdict] for verdict in verdicts), *(now[v] for v in verdicts)]
+        rows.append([area, str(now["cases"]), *map(str, cells)])
+    return [["where", "cases", *heads], *rows]
+
+
 TABLES: dict[str, Callable[..., Table | str]] = {
     "runs": runs_table,
     "sweep": sweep_table,
@@ -907,6 +920,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "image-features": image_features_table,
     "image-speed": image_speed_table,
     "annotation-load": annotation_load_table,
+    "hostile-inputs": hostile_inputs_table,
     "pair-sums": pair_sums_table,
     "likelihood-step": likelihood_step_table,
     "default-time": default_time_table,

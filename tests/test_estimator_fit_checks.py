@@ -64,6 +64,7 @@ def test_very_few_steps_that_somebody_asks_for_are_not_judged() -> None:
     assert fit(epochs=2, learning_rate=1e-9).history_.warnings == []
 
 
+@pytest.mark.filterwarnings("ignore:every feature is constant")
 def test_a_network_that_did_not_leave_its_start_is_noticed() -> None:
     with pytest.warns(ComesWarning, match="Nothing was learned"):
         fitted = fit(np.zeros((400, 4)))

@@ -11,7 +11,7 @@ import pytest
 
 from comes.answers import Answers
 from comes.datasets import Dataset, Reading, make_scenes, open_dataset, write_dataset
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 from comes.jobs import split_data
 from comes.jobs.split_jobs import draw_test_rows, link_rows
 from command_line import Run, command_runner
@@ -78,7 +78,8 @@ def test_groups_and_copies_stay_together(tmp_path: Path) -> None:
     table.loc[[7, 8], "red"] = 0.5  # links p7 with p8
     table.to_parquet(tmp_path / "visits.parquet")
     reading = Reading(labels=["has_sky"])
-    split = split_data(tmp_path / "visits.parquet", groups="person", reading=reading)
+    with pytest.warns(ComesWarning, match="'person' is empty in 1 rows"):
+        split = split_data(tmp_path / "visits.parquet", groups="person", reading=reading)
     train, test = (pq.read_table(file).to_pandas() for file in (split.train, split.test))
     assert not set(train["person"].dropna()) & set(test["person"].dropna())
     assert not set(train["red"]) & set(test["red"])

@@ -1,5 +1,6 @@
 """Experiments: config files with words and numbers that are not what they should be."""
 
+import re
 from pathlib import Path
 
 from hostile.casework import CASES, Case, Place, handled, refused, said
@@ -151,3 +152,16 @@ def _a_second_run_does_nothing_again(place: Place) -> object:
 def _a_name_that_leads_out_of_the_folder(place: Place) -> object:
     place.write("e.toml", "".join((GOOD | {"head": 'name = "../t"\nfolds = 3\n'}).values()))
     return place.comes("bench e.toml --workers 1")
+
+
+@handled(AREA)
+def _two_folds_are_too_few_for_significance(place: Place) -> object:
+    two = {
+        "head": 'name = "t"\nfolds = 2\n',
+        "methods": GOOD["methods"] + '[[methods]]\nmethod = "ccmn"\n',
+    }
+    _bench(place, two)
+    pages = [p.read_text() for p in Path("runs").rglob("*.md")] + [
+        p.read_text() for p in Path("runs").rglob("*.html")
+    ]
+    return bool(pages) and not any(re.search(r"p = 0\b(?!\.)", page) for page in pages)

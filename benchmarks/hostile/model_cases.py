@@ -8,13 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from safetensors.numpy import load_file, save_file
 
 from comes import CandidateClassifier
 from comes.estimator import load_model
 from hostile.casework import Place, handled, refused, refused_commands
-from hostile.materials import copy_model, features, fitted, frame, small
+from hostile.materials import (
+    LABELS,
+    candidates,
+    copy_model,
+    features,
+    fitted,
+    frame,
+    small,
+    text_of,
+)
 
 AREA = "models"
 PREDICT = "predict new.csv --model model -o p.csv"
@@ -215,3 +225,12 @@ refused_commands(
         ),
     },
 )
+
+
+@handled(AREA)
+def _warnings_about_labels_name_them(place: Place) -> object:
+    everywhere = pd.DataFrame(candidates(), columns=LABELS).assign(sun=True)
+    small(method="bce", random_state=0).fit(frame(), everywhere).save("model")
+    place.write("d.csv", text_of(frame(**{f"has_{n}": everywhere[n].astype(int) for n in LABELS})))
+    shown = place.comes("evaluate d.csv --labels 'has_*' --model model")
+    return "sun" in shown and not re.search(r"label '?\d", shown)

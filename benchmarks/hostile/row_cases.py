@@ -1,12 +1,13 @@
 """Data that do not fit what a model learned: predict, evaluate, export, split, report."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
 
 from comes.datasets import read_predictions
-from hostile.casework import Place, handled, refused, refused_commands, said
+from hostile.casework import Place, RefusedError, handled, refused, refused_commands, said
 from hostile.materials import (
     LABELS,
     ROWS,
@@ -258,3 +259,15 @@ refused_commands(
         "a check without any truth": ("check names.csv --labels maybe", r"true|clean"),
     },
 )
+
+
+@handled(AREA)
+def _an_error_of_predict_advises_no_option_that_predict_lacks(place: Place) -> object:
+    try:
+        _predict(place, frame(green="lots"))
+    except RefusedError as error:
+        return not {word for word in re.findall(r"--[a-z-]+", str(error))} & {
+            "--ignore",
+            "--labels",
+        }
+    return False

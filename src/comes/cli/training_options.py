@@ -150,7 +150,8 @@ def training_options(
     if exclude_rate != "instance":
         excluded = parse_numbers(exclude_rate, "--exclude-rate")
     trained = method or (PUBLISHED if as_published else DEFAULT)
-    if flood_level is not None and trained in METHODS and trained not in FLOODED:
+    level = _parse_flood_level(flood_level)
+    if isinstance(level, float) and trained in METHODS and trained not in FLOODED:
         raise ComesError(
             f"--flood-level is for {', '.join(FLOODED)}; got method {trained}. Leave it out."
         )
@@ -164,7 +165,7 @@ def training_options(
         mistake_rate=mistake_rate,
         uses_maybe=False if without_maybe else None,
         flip_rate=rates,
-        flood_level=_parse_flood_level(flood_level),
+        flood_level=level,
         model=model,
         backbone=backbone,
         weights=weights,

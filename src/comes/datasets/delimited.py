@@ -46,8 +46,8 @@ def _refuse_nul(path: Path) -> None:
         while block := file.read(1 << 20):
             if b"\0" in block and not block.startswith((b"\xff\xfe", b"\xfe\xff")):
                 raise ComesError(
-                    f"{path.name} must be text; got a NUL at byte {place + block.index(0)}. It "
-                    "is damaged, or not a text file: take another copy."
+                    f"{path.name} holds bytes that are not text (NUL at {place + block.index(0)}). "
+                    "It is damaged, or not a text file: take another copy."
                 )
             place += len(block)
 

@@ -51,12 +51,10 @@ def check_row_settings(classifier: Any) -> None:
             _check_count(name, getattr(classifier, name), 1)
     _check_count("hidden", classifier.hidden, 1)
     rate = classifier.learning_rate
-    if rate is not None and not (isinstance(rate, NUMBER) and 0 < rate < np.inf):
+    if rate is not None and (not isinstance(rate, NUMBER) or rate == 0):
         raise ComesError(
             f"learning_rate must be a finite number above 0, else nothing is learned; got {rate!r}."
         )
-    if classifier.patience is not None and not classifier.early_stopping:
-        raise ComesError("patience needs early_stopping=True; leave it out, or stop early.")
     _check_count("verbose", classifier.verbose, 0)
     _check_choice("output", classifier.output, OUTPUTS)
     find_callbacks(classifier)
@@ -66,6 +64,8 @@ def check_row_settings(classifier: Any) -> None:
     ):
         raise ComesError(f"dropout must be at least 0 and below 1; got {dropout!r}.")
     _check_shared_settings(classifier)
+    if classifier.patience is not None and not classifier.early_stopping:
+        raise ComesError("patience needs early_stopping=True; leave it out, or stop early.")
 
 
 def find_callbacks(classifier: Any) -> tuple[Callback, ...]:

@@ -135,6 +135,12 @@ def _run_and_write(task: Task, folder: Path) -> tuple[Task, str | None]:
     return task, None
 
 
+def _start_worker(parent: int, folder: str) -> None:
+    """Let a worker find files where its parent does, and end with it."""
+    os.chdir(folder)  # another folder than that of an earlier run starts other workers
+    end_with_parent(parent)
+
+
 @contextmanager
 def _use_one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
@@ -174,8 +180,8 @@ def _use_backend(name: str, scheduler: str | None) -> Iterator[None]:
         with parallel_config(backend="ray"):
             yield
     elif name == "loky":
-        watch = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
-        with parallel_config(backend="loky", inner_max_num_threads=1, **watch):
+        start = {"initializer": _start_worker, "initargs": (os.getpid(), os.getcwd())}
+        with parallel_config(backend="loky", inner_max_num_threads=1, **start):
             yield
     else:
         raise ComesError(f"backend must be loky, dask or ray; got {name!r}.")
