@@ -197,8 +197,6 @@ def test_a_model_of_a_table_takes_no_images(home: Path, tmp_path: Path) -> None:
     with pytest.raises(ComesError, match="trained on a table"):
         photos, csv = str(home / "photos"), str(tmp_path / "p.csv")
         run("predict", str(table), "--images", photos, "-m", output, "-o", csv)
-    with pytest.raises(ComesError, match="trained on a table"):
-        run("report", str(table), "--labels", "has_*", "-m", output)
 
 
 def test_broken_pictures_are_left_out_if_asked(home: Path, model: str, tmp_path: Path) -> None:

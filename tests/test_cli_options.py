@@ -62,15 +62,16 @@ def test_every_training_option_is_a_setting() -> None:
     given: dict[str, Any] = {name: f"the {name}" for name in names}
     rates = [name for name in names if name.endswith("_rate") and "learning" not in name]
     numbers = dict.fromkeys(set(rates) - {"mistake_rate"}, "0.1,0.2")
-    numbers["flood_level"] = "1.5"
-    expected = given | {name: [0.1, 0.2] for name in numbers} | {"flood_level": 1.5}
+    numbers |= {"flood_level": "1.5", "method": "comes-rl"}  # which floods
+    expected = given | {name: [0.1, 0.2] for name in rates} | {"mistake_rate": "the mistake_rate"}
+    expected |= {"flood_level": 1.5, "method": "comes-rl"}
     assert training_options(**given | numbers, without_maybe=True) == {
         renamed.get(name, name): value for name, value in expected.items()
     } | {"uses_maybe": False}
     assert training_options(flip_rate="class_prior")["flip_rate"] == "class_prior"
-    assert training_options(flood_level="auto")["flood_level"] == "auto"
+    assert training_options(method="comes-rl", flood_level="auto")["flood_level"] == "auto"
     with pytest.raises(ComesError, match="--flood-level should be auto or a number; got 'high'"):
-        training_options(flood_level="high")
+        training_options(method="comes-rl", flood_level="high")
     assert training_options(exclude_rate="instance")["exclude_rate"] == "instance"
     published = training_options(as_published=True, epochs=3)
     assert published["optimizer"] == "sgd" and published["epochs"] == 3

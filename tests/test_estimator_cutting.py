@@ -201,10 +201,15 @@ def test_a_model_saved_before_there_were_thresholds_is_cut_at_its_level(tmp_path
     tensors = load_file(tmp_path / "model" / "model.safetensors")
     del tensors["threshold"]
     save_file(tensors, tmp_path / "model" / "model.safetensors")
+<<<<<<< HEAD
     described = tmp_path / "model" / "model.json"
     values = json.loads(described.read_text())
     del values["checksums"]  # nor were there any then
     described.write_text(json.dumps(values))
+=======
+    description = tmp_path / "model" / "model.json"
+    description.write_text(json.dumps(json.loads(description.read_text()) | {"checksums": None}))
+>>>>>>> main
     loaded = CandidateClassifier.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
 
@@ -278,7 +283,10 @@ def test_cross_fitted_scores_are_of_rows_that_were_not_seen() -> None:
     ("settings", "message"),
     [
         ({"threshold": "best"}, "threshold must be one of auto, zero, .*; got 'best'"),
-        ({"patience": 0}, "patience must be a whole number of at least 1, or None; got 0"),
+        (
+            {"early_stopping": True, "patience": 0},
+            "patience must be a whole number of at least 1, or None; got 0",
+        ),
         ({"validation_share": 1.0}, "validation_share must lie between 0 and 1; got 1.0"),
         ({"early_stopping": True, "validation_share": 1e-4}, "which is 0 of 600; set"),
     ],

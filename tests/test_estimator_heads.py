@@ -100,7 +100,7 @@ def test_fine_tuning_goes_on_from_a_head_of_views(kind: str, tmp_path: Path) -> 
 def test_a_probe_of_views_leaves_the_network_of_the_user_alone() -> None:
     own = with_classes()
     before = {name: tensor.clone() for name, tensor in own.state_dict().items()}
-    clf = classifier(backbone=own, epochs=1, backbone_learning_rate=0.1).fit(PIXELS, CANDIDATES)
+    clf = classifier(backbone=own, epochs=1, backbone_learning_rate=1e-3).fit(PIXELS, CANDIDATES)
     assert own.classifier is not None and all(p.requires_grad for p in own.parameters())
     assert all(torch.equal(own.state_dict()[name], before[name]) for name in before)
     assert all(parameter.grad is None for parameter in clf.network_.views.parameters())  # type: ignore[union-attr]

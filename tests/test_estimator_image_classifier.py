@@ -505,7 +505,7 @@ def test_the_level_of_a_sparse_head_fits_the_class_prior(method: str) -> None:
 def test_a_network_of_ones_own_is_copied(tmp_path: Path) -> None:
     own = tiny()
     before = {name: tensor.clone() for name, tensor in own.state_dict().items()}
-    clf = classifier(backbone=own, epochs=1, backbone_learning_rate=0.1).fit(PIXELS, CANDIDATES)
+    clf = classifier(backbone=own, epochs=1, backbone_learning_rate=1e-3).fit(PIXELS, CANDIDATES)
     clf.save(tmp_path / "model")
     ImageClassifier.load(tmp_path / "model", backbone=own)
     assert all(torch.equal(own.state_dict()[name], before[name]) for name in before)

@@ -54,6 +54,7 @@ OTHERS = {
     *("method", "variant", "class_prior", "exclude_rate", "no_rate", "yes_rate", "mistake_rate"),
     *("flip_rate", "uses_maybe", "prior_weight", "validation_share", "patience", "device"),
     *("random_state", "require_candidates", "progress"),
+    *("encoder", "output", "warm_start", "callbacks", "verbose"),
 }
 
 

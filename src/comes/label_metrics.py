@@ -45,6 +45,7 @@ LABEL_METRICS = {
     "average_precision": "average precision",
 }
 BISECTIONS = 40
+ROUNDING = 1e-9  # of hits that are a share times a number
 
 
 class Interval(NamedTuple):
@@ -210,8 +211,9 @@ def bound_share(hits: npt.ArrayLike, of: npt.ArrayLike, level: float = 0.95) -> 
     k, n = np.asarray(hits, dtype=np.float64), np.asarray(of, dtype=np.float64)
     if not 0 < level < 1:
         raise ComesError(f"level must be above 0 and below 1, such as 0.95; got {level!r}.")
-    if (k < 0).any() or (k > n).any():
+    if (k < 0).any() or (k > n * (1 + ROUNDING)).any():
         raise ComesError("hits must be 0 or more, and no more than there are; got more, or fewer.")
+    k = np.minimum(k, n)
     n = np.where(n > 0, n, np.nan)
     z = norm.ppf((1 + level) / 2)
     share = k / n

@@ -104,11 +104,10 @@ def check_training_features(classifier: Any, X: Any) -> Any:
     X = _validate(classifier, learn_table(classifier, X), reset=True)
     name_inputs(classifier)
     check_entries(X)
-    _warn_of_constant(X)
     return X
 
 
-def _warn_of_constant(X: Any) -> None:
+def warn_of_constant(X: Any) -> None:
     """Warn if all rows are the same: nothing can tell them apart."""
     if sparse.issparse(X) or len(X) < 2 or not (X[:FEW] == X[0]).all():  # most end here
         return

@@ -18,6 +18,7 @@ from comes.estimator.inputs import (
     check_same_order,
     check_same_rows,
     check_training_features,
+    warn_of_constant,
 )
 from comes.estimator.predictions import keeping_earlier_fit
 from comes.estimator.preparation import Training
@@ -69,7 +70,9 @@ def find_earlier_fit(classifier: "CandidateClassifier") -> EarlierFit:
 def read_training_rows(classifier: "CandidateClassifier", X: Any, earlier: EarlierFit) -> Any:
     """Return the features to be trained on; a warm start encodes a table as the fit before did."""
     if earlier.module is None or find_encoder(classifier) is None:
-        return check_training_features(classifier, X)
+        X = check_training_features(classifier, X)
+        warn_of_constant(X)
+        return X
     X = as_feature_matrix(classifier, X)
     check_entries(X)
     return X

@@ -304,10 +304,12 @@ def _fit_images(
     checkpoint = None if output is None or not epochs else name_checkpoint(output)
     classifier = ImageClassifier(**settings)
     answers = dataset.known_answers().named(dataset.label_names)
-    is_leader = process_number() == 0
+    is_leader = True
 
     def train() -> None:
+        nonlocal is_leader
         classifier.fit(dataset.X, answers=answers, checkpoint=checkpoint)
+        is_leader = process_number() == 0  # known once the processes have met, in fit
         leave_processes()
 
     path = train_and_save(train, lambda: save_model(classifier, output) if is_leader else None)
