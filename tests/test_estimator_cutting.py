@@ -201,15 +201,8 @@ def test_a_model_saved_before_there_were_thresholds_is_cut_at_its_level(tmp_path
     tensors = load_file(tmp_path / "model" / "model.safetensors")
     del tensors["threshold"]
     save_file(tensors, tmp_path / "model" / "model.safetensors")
-<<<<<<< HEAD
-    described = tmp_path / "model" / "model.json"
-    values = json.loads(described.read_text())
-    del values["checksums"]  # nor were there any then
-    described.write_text(json.dumps(values))
-=======
     description = tmp_path / "model" / "model.json"
     description.write_text(json.dumps(json.loads(description.read_text()) | {"checksums": None}))
->>>>>>> main
     loaded = CandidateClassifier.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
 
