@@ -227,7 +227,7 @@ BAD_FILES: list[tuple[str, str, dict[str, Any], str]] = [
     ),
     ("texts.csv", "item\n../b.png\n", {"images": "photos"}, "is not a name inside the folder"),
     ("texts.csv", "item\nb.png\n", {"images": "nowhere"}, "is neither a folder nor a .zip"),
-    ("texts.csv", "item,text\na,x\0y\n", {}, "must be text; got a NUL at byte"),
+    ("texts.csv", "item,text\na,x\0y\n", {}, "holds bytes that are not text"),
     ("classes.txt", "", {}, "classes.txt has no class. Write the name of one on every line"),
     ("classes.txt", "sky\nsea\nsky\n", {}, "label names must differ; got 'sky' more than once"),
     ("classes.csv", "label\nsky\nsky\n", {}, "label names must differ; got 'sky' more than once"),
