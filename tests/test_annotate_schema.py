@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import Connection, Engine, func, insert, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from comes.annotate import Project
+from annotation_site import dump
+from comes.annotate import Project, open_project
 from comes.annotate.schema import cards, explain, items, open_engine, settings
 from comes.errors import ComesError
 from projects import Projects
@@ -73,3 +74,23 @@ def test_what_a_database_says_becomes_one_line(tmp_path: Path) -> None:
     engine.dispose()
     message = str(explain(caught.value, "news"))
     assert message == "the database of news does not answer: no such table: items"
+
+
+def test_a_project_of_an_earlier_version_opens(projects: Projects, database: str | None) -> None:
+    project = projects.make(database=database)
+    before = dump(project)
+    with project.writing() as connection:
+        for name in ("notes", "people", "links"):
+            connection.execute(text(f"DROP TABLE {name}"))
+        for column in ("probability", "known"):
+            connection.execute(text(f"ALTER TABLE cards DROP COLUMN {column}"))
+        connection.execute(text("ALTER TABLE classes DROP COLUMN question"))
+    again = open_project(project.folder)
+    try:
+        assert {name: len(rows) for name, rows in dump(again).items()} == {
+            name: len(rows) for name, rows in before.items()
+        }
+        with again.reading() as connection:
+            assert connection.execute(select(cards.c.probability).limit(1)).scalar() is None
+    finally:
+        again.engine.dispose()

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from starlette.requests import ClientDisconnect, Request
 
 from comes.annotate.guard import LARGEST_BODY
-from comes.annotate.leases import RefusedError
+from comes.annotate.leases import Answer, RefusedError
 
 MOST_IN_A_REQUEST = 300  # answers or keys
 
@@ -37,7 +37,7 @@ class AnswerBody(Body):
     """One answer."""
 
     card: Annotated[int, Field(ge=1, lt=2**31)]
-    answer: Literal["no", "maybe", "skip"]
+    answer: Answer
     key: Id
     seconds: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] | None = None
 

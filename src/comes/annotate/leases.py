@@ -16,7 +16,7 @@ from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select, u
 from comes.annotate.sampling import BLOCK
 from comes.annotate.schema import answers, cards, classes, items
 
-Answer = Literal["no", "maybe", "skip"]
+Answer = Literal["no", "yes", "maybe", "skip"]
 MOST_HELD = 200  # cards that a tab gets back after a reload
 
 

@@ -18,6 +18,7 @@ from comes.annotate.sampling import By, Cards, sample_cards
 from comes.annotate.schema import (
     RANDOM,
     WRITES,
+    bring_up_to_date,
     cards,
     classes,
     explain,
@@ -223,6 +224,7 @@ def open_project(folder: str | Path) -> Project:
     project = Project(home, open_engine(address, home), kind, source)
     with project.reading() as connection:
         connection.execute(select(func.count()).select_from(settings))
+    bring_up_to_date(project.engine)
     return project
 
 

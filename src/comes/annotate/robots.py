@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from comes.annotate.guard import COOKIE
 from comes.errors import ComesError
 
-Say = Callable[[str, str], str]  # name of the item, name of the class -> no, maybe or skip
+Say = Callable[[str, str], str]  # name of the item, name of the class -> no, yes, maybe or skip
 PATIENCE = 30.0  # seconds that a robot tries to reach the server
 
 
@@ -65,7 +65,7 @@ def run_robots(
         Of the server, such as http://127.0.0.1:8000.
     count : int
         Number of robots.
-    say : callable (item, class) -> "no", "maybe" or "skip"
+    say : callable (item, class) -> "no", "yes", "maybe" or "skip"
     token : str, optional
         If the server needs one.
     pause : float

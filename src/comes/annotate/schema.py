@@ -1,8 +1,8 @@
 """The tables of a project, and how a database is opened: SQLite in a file, or PostgreSQL.
 
-A *card* asks whether one item is surely irrelevant to one class. It is open until it is done. While
-somebody looks at it, it is leased to a browser tab. An answer that is undone stays in the table, so
-that a second copy of the same request is recognised.
+A *card* asks whether one class is relevant to one item. It is open until it is done. While somebody
+looks at it, it is leased to a browser tab. An answer that is undone stays in the table, so that a
+second copy of the same request is recognised.
 """
 
 from collections.abc import Iterable
@@ -28,6 +28,8 @@ from sqlalchemy import (
     event,
     false,
     insert,
+    inspect,
+    text,
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
@@ -52,6 +54,7 @@ classes = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     Column("description", Text, nullable=False),
+    Column("question", Text),  # NULL where the class is asked about as the others are
 )
 cards = Table(
     "cards",
@@ -60,7 +63,9 @@ cards = Table(
     Column("item_id", ForeignKey("items.id"), nullable=False),
     Column("class_id", ForeignKey("classes.id"), nullable=False),
     Column("turn", Integer, nullable=False),  # 0; 1, 2, ... on cards for others
-    Column("source", String, nullable=False),  # random, model, or import
+    Column("source", String, nullable=False),  # random, active, model, import, or control
+    Column("probability", Float),  # of being drawn, on an active card
+    Column("known", String),  # the right answer, on a control card
     Column("position", Integer, nullable=False),
     Column("is_done", Boolean, nullable=False, default=False, server_default=false()),
     Column("tab", String),  # that holds the card, or held it last
@@ -78,7 +83,7 @@ answers = Table(
     Column("annotator", Text, nullable=False, index=True),
     Column("tab", String, nullable=False),
     Column("key", String, nullable=False, unique=True),  # the browser's; a copy has the same
-    Column("answer", String, nullable=False),  # no, maybe, skip; imported also yes
+    Column("answer", String, nullable=False),  # no, yes, maybe, skip
     Column("seconds", Float),
     Column("answered_at", Float, nullable=False),
     Column("undone_at", Float),
@@ -90,8 +95,35 @@ Index(
     sqlite_where=answers.c.undone_at.is_(None),
     postgresql_where=answers.c.undone_at.is_(None),
 )
+notes = Table(  # what people write about cards
+    "notes",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("card_id", ForeignKey("cards.id"), nullable=False),
+    Column("annotator", Text, nullable=False),
+    Column("text", Text, nullable=False),  # empty where the card is flagged without words
+    Column("written_at", Float, nullable=False),
+    Column("resolved_at", Float),
+)
+people = Table(
+    "people",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("joined_at", Float, nullable=False),
+    Column("left_out_at", Float),  # NULL while the answers of this person count
+)
+links = Table(  # that let somebody in
+    "links",
+    metadata,
+    Column("digest", String, primary_key=True),  # of the token, which is not stored
+    Column("role", String, nullable=False),  # annotator, lead, or script
+    Column("label", Text, nullable=False),  # whom it is for
+    Column("made_at", Float, nullable=False),
+    Column("revoked_at", Float),
+)
 
-RANDOM, IMPORTED = "random", "import"  # sources of cards, beside comes.datasets' MODEL
+RANDOM, ACTIVE = "random", "active"  # sources of cards, beside comes.datasets' MODEL
+IMPORTED, CONTROL = "import", "control"
 WRITES = {"writes": True}  # execution option of connections that change something
 ROWS_AT_ONCE = 50_000  # in one INSERT
 
@@ -131,6 +163,26 @@ def _prepare_sqlite(connection: Any, _: Any) -> None:
 def _begin_sqlite(connection: Any) -> None:
     writes = connection.get_execution_options().get("writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def bring_up_to_date(engine: Engine) -> None:
+    """Add the tables and columns that a project of an earlier version lacks."""
+    found = inspect(engine)
+    known = set(found.get_table_names())
+    missing = [
+        (table, column)
+        for table in metadata.sorted_tables
+        if table.name in known
+        for column in table.columns
+        if column.name not in {one["name"] for one in found.get_columns(table.name)}
+    ]
+    if not missing and known.issuperset(metadata.tables):
+        return
+    with engine.execution_options(**WRITES).begin() as connection:
+        metadata.create_all(connection)
+        for table, column in missing:
+            kind = column.type.compile(engine.dialect)
+            connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
 
 
 def insert_rows(connection: Connection, table: Table, rows: Iterable[dict[str, Any]]) -> None:
