@@ -33,12 +33,13 @@ from annotation_site import (
 from comes.annotate import (
     Project,
     Summary,
+    answer_routes,
     create_project,
+    lead_routes,
     make_app,
     serve_in_thread,
     summarise,
 )
-from comes.annotate import server as server_module
 from comes.annotate.guard import HEADERS
 
 
@@ -100,7 +101,7 @@ def test_every_answer_has_the_headers_that_fence_it_in(
     replies += [client.get("/", headers={"host": "evil.example"})]
     join(client)
     replies += [client.post("/api/cards", json={"tab": TAB})]
-    monkeypatch.setattr(server_module, "lease_cards", fail)
+    monkeypatch.setattr(answer_routes, "lease_cards", fail)
     with TestClient(client.app, base_url=HERE, raise_server_exceptions=False) as careless:
         join(careless)
         replies.append(careless.post("/api/cards", json={"tab": TAB}))
@@ -229,7 +230,7 @@ def test_who_finds_all_cards_taken_is_told_that_some_wait(tmp_path: Path) -> Non
 def test_the_page_of_the_lead_counts(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, project: Project
 ) -> None:
-    monkeypatch.setattr(server_module, "FRESH", 0.0)
+    monkeypatch.setattr(lead_routes, "FRESH", 0.0)
     assert "0 of 72 cards are done" in client.get("/lead").text  # a lead needs no name
     join(client)
     card = lease(client)[0]
@@ -247,7 +248,7 @@ def test_the_page_of_the_lead_is_made_once_in_a_while(
         made.append(project)
         return summarise(project)
 
-    monkeypatch.setattr(server_module, "summarise", summarise_and_count)
+    monkeypatch.setattr(lead_routes, "summarise", summarise_and_count)
     for _ in range(5):
         assert client.get("/lead").status_code == 200
     assert len(made) == 1
@@ -260,7 +261,7 @@ def test_a_database_that_does_not_answer_is_a_reason_to_try_again(
         raise OperationalError("SELECT secret", {}, Exception("gone"))
 
     join(client)
-    monkeypatch.setattr(server_module, "lease_cards", fail)
+    monkeypatch.setattr(answer_routes, "lease_cards", fail)
     reply = client.post("/api/cards", json={"tab": TAB})
     assert reply.status_code == 503 and "try again" in reply.json()["error"]
     assert "secret" not in reply.text
