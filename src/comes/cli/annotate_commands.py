@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from comes.cli.annotate_options import Folder, Port, check_extra
+from comes.cli.annotate_team_commands import serve
 from comes.cli.options import Json, Seed, parse_pairs, split_names
 from comes.cli.printing import print_json, print_rows, print_summary
-from comes.errors import ComesError
 
 if TYPE_CHECKING:
     from comes.jobs import ProjectReport
@@ -18,24 +19,6 @@ app = typer.Typer(
     help="Ask on a web page what items surely are not, and train on the answers.\n\n"
     "Example: comes annotate demo",
 )
-
-Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
-Host = Annotated[
-    str, typer.Option(help="Address to serve on; any address but loopback needs a token.")
-]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")]
-
-
-def _check_extra() -> None:
-    """Raise if a package of the annotation page is missing, and say what to install."""
-    try:
-        import sqlalchemy  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise ComesError(
-            f"the annotation page needs {error.name}: pip install 'comes[annotate]'."
-        ) from None
 
 
 @app.command()
@@ -68,7 +51,7 @@ def init(
 
     Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
     """
-    _check_extra()
+    check_extra()
     from comes.annotate import create_project, summarise
 
     project = create_project(
@@ -95,46 +78,7 @@ def init(
     )
 
 
-@app.command()
-def serve(
-    folder: Folder,
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    lease: Annotated[
-        float, typer.Option(min=1, help="Seconds after which cards of a closed browser come back.")
-    ] = 300,
-    token: Annotated[
-        bool, typer.Option("--token", help="Ask for the token on loopback too, as behind a proxy.")
-    ] = False,
-    new_token: Annotated[
-        bool, typer.Option("--new-token", help="Make a new token; the old one stops working.")
-    ] = False,
-) -> None:
-    """Serve the page until Ctrl-C.
-
-    Example: comes annotate serve project
-
-    Example: comes annotate serve project --host 0.0.0.0 --port 8000
-    """
-    _check_extra()
-    from comes.annotate import address_of, check_images_exist, find_token, open_port, open_project
-    from comes.annotate import serve as serve_project
-
-    project = open_project(folder)
-    listener = open_port(host, port)
-    check_images_exist(project)
-    digest, made = find_token(project, host, is_wanted=token, new=new_token)
-    address = address_of(host, listener.getsockname()[1])
-    print(f"{project.name}: {address}/{f'?token={made}' if made else ''}", flush=True)
-    if made:
-        print("Keep this address: the token is shown once.", flush=True)
-    elif digest:
-        print(
-            "Browsers that have opened the address with its token still get in. For others, "
-            "--new-token makes a new token, which everybody then needs.",
-            flush=True,
-        )
-    serve_project(project, listener, digest, lease)
+app.command()(serve)
 
 
 @app.command()
@@ -161,7 +105,7 @@ def add(
 
     Example: comes annotate add project --cards uncertain.csv
     """
-    _check_extra()
+    check_extra()
     from comes.jobs import add_questions
 
     names = split_names(classes)
@@ -191,7 +135,7 @@ def import_(
 
     Example: comes annotate import project export.json --item image
     """
-    _check_extra()
+    check_extra()
     from comes.annotate import import_answers, open_project
 
     counts = import_answers(
@@ -217,7 +161,7 @@ def export(
 
     Example: comes annotate export project -o answers.parquet
     """
-    _check_extra()
+    check_extra()
     from comes.annotate import export_answers, open_project
 
     print_summary(export_answers(open_project(folder), output) | {"file": str(output)}, as_json)
@@ -239,7 +183,7 @@ def report(
 
     Example: comes annotate report project -o report.html --features X.npz
     """
-    _check_extra()
+    check_extra()
     from comes.jobs import report_project
 
     reported = report_project(folder, output, features=features, seed=seed)
@@ -291,7 +235,7 @@ def demo(
 
     Example: comes annotate demo --robot 10
     """
-    _check_extra()
+    check_extra()
     from comes.demo import annotate_by_robots, serve_scenes
     from comes.methods import DEFAULT, METHODS
 
