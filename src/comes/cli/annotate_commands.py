@@ -25,7 +25,7 @@ def init(
         str, typer.Option(help="Folder or .zip of images, or a table with a column text.")
     ],
     classes: Annotated[
-        str, typer.Option(help="A class per line, or a table of class and description.")
+        str, typer.Option(help="A class per line, or a table: class, description, question.")
     ],
     rate: Annotated[float, typer.Option(help="Share of the items asked about each class.")] = 0.1,
     overlap: Annotated[
@@ -41,6 +41,14 @@ def init(
     database: Annotated[
         str | None, typer.Option(help="postgresql://USER@HOST/NAME, for a team; else a file.")
     ] = None,
+    question: Annotated[
+        str | None, typer.Option(help="'Does this show {class}?'; {a} is a or an, as needed.")
+    ] = None,
+    yes: Annotated[bool, typer.Option(help="Whether yes is an answer, beside no.")] = True,
+    guidelines: Annotated[
+        str | None, typer.Option(help="Folder with CLASS.md and pictures CLASS-1.jpg.")
+    ] = None,
+    language: Annotated[str, typer.Option(help="Language of the page: en or de.")] = "en",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -49,7 +57,7 @@ def init(
     Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
     """
     check_extra()
-    from comes.annotate import create_project, summarise
+    from comes.annotate import Asking, create_project, read_question, summarise
 
     project = create_project(
         folder,
@@ -61,6 +69,7 @@ def init(
         by=by,
         images=images,
         database=database,
+        asking=Asking(question, yes, language, guidelines),
     )
     summary = summarise(project)
     print_summary(
@@ -69,6 +78,7 @@ def init(
             "classes": summary.n_classes,
             "cards": summary.n_cards,
             "questions_saved": summary.n_saved,
+            "question": read_question(project),
             "next": f"comes annotate serve {folder}",
         },
         as_json,
