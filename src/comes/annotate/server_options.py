@@ -57,7 +57,9 @@ def _check_certificate(certificate: str | Path, key: str | Path) -> None:
         try:
             Path(file).read_bytes()
         except OSError as error:
-            raise ComesError(f"{file} cannot be read: {error.strerror}. Correct the path.") from None
+            raise ComesError(
+                f"{file} cannot be read: {error.strerror}. Correct the path."
+            ) from None
     try:
         # An encrypted key would ask for its password, and a server may have nobody to ask.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, lambda: "")
