@@ -139,6 +139,7 @@ def create_project(
     rate: float = 0.1,
     seed: int = 0,
     overlap: float = 0.0,
+    opinions: int = 2,
     by: By = "class",
     images: str | Path | None = None,
     database: str | None = None,
@@ -157,7 +158,7 @@ def create_project(
         A .txt file with a class per line, or a .csv or .parquet file with a column ``class`` (or
         ``label``, ``name``) and optionally ``description`` and ``question``, which replaces the
         project's for this class.
-    rate, seed, overlap, by
+    rate, seed, overlap, opinions, by
         As in `comes.annotate.sample_cards`.
     images : path, optional
         The folder or .zip of the images that ``item_source`` names.
@@ -183,8 +184,8 @@ def create_project(
     """
     read = read_items(expanded(item_source), images)
     named = read_classes(expanded(class_source))
-    drawn = sample_cards(len(read.names), len(named.names), rate, seed=seed, overlap=overlap, by=by)
-    drawn_with = {"rate": rate, "seed": seed, "overlap": overlap, "by": by}
+    drawn_with: dict[str, Any] = {"seed": seed, "overlap": overlap, "opinions": opinions, "by": by}
+    drawn = sample_cards(len(read.names), len(named.names), rate, **drawn_with)
     home = expanded(folder)
     address = f"sqlite:///{DATABASE}" if database is None else database
     with replacing_folder(home, ()) as temporary:
@@ -194,7 +195,7 @@ def create_project(
             with engine.execution_options(**WRITES).begin() as connection:
                 _create_tables(connection)
                 _insert_contents(connection, read, named, drawn)
-                _insert_settings(connection, {**drawn_with, **describe_asking(asking)})
+                _insert_settings(connection, {"rate": rate, **drawn_with, **describe_asking(asking)})
         except SQLAlchemyError as error:
             raise explain(error, home.name) from None
         finally:

@@ -29,8 +29,12 @@ def init(
     ],
     rate: Annotated[float, typer.Option(help="Share of the items asked about each class.")] = 0.1,
     overlap: Annotated[
-        float, typer.Option(help="Share of the cards that a second person is asked as well.")
+        float,
+        typer.Option(help="Share of the cards (with --by item: items) that others get as well."),
     ] = 0.0,
+    opinions: Annotated[
+        int, typer.Option(min=2, help="People who answer a card of the overlap.")
+    ] = 2,
     by: Annotated[
         Literal["class", "item"],
         typer.Option(help="Draw items for each class, or items once with all their classes."),
@@ -66,6 +70,7 @@ def init(
         rate=rate,
         seed=seed,
         overlap=overlap,
+        opinions=opinions,
         by=by,
         images=images,
         database=database,
