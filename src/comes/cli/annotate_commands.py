@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from comes.cli.annotate_options import Folder, Port, check_extra
-from comes.cli.annotate_team_commands import serve
+from comes.cli.annotate_team_commands import link, links, serve
 from comes.cli.options import Json, Seed, parse_pairs, split_names
 from comes.cli.printing import print_json, print_rows, print_summary
 
@@ -79,6 +79,8 @@ def init(
 
 
 app.command()(serve)
+app.command()(link)
+app.command()(links)
 
 
 @app.command()
