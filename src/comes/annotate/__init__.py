@@ -6,6 +6,8 @@ one class of one item. People answer cards on a page in the browser.
 
 from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
 from comes.annotate.addresses import address_of, is_private, list_addresses
+from comes.annotate.asking import Asking, read_question
+from comes.annotate.connections import Limits
 from comes.annotate.exchange import collect_answers, collect_data, export_answers
 from comes.annotate.importing import import_answers
 from comes.annotate.links import Link, list_links, make_link, revoke_links
@@ -14,6 +16,7 @@ from comes.annotate.project import Project, create_project, open_project
 from comes.annotate.robots import RobotReport, run_robots
 from comes.annotate.sampling import sample_cards
 from comes.annotate.server import make_app
+from comes.annotate.server_options import ServerOptions
 from comes.annotate.serving import (
     check_images_exist,
     find_links,
@@ -25,9 +28,12 @@ from comes.annotate.summary import Summary, summarise
 from comes.annotate.trial import trial_project
 
 __all__ = [
+    "Asking",
+    "Limits",
     "Link",
     "Project",
     "RobotReport",
+    "ServerOptions",
     "Summary",
     "add_chosen_cards",
     "add_random_cards",
@@ -47,6 +53,7 @@ __all__ = [
     "make_link",
     "open_port",
     "open_project",
+    "read_question",
     "reopen_skipped_cards",
     "revoke_links",
     "run_robots",

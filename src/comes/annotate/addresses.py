@@ -11,7 +11,7 @@ _EVERYWHERE = {"0.0.0.0": (socket.AF_INET,), "::": (socket.AF_INET, socket.AF_IN
 _EVERYWHERE[""] = _EVERYWHERE["::"]
 
 
-def address_of(host: str, port: int, *, scheme: str = "http") -> str:
+def address_of(host: str, port: int, scheme: str = "http") -> str:
     """Return the address that a browser opens.
 
     Where the server listens on all addresses, it is the first that others can open.
@@ -27,10 +27,10 @@ def address_of(host: str, port: int, *, scheme: str = "http") -> str:
     >>> address_of("127.0.0.1", 8000), address_of("::1", 8000)
     ('http://127.0.0.1:8000', 'http://[::1]:8000')
     """
-    return list_addresses(host, port, scheme=scheme)[0]
+    return list_addresses(host, port, scheme)[0]
 
 
-def list_addresses(host: str, port: int, *, scheme: str = "http") -> list[str]:
+def list_addresses(host: str, port: int, scheme: str = "http") -> list[str]:
     """Return the addresses under which a server can be opened.
 
     Where it listens on all addresses, these are the machine's own in its networks, and its name.

@@ -1,22 +1,28 @@
 """A project as a web server: in the foreground for people, in a thread for robots and tests."""
 
+import math
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import uvicorn
 
 from comes.annotate.addresses import address_of
+from comes.annotate.connections import Door, Places, TimedProtocol
 from comes.annotate.guard import is_loopback
 from comes.annotate.links import Role, list_links, make_link, revoke_links
 from comes.annotate.project import DESCRIPTION, Project
 from comes.annotate.server import LEASE, make_app
+from comes.annotate.server_options import ServerOptions
 from comes.errors import ComesError
 
 STARTING = 30.0  # seconds
+BACKLOG = 1024  # connections that wait to be accepted
+PLAIN = ServerOptions()
 
 
 def find_links(
@@ -77,7 +83,11 @@ def check_images_exist(project: Project) -> None:
 
 
 def serve(
-    project: Project, listener: socket.socket, needs_token: bool = False, lease: float = LEASE
+    project: Project,
+    listener: Door,
+    needs_token: bool = False,
+    lease: float = LEASE,
+    options: ServerOptions = PLAIN,
 ) -> None:
     """Serve a project on an open port until it is interrupted.
 
@@ -90,6 +100,7 @@ def serve(
         Whether every request must carry the token of a link.
     lease : float
         Seconds after which the cards of a silent tab are free again.
+    options : ServerOptions
 
     Examples
     --------
@@ -98,7 +109,8 @@ def serve(
     >>> serve(project, open_port("127.0.0.1", 8000))  # doctest: +SKIP
     """
     with listener:
-        _make_server(project, needs_token, lease).run([listener])
+        app = make_app(project, needs_token=needs_token, lease=lease)
+        _make_server(app, listener, options).run([listener])
 
 
 @contextmanager
@@ -109,6 +121,7 @@ def serve_in_thread(
     port: int = 0,
     needs_token: bool = False,
     lease: float = LEASE,
+    options: ServerOptions = PLAIN,
 ) -> Iterator[str]:
     """Serve a project in a thread; give its address.
 
@@ -118,7 +131,7 @@ def serve_in_thread(
     host : str
     port : int
         0 takes a free one.
-    needs_token, lease
+    needs_token, lease, options
         As in `serve`.
 
     Examples
@@ -130,7 +143,8 @@ def serve_in_thread(
     200
     """
     listener = open_port(host, port)
-    server = _make_server(project, needs_token, lease)
+    app = make_app(project, needs_token=needs_token, lease=lease)
+    server = _make_server(app, listener, options)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     until = time.monotonic() + STARTING
@@ -141,14 +155,14 @@ def serve_in_thread(
             )
         time.sleep(0.01)
     try:
-        yield address_of(host, listener.getsockname()[1])
+        yield address_of(host, listener.getsockname()[1], options.scheme)
     finally:
         server.should_exit = True
         thread.join()
         listener.close()
 
 
-def open_port(host: str, port: int) -> socket.socket:
+def open_port(host: str, port: int) -> Door:
     """Return a socket that listens; raise if the port cannot be opened.
 
     Examples
@@ -159,11 +173,11 @@ def open_port(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends at once (TCP_NODELAY) only on sockets that say they are TCP.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = Door(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(1024)
+        listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         raise ComesError(
@@ -173,9 +187,24 @@ def open_port(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _make_server(project: Project, needs_token: bool, lease: float) -> uvicorn.Server:
-    app: Any = make_app(project, needs_token=needs_token, lease=lease)
+def _make_server(app: Any, listener: Door, options: ServerOptions) -> uvicorn.Server:
+    listener.places = Places(options.limits)
+    protocol: Any = partial(TimedProtocol, places=listener.places)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, ws="none", backlog=1024
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        loop="asyncio",  # which accepts connections through our door
+        http=protocol,
+        ws="none",
+        backlog=BACKLOG,
+        timeout_keep_alive=math.ceil(options.limits.kept),
+        callback_notify=listener.places.end_overdue,
+        timeout_notify=0,  # every second
+        proxy_headers=bool(options.proxies),
+        forwarded_allow_ips=list(options.proxies),
+        ssl_certfile=options.certificate,
+        ssl_keyfile=options.key,
     )
     return uvicorn.Server(config)
