@@ -6,7 +6,7 @@ import typer
 
 from comes.cli.annotate_data_commands import add, demo, export, import_, report
 from comes.cli.annotate_options import Folder, check_extra
-from comes.cli.annotate_team_commands import serve
+from comes.cli.annotate_team_commands import link, links, serve
 from comes.cli.options import Json, Seed
 from comes.cli.printing import print_summary
 
@@ -91,6 +91,8 @@ def init(
 
 
 app.command()(serve)
+app.command()(link)
+app.command()(links)
 app.command()(add)
 app.command(name="import")(import_)
 app.command()(export)
