@@ -2,7 +2,7 @@
 
 import ipaddress
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from comes.annotate.connections import Limits
@@ -32,7 +32,7 @@ class ServerOptions:
     certificate: str | Path | None = None
     key: str | Path | None = None
     proxies: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):

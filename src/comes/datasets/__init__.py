@@ -23,7 +23,7 @@ from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import take_rows
 from comes.datasets.feature_writing import check_feature_target, write_features
 from comes.datasets.findings import Finding, check_dataset
-from comes.datasets.images import Images, image_names, open_images
+from comes.datasets.images import Images, image_names, import_pillow, open_images
 from comes.datasets.joining import join_features, join_rows
 from comes.datasets.opening import (
     load_dataset,
@@ -80,6 +80,7 @@ __all__ = [
     "combine_answers",
     "find_copies",
     "image_names",
+    "import_pillow",
     "is_table_name",
     "join_features",
     "join_rows",
