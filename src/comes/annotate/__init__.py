@@ -5,6 +5,7 @@ one class of one item. People answer cards on a page in the browser.
 """
 
 from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
+from comes.annotate.asking import Asking, read_question
 from comes.annotate.connections import Limits
 from comes.annotate.exchange import collect_answers, collect_data, export_answers
 from comes.annotate.importing import import_answers
@@ -26,6 +27,7 @@ from comes.annotate.summary import Summary, summarise
 from comes.annotate.trial import trial_project
 
 __all__ = [
+    "Asking",
     "Limits",
     "Project",
     "RobotReport",
@@ -45,6 +47,7 @@ __all__ = [
     "make_app",
     "open_port",
     "open_project",
+    "read_question",
     "reopen_skipped_cards",
     "run_robots",
     "sample_cards",
