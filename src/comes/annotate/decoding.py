@@ -28,7 +28,7 @@ class Decoder:
     def __init__(self) -> None:
         expect_large_pictures()
         self._pool = ThreadPoolExecutor(AT_ONCE, "decoder", initializer=_step_back)
-        self._running: dict[str, asyncio.Future[object]] = {}
+        self._running: dict[str, asyncio.Future[Any]] = {}
 
     async def run(self, key: str, work: Callable[[], Result]) -> Result:
         """Return the result of some work; refuse (503) when too much waits already."""
@@ -43,7 +43,8 @@ class Decoder:
             self._running[key] = future
             future.add_done_callback(lambda _: self._running.pop(key))
         # Whoever goes away does not end the work that others wait for.
-        return await asyncio.shield(future)  # type: ignore[return-value]
+        result: Result = await asyncio.shield(future)
+        return result
 
 
 def _run_and_tidy(work: Callable[[], Result]) -> Result:

@@ -67,8 +67,7 @@ def make_display(file: IO[bytes], width: int | None, memory: Memory) -> Display:
     Image = import_pillow()
     try:
         with Image.open(file) as image:
-            made = _convert(image, file, width, memory)
-        return made
+            return _convert(image, file, width, memory)
     except Image.DecompressionBombError:
         raise ComesError("this picture has too many pixels") from None
     except (OSError, ValueError, SyntaxError, EOFError) as error:
@@ -85,16 +84,7 @@ def _convert(image: Any, file: IO[bytes], width: int | None, memory: Memory) -> 
     if width is None and kind and _count_bytes(image) <= MOST_MEMORY:
         return Display(kind)
     is_small = fits and kind is not None and _count_file(file) <= SMALL_FILE
-    # A progressive JPEG keeps all its coefficients, however small it is decoded.
-    kept = 3 * image.width * image.height if image.info.get("progressive") else 0
-    if is_photo and not fits:
-        scale = min(box[0] / image.width, box[1] / image.height)
-        image.draft(None, (int(scale * image.width), int(scale * image.height)))
-    needed = _count_bytes(image) + kept
-    if needed > MOST_MEMORY:
-        pixels = image.width * image.height / 1e6
-        raise ComesError(f"this picture has {pixels:.0f} megapixels, too many to be shown")
-    with memory.taking(needed):
+    with memory.taking(_draft(image, box)):
         image.load()
         if is_small:
             return Display(kind or "")
@@ -104,6 +94,25 @@ def _convert(image: Any, file: IO[bytes], width: int | None, memory: Memory) -> 
             image.thumbnail(box, reducing_gap=3.0)
         is_exact = fits and not is_photo and image.width * image.height <= FEW_PIXELS
         return _encode(ImageOps.exif_transpose(image), is_exact)
+
+
+def refuse_large(image: Any) -> None:
+    """Raise if the largest display size of a picture takes too much memory to make."""
+    _draft(image, _box_of(image, WIDTHS[-1]))
+
+
+def _draft(image: Any, box: tuple[int, int]) -> int:
+    """Let a JPEG be decoded small; return how many bytes decoding takes, or raise if too many."""
+    pixels = image.width * image.height
+    # A progressive JPEG keeps all its coefficients, however small it is decoded.
+    kept = 3 * pixels if image.info.get("progressive") else 0
+    scale = min(box[0] / image.width, box[1] / image.height)
+    if image.format in ("JPEG", "MPO") and scale < 1:
+        image.draft(None, (int(scale * image.width) or 1, int(scale * image.height) or 1))
+    needed = _count_bytes(image) + kept
+    if needed > MOST_MEMORY:
+        raise ComesError(f"this picture has {pixels / 1e6:.0f} megapixels, too many to be shown")
+    return needed
 
 
 def _encode(image: Any, is_exact: bool) -> Display:

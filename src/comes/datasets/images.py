@@ -20,8 +20,11 @@ from comes.errors import ComesError, ComesWarning, listed
 from comes.files import expanded
 from comes.progress import progress_bar
 
-PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 HEIC_ENDINGS = (".heic", ".heif")  # of telephones; Pillow opens them with pillow-heif
+PICTURE_ENDINGS = (
+    *(".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
+    *HEIC_ENDINGS,
+)
 HEIC = "HEIF"  # what Pillow then calls the format
 
 
@@ -248,8 +251,7 @@ def image_names(source: Path) -> list[str]:
     pictures = sorted(
         name
         for name in names
-        if name.lower().endswith((*PICTURE_ENDINGS, *HEIC_ENDINGS))
-        and not name.rpartition("/")[2].startswith(".")
+        if name.lower().endswith(PICTURE_ENDINGS) and not name.rpartition("/")[2].startswith(".")
     )
     _check_heic(pictures)
     if not pictures:
