@@ -11,6 +11,7 @@ from comes.annotate.connections import Limits
 from comes.annotate.exchange import collect_answers, collect_data, export_answers
 from comes.annotate.importing import import_answers
 from comes.annotate.links import Link, list_links, make_link, revoke_links
+from comes.annotate.item_sources import ItemSource
 from comes.annotate.overview import describe_summary, tabulate_classes, write_overview
 from comes.annotate.project import Project, create_project, open_project
 from comes.annotate.robots import RobotReport, run_robots
@@ -29,6 +30,7 @@ from comes.annotate.trial import trial_project
 
 __all__ = [
     "Asking",
+    "ItemSource",
     "Limits",
     "Link",
     "Project",

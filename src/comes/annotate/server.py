@@ -94,7 +94,9 @@ async def _respond_refusal(request: Request, error: Exception) -> Response:
 
 async def _respond_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    answer = make_refusal(request.headers, error.status_code, error.detail.lower())
+    is_unknown = error.status_code == 404 and error.detail == "Not Found"  # in no route
+    reason = "there is no such page" if is_unknown else error.detail
+    answer = make_refusal(request.headers, error.status_code, f"{reason[:1].lower()}{reason[1:]}")
     answer.headers.update(error.headers or {})  # which methods are allowed
     return answer
 

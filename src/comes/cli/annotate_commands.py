@@ -7,7 +7,7 @@ import typer
 from comes.cli.annotate_data_commands import add, demo, export, import_, report
 from comes.cli.annotate_options import Folder, check_extra
 from comes.cli.annotate_team_commands import link, links, serve
-from comes.cli.options import Json, Seed
+from comes.cli.options import Json, Seed, SkipBroken
 from comes.cli.printing import print_summary
 
 app = typer.Typer(
@@ -22,7 +22,8 @@ app = typer.Typer(
 def init(
     folder: Folder,
     items: Annotated[
-        str, typer.Option(help="Folder or .zip of images, or a table with a column text.")
+        str,
+        typer.Option(help="Folder or .zip of images, a table of texts, an address, or hf:NAME."),
     ],
     classes: Annotated[
         str, typer.Option(help="A class per line, or a table: class, description, question.")
@@ -42,6 +43,10 @@ def init(
     images: Annotated[
         str | None, typer.Option(help="The folder or .zip of the images, if --items names them.")
     ] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="The column of the texts; by default text.")
+    ] = None,
+    skip_broken: SkipBroken = False,
     database: Annotated[
         str | None, typer.Option(help="postgresql://USER@HOST/NAME, for a team; else a file.")
     ] = None,
@@ -61,18 +66,17 @@ def init(
     Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
     """
     check_extra()
-    from comes.annotate import Asking, create_project, read_question, summarise
+    from comes.annotate import Asking, ItemSource, create_project, read_question, summarise
 
     project = create_project(
         folder,
-        items,
+        ItemSource(items, images, text_column, skip_broken),
         classes,
         rate=rate,
         seed=seed,
         overlap=overlap,
         opinions=opinions,
         by=by,
-        images=images,
         database=database,
         asking=Asking(question, yes, language, guidelines),
     )
