@@ -72,6 +72,9 @@ def test_a_card_says_what_a_browser_shows(make: Make) -> None:
         "text": "text of letter",
         "class": "angry",
         "description": "",
+        "question": "Is this text about angry?",
+        "class_at": 19,
+        "class_number": 1,
     }
 
 

@@ -179,7 +179,8 @@ def test_cards_are_leased_answered_and_taken_back(client: TestClient, project: P
     reply = client.post("/api/cards", json={"tab": TAB}).json()
     assert reply["progress"] == {"total": 72, "done": 0, "mine": 0} and reply["waiting"] == 0
     assert len({card["class"] for card in reply["cards"]}) == 1
-    assert set(reply["cards"][0]) == {"card", "item", "name", "text", "class", "description"}
+    told = {"card", "item", "name", "text", "class", "description"}
+    assert set(reply["cards"][0]) == told | {"question", "class_at", "class_number"}
     first, second = (card["card"] for card in reply["cards"][:2])
     assert answer(client, first, "no", "key-of-the-first").json() == {"stored": 1}
     assert answer(client, second, "maybe", "key-of-the-second").json() == {"stored": 1}

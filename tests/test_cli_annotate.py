@@ -86,6 +86,7 @@ def test_init_as_json_on_either_database(run: Run, database: str | None) -> None
         "classes": 2,
         "cards": 12,
         "questions_saved": 108,
+        "question": "Is this text about sport?",
         "next": "comes annotate serve news",
     }
 

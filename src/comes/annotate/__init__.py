@@ -5,6 +5,8 @@ one class of one item. People answer cards on a page in the browser.
 """
 
 from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
+from comes.annotate.asking import Asking, read_question
+from comes.annotate.connections import Limits
 from comes.annotate.exchange import collect_answers, collect_data, export_answers
 from comes.annotate.importing import import_answers
 from comes.annotate.overview import describe_summary, tabulate_classes, write_overview
@@ -12,6 +14,7 @@ from comes.annotate.project import Project, create_project, open_project
 from comes.annotate.robots import RobotReport, run_robots
 from comes.annotate.sampling import sample_cards
 from comes.annotate.server import make_app
+from comes.annotate.server_options import ServerOptions
 from comes.annotate.serving import (
     address_of,
     check_images_exist,
@@ -24,8 +27,11 @@ from comes.annotate.summary import Summary, summarise
 from comes.annotate.trial import trial_project
 
 __all__ = [
+    "Asking",
+    "Limits",
     "Project",
     "RobotReport",
+    "ServerOptions",
     "Summary",
     "add_chosen_cards",
     "add_random_cards",
@@ -41,6 +47,7 @@ __all__ = [
     "make_app",
     "open_port",
     "open_project",
+    "read_question",
     "reopen_skipped_cards",
     "run_robots",
     "sample_cards",

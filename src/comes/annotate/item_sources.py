@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from comes.annotate.asking import check_template
 from comes.answers import check_names
 from comes.datasets import (
     ITEM_COLUMNS,
@@ -35,10 +36,14 @@ class Items:
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes of a project; a class without a description has an empty one."""
+    """The classes of a project; a class without a description has an empty one.
+
+    ``questions`` holds templates, None where a class is asked about as the others are.
+    """
 
     names: list[str]
     descriptions: list[str]
+    questions: list[str | None]
 
 
 def read_items(source: Path, images: str | Path | None) -> Items:
@@ -64,7 +69,10 @@ def read_classes(source: Path) -> Classes:
     if not read.names:
         raise ComesError(f"{source.name} has no class. Write the name of one on every line.")
     check_names(read.names)
-    _check_characters([*read.names, *read.descriptions])
+    questions = [question for question in read.questions if question]
+    _check_characters([*read.names, *read.descriptions, *questions])
+    for question in questions:
+        check_template(question)
     plain = Counter("".join(name.casefold().split()) for name in read.names)
     similar = [name for name in read.names if plain["".join(name.casefold().split())] > 1]
     if similar:
@@ -96,17 +104,17 @@ def _read_item_table(source: Path, images: str | Path | None) -> Items:
 
 
 def _read_class_table(source: Path) -> Classes:
-    table = _read_texts(source, (*CLASS_COLUMNS, "description"))
+    table = _read_texts(source, (*CLASS_COLUMNS, "description", "question"))
     column = next((name for name in CLASS_COLUMNS if name in table), None)
     if column is None:
         raise ComesError(
             f"{source.name} has no column {' or '.join(CLASS_COLUMNS)}; it has "
             f"{listed([*map(str, table)])}."
         )
-    has_descriptions = "description" in table
-    return Classes(
-        list(table[column]), list(table["description"]) if has_descriptions else [""] * len(table)
-    )
+    nothing = [""] * len(table)
+    descriptions = list(table["description"]) if "description" in table else nothing
+    questions = list(table["question"]) if "question" in table else nothing
+    return Classes(list(table[column]), descriptions, [text.strip() or None for text in questions])
 
 
 def _read_class_lines(source: Path) -> Classes:
@@ -115,7 +123,7 @@ def _read_class_lines(source: Path) -> Classes:
     except (OSError, UnicodeDecodeError) as error:
         raise ComesError(f"{source} cannot be read: {error}.") from None
     names = [line.strip() for line in text.splitlines() if line.strip()]
-    return Classes(names, [""] * len(names))
+    return Classes(names, [""] * len(names), [None] * len(names))
 
 
 def _read_texts(path: Path, columns: Sequence[str]) -> pd.DataFrame:

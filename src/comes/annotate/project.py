@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, func, insert, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from comes.annotate.asking import Asking, describe_asking
 from comes.annotate.item_sources import Classes, Items, read_classes, read_items
 from comes.annotate.sampling import By, Cards, sample_cards
 from comes.annotate.schema import (
@@ -141,6 +142,7 @@ def create_project(
     by: By = "class",
     images: str | Path | None = None,
     database: str | None = None,
+    asking: Asking | None = None,
 ) -> Project:
     r"""Draw the cards of a new project and put them into its database.
 
@@ -153,13 +155,16 @@ def create_project(
         of images (``item``, ``image``, ``file`` ...) that lie in ``images``.
     class_source : path
         A .txt file with a class per line, or a .csv or .parquet file with a column ``class`` (or
-        ``label``, ``name``) and optionally ``description``.
+        ``label``, ``name``) and optionally ``description`` and ``question``, which replaces the
+        project's for this class.
     rate, seed, overlap, by
         As in `comes.annotate.sample_cards`.
     images : path, optional
         The folder or .zip of the images that ``item_source`` names.
     database : str, optional
         Address of a PostgreSQL database for a team; by default an SQLite file in the folder.
+    asking : Asking, optional
+        The question, whether yes is an answer, the language, and guidelines.
 
     Returns
     -------
@@ -189,7 +194,7 @@ def create_project(
             with engine.execution_options(**WRITES).begin() as connection:
                 _create_tables(connection)
                 _insert_contents(connection, read, named, drawn)
-                _insert_settings(connection, drawn_with)
+                _insert_settings(connection, {**drawn_with, **describe_asking(asking)})
         except SQLAlchemyError as error:
             raise explain(error, home.name) from None
         finally:
@@ -258,9 +263,9 @@ def _insert_contents(connection: Connection, read: Items, named: Classes, drawn:
         for k, (name, text) in enumerate(zip(read.names, texts, strict=True), 1)
     )
     class_rows = (
-        {"id": k, "name": name, "description": description}
-        for k, (name, description) in enumerate(
-            zip(named.names, named.descriptions, strict=True), 1
+        {"id": k, "name": name, "description": description, "question": question}
+        for k, (name, description, question) in enumerate(
+            zip(named.names, named.descriptions, named.questions, strict=True), 1
         )
     )
     columns = (column.tolist() for column in drawn)
@@ -273,8 +278,8 @@ def _insert_contents(connection: Connection, read: Items, named: Classes, drawn:
     insert_rows(connection, cards, card_rows)
 
 
-def _insert_settings(connection: Connection, drawn_with: dict[str, Any]) -> None:
-    """Keep how the cards were drawn, and what tells the project from all others."""
-    values = {**drawn_with, "identity": secrets.token_hex(8)}
+def _insert_settings(connection: Connection, chosen: dict[str, Any]) -> None:
+    """Keep how cards were drawn, how people are asked, and what tells the project from others."""
+    values = {**chosen, "identity": secrets.token_hex(8)}
     rows = [{"name": name, "value": str(value)} for name, value in values.items()]
     connection.execute(insert(settings), rows)

@@ -1,22 +1,28 @@
 """A project as a web server: in the foreground for people, in a thread for robots and tests."""
 
+import math
 import secrets
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import uvicorn
 
+from comes.annotate.connections import Door, Places, TimedProtocol
 from comes.annotate.guard import digest_token, is_loopback
 from comes.annotate.project import DESCRIPTION, Project
 from comes.annotate.server import LEASE, make_app
+from comes.annotate.server_options import ServerOptions
 from comes.errors import ComesError
 
 TOKEN = "token_digest"  # a setting of the project
 STARTING = 30.0  # seconds
+BACKLOG = 1024  # connections that wait to be accepted
+PLAIN = ServerOptions()
 
 
 def find_token(
@@ -78,7 +84,11 @@ def check_images_exist(project: Project) -> None:
 
 
 def serve(
-    project: Project, listener: socket.socket, token_digest: str | None, lease: float = LEASE
+    project: Project,
+    listener: Door,
+    token_digest: str | None,
+    lease: float = LEASE,
+    options: ServerOptions = PLAIN,
 ) -> None:
     """Serve a project on an open port until it is interrupted.
 
@@ -91,6 +101,7 @@ def serve(
         From `find_token`.
     lease : float
         Seconds after which the cards of a silent tab are free again.
+    options : ServerOptions
 
     Examples
     --------
@@ -99,7 +110,8 @@ def serve(
     >>> serve(project, open_port("127.0.0.1", 8000), None)  # doctest: +SKIP
     """
     with listener:
-        _make_server(project, token_digest, lease).run([listener])
+        app = make_app(project, token_digest=token_digest, lease=lease)
+        _make_server(app, listener, options).run([listener])
 
 
 @contextmanager
@@ -110,6 +122,7 @@ def serve_in_thread(
     port: int = 0,
     token_digest: str | None = None,
     lease: float = LEASE,
+    options: ServerOptions = PLAIN,
 ) -> Iterator[str]:
     """Serve a project in a thread; give its address.
 
@@ -119,7 +132,7 @@ def serve_in_thread(
     host : str
     port : int
         0 takes a free one.
-    token_digest, lease
+    token_digest, lease, options
         As in `serve`.
 
     Examples
@@ -131,7 +144,8 @@ def serve_in_thread(
     200
     """
     listener = open_port(host, port)
-    server = _make_server(project, token_digest, lease)
+    app = make_app(project, token_digest=token_digest, lease=lease)
+    server = _make_server(app, listener, options)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     until = time.monotonic() + STARTING
@@ -142,14 +156,14 @@ def serve_in_thread(
             )
         time.sleep(0.01)
     try:
-        yield address_of(host, listener.getsockname()[1])
+        yield address_of(host, listener.getsockname()[1], options.scheme)
     finally:
         server.should_exit = True
         thread.join()
         listener.close()
 
 
-def open_port(host: str, port: int) -> socket.socket:
+def open_port(host: str, port: int) -> Door:
     """Return a socket that listens; raise if the port cannot be opened.
 
     Examples
@@ -160,11 +174,11 @@ def open_port(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends at once (TCP_NODELAY) only on sockets that say they are TCP.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = Door(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(1024)
+        listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         raise ComesError(
@@ -174,7 +188,7 @@ def open_port(host: str, port: int) -> socket.socket:
     return listener
 
 
-def address_of(host: str, port: int) -> str:
+def address_of(host: str, port: int, scheme: str = "http") -> str:
     """Return the address that a browser opens.
 
     Where the server listens on all addresses, it is the name of this machine.
@@ -186,12 +200,27 @@ def address_of(host: str, port: int) -> str:
     """
     if host in ("0.0.0.0", "::", ""):
         host = socket.gethostname()
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def _make_server(project: Project, token_digest: str | None, lease: float) -> uvicorn.Server:
-    app: Any = make_app(project, token_digest=token_digest, lease=lease)
+def _make_server(app: Any, listener: Door, options: ServerOptions) -> uvicorn.Server:
+    listener.places = Places(options.limits)
+    protocol: Any = partial(TimedProtocol, places=listener.places)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, ws="none", backlog=1024
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        loop="asyncio",  # which accepts connections through our door
+        http=protocol,
+        ws="none",
+        backlog=BACKLOG,
+        timeout_keep_alive=math.ceil(options.limits.kept),
+        callback_notify=listener.places.end_overdue,
+        timeout_notify=0,  # every second
+        proxy_headers=bool(options.proxies),
+        forwarded_allow_ips=list(options.proxies),
+        ssl_certfile=options.certificate,
+        ssl_keyfile=options.key,
     )
     return uvicorn.Server(config)

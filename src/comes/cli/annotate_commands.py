@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 import typer
 
 from comes.cli.annotate_data_commands import add, demo, export, import_, report
-from comes.cli.annotate_options import Folder, Host, Port, check_extra
+from comes.cli.annotate_options import Folder, check_extra
+from comes.cli.annotate_team_commands import serve
 from comes.cli.options import Json, Seed
 from comes.cli.printing import print_summary
 
@@ -24,7 +25,7 @@ def init(
         str, typer.Option(help="Folder or .zip of images, or a table with a column text.")
     ],
     classes: Annotated[
-        str, typer.Option(help="A class per line, or a table of class and description.")
+        str, typer.Option(help="A class per line, or a table: class, description, question.")
     ],
     rate: Annotated[float, typer.Option(help="Share of the items asked about each class.")] = 0.1,
     overlap: Annotated[
@@ -40,6 +41,14 @@ def init(
     database: Annotated[
         str | None, typer.Option(help="postgresql://USER@HOST/NAME, for a team; else a file.")
     ] = None,
+    question: Annotated[
+        str | None, typer.Option(help="'Does this show {class}?'; {a} is a or an, as needed.")
+    ] = None,
+    yes: Annotated[bool, typer.Option(help="Whether yes is an answer, beside no.")] = True,
+    guidelines: Annotated[
+        str | None, typer.Option(help="Folder with CLASS.md and pictures CLASS-1.jpg.")
+    ] = None,
+    language: Annotated[str, typer.Option(help="Language of the page: en or de.")] = "en",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -48,7 +57,7 @@ def init(
     Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
     """
     check_extra()
-    from comes.annotate import create_project, summarise
+    from comes.annotate import Asking, create_project, read_question, summarise
 
     project = create_project(
         folder,
@@ -60,6 +69,7 @@ def init(
         by=by,
         images=images,
         database=database,
+        asking=Asking(question, yes, language, guidelines),
     )
     summary = summarise(project)
     print_summary(
@@ -68,54 +78,14 @@ def init(
             "classes": summary.n_classes,
             "cards": summary.n_cards,
             "questions_saved": summary.n_saved,
+            "question": read_question(project),
             "next": f"comes annotate serve {folder}",
         },
         as_json,
     )
 
 
-@app.command()
-def serve(
-    folder: Folder,
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    lease: Annotated[
-        float, typer.Option(min=1, help="Seconds after which cards of a closed browser come back.")
-    ] = 300,
-    token: Annotated[
-        bool, typer.Option("--token", help="Ask for the token on loopback too, as behind a proxy.")
-    ] = False,
-    new_token: Annotated[
-        bool, typer.Option("--new-token", help="Make a new token; the old one stops working.")
-    ] = False,
-) -> None:
-    """Serve the page until Ctrl-C.
-
-    Example: comes annotate serve project
-
-    Example: comes annotate serve project --host 0.0.0.0 --port 8000
-    """
-    check_extra()
-    from comes.annotate import address_of, check_images_exist, find_token, open_port, open_project
-    from comes.annotate import serve as serve_project
-
-    project = open_project(folder)
-    listener = open_port(host, port)
-    check_images_exist(project)
-    digest, made = find_token(project, host, is_wanted=token, new=new_token)
-    address = address_of(host, listener.getsockname()[1])
-    print(f"{project.name}: {address}/{f'?token={made}' if made else ''}", flush=True)
-    if made:
-        print("Keep this address: the token is shown once.", flush=True)
-    elif digest:
-        print(
-            "Browsers that have opened the address with its token still get in. For others, "
-            "--new-token makes a new token, which everybody then needs.",
-            flush=True,
-        )
-    serve_project(project, listener, digest, lease)
-
-
+app.command()(serve)
 app.command()(add)
 app.command(name="import")(import_)
 app.command()(export)

@@ -1,4 +1,4 @@
-"""Options that the commands of ``comes annotate`` share."""
+"""What the commands of ``comes annotate`` share."""
 
 from pathlib import Path
 from typing import Annotated
