@@ -10,8 +10,8 @@ from comes.annotate.asking import Asking, read_question
 from comes.annotate.connections import Limits
 from comes.annotate.exchange import collect_answers, collect_data, export_answers
 from comes.annotate.importing import import_answers
-from comes.annotate.links import Link, list_links, make_link, revoke_links
 from comes.annotate.item_sources import ItemSource
+from comes.annotate.links import Link, list_links, make_link, revoke_links
 from comes.annotate.overview import describe_summary, tabulate_classes, write_overview
 from comes.annotate.project import Project, create_project, open_project
 from comes.annotate.robots import RobotReport, run_robots

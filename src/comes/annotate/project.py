@@ -198,7 +198,9 @@ def create_project(
             with engine.execution_options(**WRITES).begin() as connection:
                 _create_tables(connection)
                 _insert_contents(connection, read, named, drawn)
-                _insert_settings(connection, {"rate": rate, **drawn_with, **describe_asking(asking)})
+                _insert_settings(
+                    connection, {"rate": rate, **drawn_with, **describe_asking(asking)}
+                )
         except SQLAlchemyError as error:
             raise explain(error, home.name) from None
         finally:
