@@ -75,8 +75,10 @@ export function announce(...words) {
 
 // Say what keeps answers or cards from coming through.
 export function showNetwork(nWaiting, isFailing, cannotFetch) {
-  let text = cannotFetch ? "The server does not answer. Trying again…" : "";
-  if (nWaiting && isFailing) text = `${count(nWaiting, "answer waits", "answers wait")} for the network`;
+  let text = cannotFetch ? "Server unreachable. Trying again…" : "";
+  if (nWaiting && (isFailing || cannotFetch)) {
+    text = `Server unreachable; your answers are safe (${count(nWaiting, "waits", "wait")})`;
+  }
   if (find("network").textContent !== text) find("network").textContent = text;
 }
 
@@ -91,6 +93,23 @@ export function showStop({ status, body }, nUnsent) {
 export function refusal({ status, body }) {
   if (status === 401) return EXPIRED;
   return body.error ? `The server refuses: ${body.error}.` : "The server does not answer. Try again.";
+}
+
+// Ask whether a person has answered before under a name that looks like the one that was given.
+export function askIfSame(known, goOn) {
+  const yes = make("button", { type: "button", id: "same" }, `Yes, I am ${known}`);
+  const no = make("button", { type: "button", id: "other" }, "No, I am another person");
+  const asked = make("div", { id: "asked", role: "group" }, yes, " ", no);
+  find("asked")?.remove();
+  find("alarm").textContent = `Are you ${known}, who has joined before?`;
+  find("alarm").after(asked);
+  yes.addEventListener("click", goOn);
+  no.addEventListener("click", () => {
+    asked.remove();
+    find("alarm").textContent = "Then choose a name that differs in more than blanks and capitals.";
+    find("name").select();
+  });
+  yes.focus();
 }
 
 // Show how far everybody is, and how fast this person is; the pace is 0 where it is unknown.
@@ -182,10 +201,11 @@ export function showName(name) {
 }
 
 // Say that no card is left, and offer to look again.
-export function showFinished(nWaiting, lookAgain) {
-  const rest = nWaiting
+export function showFinished(nWaiting, lookAgain, isFrozen) {
+  let rest = nWaiting
     ? `${count(nWaiting, "is", "are")} with others, or ${nWaiting === 1 ? "waits" : "wait"} for a second person`
     : "";
+  if (isFrozen) rest = "The project is frozen: its lead takes no more answers for now. Yours are kept.";
   const again = make("button", { id: "again", type: "button" }, "Look again");
   again.addEventListener("click", lookAgain);
   find("heading").textContent = "No card is left for you";
