@@ -80,6 +80,9 @@ def test_a_card_says_what_a_browser_shows(make: Make) -> None:
         "class": "angry",
         "class_number": 1,
         "description": "",
+        "question": "Is this text about angry?",
+        "class_at": 19,
+        "class_number": 1,
     }
 
 

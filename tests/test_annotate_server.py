@@ -42,6 +42,7 @@ from comes.annotate import (
 )
 from comes.annotate.guard import HEADERS
 from comes.annotate.leases import ITEMS_AT_ONCE
+from comes.errors import ComesWarning
 
 
 @pytest.fixture
@@ -129,8 +130,12 @@ def test_a_refusal_is_a_page_for_a_person_and_json_for_a_script(client: TestClie
     as_page = client.get("/nowhere", headers={"accept": "text/html,*/*"})
     assert as_page.headers["content-type"] == "text/html; charset=utf-8"
     assert "<h1>Not found</h1>" in as_page.text
+    assert "There is no such page." in as_page.text
     as_json = client.get("/nowhere", headers={"accept": "application/json"})
-    assert (as_json.status_code, as_json.json()) == (404, {"error": "not found", "card": None})
+    assert (as_json.status_code, as_json.json()) == (
+        404,
+        {"error": "there is no such page", "card": None},
+    )
     elsewhere = client.get("/", headers={"host": "evil.example", "accept": "text/html"})
     assert elsewhere.status_code == 421 and "<h1>Sorry</h1>" in elsewhere.text
     wrong_method = client.get("/api/cards")
@@ -181,7 +186,8 @@ def test_cards_are_leased_answered_and_taken_back(client: TestClient, project: P
     counted = {"total": 72, "done": 0, "mine": 0, "seconds": 0.0, "left": 72}
     assert reply["progress"] == counted and reply["waiting"] == 0 and not reply["frozen"]
     assert len({card["class"] for card in reply["cards"]}) == 1
-    assert set(reply["cards"][0]) >= {"card", "item", "name", "text", "class", "class_number"}
+    told = {"card", "item", "name", "text", "class", "description"}
+    assert set(reply["cards"][0]) == told | {"question", "class_at", "class_number"}
     first, second = (card["card"] for card in reply["cards"][:2])
     assert answer(client, first, "no", "key-of-the-first").json() == {"stored": 1}
     assert answer(client, second, "maybe", "key-of-the-second").json() == {"stored": 1}
@@ -291,7 +297,8 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Project
     (folder / "short.png").write_bytes((folder / "a.png").read_bytes()[:100])
     (folder / "gone.png").write_bytes((folder / "a.png").read_bytes())
     (home / "classes.txt").write_text("one\ntwo\n")
-    project = create_project(home / "project", folder, home / "classes.txt", rate=1)
+    with pytest.warns(ComesWarning, match="2 of 11 pictures cannot be shown: page.png"):
+        project = create_project(home / "project", folder, home / "classes.txt", rate=1)
     (folder / "gone.png").unlink()
     yield project, folder
     project.engine.dispose()

@@ -32,7 +32,7 @@ from comes.annotate.leases import (
 )
 from comes.annotate.own_progress import ProgressCounter
 from comes.annotate.person_names import KnownNameError, clean_name, join_person
-from comes.annotate.site import NAME_COOKIE, Site, read_name
+from comes.annotate.site import NAME_COOKIE, Site, read_name, read_role
 
 
 class AnswerPages:
@@ -67,13 +67,16 @@ class AnswerPages:
             return RedirectResponse("/join", 303)
         n_cards = await run_in_threadpool(self._site.project.count_cards)
         values = {"mode": mode, "kind": self._site.project.kind, "n_cards": n_cards}
+        values["role"] = read_role(request)
         return self._site.render_page(
             "annotate.html.jinja", name=name, page=self._site.identify_page(name), **values
         )
 
     async def join(self, request: Request) -> Response:
         """Show the page that asks for a name."""
-        return self._site.render_page("join.html.jinja", name=read_name(request))
+        return self._site.render_page(
+            "join.html.jinja", name=read_name(request), role=read_role(request)
+        )
 
     async def take_name(self, request: Request) -> Response:
         """Remember who annotates; ask back where the name looks like a known one."""

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select, update
 
+from comes.annotate.asking import add_questions, refuses_yes
 from comes.annotate.sampling import BLOCK
 from comes.annotate.schema import answers, cards, classes, items, settings
 
@@ -195,13 +196,15 @@ def show_cards(connection: Connection, chosen: Sequence[int]) -> list[dict[str, 
             classes.c.name.label("class"),
             classes.c.id.label("class_number"),
             classes.c.description,
+            classes.c.question,
+            classes.c.id.label("class_number"),
         )
         .join(items, items.c.id == cards.c.item_id)
         .join(classes, classes.c.id == cards.c.class_id)
         .where(cards.c.id.in_(chosen))
         .order_by(cards.c.position)
     )
-    return [dict(row._mapping) for row in connection.execute(query)]
+    return add_questions(connection, [dict(row._mapping) for row in connection.execute(query)])
 
 
 def sort_by_item(shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -223,6 +226,7 @@ def store_answers(
         return 0
     if len({answer.card for answer in new}) < len(new) or len(set(keys)) < len(keys):
         raise RefusedError(422, "a request must have one answer per card")
+    _check_words(connection, new)
     for answer in new:
         _check_answerable(found.get(answer.card), answer.card, asker)
     _check_words(connection, new)
@@ -243,6 +247,14 @@ def _select_new(
         if (row.card_id, row.answer, row.tab) != (answer.card, answer.answer, asker.tab):
             raise RefusedError(409, "this key belongs to another answer", answer.card)
     return [answer for answer in sent if answer.key not in known]
+
+
+def _check_words(connection: Connection, new: Sequence[SentAnswer]) -> None:
+    """Refuse yes where a project does not ask for it."""
+    said_yes = next((answer for answer in new if answer.answer == "yes"), None)
+    if said_yes and refuses_yes(connection):
+        reason = "this project does not take yes: say no, or maybe (cannot tell)"
+        raise RefusedError(422, reason, said_yes.card)
 
 
 def _check_answerable(card: Any | None, number: int, asker: Asker) -> None:

@@ -1,7 +1,6 @@
 """A project: a folder that names its items and its database, and the database with its cards."""
 
 import json
-import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,9 @@ from typing import Any
 from sqlalchemy import Connection, Engine, func, insert, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from comes.annotate.item_sources import Classes, Items, read_classes, read_items
+from comes.annotate.asking import Asking, describe_asking
+from comes.annotate.item_sources import Classes, Items, ItemSource, read_classes, read_items
+from comes.annotate.private_files import is_open_to_all, make_private
 from comes.annotate.sampling import By, Cards, sample_cards
 from comes.annotate.schema import (
     RANDOM,
@@ -132,7 +133,7 @@ class Project:
 
 def create_project(
     folder: str | Path,
-    item_source: str | Path,
+    item_source: str | Path | ItemSource,
     class_source: str | Path,
     *,
     rate: float = 0.1,
@@ -142,6 +143,7 @@ def create_project(
     by: By = "class",
     images: str | Path | None = None,
     database: str | None = None,
+    asking: Asking | None = None,
 ) -> Project:
     r"""Draw the cards of a new project and put them into its database.
 
@@ -149,18 +151,22 @@ def create_project(
     ----------
     folder : path
         Must not exist, or be empty.
-    item_source : path
+    item_source : path, or ItemSource
         A folder or .zip of images; or a .csv or .parquet file with a column ``text``, or with names
-        of images (``item``, ``image``, ``file`` ...) that lie in ``images``.
+        of images (``item``, ``image``, ``file`` ...) that lie in ``images``. An `ItemSource` also
+        says which column the texts are in, and what becomes of broken images.
     class_source : path
         A .txt file with a class per line, or a .csv or .parquet file with a column ``class`` (or
-        ``label``, ``name``) and optionally ``description``.
+        ``label``, ``name``) and optionally ``description`` and ``question``, which replaces the
+        project's for this class.
     rate, seed, overlap, opinions, by
         As in `comes.annotate.sample_cards`.
     images : path, optional
         The folder or .zip of the images that ``item_source`` names.
     database : str, optional
         Address of a PostgreSQL database for a team; by default an SQLite file in the folder.
+    asking : Asking, optional
+        The question, whether yes is an answer, the language, and guidelines.
 
     Returns
     -------
@@ -177,11 +183,13 @@ def create_project(
     ('text', ['a', 'b'], ['sport', 'weather'])
     >>> project.engine.dispose()
     """
-    read = read_items(expanded(item_source), images)
+    if not isinstance(item_source, ItemSource):
+        item_source = ItemSource(item_source, images)
+    home = expanded(folder)
+    read = read_items(item_source, home.with_name(f"{home.name}-items"))
     named = read_classes(expanded(class_source))
     drawn_with: dict[str, Any] = {"seed": seed, "overlap": overlap, "opinions": opinions, "by": by}
     drawn = sample_cards(len(read.names), len(named.names), rate, **drawn_with)
-    home = expanded(folder)
     address = f"sqlite:///{DATABASE}" if database is None else database
     with replacing_folder(home, ()) as temporary:
         _write_description(temporary, read, address)
@@ -190,11 +198,14 @@ def create_project(
             with engine.execution_options(**WRITES).begin() as connection:
                 _create_tables(connection)
                 _insert_contents(connection, read, named, drawn)
-                _insert_settings(connection, {"rate": rate, **drawn_with})
+                _insert_settings(
+                    connection, {"rate": rate, **drawn_with, **describe_asking(asking)}
+                )
         except SQLAlchemyError as error:
             raise explain(error, home.name) from None
         finally:
             engine.dispose()
+        make_private(temporary)
     return open_project(home)
 
 
@@ -221,6 +232,8 @@ def open_project(folder: str | Path) -> Project:
         ) from None
     if address == f"sqlite:///{DATABASE}" and not (home / DATABASE).exists():
         raise ComesError(f"{folder} has no {DATABASE}, which holds its answers. Put it back.")
+    if is_open_to_all(home / DATABASE):  # as earlier versions made it
+        make_private(home)
     source = None if images is None else Path(images)
     project = Project(home, open_engine(address, home), kind, source)
     with project.reading() as connection:
@@ -238,7 +251,6 @@ def _write_description(folder: Path, read: Items, address: str) -> None:
     }
     path = folder / DESCRIPTION
     path.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
-    os.chmod(path, 0o600)  # an address may hold a password
 
 
 def _create_tables(connection: Connection) -> None:
@@ -259,9 +271,9 @@ def _insert_contents(connection: Connection, read: Items, named: Classes, drawn:
         for k, (name, text) in enumerate(zip(read.names, texts, strict=True), 1)
     )
     class_rows = (
-        {"id": k, "name": name, "description": description}
-        for k, (name, description) in enumerate(
-            zip(named.names, named.descriptions, strict=True), 1
+        {"id": k, "name": name, "description": description, "question": question}
+        for k, (name, description, question) in enumerate(
+            zip(named.names, named.descriptions, named.questions, strict=True), 1
         )
     )
     columns = (column.tolist() for column in drawn)
@@ -274,8 +286,8 @@ def _insert_contents(connection: Connection, read: Items, named: Classes, drawn:
     insert_rows(connection, cards, card_rows)
 
 
-def _insert_settings(connection: Connection, drawn_with: dict[str, Any]) -> None:
-    """Keep how the cards were drawn, and what tells the project from all others."""
-    values = {**drawn_with, "identity": secrets.token_hex(8)}
+def _insert_settings(connection: Connection, chosen: dict[str, Any]) -> None:
+    """Keep how cards were drawn, how people are asked, and what tells the project from others."""
+    values = {**chosen, "identity": secrets.token_hex(8)}
     rows = [{"name": name, "value": str(value)} for name, value in values.items()]
     connection.execute(insert(settings), rows)

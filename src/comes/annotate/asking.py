@@ -1,0 +1,163 @@
+"""How a project asks: the sentence of the question, whether yes is an answer, and the language.
+
+The sentence is made from a template with ``{class}``, the name of the class, and optionally
+``{a}``, which is "a" or "an". A class may have a template of its own.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, select
+
+from comes.annotate.languages import LANGUAGES, read_words
+from comes.annotate.schema import classes, settings
+from comes.errors import ComesError, listed
+from comes.files import expanded
+
+if TYPE_CHECKING:
+    from comes.annotate.project import Project
+
+QUESTION, ASKS_YES, LANGUAGE, GUIDELINES = "question", "asks_yes", "language", "guidelines"
+LONGEST_QUESTION = 300  # characters
+_PLACE = re.compile(r"\{(class|a)\}")
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How people are asked.
+
+    Parameters
+    ----------
+    question : str, optional
+        A sentence with ``{class}`` for the name of the class, and optionally ``{a}`` for "a" or
+        "an". By default "Is there {a} {class} in this picture?" or "Is this text about {class}?",
+        in the language of the page.
+    asks_yes : bool
+        Whether yes is an answer. Without it, no and cannot tell are.
+    language : str
+        Of the page: "en" or "de". Everybody may choose another one in the browser.
+    guidelines : path, optional
+        A folder with CLASS.md or CLASS.txt, and pictures CLASS/*.jpg or CLASS-*.jpg.
+
+    Examples
+    --------
+    >>> Asking(question="Does this show {class}?", asks_yes=False).question
+    'Does this show {class}?'
+    """
+
+    question: str | None = None
+    asks_yes: bool = True
+    language: str = "en"
+    guidelines: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        """Raise if the question, or the language, is none."""
+        if self.question is not None:
+            check_template(self.question)
+            if "{class}" not in self.question:
+                raise ComesError(
+                    "the question must hold {class}, where the name of the class goes; got "
+                    f"{self.question!r}. Write for example 'Does this show {{class}}?'."
+                )
+        if self.language not in LANGUAGES:
+            raise ComesError(
+                f"the language must be {' or '.join(LANGUAGES)}; got {self.language!r}."
+            )
+
+
+def describe_asking(asking: Asking | None) -> dict[str, str]:
+    """Return the settings of a project that say how it asks."""
+    chosen = asking or Asking()
+    described = {ASKS_YES: str(int(chosen.asks_yes)), LANGUAGE: chosen.language}
+    if chosen.question is not None:
+        described[QUESTION] = chosen.question
+    if chosen.guidelines is not None:
+        described[GUIDELINES] = str(expanded(chosen.guidelines).resolve())
+    return described
+
+
+def check_template(template: str) -> None:
+    """Raise if a template has places that nothing goes into, or is too long."""
+    unknown = [place for place in re.findall(r"\{[^{}]*\}", template) if not _PLACE.match(place)]
+    if unknown:
+        raise ComesError(
+            f"a question may hold {{class}} and {{a}}; got {listed(unknown)}. Remove it."
+        )
+    if len(template) > LONGEST_QUESTION:
+        raise ComesError(
+            f"a question must have at most {LONGEST_QUESTION} characters; got {len(template)}. "
+            "Write what is longer into the description of the class, or its guidelines."
+        )
+
+
+def word_question(template: str, name: str) -> tuple[str, int | None]:
+    """Return the sentence about a class, and where the name begins in it (as JavaScript counts).
+
+    Examples
+    --------
+    >>> word_question("Is there {a} {class} in this picture?", "owl")
+    ('Is there an owl in this picture?', 12)
+    >>> word_question("Is water to be seen?", "sea")
+    ('Is water to be seen?', None)
+    """
+    article = "an" if name[:1].lower() in tuple("aeiou8") else "a"
+    before, place, _ = template.partition("{class}")
+    begin = len(before.replace("{a}", article).encode("utf-16-le")) // 2 if place else None
+    values = {"class": name, "a": article}
+    return _PLACE.sub(lambda found: values[found[1]], template), begin
+
+
+def default_template(kind: str, language: str) -> str:
+    """Return the question about an "image" or a "text" in a language."""
+    return read_words(language)[f"question.{kind}"]
+
+
+def read_asking(connection: Connection) -> dict[str, str]:
+    """Return what is stored of how a project asks: question, asks_yes, language, guidelines."""
+    names = QUESTION, ASKS_YES, LANGUAGE, GUIDELINES
+    query = select(settings.c.name, settings.c.value).where(settings.c.name.in_(names))
+    return {row.name: row.value for row in connection.execute(query) if row.value}
+
+
+def add_questions(connection: Connection, shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return cards with the sentence that each asks, and where the name of the class is in it."""
+    asked, rows = read_asking(connection), []
+    for card in shown:
+        kind = "image" if card["text"] is None else "text"
+        template = asked.get(QUESTION) or default_template(kind, asked.get(LANGUAGE, "en"))
+        sentence, begin = word_question(card["question"] or template, card["class"])
+        rows.append({**card, "question": sentence, "class_at": begin})
+    return rows
+
+
+def refuses_yes(connection: Connection) -> bool:
+    """Return whether a project does not take yes for an answer."""
+    return read_asking(connection).get(ASKS_YES) == "0"
+
+
+def read_question(project: "Project") -> str:
+    """Return the question about the first class of a project, as people read it.
+
+    Parameters
+    ----------
+    project : Project
+
+    Returns
+    -------
+    sentence : str
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project() as project:
+    ...     print(read_question(project))
+    Is this text about sport?
+    """
+    query = select(classes.c.name.label("class"), classes.c.question).order_by(classes.c.id)
+    with project.reading() as connection:
+        first = connection.execute(query.limit(1)).one()
+        card = {**first._mapping, "text": None if project.kind == "image" else ""}
+        return str(add_questions(connection, [card])[0]["question"])
