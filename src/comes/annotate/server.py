@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from comes.annotate.answer_routes import AnswerPages
 from comes.annotate.guard import Guard, make_refusal
+from comes.annotate.guideline_routes import GuidelineRoutes
 from comes.annotate.lead_routes import LeadPages
 from comes.annotate.leases import RefusedError
 from comes.annotate.picture_routes import PictureRoutes
@@ -55,6 +56,7 @@ def make_app(project: Project, *, token_digest: str | None = None, lease: float 
         *AnswerPages(site).routes,
         *LeadPages(site).routes,
         *PictureRoutes(site).routes,
+        *GuidelineRoutes(site).routes,
         Route("/static/{name}", _send_static),
     ]
     handlers: dict[Any, Any] = {

@@ -2,8 +2,16 @@
 // An answer shows the next card at once; it is sent in the background (queue.js).
 
 import { AnswerQueue, Pauses, findTab, isFinal, isPassing, load, post, randomId, save } from "./queue.js";
+import { isOpen, listenToDialogs, openHelp, openNote } from "./dialogs.js";
+import * as grid from "./grid.js";
+import { listenToGuidelines, showGuidelines, toggleGuidelines } from "./guidelines.js";
+import { introduce, introduceOnce, listenToIntroduction } from "./introduction.js";
+import { actionOf, classOf, keyOf } from "./keys.js";
+import { listenToSwipes } from "./swipe.js";
 import * as view from "./view.js";
 import { find, isGrid, page } from "./view.js";
+import { word } from "./words.js";
+import { STEP, listenToZoom, zoomBy } from "./zoom.js";
 
 const DEEPEST_UNDO = 100;
 const LONGEST_HISTORY = 1_000_000; // characters, since texts are kept with it
@@ -11,12 +19,12 @@ const PRELOADED = 2;
 const KEPT_PICTURES = 8;
 const PACE_OVER = 20; // answers
 const LONGEST_LOOK = 3600; // seconds; what is longer was a break
+const GUARD = 500; // milliseconds after a change of class in which nothing is answered
 
 const queues = []; // that of this tab first, then what other tabs left
 const pictures = new Map(); // item -> {image, outcome: promise of "shown" or "broken"}
 const pauses = new Pauses();
 const clock = { spent: 0, since: null }; // milliseconds; null while nobody sees the item
-const pressed = new Set(); // cards that the grid has marked as surely not
 const previous = new Map(); // card -> its answer before it was taken back
 
 let tab;
@@ -27,6 +35,8 @@ let nSince = 0; // answers given since the server counted
 let nActions = 0; // answers and undos: cards that were asked for before one are outdated
 let displayed = ""; // the numbers of the cards on show
 let lastClass = null;
+let isChanging = false; // another class is asked about than before, and nothing is answered yet
+let changedAt = -Infinity; // when another class was asked about
 let isStale = false; // the server knows better which cards are ours
 let isFetching = false;
 let isFinished = false; // the server has no card for us
@@ -59,15 +69,33 @@ function askAboutCard(card) {
   const isChange = lastClass !== null && lastClass !== card.class;
   const before = previous.get(card.card);
   lastClass = card.class;
-  view.showQuestion(card, isChange, before);
-  const said = before ? `You said: ${view.WORDS[before]}.` : "";
-  view.announce(isChange ? "New class:" : "", `${card.class}.`, `${card.name}.`, said);
+  const question = view.showQuestion(card, before);
+  isChanging = isChange;
+  if (isChange) changedAt = performance.now();
+  if (isChange) view.showChange(card);
+  else view.endChange();
+  showGuidelines(card);
+  const said = before ? word("said", { answer: word(`answer.${before}`) }) : "";
+  view.announce(isChange ? `${word("change")} ${card.class}.` : "", question, `${card.name}.`, said);
 }
 
 // Ask about all classes of an item.
 function askAboutItem(cards) {
-  view.showGrid(cards, pressed, toggle);
-  view.announce(`${cards[0].name}.`, `${view.count(cards.length, "class", "classes")}.`);
+  grid.showClasses(cards, mayAnswer);
+  showGuidelines(cards[0]);
+  view.announce(`${cards[0].name}.`, word("grid.classes", { n: cards.length }));
+}
+
+// The item is there: count the time, and after a change of class wait before answers are taken.
+function begin() {
+  startClock();
+  if (!isChanging) return;
+  const numbers = displayed;
+  setTimeout(() => {
+    if (numbers !== displayed) return;
+    isChanging = false;
+    view.endChange();
+  }, GUARD);
 }
 
 // Show the text or the picture of a card; the clock starts when it is there.
@@ -76,30 +104,31 @@ async function showItem(card) {
   stopClock();
   if (card.text !== null) {
     view.showText(card.text);
-    startClock();
+    begin();
     return;
   }
-  view.showWaiting("loading", "Loading…");
+  view.showWaiting("loading", word("loading"));
   const { image, outcome } = takePicture(card.item);
   const isBroken = (await outcome) === "broken";
   if (numbers !== displayed || isStopped()) return;
   if (isBroken) {
     view.showBroken();
-    view.announce(`${card.name}:`, "this picture cannot be read.");
+    view.announce(`${card.name}:`, word("broken"));
   } else {
     view.showPicture(image, card.name);
   }
-  startClock();
+  begin();
 }
 
 // Show the counts of the server with what was answered since, and the pace of the last answers.
 function showProgress() {
-  const { total, done, mine } = progress;
+  const { total, done, mine, left = total - done } = progress;
   const last = history.flat().slice(-PACE_OVER);
   const seconds = last.reduce((sum, given) => sum + given.seconds, 0);
   const pace = last.length > 2 && seconds > 0 ? (60 * last.length) / seconds : 0;
   const doneNow = Math.min(Math.max(done + nSince, 0), total);
-  view.showProgress({ total, done: doneNow, mine: Math.max(mine + nSince, 0) }, pace, history.length > 0);
+  const counts = { total, done: doneNow, mine: Math.max(mine + nSince, 0), left: Math.max(left - nSince, 0) };
+  view.showProgress(counts, pace, history.length > 0);
 }
 
 // How many answers the server does not have.
@@ -179,10 +208,8 @@ function give(choices) {
   const seconds = Number((looked / choices.length).toFixed(3));
   const given = choices.map(([card, answer]) => ({ card, answer, key: randomId(), seconds }));
   clock.spent = 0;
-  for (const { card } of given) {
-    previous.delete(card.card);
-    pressed.delete(card.card);
-  }
+  for (const { card } of given) previous.delete(card.card);
+  view.showTrace(given.map(({ answer }) => answer));
   block = block.filter((card) => !given.some((one) => one.card === card));
   history.push(given);
   saveHistory();
@@ -196,32 +223,41 @@ function give(choices) {
 // Whether an answer may be given now; if not, say why.
 function mayAnswer() {
   const { state } = page.dataset;
-  if (state === "loading") view.say("Loading… Answer when you see it.");
-  if (state === "broken") view.say("This picture cannot be read: skip it.");
-  return state === "shown";
+  if (state === "loading") view.say(word("hint.loading"));
+  if (state === "broken") view.say(word("hint.broken"));
+  if (state === "shown" && isChanging) view.say(word("hint.guard"));
+  return state === "shown" && !isChanging;
 }
 
-// Answer the card on show.
-function answerCard(answer) {
-  if (mayAnswer()) give([[block[0], answer]]);
+// Answer the card on show, or in the grid the class that the keys are for.
+function answer(said) {
+  if (said === "yes" && page.dataset.yes === "0") view.say(word("hint.no_yes"));
+  else if (!mayAnswer()) return;
+  else if (isGrid) grid.answerHere(said);
+  else give([[block[0], said]]);
 }
 
-// Answer all classes of the item on show: surely not where pressed, maybe elsewhere.
+// Answer all classes of the item on show, once each has an answer.
 function answerGrid() {
-  if (mayAnswer()) give(shownCards().map((card) => [card, pressed.has(card.card) ? "no" : "maybe"]));
+  const given = isGrid && mayAnswer() ? grid.complete() : null;
+  if (given) give(given);
 }
 
-// Mark a class of the grid as surely not, or no longer.
-function toggle(button) {
-  if (!mayAnswer()) return;
-  const card = Number(button.dataset.card);
-  if (!pressed.delete(card)) pressed.add(card);
-  button.setAttribute("aria-pressed", String(pressed.has(card)));
+// Give all classes of the grid that were seen the same answer, where they have none.
+function answerRest(said) {
+  if (isGrid && mayAnswer()) grid.answerRest(said);
+}
+
+// Write a note about the card on show.
+function note() {
+  if (block.length && ["shown", "broken"].includes(page.dataset.state)) openNote(block[0], tab);
 }
 
 // Leave what is on show unanswered; it need not be seen for that.
 function skip() {
-  if (block.length && !isStopped()) give(shownCards().map((card) => [card, "skip"]));
+  if (!block.length || isStopped()) return;
+  if (performance.now() - changedAt < GUARD) view.say(word("hint.guard"));
+  else give(isGrid ? grid.take("skip") : [[block[0], "skip"]]);
 }
 
 // Take back what was answered last, and show it again.
@@ -229,13 +265,13 @@ function undo() {
   if (isStopped()) return;
   const last = history.pop();
   if (!last) {
-    view.say("There is nothing to undo.");
+    view.say(word("hint.nothing"));
     return;
   }
   saveHistory();
   for (const { card, answer } of last) {
     previous.set(card.card, answer);
-    if (answer === "no") pressed.add(card.card);
+    if (isGrid) grid.restore(card, answer);
   }
   block.unshift(...last.map((given) => given.card));
   nSince -= last.length;
@@ -257,13 +293,13 @@ function saveHistory() {
 function lose(entry, { status, body }) {
   isStale = true;
   if (entry.undo) {
-    view.say(`An answer could not be taken back: ${body.error ?? status}.`, true);
+    view.say(word("lost.undo", { reason: body.error ?? status }), true);
     return;
   }
   history = history.map((list) => list.filter((given) => given.key !== entry.key)).filter((list) => list.length);
   saveHistory();
   if (status === 409 || status === 404) view.sayLate();
-  else view.say(`An answer was refused: ${body.error ?? status}.`, true);
+  else view.say(word("lost.answer", { reason: body.error ?? status }), true);
 }
 
 // ---- cards
@@ -276,8 +312,8 @@ function goOn() {
     show();
   } else {
     displayed = "";
-    if (queues[0].size) view.showWaiting("saving", "Saving…");
-    else view.showWaiting("loading", "Loading…");
+    if (queues[0].size) view.showWaiting("saving", word("saving"));
+    else view.showWaiting("loading", word("loading"));
   }
   if ((!block.length || isStale) && !queues[0].size && !isFetching) fetchCards();
 }
@@ -304,7 +340,7 @@ async function fetchCards() {
 }
 
 // Go on with the cards that came; those on show stay in front.
-function takeCards({ cards, progress: counted, waiting }) {
+function takeCards({ cards, progress: counted, waiting, frozen = false }) {
   const shown = shownCards().map((card) => card.card);
   const front = cards.filter((card) => shown.includes(card.card));
   block = [...front, ...cards.filter((card) => !front.includes(card))];
@@ -315,7 +351,7 @@ function takeCards({ cards, progress: counted, waiting }) {
   showProgress();
   if (isFinished) {
     displayed = "";
-    view.showFinished(waiting, lookAgain);
+    view.showFinished(progress, waiting, frozen, lookAgain);
   }
 }
 
@@ -328,33 +364,51 @@ function lookAgain() {
 
 // ---- keys, and the start
 
-const ACTIONS = { no: () => answerCard("no"), maybe: () => answerCard("maybe"), done: answerGrid, skip, undo };
-const KEYS = isGrid
-  ? { enter: "done", s: "skip", z: "undo" }
-  : { x: "no", " ": "maybe", s: "skip", z: "undo" };
+const ACTIONS = {
+  no: () => answer("no"),
+  maybe: () => answer("maybe"),
+  yes: () => answer("yes"),
+  done: answerGrid,
+  "rest-no": () => answerRest("no"),
+  "rest-maybe": () => answerRest("maybe"),
+  skip,
+  undo,
+  note,
+  guidelines: toggleGuidelines,
+  help: openHelp,
+  larger: () => zoomBy(STEP),
+  smaller: () => zoomBy(1 / STEP),
+};
 
-// The key of an event as it is written on the page, whatever the layout of the keyboard.
-function keyOf(event) {
-  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code);
-  if (digit && event.key.length === 1) return digit[1];
-  const letter = /^Key([A-Z])$/.exec(event.code);
-  const isLatin = /^[ -~]+$/.test(event.key);
-  return (letter && !isLatin ? letter[1] : event.key).toLowerCase();
+// Whether a key scrolls a long item on instead of answering.
+function scrolls(key) {
+  return key === " " && page.dataset.state === "shown" && view.hasMore();
 }
 
 // Do what a key stands for, once; a focused button or link keeps its own Space and Enter.
 function pressKey(event) {
-  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || isOpen()) return;
   if (event.target.closest("input, textarea, select, [contenteditable]")) return;
   const key = keyOf(event);
   const isItsOwn = (key === " " || key === "enter") && event.target.closest("button, a");
-  const button = find(KEYS[key]) ?? view.toggleOf(key);
-  if (!button && !isItsOwn) return;
-  if (event.repeat || !isItsOwn) event.preventDefault();
-  if (event.repeat || isItsOwn) return;
-  view.flash(button);
-  if (button.id) ACTIONS[button.id]();
-  else toggle(button);
+  const by = { arrowdown: 1, arrowup: -1 }[key];
+  const number = isGrid ? classOf(key) : 0;
+  const action = actionOf(key);
+  if (isItsOwn) {
+    if (event.repeat) event.preventDefault();
+  } else if (scrolls(key)) {
+    event.preventDefault();
+    view.scrollOn();
+  } else if (isGrid && by) {
+    event.preventDefault();
+    grid.step(by);
+  } else if (number || action) {
+    event.preventDefault();
+    if (event.repeat) return;
+    if (number && mayAnswer()) grid.cycle(number);
+    if (action) view.flash(find(action));
+    if (action) ACTIONS[action]();
+  }
 }
 
 // Have the buttons, the keys and the window heard.
@@ -362,9 +416,17 @@ function listen() {
   for (const [id, act] of Object.entries(ACTIONS)) {
     find(id)?.addEventListener("click", () => {
       act();
-      view.focusStage();
+      if (!isOpen()) view.focusStage();
     });
   }
+  find("more")?.addEventListener("click", grid.showUnseen);
+  find("stage").addEventListener("scroll", view.showRest, { passive: true });
+  addEventListener("resize", view.showRest);
+  if (!isGrid) listenToSwipes(answer);
+  listenToZoom();
+  listenToGuidelines();
+  listenToIntroduction();
+  listenToDialogs(introduce);
   document.addEventListener("keydown", pressKey);
   document.addEventListener("visibilitychange", watchVisibility);
   addEventListener("beforeunload", (event) => {
@@ -382,16 +444,8 @@ async function start() {
   const on = { changed: goOn, lost: lose, stopped: stop };
   queues.push(...[tab, ...found.left].map((one) => new AnswerQueue(one, owner, on)));
   listen();
+  await introduceOnce(owner);
   for (const queue of queues) queue.run();
 }
 
-// Send the name of the annotator, and go to the cards.
-async function join(event) {
-  event.preventDefault();
-  const reply = await post("/api/join", { name: find("name").value.trim() });
-  if (reply.status === 200) location.assign("/");
-  else find("alarm").textContent = view.refusal(reply);
-}
-
-if (page) start();
-find("join")?.addEventListener("submit", join);
+start();
