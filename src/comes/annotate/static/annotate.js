@@ -4,9 +4,17 @@
 import {
   AnswerQueue, Pauses, findTab, forgetTab, get, isFinal, load, post, randomId, save, sendLast,
 } from "./queue.js";
+import { isOpen, listenToDialogs, openHelp, openNote } from "./dialogs.js";
+import * as grid from "./grid.js";
+import { listenToGuidelines, showGuidelines, toggleGuidelines } from "./guidelines.js";
+import { introduce, introduceOnce, listenToIntroduction } from "./introduction.js";
+import { actionOf, classOf, keyOf } from "./keys.js";
 import { Pictures } from "./pictures.js";
+import { listenToSwipes } from "./swipe.js";
 import * as view from "./view.js";
 import { find, isGrid, page } from "./view.js";
+import { word } from "./words.js";
+import { STEP, listenToZoom, zoomBy } from "./zoom.js";
 
 const DEEPEST_UNDO = 100;
 const LONGEST_HISTORY = 1_000_000; // characters, since texts are kept with it
@@ -15,13 +23,12 @@ const FEW_ITEMS = 2; // in the grid so many, further ones are asked for
 const MOST_HAD = 3000; // cards that a request may name
 const PACE_OVER = 20; // answers
 const LONGEST_LOOK = 3600; // seconds; what is longer was a break
-const GUARD = 500; // milliseconds after a new class in which nothing is taken
+const GUARD = 500; // milliseconds after a change of class in which nothing is answered
 
 const queues = []; // that of this tab first, then what other tabs left
 const pictures = new Pictures((status) => stop({ status, body: {} }));
 const pauses = new Pauses();
 const clock = { spent: 0, since: null }; // milliseconds; null while nobody sees the item
-const pressed = new Set(); // cards that the grid has marked as surely not
 const previous = new Map(); // card -> its answer before it was taken back
 const takenBack = new Set(); // keys of answers
 
@@ -34,8 +41,8 @@ let nActions = 0; // answers and undos: cards that were asked for before one are
 let touched = new Set(); // cards that were answered or taken back since cards were asked for
 let displayed = ""; // the numbers of the cards on show
 let shownSince = 0; // when they were put there
-let isChange = false; // another class than before
 let lastClass = null;
+let isChanging = false; // another class is asked about than before, and nothing is answered yet
 let isStale = false; // the server knows better which cards are ours
 let isFetching = false;
 let isLast = false; // there is no card beyond those of the block
@@ -68,18 +75,35 @@ function show() {
 
 // Ask about the class of one card.
 function askAboutCard(card) {
-  isChange = lastClass !== null && lastClass !== card.class;
+  const isChange = lastClass !== null && lastClass !== card.class;
   const before = previous.get(card.card);
   lastClass = card.class;
-  view.showQuestion(card, isChange, before);
-  const said = before ? `You said: ${view.WORDS[before]}.` : "";
-  view.announce(isChange ? "New class:" : "", `${card.class}.`, `${card.name}.`, said);
+  const question = view.showQuestion(card, before);
+  isChanging = isChange;
+  if (isChange) view.showChange(card);
+  else view.endChange();
+  showGuidelines(card);
+  const said = before ? word("said", { answer: word(`answer.${before}`) }) : "";
+  view.announce(isChange ? `${word("change")} ${card.class}.` : "", question, `${card.name}.`, said);
 }
 
 // Ask about all classes of an item.
 function askAboutItem(cards) {
-  view.showGrid(cards, pressed, toggle);
-  view.announce(`${cards[0].name}.`, `${view.count(cards.length, "class", "classes")}.`);
+  grid.showClasses(cards, mayAnswer);
+  showGuidelines(cards[0]);
+  view.announce(`${cards[0].name}.`, word("grid.classes", { n: cards.length }));
+}
+
+// The item is there: count the time, and after a change of class wait before answers are taken.
+function begin() {
+  startClock();
+  if (!isChanging) return;
+  const numbers = displayed;
+  setTimeout(() => {
+    if (numbers !== displayed) return;
+    isChanging = false;
+    view.endChange();
+  }, GUARD);
 }
 
 // Show the text or the picture of a card; the clock starts when it is there.
@@ -91,30 +115,29 @@ async function showItem(card) {
     await openForAnswers(numbers);
     return;
   }
-  view.showWaiting("loading", "Loading…");
+  view.showWaiting("loading", word("loading"));
   const { image, outcome } = pictures.take(card.item);
   const isBroken = (await outcome) === "broken";
   if (numbers !== displayed || isStopped()) return;
   if (isBroken) {
     view.showBroken();
-    view.announce(`${card.name}:`, "this picture cannot be read.");
-    startClock();
+    view.announce(`${card.name}:`, word("broken"));
+    begin();
   } else {
     view.showPicture(image, card.name);
     await openForAnswers(numbers);
   }
 }
 
-// Take answers as soon as the item is on the screen, and after a new class only when there was time
-// to see that it is new: nobody answers what was not on show when the key was pressed.
+// Take answers as soon as the item is on the screen: nobody answers what was not on show when the key
+// was pressed. The buttons stay as they are for these two frames.
 async function openForAnswers(numbers) {
-  page.dataset.state = "appearing"; // for a frame or two, so the buttons stay as they are
-  startClock();
-  if (isChange) view.setState("changed");
+  page.dataset.state = "appearing";
   await nextFrame();
   await nextFrame();
-  if (isChange) await new Promise((resolve) => setTimeout(resolve, GUARD));
-  if (numbers === displayed && ["appearing", "changed"].includes(page.dataset.state)) view.setState("shown");
+  if (numbers !== displayed || page.dataset.state !== "appearing") return;
+  page.dataset.state = "shown";
+  begin();
 }
 
 function nextFrame() {
@@ -123,13 +146,14 @@ function nextFrame() {
 
 // Show the counts of the server with what was answered since, and the pace of the last answers.
 function showProgress() {
-  const { total, done, mine } = progress;
+  const { total, done, mine, left = total - done } = progress;
   const last = history.flat().slice(-PACE_OVER);
   const seconds = last.reduce((sum, given) => sum + given.seconds, 0);
   const pace = last.length > 2 && seconds > 0 ? (60 * last.length) / seconds : 0;
   const doneNow = Math.min(Math.max(done + nSince, 0), total);
   const mineNow = Math.max(mine + nSince, 0);
-  view.showProgress({ ...progress, done: doneNow, mine: mineNow }, pace, history.length > 0 || mineNow > 0);
+  const counts = { total, done: doneNow, mine: mineNow, left: Math.max(left - nSince, 0) };
+  view.showProgress(counts, pace, history.length > 0 || mineNow > 0);
 }
 
 // How many answers the server does not have.
@@ -180,9 +204,9 @@ function give(choices) {
   clock.spent = 0;
   for (const { card } of given) {
     previous.delete(card.card);
-    pressed.delete(card.card);
     touched.add(card.card);
   }
+  view.showTrace(given.map(({ answer }) => answer));
   block = block.filter((card) => !given.some((one) => one.card === card));
   history.push(given);
   saveHistory();
@@ -196,34 +220,43 @@ function give(choices) {
 // Whether an answer may be given now; if not, say why.
 function mayAnswer() {
   const { state } = page.dataset;
-  if (state === "loading") view.say("Loading… Answer when you see it.");
-  if (state === "broken") view.say("This picture cannot be read: skip it.");
-  return state === "shown";
+  if (state === "loading") view.say(word("hint.loading"));
+  if (state === "broken") view.say(word("hint.broken"));
+  if (state === "shown" && isChanging) view.say(word("hint.guard"));
+  return state === "shown" && !isChanging;
 }
 
-// Answer the card on show.
-function answerCard(answer) {
-  if (mayAnswer()) give([[block[0], answer]]);
+// Answer the card on show, or in the grid the class that the keys are for.
+function answer(said) {
+  if (said === "yes" && page.dataset.yes === "0") view.say(word("hint.no_yes"));
+  else if (!mayAnswer()) return;
+  else if (isGrid) grid.answerHere(said);
+  else give([[block[0], said]]);
 }
 
-// Answer all classes of the item on show: surely not where pressed, maybe elsewhere.
+// Answer all classes of the item on show, once each has an answer.
 function answerGrid() {
-  if (mayAnswer()) give(shownCards().map((card) => [card, pressed.has(card.card) ? "no" : "maybe"]));
+  const given = isGrid && mayAnswer() ? grid.complete() : null;
+  if (given) give(given);
 }
 
-// Mark a class of the grid as surely not, or no longer.
-function toggle(button) {
-  if (!mayAnswer()) return;
-  const card = Number(button.dataset.card);
-  if (!pressed.delete(card)) pressed.add(card);
-  button.setAttribute("aria-pressed", String(pressed.has(card)));
+// Give all classes of the grid that were seen the same answer, where they have none.
+function answerRest(said) {
+  if (isGrid && mayAnswer()) grid.answerRest(said);
+}
+
+// Write a note about the card on show.
+function note() {
+  if (block.length && ["shown", "broken"].includes(page.dataset.state)) openNote(block[0], tab);
 }
 
 // Leave what is on show unanswered; a picture that takes long need not be seen for that.
 function skip() {
   const { state } = page.dataset;
   const isSlow = state === "loading" && performance.now() - shownSince > GUARD;
-  if (block.length && (isSlow || ["shown", "broken"].includes(state))) give(shownCards().map((card) => [card, "skip"]));
+  if (!block.length || !(isSlow || ["shown", "broken"].includes(state))) return;
+  if (isChanging && !isSlow) view.say(word("hint.guard"));
+  else give(isGrid ? grid.take("skip") : [[block[0], "skip"]]);
 }
 
 // Take back what was answered last, here or elsewhere, and show it again.
@@ -232,13 +265,13 @@ async function undo() {
   if (!history.length) await loadHistory();
   const last = history.pop();
   if (!last) {
-    if (!isLookingBack) view.say("There is nothing to undo.");
+    if (!isLookingBack) view.say(word("hint.nothing"));
     return;
   }
   saveHistory();
   for (const { card, answer, key } of last) {
     previous.set(card.card, answer);
-    if (answer === "no") pressed.add(card.card);
+    if (isGrid) grid.restore(card, answer);
     takenBack.add(key);
     touched.add(card.card);
   }
@@ -279,13 +312,13 @@ function saveHistory() {
 function lose(entry, { status, body }) {
   isStale = true;
   if (entry.undo) {
-    view.say(`An answer could not be taken back: ${body.error ?? status}.`, true);
+    view.say(word("lost.undo", { reason: body.error ?? status }), true);
     return;
   }
   history = history.map((list) => list.filter((given) => given.key !== entry.key)).filter((list) => list.length);
   saveHistory();
   if (status === 409 || status === 404) view.sayLate();
-  else view.say(`An answer was refused: ${body.error ?? status}.`, true);
+  else view.say(word("lost.answer", { reason: body.error ?? status }), true);
 }
 
 // ---- cards
@@ -305,7 +338,7 @@ function goOn() {
     show();
   } else {
     displayed = "";
-    view.showWaiting("loading", "Loading…");
+    view.showWaiting("loading", word("loading"));
   }
   if (needsCards() && !isFetching) fetchCards();
 }
@@ -330,7 +363,7 @@ async function fetchCards() {
     pauses.reset();
     if (!wasStale || nBefore === nActions) takeCards(reply.body, wasStale);
     if (isQuiet && nBefore === nActions) takeProgress(reply.body.progress);
-    if (isFinished) view.showFinished(reply.body.waiting, lookAgain, reply.body.frozen);
+    if (isFinished) view.showFinished(progress, reply.body.waiting, reply.body.frozen, lookAgain);
   }
   isFetching = false;
   goOn();
@@ -366,33 +399,51 @@ function lookAgain() {
 
 // ---- keys, and the start
 
-const ACTIONS = { no: () => answerCard("no"), maybe: () => answerCard("maybe"), done: answerGrid, skip, undo };
-const KEYS = isGrid
-  ? { enter: "done", s: "skip", z: "undo" }
-  : { x: "no", " ": "maybe", s: "skip", z: "undo" };
+const ACTIONS = {
+  no: () => answer("no"),
+  maybe: () => answer("maybe"),
+  yes: () => answer("yes"),
+  done: answerGrid,
+  "rest-no": () => answerRest("no"),
+  "rest-maybe": () => answerRest("maybe"),
+  skip,
+  undo,
+  note,
+  guidelines: toggleGuidelines,
+  help: openHelp,
+  larger: () => zoomBy(STEP),
+  smaller: () => zoomBy(1 / STEP),
+};
 
-// The key of an event as it is written on the page, whatever the layout of the keyboard.
-function keyOf(event) {
-  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code);
-  if (digit && event.key.length === 1) return digit[1];
-  const letter = /^Key([A-Z])$/.exec(event.code);
-  const isLatin = /^[ -~]+$/.test(event.key);
-  return (letter && !isLatin ? letter[1] : event.key).toLowerCase();
+// Whether a key scrolls a long item on instead of answering.
+function scrolls(key) {
+  return key === " " && page.dataset.state === "shown" && view.hasMore();
 }
 
 // Do what a key stands for, once; a focused button or link keeps its own Space and Enter.
 function pressKey(event) {
-  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || isOpen()) return;
   if (event.target.closest("input, textarea, select, [contenteditable]")) return;
   const key = keyOf(event);
   const isItsOwn = (key === " " || key === "enter") && event.target.closest("button, a");
-  const button = find(KEYS[key]) ?? view.toggleOf(key);
-  if (!button && !isItsOwn) return;
-  if (event.repeat || !isItsOwn) event.preventDefault();
-  if (event.repeat || isItsOwn) return;
-  if (button.getAttribute("aria-disabled") !== "true") view.flash(button);
-  if (button.id) ACTIONS[button.id]();
-  else toggle(button);
+  const by = { arrowdown: 1, arrowup: -1 }[key];
+  const number = isGrid ? classOf(key) : 0;
+  const action = actionOf(key);
+  if (isItsOwn) {
+    if (event.repeat) event.preventDefault();
+  } else if (scrolls(key)) {
+    event.preventDefault();
+    view.scrollOn();
+  } else if (isGrid && by) {
+    event.preventDefault();
+    grid.step(by);
+  } else if (number || action) {
+    event.preventDefault();
+    if (event.repeat) return;
+    if (number && mayAnswer()) grid.cycle(number);
+    if (find(action)?.getAttribute("aria-disabled") !== "true") view.flash(find(action));
+    if (action) ACTIONS[action]();
+  }
 }
 
 // Have the buttons, the keys and the window heard.
@@ -400,9 +451,17 @@ function listen() {
   for (const [id, act] of Object.entries(ACTIONS)) {
     find(id)?.addEventListener("click", () => {
       act();
-      view.focusStage();
+      if (!isOpen()) view.focusStage();
     });
   }
+  find("more")?.addEventListener("click", grid.showUnseen);
+  find("stage").addEventListener("scroll", view.showRest, { passive: true });
+  addEventListener("resize", view.showRest);
+  if (!isGrid) listenToSwipes(answer);
+  listenToZoom();
+  listenToGuidelines();
+  listenToIntroduction();
+  listenToDialogs(introduce);
   document.addEventListener("keydown", pressKey);
   document.addEventListener("visibilitychange", watchVisibility);
   addEventListener("beforeunload", (event) => {
@@ -428,6 +487,7 @@ async function start() {
   queues.push(...[tab, ...found.left].map((one) => new AnswerQueue(one, owner, on)));
   await Promise.all(found.ended.map(end));
   listen();
+  await introduceOnce(owner);
   for (const queue of queues) queue.run();
 }
 
@@ -438,14 +498,4 @@ async function end(ended) {
   if (reply.status === 200) forgetTab(ended);
 }
 
-// Send the name of the annotator, and go to the cards; ask back where the name looks like another.
-async function join(event, isSame = false) {
-  event?.preventDefault();
-  const reply = await post("/api/join", { name: find("name").value.trim(), is_same: isSame });
-  if (reply.status === 200) location.assign("/");
-  else if (reply.body.known) view.askIfSame(reply.body.known, () => join(null, true));
-  else find("alarm").textContent = view.refusal(reply);
-}
-
-if (page) start();
-find("join")?.addEventListener("submit", join);
+start();
