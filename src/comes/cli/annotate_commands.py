@@ -1,16 +1,14 @@
 """``comes annotate``: collect "surely not" answers on a page, and hand them on to training."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from comes.cli.options import Json, Seed, parse_pairs, split_names
-from comes.cli.printing import print_json, print_rows, print_summary
-from comes.errors import ComesError
-
-if TYPE_CHECKING:
-    from comes.jobs import ProjectReport
+from comes.cli.annotate_data_commands import add, demo, export, import_, report
+from comes.cli.annotate_options import Folder, check_extra
+from comes.cli.annotate_team_commands import link, links, serve
+from comes.cli.options import Json, Seed, SkipBroken
+from comes.cli.printing import print_summary
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,38 +17,25 @@ app = typer.Typer(
     "Example: comes annotate demo",
 )
 
-Folder = Annotated[Path, typer.Argument(help="Folder of the project.")]
-Host = Annotated[
-    str, typer.Option(help="Address to serve on; any address but loopback needs a token.")
-]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")]
-
-
-def _check_extra() -> None:
-    """Raise if a package of the annotation page is missing, and say what to install."""
-    try:
-        import sqlalchemy  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise ComesError(
-            f"the annotation page needs {error.name}: pip install 'comes[annotate]'."
-        ) from None
-
 
 @app.command()
 def init(
     folder: Folder,
     items: Annotated[
-        str, typer.Option(help="Folder or .zip of images, or a table with a column text.")
+        str,
+        typer.Option(help="Folder or .zip of images, a table of texts, an address, or hf:NAME."),
     ],
     classes: Annotated[
         str, typer.Option(help="A class per line, or a table: class, description, question.")
     ],
     rate: Annotated[float, typer.Option(help="Share of the items asked about each class.")] = 0.1,
     overlap: Annotated[
-        float, typer.Option(help="Share of the cards that a second person is asked as well.")
+        float,
+        typer.Option(help="Share of the cards (with --by item: items) that others get as well."),
     ] = 0.0,
+    opinions: Annotated[
+        int, typer.Option(min=2, help="People who answer a card of the overlap.")
+    ] = 2,
     by: Annotated[
         Literal["class", "item"],
         typer.Option(help="Draw items for each class, or items once with all their classes."),
@@ -58,6 +43,10 @@ def init(
     images: Annotated[
         str | None, typer.Option(help="The folder or .zip of the images, if --items names them.")
     ] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="The column of the texts; by default text.")
+    ] = None,
+    skip_broken: SkipBroken = False,
     database: Annotated[
         str | None, typer.Option(help="postgresql://USER@HOST/NAME, for a team; else a file.")
     ] = None,
@@ -76,18 +65,18 @@ def init(
 
     Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
     """
-    _check_extra()
-    from comes.annotate import Asking, create_project, read_question, summarise
+    check_extra()
+    from comes.annotate import Asking, ItemSource, create_project, read_question, summarise
 
     project = create_project(
         folder,
-        items,
+        ItemSource(items, images, text_column, skip_broken),
         classes,
         rate=rate,
         seed=seed,
         overlap=overlap,
+        opinions=opinions,
         by=by,
-        images=images,
         database=database,
         asking=Asking(question, yes, language, guidelines),
     )
@@ -105,231 +94,11 @@ def init(
     )
 
 
-@app.command()
-def serve(
-    folder: Folder,
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    lease: Annotated[
-        float, typer.Option(min=1, help="Seconds after which cards of a closed browser come back.")
-    ] = 300,
-    token: Annotated[
-        bool, typer.Option("--token", help="Ask for the token on loopback too, as behind a proxy.")
-    ] = False,
-    new_token: Annotated[
-        bool, typer.Option("--new-token", help="Make a new token; the old one stops working.")
-    ] = False,
-) -> None:
-    """Serve the page until Ctrl-C.
-
-    Example: comes annotate serve project
-
-    Example: comes annotate serve project --host 0.0.0.0 --port 8000
-    """
-    _check_extra()
-    from comes.annotate import address_of, check_images_exist, find_token, open_port, open_project
-    from comes.annotate import serve as serve_project
-
-    project = open_project(folder)
-    listener = open_port(host, port)
-    check_images_exist(project)
-    digest, made = find_token(project, host, is_wanted=token, new=new_token)
-    address = address_of(host, listener.getsockname()[1])
-    print(f"{project.name}: {address}/{f'?token={made}' if made else ''}", flush=True)
-    if made:
-        print("Keep this address: the token is shown once.", flush=True)
-    elif digest:
-        print(
-            "Browsers that have opened the address with its token still get in. For others, "
-            "--new-token makes a new token, which everybody then needs.",
-            flush=True,
-        )
-    serve_project(project, listener, digest, lease)
-
-
-@app.command()
-def add(
-    folder: Folder,
-    classes: Annotated[
-        str | None, typer.Option(help="Classes to ask more about, separated by commas.")
-    ] = None,
-    rate: Annotated[
-        float, typer.Option(help="Share of all items, drawn among those not asked.")
-    ] = 0.1,
-    cards: Annotated[
-        str | None, typer.Option(help="Instead: a table of item and label that a model chose.")
-    ] = None,
-    skipped: Annotated[
-        bool, typer.Option("--skipped", help="Instead: ask again what people skipped.")
-    ] = False,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Add questions: more items for some classes, what a model chose, or what was skipped.
-
-    Example: comes annotate add project --classes zebra,okapi --rate 0.05
-
-    Example: comes annotate add project --cards uncertain.csv
-    """
-    _check_extra()
-    from comes.jobs import add_questions
-
-    names = split_names(classes)
-    added = add_questions(folder, classes=names, rate=rate, cards=cards, skipped=skipped, seed=seed)
-    print_summary({"cards_added": added}, as_json)
-
-
-@app.command(name="import")
-def import_(
-    folder: Folder,
-    answers: Annotated[Path, typer.Argument(help="Label Studio .json, Prodigy .jsonl, a table.")],
-    item: Annotated[str | None, typer.Option(help="The field that names the item.")] = None,
-    complementary: Annotated[
-        bool, typer.Option("--complementary", help="What was ticked is surely irrelevant.")
-    ] = False,
-    words: Annotated[
-        str | None,
-        typer.Option("--answers", help="What its words mean, such as accept=yes,reject=no."),
-    ] = None,
-    chosen_by_model: Annotated[
-        bool,
-        typer.Option("--chosen-by-model", help="A model, not chance, chose what was asked."),
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Take the answers of another tool into a project.
-
-    Example: comes annotate import project export.json --item image
-    """
-    _check_extra()
-    from comes.annotate import import_answers, open_project
-
-    counts = import_answers(
-        open_project(folder),
-        answers,
-        item=item,
-        complementary=complementary,
-        words=parse_pairs(words, "--answers"),
-        chosen_by_model=chosen_by_model,
-    )
-    print_summary(counts, as_json)
-
-
-@app.command()
-def export(
-    folder: Folder,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="A .parquet, .csv, .npz or .jsonl file.")
-    ],
-    as_json: Json = False,
-) -> None:
-    """Write the answers, for comes fit.
-
-    Example: comes annotate export project -o answers.parquet
-    """
-    _check_extra()
-    from comes.annotate import export_answers, open_project
-
-    print_summary(export_answers(open_project(folder), output) | {"file": str(output)}, as_json)
-
-
-@app.command()
-def report(
-    folder: Folder,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Also write a page (.html).")
-    ] = None,
-    features: Annotated[
-        str | None, typer.Option(help="Features of the items, to estimate class priors.")
-    ] = None,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Report per class what was answered, how people agree, and what to ask next.
-
-    Example: comes annotate report project -o report.html --features X.npz
-    """
-    _check_extra()
-    from comes.jobs import report_project
-
-    reported = report_project(folder, output, features=features, seed=seed)
-    if as_json:
-        print_json(reported.as_dict())
-    else:
-        _print_report(reported)
-
-
-def _print_report(reported: "ProjectReport") -> None:
-    """Print a row per class, without the columns that have nothing to show."""
-    table, summary = reported.table(), reported.summary
-    left_out = ["asked", "torn", "pairs", "kappa_lower", "kappa_upper", "more_cards"]
-    may_be_empty = ("skipped", "confirmed", "chosen_by_model", "agreement", "kappa", "seconds")
-    left_out += [name for name in may_be_empty if not table[name].fillna(0).any()]
-    named = {"chosen_by_model": "by model", "share_maybe": "maybe", "prior_at_most": "prior ≤"}
-    shown = table.drop(columns=left_out).rename(columns=named).round(2)
-    rows: Any = shown.astype(object).where(shown.notna(), "–").to_dict("records")
-    print_rows(rows)
-    print(
-        f"{summary.n_done} of {summary.n_cards} cards are done; asking about every class of every "
-        f"item would take {summary.n_saved} more questions."
-    )
-    for row in summary.to_ask:
-        needs = f"about {row.more_cards} more answers are needed"
-        if not row.can_be_enough:
-            needs = f"the {row.more_cards} remaining items will hardly be enough"
-        print(f"{row.name}: {row.n_excluded} exclusions are few; {needs}.")
-
-
-@app.command()
-def demo(
-    robot: Annotated[
-        int, typer.Option(min=0, help="Simulated annotators; 0 serves the page for you.")
-    ] = 0,
-    scenes: Annotated[
-        int | None, typer.Option(min=20, help="Digit scenes: 1000, for robots 10000.")
-    ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="In place of the estimator's own.")
-    ] = None,
-    port: Port = 8000,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Annotate the embedded digit scenes yourself, or let robots do it and train on their answers.
-
-    Example: comes annotate demo
-
-    Example: comes annotate demo --robot 10
-    """
-    _check_extra()
-    from comes.demo import annotate_by_robots, serve_scenes
-    from comes.methods import DEFAULT, METHODS
-
-    if not robot:
-        ending = "(Ctrl-C ends it, and forgets the answers)"
-        serve_scenes(
-            scenes or 1000, port, seed, lambda address: print(f"{address}/  {ending}", flush=True)
-        )
-        return
-    circle = annotate_by_robots(robot, scenes or 10000, epochs, seed)
-    if as_json:
-        print_json(circle._asdict())
-        return
-    print(
-        f"{robot} robots answered {circle.answers} cards over HTTP in {circle.seconds:.1f} s, "
-        f"{circle.answers / circle.seconds:.0f} a second; {circle.excluded} say 'surely not'. "
-        f"Class priors estimated from them are off by {circle.prior_error:.3f} on average."
-    )
-    print_rows(
-        [
-            {
-                "method": METHODS[method].title,
-                "trained on": title,
-                "average precision ↑": f"{value:.3f}",
-            }
-            for method, title, value in (
-                (DEFAULT, "answers of the robots", circle.average_precision),
-                (DEFAULT, "candidates alone, without who was asked", circle.on_candidates),
-            )
-        ]
-    )
+app.command()(serve)
+app.command()(link)
+app.command()(links)
+app.command()(add)
+app.command(name="import")(import_)
+app.command()(export)
+app.command()(report)
+app.command()(demo)
