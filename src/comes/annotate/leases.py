@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select, update
 
-from comes.annotate.asking import ASKS_YES, add_questions
+from comes.annotate.asking import add_questions, refuses_yes
 from comes.annotate.sampling import BLOCK
 from comes.annotate.schema import answers, cards, classes, items, settings
 
 Answer = Literal["no", "yes", "maybe", "skip"]
-FROZEN = "frozen_at"  # a setting of the project
+FROZEN = "frozen_at"  # a setting of a project
 MOST_HELD = 1000  # cards that a tab gets back after a reload
 ITEMS_AT_ONCE = 4  # of the grid
 CARDS_AT_ONCE = 120  # of the grid, unless one item has more
@@ -247,6 +247,14 @@ def _select_new(
     return [answer for answer in sent if answer.key not in known]
 
 
+def _check_words(connection: Connection, new: Sequence[SentAnswer]) -> None:
+    """Refuse yes where a project does not ask for it."""
+    said_yes = next((answer for answer in new if answer.answer == "yes"), None)
+    if said_yes and refuses_yes(connection):
+        reason = "this project does not take yes: say no, or maybe (cannot tell)"
+        raise RefusedError(422, reason, said_yes.card)
+
+
 def _check_answerable(card: Any | None, number: int, asker: Asker) -> None:
     """Refuse an answer to a card that this tab does not hold, or that has an answer."""
     if card is None:
@@ -258,13 +266,6 @@ def _check_answerable(card: Any | None, number: int, asker: Asker) -> None:
         raise RefusedError(409, "this card is not yours, or no longer", number)
     if card.answered:
         raise RefusedError(409, "you have answered this question; another person must", number)
-
-
-def _check_words(connection: Connection, new: Sequence[SentAnswer]) -> None:
-    """Refuse a yes where people are not asked for it."""
-    saying_yes = next((answer for answer in new if answer.answer == "yes"), None)
-    if saying_yes and _read_setting(connection, ASKS_YES) == "0":
-        raise RefusedError(422, "this project does not ask for yes; say maybe", saying_yes.card)
 
 
 def _insert_answers(
