@@ -107,7 +107,7 @@ def test_yes_is_taken_unless_the_project_does_not_ask_for_it(make: Make) -> None
             reply = answer(client, card, "yes", "key-of-a-yes")
             assert reply.status_code == status
             if not asks_yes:
-                assert "does not ask for yes; say maybe" in reply.json()["error"]
+                assert "does not take yes: say no, or maybe" in reply.json()["error"]
                 assert reply.json()["card"] == card
                 assert answer(client, card, "maybe", "key-of-a-maybe").status_code == 200
 

@@ -133,6 +133,11 @@ def add_questions(connection: Connection, shown: Sequence[dict[str, Any]]) -> li
     return rows
 
 
+def refuses_yes(connection: Connection) -> bool:
+    """Return whether a project does not take yes for an answer."""
+    return read_asking(connection).get(ASKS_YES) == "0"
+
+
 def read_question(project: "Project") -> str:
     """Return the question about the first class of a project, as people read it.
 

@@ -1,12 +1,15 @@
 // The pages on which people answer: cards of one class, or a grid of the classes of one item.
 // An answer shows the next card at once; it is sent in the background (queue.js).
 
-import { AnswerQueue, Pauses, findTab, isFinal, isPassing, load, post, randomId, save } from "./queue.js";
+import {
+  AnswerQueue, Pauses, findTab, forgetTab, get, isFinal, load, post, randomId, save, sendLast,
+} from "./queue.js";
 import { isOpen, listenToDialogs, openHelp, openNote } from "./dialogs.js";
 import * as grid from "./grid.js";
 import { listenToGuidelines, showGuidelines, toggleGuidelines } from "./guidelines.js";
 import { introduce, introduceOnce, listenToIntroduction } from "./introduction.js";
 import { actionOf, classOf, keyOf } from "./keys.js";
+import { Pictures } from "./pictures.js";
 import { listenToSwipes } from "./swipe.js";
 import * as view from "./view.js";
 import { find, isGrid, page } from "./view.js";
@@ -15,17 +18,19 @@ import { STEP, listenToZoom, zoomBy } from "./zoom.js";
 
 const DEEPEST_UNDO = 100;
 const LONGEST_HISTORY = 1_000_000; // characters, since texts are kept with it
-const PRELOADED = 2;
-const KEPT_PICTURES = 8;
+const FEW_CARDS = 10; // when so many are open, or
+const FEW_ITEMS = 2; // in the grid so many, further ones are asked for
+const MOST_HAD = 3000; // cards that a request may name
 const PACE_OVER = 20; // answers
 const LONGEST_LOOK = 3600; // seconds; what is longer was a break
 const GUARD = 500; // milliseconds after a change of class in which nothing is answered
 
 const queues = []; // that of this tab first, then what other tabs left
-const pictures = new Map(); // item -> {image, outcome: promise of "shown" or "broken"}
+const pictures = new Pictures((status) => stop({ status, body: {} }));
 const pauses = new Pauses();
 const clock = { spent: 0, since: null }; // milliseconds; null while nobody sees the item
 const previous = new Map(); // card -> its answer before it was taken back
+const takenBack = new Set(); // keys of answers
 
 let tab;
 let block = []; // open cards; the first, and in the grid those of its item, are shown
@@ -33,14 +38,17 @@ let history = []; // lists of {card, answer, key, seconds} that were given toget
 let progress = { total: 0, done: 0, mine: 0 };
 let nSince = 0; // answers given since the server counted
 let nActions = 0; // answers and undos: cards that were asked for before one are outdated
+let touched = new Set(); // cards that were answered or taken back since cards were asked for
 let displayed = ""; // the numbers of the cards on show
+let shownSince = 0; // when they were put there
 let lastClass = null;
 let isChanging = false; // another class is asked about than before, and nothing is answered yet
-let changedAt = -Infinity; // when another class was asked about
 let isStale = false; // the server knows better which cards are ours
 let isFetching = false;
+let isLast = false; // there is no card beyond those of the block
 let isFinished = false; // the server has no card for us
 let cannotFetch = false;
+let isLookingBack = false;
 
 // ---- what is on show
 
@@ -55,12 +63,13 @@ function show() {
   const numbers = cards.map((card) => card.card).join();
   if (numbers === displayed) return;
   displayed = numbers;
+  shownSince = performance.now();
   view.endNotice();
   view.showName(cards[0].name);
   if (isGrid) askAboutItem(cards);
   else askAboutCard(cards[0]);
   showItem(cards[0]);
-  for (const card of block.slice(1, 1 + PRELOADED)) if (card.text === null) takePicture(card.item);
+  pictures.want(block.filter((card) => card.text === null).map((card) => card.item));
   if (document.activeElement === document.body) view.focusStage();
 }
 
@@ -71,7 +80,6 @@ function askAboutCard(card) {
   lastClass = card.class;
   const question = view.showQuestion(card, before);
   isChanging = isChange;
-  if (isChange) changedAt = performance.now();
   if (isChange) view.showChange(card);
   else view.endChange();
   showGuidelines(card);
@@ -104,20 +112,36 @@ async function showItem(card) {
   stopClock();
   if (card.text !== null) {
     view.showText(card.text);
-    begin();
+    await openForAnswers(numbers);
     return;
   }
   view.showWaiting("loading", word("loading"));
-  const { image, outcome } = takePicture(card.item);
+  const { image, outcome } = pictures.take(card.item);
   const isBroken = (await outcome) === "broken";
   if (numbers !== displayed || isStopped()) return;
   if (isBroken) {
     view.showBroken();
     view.announce(`${card.name}:`, word("broken"));
+    begin();
   } else {
     view.showPicture(image, card.name);
+    await openForAnswers(numbers);
   }
+}
+
+// Take answers as soon as the item is on the screen: nobody answers what was not on show when the key
+// was pressed. The buttons stay as they are for these two frames.
+async function openForAnswers(numbers) {
+  page.dataset.state = "appearing";
+  await nextFrame();
+  await nextFrame();
+  if (numbers !== displayed || page.dataset.state !== "appearing") return;
+  page.dataset.state = "shown";
   begin();
+}
+
+function nextFrame() {
+  return new Promise((resolve) => requestAnimationFrame(resolve));
 }
 
 // Show the counts of the server with what was answered since, and the pace of the last answers.
@@ -127,8 +151,9 @@ function showProgress() {
   const seconds = last.reduce((sum, given) => sum + given.seconds, 0);
   const pace = last.length > 2 && seconds > 0 ? (60 * last.length) / seconds : 0;
   const doneNow = Math.min(Math.max(done + nSince, 0), total);
-  const counts = { total, done: doneNow, mine: Math.max(mine + nSince, 0), left: Math.max(left - nSince, 0) };
-  view.showProgress(counts, pace, history.length > 0);
+  const mineNow = Math.max(mine + nSince, 0);
+  const counts = { total, done: doneNow, mine: mineNow, left: Math.max(left - nSince, 0) };
+  view.showProgress(counts, pace, history.length > 0 || mineNow > 0);
 }
 
 // How many answers the server does not have.
@@ -145,37 +170,6 @@ function isStopped() {
 function stop(reply) {
   stopClock();
   view.showStop(reply, countUnsent());
-}
-
-// ---- pictures
-
-// Return the picture of an item, loading it if that has not begun.
-function takePicture(item) {
-  if (!pictures.has(item)) {
-    const image = new Image();
-    image.decoding = "sync";
-    pictures.set(item, { image, outcome: loadPicture(image, item) });
-    if (pictures.size > KEPT_PICTURES) pictures.delete(pictures.keys().next().value);
-  }
-  return pictures.get(item);
-}
-
-// Load a picture, again and again while it is the network that fails; return how it ended.
-async function loadPicture(image, item) {
-  const between = new Pauses();
-  do {
-    const isLoaded = await new Promise((resolve) => {
-      image.onload = () => resolve(true);
-      image.onerror = () => resolve(false);
-      image.src = `/items/${item}`;
-    });
-    if (isLoaded) return "shown";
-    const status = await fetch(image.src).then((reply) => reply.status, () => 0);
-    if (isFinal(status)) stop({ status, body: {} });
-    if (!isPassing(status)) return "broken";
-    await between.wait();
-  } while (pictures.has(item));
-  return "broken"; // nobody waits for it any more
 }
 
 // ---- time
@@ -195,7 +189,7 @@ function stopClock() {
 
 // Do not count the time in which nobody can see the page.
 function watchVisibility() {
-  const isThere = ["shown", "broken"].includes(page.dataset.state);
+  const isThere = ["appearing", "changed", "shown", "broken"].includes(page.dataset.state);
   if (document.hidden) stopClock();
   else if (isThere && clock.since === null) clock.since = performance.now();
 }
@@ -208,7 +202,10 @@ function give(choices) {
   const seconds = Number((looked / choices.length).toFixed(3));
   const given = choices.map(([card, answer]) => ({ card, answer, key: randomId(), seconds }));
   clock.spent = 0;
-  for (const { card } of given) previous.delete(card.card);
+  for (const { card } of given) {
+    previous.delete(card.card);
+    touched.add(card.card);
+  }
   view.showTrace(given.map(({ answer }) => answer));
   block = block.filter((card) => !given.some((one) => one.card === card));
   history.push(given);
@@ -253,33 +250,55 @@ function note() {
   if (block.length && ["shown", "broken"].includes(page.dataset.state)) openNote(block[0], tab);
 }
 
-// Leave what is on show unanswered; it need not be seen for that.
+// Leave what is on show unanswered; a picture that takes long need not be seen for that.
 function skip() {
-  if (!block.length || isStopped()) return;
-  if (performance.now() - changedAt < GUARD) view.say(word("hint.guard"));
+  const { state } = page.dataset;
+  const isSlow = state === "loading" && performance.now() - shownSince > GUARD;
+  if (!block.length || !(isSlow || ["shown", "broken"].includes(state))) return;
+  if (isChanging && !isSlow) view.say(word("hint.guard"));
   else give(isGrid ? grid.take("skip") : [[block[0], "skip"]]);
 }
 
-// Take back what was answered last, and show it again.
-function undo() {
+// Take back what was answered last, here or elsewhere, and show it again.
+async function undo() {
   if (isStopped()) return;
+  if (!history.length) await loadHistory();
   const last = history.pop();
   if (!last) {
-    view.say(word("hint.nothing"));
+    if (!isLookingBack) view.say(word("hint.nothing"));
     return;
   }
   saveHistory();
-  for (const { card, answer } of last) {
+  for (const { card, answer, key } of last) {
     previous.set(card.card, answer);
     if (isGrid) grid.restore(card, answer);
+    takenBack.add(key);
+    touched.add(card.card);
   }
-  block.unshift(...last.map((given) => given.card));
+  const numbers = last.map((given) => given.card.card);
+  block = [...last.map((given) => given.card), ...block.filter((card) => !numbers.includes(card.card))];
   nSince -= last.length;
   nActions += 1;
   isFinished = false;
   queues[0].takeBack(last.map((given) => given.key));
   showProgress();
   goOn();
+}
+
+// Ask the server what this person answered before this page was opened.
+async function loadHistory() {
+  if (isLookingBack) return;
+  isLookingBack = true;
+  const { body } = await get("/api/history");
+  isLookingBack = false;
+  if (history.length) return; // something was answered meanwhile
+  const groups = new Map(); // in the grid, answers that were given together are taken back together
+  for (const { at, ...given } of body.history ?? []) {
+    if (takenBack.has(given.key)) continue;
+    const together = isGrid ? `${at} ${given.card.item}` : given.key;
+    groups.set(together, [...(groups.get(together) ?? []), given]);
+  }
+  history = [...groups.values()];
 }
 
 // Keep what can be undone for after a reload.
@@ -304,7 +323,14 @@ function lose(entry, { status, body }) {
 
 // ---- cards
 
-// Show the next card; when there is none, or they are stale, fetch cards once all answers are sent.
+// Whether the server should be asked for cards: when few are left, so that nobody waits.
+function needsCards() {
+  if (isStale || !block.length) return true;
+  const items = new Set(block.map((card) => card.item));
+  return !isLast && (isGrid ? items.size <= FEW_ITEMS : block.length <= FEW_CARDS);
+}
+
+// Show the next card, and fetch further ones in time.
 function goOn() {
   view.showNetwork(countUnsent(), queues.some((queue) => queue.isFailing), cannotFetch);
   if (isStopped() || isFinished) return;
@@ -312,17 +338,19 @@ function goOn() {
     show();
   } else {
     displayed = "";
-    if (queues[0].size) view.showWaiting("saving", word("saving"));
-    else view.showWaiting("loading", word("loading"));
+    view.showWaiting("loading", word("loading"));
   }
-  if ((!block.length || isStale) && !queues[0].size && !isFetching) fetchCards();
+  if (needsCards() && !isFetching) fetchCards();
 }
 
-// Ask the server for the cards of this tab.
+// Ask the server for cards of this tab that the page lacks; or, when it knows better, for all.
 async function fetchCards() {
-  const nBefore = nActions;
+  const [nBefore, wasStale, isQuiet] = [nActions, isStale, !countUnsent()];
+  const waiting = queues.flatMap((queue) => queue.cards);
+  const has = [...waiting, ...(wasStale ? [] : block.map((card) => card.card))];
+  touched = new Set();
   isFetching = true;
-  const reply = await post("/api/cards", { tab, mode: page.dataset.mode });
+  const reply = await post("/api/cards", { tab, mode: page.dataset.mode, has: has.slice(-MOST_HAD) });
   if (isFinal(reply.status)) {
     stop(reply);
     return;
@@ -333,31 +361,38 @@ async function fetchCards() {
     await pauses.wait();
   } else {
     pauses.reset();
-    if (nBefore === nActions) takeCards(reply.body);
+    if (!wasStale || nBefore === nActions) takeCards(reply.body, wasStale);
+    if (isQuiet && nBefore === nActions) takeProgress(reply.body.progress);
+    if (isFinished) view.showFinished(progress, reply.body.waiting, reply.body.frozen, lookAgain);
   }
   isFetching = false;
   goOn();
 }
 
-// Go on with the cards that came; those on show stay in front.
-function takeCards({ cards, progress: counted, waiting, frozen = false }) {
+// Go on with the cards that came, those on show first.
+function takeCards({ cards }, isAll) {
+  const isKnown = (card) => touched.has(card.card) || block.some((one) => one.card === card.card);
   const shown = shownCards().map((card) => card.card);
   const front = cards.filter((card) => shown.includes(card.card));
-  block = [...front, ...cards.filter((card) => !front.includes(card))];
-  progress = counted;
-  nSince = 0;
+  if (isAll) block = [...front, ...cards.filter((card) => !front.includes(card))];
+  else block = [...block, ...cards.filter((card) => !isKnown(card))];
+  isLast = !cards.length;
   isStale = false;
   isFinished = !block.length;
+  if (isFinished) displayed = "";
+  else pictures.want(block.filter((card) => card.text === null).map((card) => card.item));
+}
+
+// Take over what the server counted.
+function takeProgress(counted) {
+  progress = counted;
+  nSince = 0;
   showProgress();
-  if (isFinished) {
-    displayed = "";
-    view.showFinished(progress, waiting, frozen, lookAgain);
-  }
 }
 
 // Ask once more after everything was answered.
 function lookAgain() {
-  isFinished = false;
+  isFinished = isLast = false;
   view.focusStage();
   goOn();
 }
@@ -406,7 +441,7 @@ function pressKey(event) {
     event.preventDefault();
     if (event.repeat) return;
     if (number && mayAnswer()) grid.cycle(number);
-    if (action) view.flash(find(action));
+    if (find(action)?.getAttribute("aria-disabled") !== "true") view.flash(find(action));
     if (action) ACTIONS[action]();
   }
 }
@@ -432,7 +467,14 @@ function listen() {
   addEventListener("beforeunload", (event) => {
     if (countUnsent() && !isStopped()) event.preventDefault();
   });
+  addEventListener("pagehide", leave);
   addEventListener("pageshow", (event) => event.persisted && location.reload());
+}
+
+// The page is closed or reloaded: give its cards back, but those whose answers are on their way.
+function leave() {
+  sendLast("/api/release", { tab, keep: queues.flatMap((queue) => queue.cards).slice(-MOST_HAD) });
+  forgetTab(tab);
 }
 
 // Begin: find out which tab this is, send what was left, and get cards.
@@ -443,9 +485,17 @@ async function start() {
   history = load(sessionStorage, `comes-history-${tab}`) ?? [];
   const on = { changed: goOn, lost: lose, stopped: stop };
   queues.push(...[tab, ...found.left].map((one) => new AnswerQueue(one, owner, on)));
+  await Promise.all(found.ended.map(end));
   listen();
   await introduceOnce(owner);
   for (const queue of queues) queue.run();
+}
+
+// Give the cards of a tab back that ended without a word, as when the browser was killed.
+async function end(ended) {
+  const keep = queues.flatMap((queue) => queue.cards).slice(-MOST_HAD);
+  const reply = await post("/api/release", { tab: ended, keep });
+  if (reply.status === 200) forgetTab(ended);
 }
 
 start();
