@@ -17,6 +17,7 @@ from comes.annotate.asking import (
 from comes.annotate.languages import LANGUAGES, read_words
 from comes.annotate.project import Project
 from comes.annotate.schema import classes, items
+from comes.annotate.site import read_role
 
 LANGUAGE_COOKIE = "comes_language"
 
@@ -39,7 +40,7 @@ def describe_page(project: Project, request: Request) -> dict[str, Any]:
         "words": read_words(language),
         "language": language,
         "languages": LANGUAGES,
-        "role": request.scope.get("comes_role", "lead"),
+        "role": read_role(request),
         "kind": project.kind,
         "asks_yes": asked.get(ASKS_YES) != "0",
         "has_guidelines": GUIDELINES in asked,

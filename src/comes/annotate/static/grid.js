@@ -98,7 +98,7 @@ function refresh() {
   find("more").hidden = !below;
   find("more").textContent = word("grid.more", { n: below });
   find("open").textContent = open.length ? word("grid.open", { n: open.length }) : word("grid.complete");
-  find("done").setAttribute("aria-disabled", String(open.length > 0 || page.dataset.state !== "shown"));
+  find("done").setAttribute("aria-disabled", String(open.length > 0 || !["appearing", "shown"].includes(page.dataset.state)));
 }
 
 // The classes without an answer.
