@@ -134,17 +134,22 @@ def test_colours_that_a_browser_does_not_show_are_converted(folder: Path) -> Non
 # Made once
 
 
-def test_a_display_size_is_made_once_and_again_when_its_file_changes(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = []
-    real = picture_routes.make_display
+def count_made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return a list that grows with every picture that is made."""
+    made: list[Any] = []
 
     def count(*given: Any) -> Any:
         made.append(given)
-        return real(*given)
+        return display_sizes.make_display(*given)
 
     monkeypatch.setattr(picture_routes, "make_display", count)
+    return made
+
+
+def test_a_display_size_is_made_once_and_again_when_its_file_changes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = count_made(monkeypatch)
     noise(1800, 900).save(folder / "a.jpg")
     project = make(folder)
     for _ in range(2):  # the second server finds what the first one made
@@ -227,7 +232,8 @@ def test_two_decode_at_once_others_wait_and_too_many_are_sent_away(
 
 
 def test_who_decodes_waits_for_memory() -> None:
-    memory, order = Memory(100), []
+    memory = Memory(100)
+    order: list[str] = []
     with memory.taking(60):
         other = threading.Thread(target=lambda: take(memory, order))
         other.start()
@@ -265,11 +271,7 @@ def test_what_is_broken_is_remembered_until_it_changes(
     noise(20, 20).save(folder / "a.png")
     project = make(folder)
     (folder / "a.png").write_bytes(b"no picture")
-    made = []
-    real = picture_routes.make_display
-    monkeypatch.setattr(
-        picture_routes, "make_display", lambda *given: made.append(given) or real(*given)
-    )
+    made = count_made(monkeypatch)
     with serve(project) as client:
         for _ in range(3):
             reply = client.get("/items/1")
