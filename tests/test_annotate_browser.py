@@ -19,7 +19,7 @@ from comes.annotate import (
     Project,
     create_project,
     export_answers,
-    find_token,
+    find_links,
     run_robots,
     serve_in_thread,
     summarise,
@@ -345,8 +345,8 @@ def test_a_link_with_the_token_on_another_site_lets_one_in(
     browser: Any, scenes: tuple[Project, Dataset]
 ) -> None:
     project, _ = scenes
-    known, token = find_token(project, "0.0.0.0")
-    with serve_in_thread(project, token_digest=known) as address:
+    token = (find_links(project, "0.0.0.0") or {})["annotator"]
+    with serve_in_thread(project, needs_token=True) as address:
         page = browser.new_context().new_page()
         page.goto(address)
         assert "A token is needed" in page.inner_text("h1")

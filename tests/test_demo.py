@@ -12,7 +12,14 @@ import comes.annotate
 from comes.annotate import RobotReport, collect_answers
 from comes.answers import Answers
 from comes.datasets import make_scenes
-from comes.demo import annotate_by_robots, circle, comparison, make_project, run_demo
+from comes.demo import (
+    annotate_by_robots,
+    circle,
+    comparison,
+    make_drawn_project,
+    make_project,
+    run_demo,
+)
 from comes.errors import ComesError
 from comes.generation import simulate_answers
 from projects import Projects
@@ -77,29 +84,59 @@ def test_an_interrupted_training_is_no_row(
         run_demo(n_scenes=60)
     answers = Answers.from_candidates(np.ones((4, 10)))
     with pytest.raises(KeyboardInterrupt):
-        circle._train_and_test(np.zeros((4, 256)), answers, 1, 0, False)
+        circle._train_and_test(np.zeros((4, 256)), answers, "likelihood", 1, 0, False)
     assert len(learner.seen) == 2
 
 
-def test_the_pictures_are_dark_digits_on_white(tmp_path: Path, projects: Projects) -> None:
+def test_the_pictures_are_dark_digits_on_light_tiles(tmp_path: Path, projects: Projects) -> None:
     project, truth = make_project(tmp_path, n_scenes=20)
     projects.keep(project)
     assert truth.items is not None
     with Image.open(tmp_path / "pictures" / truth.items[0]) as picture:
         assert picture.size == (320, 320)
-        assert np.asarray(picture).mean() > 128
+        colours = np.asarray(picture).reshape(-1, 3)
+        assert colours.mean() > 128
+        assert len({tuple(colour) for colour in colours.tolist()}) > 4
+        dark = (colours.max(axis=1) < 60).mean()
+        assert 0.02 < dark < 0.5
 
 
-def test_robots_say_no_only_where_it_is_true(tmp_path: Path, projects: Projects) -> None:
-    project, truth = make_project(tmp_path, n_scenes=20)
+def test_drawn_scenes_show_what_the_truth_says(tmp_path: Path, projects: Projects) -> None:
+    """A scene drawn with and without one thing differs, and the truth names the thing."""
+    project, truth = make_drawn_project(tmp_path, 40, seed=3)
     projects.keep(project)
-    (report,) = circle._answer_cards(project, truth, 1, False)
-    assert len(report.acknowledged) == 20
-    answers = collect_answers(project)
-    assert answers.items is not None and truth.items is not None
-    rows = [truth.items.index(item) for item in answers.items]
-    excluded = ~answers.known_candidates()
-    assert excluded.any() and not (excluded & truth.known_relevant()[rows]).any()
+    relevant = truth.known_relevant()
+    assert relevant.any(axis=0).all() and not relevant.all(axis=0).any()
+    sun = truth.label_names.index("sun")
+    for name, has_sun in zip(truth.items or [], relevant[:, sun], strict=True):
+        with Image.open(tmp_path / "pictures" / name) as picture:
+            assert picture.size == (640, 480)
+            red, green, blue = np.asarray(picture)[:240].reshape(-1, 3).astype(int).T
+        yellow = (abs(red - 255) < 9) & (abs(green - 214) < 9) & (abs(blue - 80) < 16)
+        assert (yellow.sum() > 200) == has_sun
+
+
+def test_a_hundred_exclusions_of_every_class_are_in_reach_of_the_demonstration() -> None:
+    from comes.demo.drawings import PRESENT
+    from comes.demo.drawn_scenes import RATE
+
+    assert 300 * RATE * (1 - PRESENT) > 100
+
+
+def test_robots_are_never_wrong_and_sure_four_times_in_five(
+    tmp_path: Path, projects: Projects
+) -> None:
+    project, truth = make_project(tmp_path, n_scenes=100)
+    projects.keep(project)
+    (report,) = circle._answer_cards(project, truth, 1, 0, False)
+    assert len(report.acknowledged) == 100
+    said = collect_answers(project)
+    assert said.items is not None and truth.items is not None
+    relevant = truth.known_relevant()[[truth.items.index(item) for item in said.items]]
+    answers = said.known_answers()
+    assert answers.excluded.any() and not (answers.excluded & relevant).any()
+    assert answers.confirmed.any() and not (answers.confirmed & ~relevant).any()
+    assert 0.65 < 1 - answers.doubtful.sum() / 100 < 0.95
 
 
 def test_a_robot_in_trouble_ends_the_demonstration(
@@ -110,30 +147,43 @@ def test_a_robot_in_trouble_ends_the_demonstration(
     reports = [RobotReport(), RobotReport(error="the server is gone")]
     monkeypatch.setattr(comes.annotate, "run_robots", lambda *_, **__: reports)
     with pytest.raises(ComesError, match="a robot could not answer: the server is gone"):
-        circle._answer_cards(project, truth, 2, False)
+        circle._answer_cards(project, truth, 2, 0, False)
 
 
 def test_the_answers_are_trained_on_and_what_is_left_without_who_was_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen: list[tuple[Answers, int | None]] = []
+    seen: list[tuple[Answers, str, int | None]] = []
 
-    def train(X: Any, answers: Answers, epochs: int | None, *_: Any) -> Any:
-        seen.append((answers, epochs))
-        return len(seen) / 10, np.full(10, 0.5)
+    def train(X: Any, answers: Answers, method: str, epochs: int | None, *_: Any) -> Any:
+        seen.append((answers, method, epochs))
+        return len(seen) / 10, np.full(10, 0.5), 1.0
 
     monkeypatch.setattr(circle, "_train_and_test", train)
-    found = annotate_by_robots(robots=2, n_scenes=40, seed=2, progress=False)
+    told: list[str] = []
+    learners = [("likelihood", "answers"), ("comes-hl", "candidates")]
+    found = annotate_by_robots(
+        robots=2, n_scenes=40, seed=2, progress=False, learners=learners, tell=told.append
+    )
     relevant = make_scenes("train", 40, 2).known_relevant()
-    (answers, epochs), (candidates, more_epochs) = seen
+    (answers, first, epochs), (candidates, second, more_epochs) = seen
+    assert (first, second) == ("likelihood", "comes-hl")
     assert answers.asked is not None and answers.asked.sum() == found.answers == 40
-    np.testing.assert_array_equal(answers.excluded, answers.asked & ~relevant)
-    np.testing.assert_array_equal(answers.doubtful, answers.asked & relevant)
+    assert not (answers.excluded & relevant).any() and not (answers.confirmed & ~relevant).any()
     assert answers.said is not None and len(answers.said) == 40
     assert set(answers.said.people) <= {"robot 1", "robot 2"}
     assert candidates.asked is None
     np.testing.assert_array_equal(candidates.candidates, answers.candidates)
     assert epochs is more_epochs is None  # the estimator's own
-    assert found.excluded == answers.excluded.sum() > 0
-    assert (found.average_precision, found.on_candidates) == (0.1, 0.2)
+    assert found.said == {
+        "no": answers.excluded.sum(),
+        "yes": answers.confirmed.sum(),
+        "maybe": answers.doubtful.sum(),
+    }
+    assert [row.average_precision for row in found.learned] == [0.1, 0.2]
     assert found.prior_error == pytest.approx(np.abs(0.5 - relevant.mean(axis=0)).mean())
+    assert told == [
+        "2 robots answer 40 cards ...",
+        "likelihood is trained on answers ...",
+        "COMES-HL is trained on candidates ...",
+    ]

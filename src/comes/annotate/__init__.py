@@ -5,11 +5,13 @@ one class of one item. People answer cards on a page in the browser.
 """
 
 from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
+from comes.annotate.addresses import address_of, is_private, list_addresses
 from comes.annotate.asking import Asking, read_question
 from comes.annotate.connections import Limits
 from comes.annotate.exchange import collect_answers, collect_data, export_answers
 from comes.annotate.importing import import_answers
 from comes.annotate.item_sources import ItemSource
+from comes.annotate.links import Link, list_links, make_link, revoke_links
 from comes.annotate.overview import describe_summary, tabulate_classes, write_overview
 from comes.annotate.project import Project, create_project, open_project
 from comes.annotate.robots import RobotReport, run_robots
@@ -17,9 +19,8 @@ from comes.annotate.sampling import sample_cards
 from comes.annotate.server import make_app
 from comes.annotate.server_options import ServerOptions
 from comes.annotate.serving import (
-    address_of,
     check_images_exist,
-    find_token,
+    find_links,
     open_port,
     serve,
     serve_in_thread,
@@ -31,6 +32,7 @@ __all__ = [
     "Asking",
     "ItemSource",
     "Limits",
+    "Link",
     "Project",
     "RobotReport",
     "ServerOptions",
@@ -44,13 +46,18 @@ __all__ = [
     "create_project",
     "describe_summary",
     "export_answers",
-    "find_token",
+    "find_links",
     "import_answers",
+    "is_private",
+    "list_addresses",
+    "list_links",
     "make_app",
+    "make_link",
     "open_port",
     "open_project",
     "read_question",
     "reopen_skipped_cards",
+    "revoke_links",
     "run_robots",
     "sample_cards",
     "serve",

@@ -139,6 +139,7 @@ def create_project(
     rate: float = 0.1,
     seed: int = 0,
     overlap: float = 0.0,
+    opinions: int = 2,
     by: By = "class",
     images: str | Path | None = None,
     database: str | None = None,
@@ -158,7 +159,7 @@ def create_project(
         A .txt file with a class per line, or a .csv or .parquet file with a column ``class`` (or
         ``label``, ``name``) and optionally ``description`` and ``question``, which replaces the
         project's for this class.
-    rate, seed, overlap, by
+    rate, seed, overlap, opinions, by
         As in `comes.annotate.sample_cards`.
     images : path, optional
         The folder or .zip of the images that ``item_source`` names.
@@ -187,8 +188,8 @@ def create_project(
     home = expanded(folder)
     read = read_items(item_source, home.with_name(f"{home.name}-items"))
     named = read_classes(expanded(class_source))
-    drawn = sample_cards(len(read.names), len(named.names), rate, seed=seed, overlap=overlap, by=by)
-    drawn_with = {"rate": rate, "seed": seed, "overlap": overlap, "by": by}
+    drawn_with: dict[str, Any] = {"seed": seed, "overlap": overlap, "opinions": opinions, "by": by}
+    drawn = sample_cards(len(read.names), len(named.names), rate, **drawn_with)
     address = f"sqlite:///{DATABASE}" if database is None else database
     with replacing_folder(home, ()) as temporary:
         _write_description(temporary, read, address)
@@ -197,7 +198,9 @@ def create_project(
             with engine.execution_options(**WRITES).begin() as connection:
                 _create_tables(connection)
                 _insert_contents(connection, read, named, drawn)
-                _insert_settings(connection, {**drawn_with, **describe_asking(asking)})
+                _insert_settings(
+                    connection, {"rate": rate, **drawn_with, **describe_asking(asking)}
+                )
         except SQLAlchemyError as error:
             raise explain(error, home.name) from None
         finally:

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from comes.annotate.guard import ROLE
 from comes.annotate.leases import RefusedError
 from comes.annotate.project import Project
 from comes.annotate.rendering import render
@@ -67,6 +68,11 @@ class Site:
         if page and page != self.identify_page(name):
             raise RefusedError(403, "the name or the project has changed: reload the page")
         return name
+
+
+def read_role(request: Request) -> str:
+    """Return the role of who asks, as the guard found it."""
+    return str(request.scope.get(ROLE, "lead"))
 
 
 def read_name(request: Request) -> str | None:

@@ -9,6 +9,7 @@ Complementary labels state the same the other way round.
 """
 
 from comes.answers.answer_matrix import Answers, Kind
+from comes.answers.draws import Drawn, draw_questions, find_inclusion
 from comes.answers.indicators import (
     BoolMatrix,
     as_candidates,
@@ -30,15 +31,18 @@ from comes.answers.questions import (
     expected_bits,
     spread_over_labels,
 )
+from comes.answers.shares import Share, estimate_share, pool_shares
 from comes.answers.states import State
 
 __all__ = [
     "AnswerRates",
     "Answers",
     "BoolMatrix",
+    "Drawn",
     "Kind",
     "LongAnswers",
     "Questions",
+    "Share",
     "State",
     "as_candidates",
     "as_indicators",
@@ -47,13 +51,17 @@ __all__ = [
     "check_paired",
     "check_relevant_inside",
     "choose_questions",
+    "draw_questions",
+    "estimate_share",
     "expected_bits",
+    "find_inclusion",
     "from_complementary",
     "from_sets",
     "keep_one_excluded",
     "lean_answers",
     "lean_states",
     "match_names",
+    "pool_shares",
     "relevance_given",
     "spread_over_labels",
     "to_sets",

@@ -6,7 +6,7 @@ import typer
 
 from comes.cli.annotate_data_commands import add, demo, export, import_, report
 from comes.cli.annotate_options import Folder, check_extra
-from comes.cli.annotate_team_commands import serve
+from comes.cli.annotate_team_commands import link, links, serve
 from comes.cli.options import Json, Seed, SkipBroken
 from comes.cli.printing import print_summary
 
@@ -30,8 +30,12 @@ def init(
     ],
     rate: Annotated[float, typer.Option(help="Share of the items asked about each class.")] = 0.1,
     overlap: Annotated[
-        float, typer.Option(help="Share of the cards that a second person is asked as well.")
+        float,
+        typer.Option(help="Share of the cards (with --by item: items) that others get as well."),
     ] = 0.0,
+    opinions: Annotated[
+        int, typer.Option(min=2, help="People who answer a card of the overlap.")
+    ] = 2,
     by: Annotated[
         Literal["class", "item"],
         typer.Option(help="Draw items for each class, or items once with all their classes."),
@@ -71,6 +75,7 @@ def init(
         rate=rate,
         seed=seed,
         overlap=overlap,
+        opinions=opinions,
         by=by,
         database=database,
         asking=Asking(question, yes, language, guidelines),
@@ -90,6 +95,8 @@ def init(
 
 
 app.command()(serve)
+app.command()(link)
+app.command()(links)
 app.command()(add)
 app.command(name="import")(import_)
 app.command()(export)

@@ -1,5 +1,6 @@
 """``comes annotate``: what goes into a project and comes out of it, and the demonstration."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ from comes.cli.options import Json, Seed, parse_pairs, split_names
 from comes.cli.printing import print_json, print_rows, print_summary
 
 if TYPE_CHECKING:
+    from comes.demo import Circle
     from comes.jobs import ProjectReport
 
 
@@ -147,7 +149,7 @@ def demo(
         int, typer.Option(min=0, help="Simulated annotators; 0 serves the page for you.")
     ] = 0,
     scenes: Annotated[
-        int | None, typer.Option(min=20, help="Digit scenes: 1000, for robots 10000.")
+        int | None, typer.Option(min=20, help="Drawn scenes: 300; for robots digits: 6000.")
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="In place of the estimator's own.")
@@ -156,7 +158,7 @@ def demo(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Annotate the embedded digit scenes yourself, or let robots do it and train on their answers.
+    """Annotate drawn scenes yourself, or let robots annotate digits and train on their answers.
 
     Example: comes annotate demo
 
@@ -164,33 +166,41 @@ def demo(
     """
     check_extra()
     from comes.demo import annotate_by_robots, serve_scenes
-    from comes.methods import DEFAULT, METHODS
 
     if not robot:
         ending = "(Ctrl-C ends it, and forgets the answers)"
         serve_scenes(
-            scenes or 1000, port, seed, lambda address: print(f"{address}/  {ending}", flush=True)
+            scenes or 300, port, seed, lambda address: print(f"{address}/  {ending}", flush=True)
         )
         return
-    circle = annotate_by_robots(robot, scenes or 10000, epochs, seed)
+    circle = annotate_by_robots(
+        robot, scenes or 6000, epochs, seed, tell=lambda sentence: print(sentence, file=sys.stderr)
+    )
     if as_json:
-        print_json(circle._asdict())
-        return
+        print_json(circle._asdict() | {"learned": [row._asdict() for row in circle.learned]})
+    else:
+        _print_circle(circle)
+
+
+def _print_circle(circle: "Circle") -> None:
+    """Print what robots said, and what was learned from it."""
+    from comes.methods import METHODS
+
+    said = ", ".join(f"{count} {word}" for word, count in circle.said.items())
     print(
-        f"{robot} robots answered {circle.answers} cards over HTTP in {circle.seconds:.1f} s, "
-        f"{circle.answers / circle.seconds:.0f} a second; {circle.excluded} say 'surely not'. "
+        f"{circle.robots} robots answered {circle.answers} cards over HTTP in "
+        f"{circle.seconds:.1f} s, {circle.answers / circle.seconds:.0f} a second: {said}. "
         f"Class priors estimated from them are off by {circle.prior_error:.3f} on average."
     )
+    given = {"candidates": "candidates alone, without who was asked"}
     print_rows(
         [
             {
-                "method": METHODS[method].title,
-                "trained on": title,
-                "average precision ↑": f"{value:.3f}",
+                "method": METHODS[row.method].title,
+                "trained on": given.get(row.given, "answers of the robots"),
+                "average precision ↑": f"{row.average_precision:.3f}",
+                "seconds": f"{row.seconds:.0f}",
             }
-            for method, title, value in (
-                (DEFAULT, "answers of the robots", circle.average_precision),
-                (DEFAULT, "candidates alone, without who was asked", circle.on_candidates),
-            )
+            for row in circle.learned
         ]
     )
