@@ -82,7 +82,6 @@ def test_a_card_says_what_a_browser_shows(make: Make) -> None:
         "description": "",
         "question": "Is this text about angry?",
         "class_at": 19,
-        "class_number": 1,
     }
 
 

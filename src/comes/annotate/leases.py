@@ -19,7 +19,7 @@ from comes.annotate.sampling import BLOCK
 from comes.annotate.schema import answers, cards, classes, items, settings
 
 Answer = Literal["no", "yes", "maybe", "skip"]
-FROZEN, ASKS_YES = "frozen_at", "asks_yes"  # settings of a project
+FROZEN = "frozen_at"  # a setting of a project
 MOST_HELD = 1000  # cards that a tab gets back after a reload
 ITEMS_AT_ONCE = 4  # of the grid
 CARDS_AT_ONCE = 120  # of the grid, unless one item has more
@@ -197,7 +197,6 @@ def show_cards(connection: Connection, chosen: Sequence[int]) -> list[dict[str, 
             classes.c.id.label("class_number"),
             classes.c.description,
             classes.c.question,
-            classes.c.id.label("class_number"),
         )
         .join(items, items.c.id == cards.c.item_id)
         .join(classes, classes.c.id == cards.c.class_id)
@@ -226,7 +225,6 @@ def store_answers(
         return 0
     if len({answer.card for answer in new}) < len(new) or len(set(keys)) < len(keys):
         raise RefusedError(422, "a request must have one answer per card")
-    _check_words(connection, new)
     for answer in new:
         _check_answerable(found.get(answer.card), answer.card, asker)
     _check_words(connection, new)
@@ -268,13 +266,6 @@ def _check_answerable(card: Any | None, number: int, asker: Asker) -> None:
         raise RefusedError(409, "this card is not yours, or no longer", number)
     if card.answered:
         raise RefusedError(409, "you have answered this question; another person must", number)
-
-
-def _check_words(connection: Connection, new: Sequence[SentAnswer]) -> None:
-    """Refuse a yes where people are not asked for it."""
-    saying_yes = next((answer for answer in new if answer.answer == "yes"), None)
-    if saying_yes and _read_setting(connection, ASKS_YES) == "0":
-        raise RefusedError(422, "this project does not ask for yes; say maybe", saying_yes.card)
 
 
 def _insert_answers(
