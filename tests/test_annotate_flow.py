@@ -6,26 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from annotation_browser import (
-    answer,
-    card_of,
     open_page,
-    say_name,
-    scene_project,
     settle,
-    skip_introduction,
     stored,
     stored_pairs,
-    wait,
-    wait_for_item,
 )
 from browser import launch_browser
-from comes.annotate import Project, create_project, export_answers, serve_in_thread
+from comes.annotate import Project, create_project, serve_in_thread
 from comes.annotate.sampling import BLOCK
-from comes.annotate.schema import answers, cards
-from comes.datasets import read_dataset
 
 LATENCY = 0.4  # seconds
 
