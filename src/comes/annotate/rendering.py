@@ -8,6 +8,7 @@ from typing import Any
 import jinja2
 
 from comes.annotate.class_counts import ENOUGH
+from comes.annotate.languages import read_words
 
 
 def render(template: str, **values: Any) -> str:
@@ -38,6 +39,7 @@ def _make_environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals["enough"] = ENOUGH
+    environment.globals["words"] = read_words("en")  # where a page does not say otherwise
     environment.filters["share"] = lambda x: "–" if math.isnan(x) else f"{x:.0%}"
     environment.filters["number"] = lambda x: "–" if math.isnan(x) else f"{x:.2f}"
     environment.filters["seconds"] = lambda x: "–" if math.isnan(x) else f"{x:.1f} s"

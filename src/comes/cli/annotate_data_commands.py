@@ -128,8 +128,8 @@ def _print_report(reported: "ProjectReport") -> None:
     table, summary = reported.table(), reported.summary
     left_out = ["asked", "torn", "pairs", "kappa_lower", "kappa_upper", "more_cards"]
     left_out += ["share_no", "share_maybe", "seconds_left"]
-    may_be_empty = ("skipped", "confirmed", "decided", "chosen_by_model", "agreement", "kappa")
-    may_be_empty += ("seconds", "share_yes", "prior_at_least")
+    may_be_empty = ["skipped", "confirmed", "decided", "chosen_by_model", "agreement", "kappa"]
+    may_be_empty += ["seconds", "share_yes", "prior_at_least"]
     left_out += [name for name in may_be_empty if not table[name].fillna(0).any()]
     named = {"chosen_by_model": "by model", "share_yes": "yes"}
     named |= {"prior_at_least": "prior ≥", "prior_at_most": "prior ≤"}
