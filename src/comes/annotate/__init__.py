@@ -9,7 +9,7 @@ from comes.annotate.addresses import address_of, is_private, list_addresses
 from comes.annotate.asking import Asking, read_question
 from comes.annotate.connections import Limits
 from comes.annotate.control_cards import set_controls
-from comes.annotate.decisions import set_frozen, set_left_out
+from comes.annotate.decisions import decide_pairs, list_disagreements, set_frozen, set_left_out
 from comes.annotate.exchange import collect_answers, collect_data, export_answers
 from comes.annotate.importing import import_answers
 from comes.annotate.item_sources import ItemSource
@@ -46,12 +46,14 @@ __all__ = [
     "collect_answers",
     "collect_data",
     "create_project",
+    "decide_pairs",
     "describe_summary",
     "export_answers",
     "find_links",
     "import_answers",
     "is_private",
     "list_addresses",
+    "list_disagreements",
     "list_links",
     "make_app",
     "make_link",

@@ -6,7 +6,15 @@ import typer
 
 from comes.cli.annotate_data_commands import add, demo, export, import_, report
 from comes.cli.annotate_options import Folder, check_extra
-from comes.cli.annotate_team_commands import link, links, serve
+from comes.cli.annotate_team_commands import (
+    control,
+    decide,
+    freeze,
+    link,
+    links,
+    people,
+    serve,
+)
 from comes.cli.options import Json, Seed, SkipBroken
 from comes.cli.printing import print_summary
 
@@ -97,6 +105,10 @@ def init(
 app.command()(serve)
 app.command()(link)
 app.command()(links)
+app.command()(people)
+app.command()(control)
+app.command()(decide)
+app.command()(freeze)
 app.command()(add)
 app.command(name="import")(import_)
 app.command()(export)
