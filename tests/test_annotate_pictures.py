@@ -26,10 +26,10 @@ from comes.annotate import (
     make_app,
     open_project,
     picture_files,
-    picture_routes,
 )
+from comes.annotate.decoding import Decoder, Memory
 from comes.annotate.display_cache import DisplayCache
-from comes.annotate.display_sizes import Memory
+from comes.annotate.display_sizes import UnshownError, make_display
 from comes.annotate.picture_checks import find_unshown
 from comes.errors import ComesError, ComesWarning
 
@@ -128,23 +128,30 @@ def test_colours_that_a_browser_does_not_show_are_converted(folder: Path) -> Non
         assert size_of(client.get(f"/items/{number}")) == size
         assert size_of(client.get(f"/items/{number}/full"))
     with Image.open(io.BytesIO(client.get("/items/2").content)) as image:
-        assert min(image.getpixel((800, 20))) > 250  # what is transparent is white
+        assert min(np.asarray(image)[20, 800].tolist()) > 250  # what is transparent is white
 
 
 # Made once
 
 
-def test_a_display_size_is_made_once_and_again_when_its_file_changes(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = []
-    real = picture_routes.make_display
+def count_made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return a list that grows with every picture that is made."""
+    made: list[Any] = []
+
+    real = decoding.Decoder.make
 
     def count(*given: Any) -> Any:
         made.append(given)
         return real(*given)
 
-    monkeypatch.setattr(picture_routes, "make_display", count)
+    monkeypatch.setattr(decoding.Decoder, "make", count)
+    return made
+
+
+def test_a_display_size_is_made_once_and_again_when_its_file_changes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = count_made(monkeypatch)
     noise(1800, 900).save(folder / "a.jpg")
     project = make(folder)
     for _ in range(2):  # the second server finds what the first one made
@@ -201,7 +208,7 @@ def test_two_decode_at_once_others_wait_and_too_many_are_sent_away(
     for number in range(8):
         noise(20 + number, 20).save(folder / f"{number}.bmp")
     now, most, goes_on = [0], [0], threading.Event()
-    lock = threading.Lock()
+    lock, real = threading.Lock(), decoding.Decoder.make
 
     def dawdle(*given: Any) -> Any:
         with lock:
@@ -210,9 +217,9 @@ def test_two_decode_at_once_others_wait_and_too_many_are_sent_away(
         goes_on.wait(20)
         with lock:
             now[0] -= 1
-        return display_sizes.make_display(*given)
+        return real(*given)
 
-    monkeypatch.setattr(picture_routes, "make_display", dawdle)
+    monkeypatch.setattr(decoding.Decoder, "make", dawdle)
     monkeypatch.setattr(decoding, "MOST_WAITING", 3)
     with serve(make(folder)) as client, ThreadPoolExecutor(20) as pool:
         same = [pool.submit(client.get, "/items/1") for _ in range(6)]
@@ -227,7 +234,8 @@ def test_two_decode_at_once_others_wait_and_too_many_are_sent_away(
 
 
 def test_who_decodes_waits_for_memory() -> None:
-    memory, order = Memory(100), []
+    memory = Memory(100)
+    order: list[str] = []
     with memory.taking(60):
         other = threading.Thread(target=lambda: take(memory, order))
         other.start()
@@ -242,21 +250,56 @@ def take(memory: Memory, order: list[str]) -> None:
         order.append("second")
 
 
-@pytest.mark.parametrize("path", ["/items/1", "/items/1/full"])
 def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, path: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Image.new("RGB", (4000, 2000)).save(folder / "bomb.png")
     noise(4000, 2000).save(folder / "photo.jpg")
     monkeypatch.setattr(display_sizes, "MOST_MEMORY", 20_000_000)
-    with pytest.warns(
-        ComesWarning, match="1 of 2 pictures .* bomb.png .has 8 megapixels, too many"
-    ):
+    with pytest.warns(ComesWarning, match="1 of 2 .* bomb.png .has 8 megapixels, too many"):
+        make(folder).engine.dispose()
+    needed: list[int] = []
+    for width in (1600, None):
+        with (folder / "bomb.png").open("rb") as file, pytest.raises(UnshownError, match="8 mega"):
+            make_display(file, width, needed.append)
+    assert needed == []
+    with (folder / "photo.jpg").open("rb") as file:  # decoded at half its size
+        make_display(file, 1600, needed.append)
+    assert needed == [2000 * 1000 * 4]
+
+
+def test_a_bomb_is_refused_by_the_server(folder: Path) -> None:
+    Image.new("RGB", (12_000, 12_000)).save(folder / "bomb.png")
+    noise(20, 20).save(folder / "small.png")
+    with pytest.warns(ComesWarning, match="bomb.png .has 144 megapixels"):
         project = make(folder)
     with serve(project) as client:
-        refused = client.get(path)
-        assert refused.status_code == 422 and "8 megapixels" in refused.json()["error"]
-        assert size_of(client.get("/items/2")) == (1600, 800)  # decoded at half its size
+        for path in ("/items/1", "/items/1/full", "/items/1?width=160"):
+            refused = client.get(path)
+            assert refused.status_code == 422
+            assert refused.json()["error"] == (
+                "this picture has 144 megapixels, too many to be shown"
+            )
+
+
+def test_a_decoder_that_dies_or_hangs_is_replaced(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise(1700, 20).save(folder / "a.png")
+    decoder = Decoder()
+    assert decoder.make(folder / "a.png", 640).kind == "image/jpeg"
+    for _ in range(decoding.AT_ONCE):
+        program = decoder._programs.get()
+        program._start().kill()
+        decoder._programs.put(program)
+    for _ in range(3):  # one that died in between is started anew
+        assert decoder.make((folder / "a.png").read_bytes(), 640).content
+    monkeypatch.setattr(decoding, "LONGEST", 0.2)
+    os.mkfifo(folder / "endless.png")  # nobody ever writes to it
+    with pytest.raises(UnshownError, match="takes too long"):
+        decoder.make(folder / "endless.png", 640)
+    monkeypatch.undo()
+    assert decoder.make(folder / "a.png", 640).content
 
 
 def test_what_is_broken_is_remembered_until_it_changes(
@@ -265,11 +308,7 @@ def test_what_is_broken_is_remembered_until_it_changes(
     noise(20, 20).save(folder / "a.png")
     project = make(folder)
     (folder / "a.png").write_bytes(b"no picture")
-    made = []
-    real = picture_routes.make_display
-    monkeypatch.setattr(
-        picture_routes, "make_display", lambda *given: made.append(given) or real(*given)
-    )
+    made = count_made(monkeypatch)
     with serve(project) as client:
         for _ in range(3):
             reply = client.get("/items/1")

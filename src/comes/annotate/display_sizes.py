@@ -1,14 +1,19 @@
-"""Pictures in the sizes that a page shows, decoded within bounds of memory."""
+"""Pictures in the sizes that a page shows, decoded within bounds of memory.
+
+This file is also a program, which makes display sizes for a server: what decodes files of others
+has its own process, with less priority and a limit on memory. So it imports Pillow and nothing of
+ours, to start in a tenth of a second. It reads a line of json and the bytes of a picture, writes
+how much memory that takes, waits for a line that lets it go on, and writes the display size.
+"""
 
 import io
-import threading
+import json
+import os
+import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, Any, NamedTuple
-
-from comes.datasets import import_pillow
-from comes.errors import ComesError
 
 WIDTHS = (160, 640, 1600)  # of display sizes; a picture that is narrower is not enlarged
 TALLEST = 4  # times its width is the most that the height of a display size may be
@@ -22,7 +27,8 @@ SHOWN = {
 SMALL_FILE = 300_000  # bytes; a smaller file that fits its display size is sent as it is
 FEW_PIXELS = 250_000  # that a lossless format may hold
 MOST_MEMORY = 400 << 20  # bytes that all decoding together may take: 100 megapixels in colour
-BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2}  # per pixel; others have 4
+OWN_MEMORY = 1 << 30  # bytes of address space that the program has beside it
+BYTES = {"L": 1, "I;16": 2, "I;16B": 2, "I;16L": 2}  # per pixel; others have 4
 
 
 class Display(NamedTuple):
@@ -32,50 +38,45 @@ class Display(NamedTuple):
     content: bytes | None = None
 
 
-class Memory:
-    """A budget that threads share: who wants to decode waits until there is room."""
-
-    def __init__(self, total: int = MOST_MEMORY) -> None:
-        self._total, self._taken, self._changed = total, 0, threading.Condition()
-
-    @contextmanager
-    def taking(self, wanted: int) -> Iterator[None]:
-        """Hold some bytes of the budget inside the block."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._taken + wanted <= self._total)
-            self._taken += wanted
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._taken -= wanted
-                self._changed.notify_all()
+class UnshownError(ValueError):
+    """Why a picture cannot be shown."""
 
 
 def expect_large_pictures() -> None:
     """Let our own limit stand in for Pillow's warning of large pictures."""
-    kind = import_pillow().DecompressionBombWarning
-    warnings.filterwarnings("ignore", category=kind)
+    from PIL import Image
+
+    warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 
-def make_display(file: IO[bytes], width: int | None, memory: Memory) -> Display:
+def make_display(
+    file: IO[bytes], width: int | None, reserve: Callable[[int], object] = lambda _: None
+) -> Display:
     """Return a picture in a width, or (None) in full size, in a format that browsers show.
 
     Large JPEGs are decoded at a fraction of their size. What would take more memory than is allowed
-    is refused before it is decoded.
+    is refused before it is decoded; `reserve` is told how much it takes.
     """
-    Image = import_pillow()
+    from PIL import Image, UnidentifiedImageError
+
     try:
         with Image.open(file) as image:
-            return _convert(image, file, width, memory)
+            return _convert(image, file, width, reserve)
     except Image.DecompressionBombError:
-        raise ComesError("this picture has too many pixels") from None
-    except (OSError, ValueError, SyntaxError, EOFError) as error:
-        reason = str(error).split(" <_io")[0].split(" '/")[0]
-        raise ComesError(f"this picture cannot be read ({reason})") from None
+        raise UnshownError("has too many pixels") from None
+    except MemoryError:
+        raise UnshownError("takes too much memory") from None
+    except (OSError, SyntaxError, EOFError, ValueError) as error:
+        if isinstance(error, UnshownError):
+            raise
+        is_other = isinstance(error, UnidentifiedImageError)
+        reason = "is not an image" if is_other else f"cannot be read: {error}"
+        raise UnshownError(reason.split(" <_io")[0]) from None
 
 
-def _convert(image: Any, file: IO[bytes], width: int | None, memory: Memory) -> Display:
+def _convert(
+    image: Any, file: IO[bytes], width: int | None, reserve: Callable[[int], object]
+) -> Display:
     from PIL import ImageOps
 
     kind, is_photo = SHOWN.get(image.format), image.format in ("JPEG", "MPO")
@@ -84,16 +85,16 @@ def _convert(image: Any, file: IO[bytes], width: int | None, memory: Memory) -> 
     if width is None and kind and _count_bytes(image) <= MOST_MEMORY:
         return Display(kind)
     is_small = fits and kind is not None and _count_file(file) <= SMALL_FILE
-    with memory.taking(_draft(image, box)):
-        image.load()
-        if is_small:
-            return Display(kind or "")
-        if image.mode in ("P", "1") and 5 * image.width * image.height <= MOST_MEMORY:
-            image = image.convert("RGBA" if "transparency" in image.info else "RGB")
-        if not fits:
-            image.thumbnail(box, reducing_gap=3.0)
-        is_exact = fits and not is_photo and image.width * image.height <= FEW_PIXELS
-        return _encode(ImageOps.exif_transpose(image), is_exact)
+    reserve(_draft(image, box))
+    image.load()
+    if is_small:
+        return Display(kind or "")
+    if image.mode in ("P", "1"):  # which are not smoothed
+        image = image.convert("RGBA" if "transparency" in image.info else "RGB")
+    if not fits:
+        image.thumbnail(box, reducing_gap=3.0)
+    is_exact = fits and not is_photo and image.width * image.height <= FEW_PIXELS
+    return _encode(ImageOps.exif_transpose(image), is_exact)
 
 
 def refuse_large(image: Any) -> None:
@@ -111,7 +112,7 @@ def _draft(image: Any, box: tuple[int, int]) -> int:
         image.draft(None, (int(scale * image.width) or 1, int(scale * image.height) or 1))
     needed = _count_bytes(image) + kept
     if needed > MOST_MEMORY:
-        raise ComesError(f"this picture has {pixels / 1e6:.0f} megapixels, too many to be shown")
+        raise UnshownError(f"has {pixels / 1e6:.0f} megapixels, too many to be shown")
     return needed
 
 
@@ -145,7 +146,7 @@ def _box_of(image: Any, width: int | None) -> tuple[int, int]:
 
 
 def _count_bytes(image: Any) -> int:
-    """Return about how many bytes the pixels take."""
+    """Return about how many bytes the pixels take, in colour where they are converted."""
     return int(image.width * image.height * BYTES.get(image.mode, 4))
 
 
@@ -154,3 +155,51 @@ def _count_file(file: IO[bytes]) -> int:
     size = file.seek(0, io.SEEK_END)
     file.seek(at)
     return size
+
+
+def answer_requests(inlet: IO[bytes], outlet: IO[bytes]) -> None:
+    """Make display sizes until nobody asks any more."""
+
+    def say(content: bytes = b"", **words: Any) -> None:
+        outlet.write(json.dumps(words).encode() + b"\n" + content)
+        outlet.flush()
+
+    def reserve(needed: int) -> None:
+        say(needs=needed)
+        if not inlet.readline():
+            sys.exit()
+
+    while line := inlet.readline():
+        asked = json.loads(line)
+        packed = io.BytesIO(inlet.read(asked["size"])) if asked["path"] is None else None
+        try:
+            with packed or open(asked["path"], "rb") as file:
+                made = make_display(file, asked["width"], reserve)
+        except UnshownError as error:
+            say(error=str(error))
+        except OSError as error:
+            say(error=f"cannot be read: {error.strerror}")
+        else:
+            size = None if made.content is None else len(made.content)
+            say(made.content or b"", kind=made.kind, size=size)
+
+
+def main() -> None:
+    """Run as a program of its own, behind all others."""
+    with suppress(ImportError):  # Windows has no limits
+        import resource
+
+        limit = MOST_MEMORY + OWN_MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    if hasattr(os, "nice"):
+        os.nice(19)
+    expect_large_pictures()
+    with suppress(ImportError):
+        from pillow_heif import register_heif_opener
+
+        register_heif_opener()
+    answer_requests(sys.stdin.buffer, sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    main()

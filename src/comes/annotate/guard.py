@@ -28,6 +28,7 @@ POLICY = (
 )
 TITLES = {401: "A token is needed", 404: "Not found", 503: "Try again"}
 ROLE = "comes_role"  # in the scope of a request
+LET_IN = "comes_let_in"  # in the scope of a request that needed a token and had one
 LEADS = ("/lead", "/api/lead")  # paths for leads alone
 SCRIPTS = "/api/v1"
 HEADERS = {
@@ -70,12 +71,15 @@ class Guard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *SENT_HEADERS]
+                if scope["scheme"] == "https":
+                    message["headers"] = [*map(_secure_cookie, message["headers"])]
             await send(message)
 
         refusal = await self._intercept_request(scope)
         if refusal is not None:
             await refusal(scope, receive, send_with_headers)
         else:
+            scope[LET_IN] = not scope["path"].startswith("/static/")
             await self._app(scope, receive, send_with_headers)
 
     async def _intercept_request(self, scope: Scope) -> Response | None:
@@ -120,6 +124,12 @@ class Guard:
         if role == "annotator" and _is_under(scope["path"], SCRIPTS):
             return make_refusal(headers, 403, "this needs the token of a script, or of the lead")
         return None
+
+
+def _secure_cookie(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    """Let a browser send a cookie that came over TLS over TLS alone."""
+    name, value = header
+    return (name, value + b"; Secure") if name == b"set-cookie" else header
 
 
 def _refuse_change(headers: Headers, host: str) -> Response | None:

@@ -8,7 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from comes.annotate.display_sizes import Memory, expect_large_pictures, make_display, refuse_large
+from comes.annotate.display_sizes import (
+    UnshownError,
+    expect_large_pictures,
+    make_display,
+    refuse_large,
+)
 from comes.annotate.picture_files import PictureFiles, find_links_out
 from comes.datasets import Images, import_pillow
 from comes.errors import ComesError, ComesWarning, first_line, listed
@@ -53,18 +58,17 @@ def find_unshown(source: Path, names: Sequence[str]) -> dict[int, str]:
     It reads the header of every picture, and decodes those whose end looks cut off.
     """
     expect_large_pictures()
-    files, memory = PictureFiles(Images(source, names)), Memory()
-    found = {}
+    files, found = PictureFiles(Images(source, names)), {}
     bar = progress_bar(len(names), "looking at pictures")
     with ThreadPoolExecutor(THREADS) as pool, bar as advance:
-        for row, reason in enumerate(pool.map(partial(_explain, files, memory), range(len(names)))):
+        for row, reason in enumerate(pool.map(partial(_explain, files), range(len(names)))):
             if reason is not None:
                 found[row] = reason
             advance()
     return found
 
 
-def _explain(files: PictureFiles, memory: Memory, row: int) -> str | None:
+def _explain(files: PictureFiles, row: int) -> str | None:
     """Return why a picture cannot be shown; None if it can."""
     Image = import_pillow()
     try:
@@ -74,7 +78,9 @@ def _explain(files: PictureFiles, memory: Memory, row: int) -> str | None:
                 kind = image.format
             if _looks_cut_off(files, row, kind):
                 with files.open(row) as again:
-                    make_display(again, 160, memory)
+                    make_display(again, 160)
+    except UnshownError as error:
+        return str(error)
     except ComesError as error:
         return first_line(error).removeprefix("this picture ")
     except Image.DecompressionBombError:

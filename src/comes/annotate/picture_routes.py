@@ -1,8 +1,7 @@
 """Pictures of items, by number: in a display size, and whole for whoever zooms in."""
 
-import io
 from functools import partial
-from typing import IO
+from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -12,7 +11,7 @@ from starlette.routing import Route
 
 from comes.annotate.decoding import Decoder
 from comes.annotate.display_cache import DisplayCache
-from comes.annotate.display_sizes import WIDTHS, Display, Memory, make_display
+from comes.annotate.display_sizes import WIDTHS, Display, UnshownError
 from comes.annotate.picture_files import PictureFiles
 from comes.annotate.site import Site
 from comes.errors import ComesError, first_line
@@ -25,7 +24,7 @@ class PictureRoutes:
     """The pictures of a project."""
 
     def __init__(self, site: Site) -> None:
-        self._site, self._decoder, self._memory = site, Decoder(), Memory()
+        self._site, self._decoder = site, Decoder()
         self._cache = DisplayCache(site.project.folder / FOLDER)
         self._files: PictureFiles | None = None
         self._kinds: dict[str, str] = {}  # of pictures that go as they are
@@ -82,24 +81,28 @@ class PictureRoutes:
     def _make(self, files: PictureFiles, row: int, width: int | None, key: str) -> Display:
         """Make a display size and keep it; remember what goes as it is, and what is broken."""
         try:
-            with self._open_source(files, row, width, key) as file:
-                made = make_display(file, width, self._memory)
-        except ComesError as error:
-            _remember(self._broken, key, first_line(error))
-            raise
+            made = self._decoder.make(self._find_source(files, row, width, key), width)
+        except UnshownError as error:
+            _remember(self._broken, key, f"this picture {error}")
+            raise ComesError(self._broken[key]) from None
         if made.content is None:
             _remember(self._kinds, key, made.kind)
         else:
             self._cache.write(key, made.kind, made.content)
         return made
 
-    def _open_source(self, files: PictureFiles, row: int, width: int | None, key: str) -> IO[bytes]:
-        """Open what a display size is made of: the largest one, if it is there, or the file."""
+    def _find_source(
+        self, files: PictureFiles, row: int, width: int | None, key: str
+    ) -> Path | bytes:
+        """Return what a display size is made of: the largest one, if it is there, or the file."""
         if width is not None and width < WIDTHS[-1]:
             largest = self._cache.read(f"{key.partition('-')[0]}-{WIDTHS[-1]}")
             if largest is not None:
-                return io.BytesIO(largest[1])
-        return files.open(row)
+                return largest[1]
+        if not files.is_packed(row):
+            return files.path(row)
+        with files.open(row) as file:
+            return file.read()
 
 
 async def _send_file(files: PictureFiles, row: int, kind: str, headers: dict[str, str]) -> Response:

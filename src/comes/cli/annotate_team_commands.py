@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from comes.cli.annotate_options import Folder, Host, Port, check_extra
-from comes.cli.options import Json
+from comes.cli.options import Json, split_names
 from comes.cli.printing import print_json, print_rows, print_summary
 
 ADDRESSES = "addresses"  # the setting that holds where a project was served last
@@ -31,6 +31,14 @@ def serve(
     new_token: Annotated[
         bool, typer.Option("--new-token", help="Revoke all links, and make new ones.")
     ] = False,
+    certificate: Annotated[
+        str | None, typer.Option(help="Certificate (.pem) with its chain, for https; with --key.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Key (.pem) of the certificate.")] = None,
+    proxy: Annotated[
+        str | None,
+        typer.Option(help="Addresses of proxies whose X-Forwarded headers are believed."),
+    ] = None,
 ) -> None:
     """Serve the page until Ctrl-C.
 
@@ -40,6 +48,7 @@ def serve(
     """
     check_extra()
     from comes.annotate import (
+        ServerOptions,
         check_images_exist,
         find_links,
         list_addresses,
@@ -48,15 +57,16 @@ def serve(
     )
     from comes.annotate import serve as serve_project
 
+    options = ServerOptions(certificate, key, tuple(split_names(proxy) or ()))
     project = open_project(folder)
     listener = open_port(host, port)
     check_images_exist(project)
     made = find_links(project, host, is_wanted=token, new=new_token)
-    found = list_addresses(host, listener.getsockname()[1])
+    found = list_addresses(host, listener.getsockname()[1], options.scheme)
     addresses = [address.rstrip("/")] if address else found
     project.write_setting(ADDRESSES, json.dumps(addresses))
     _print_addresses(str(folder), addresses, made)
-    serve_project(project, listener, made is not None, lease)
+    serve_project(project, listener, made is not None, lease, options)
 
 
 def _print_addresses(folder: str, addresses: list[str], made: dict[str, str] | None) -> None:
