@@ -481,7 +481,6 @@ function listen() {
 // The page is closed or reloaded: give its cards back, but those whose answers are on their way.
 function leave() {
   sendLast("/api/release", { tab, keep: queues.flatMap((queue) => queue.cards).slice(-MOST_HAD) });
-  forgetTab(tab);
 }
 
 // Begin: find out which tab this is, send what was left, and get cards.
@@ -498,7 +497,7 @@ async function start() {
   for (const queue of queues) queue.run();
 }
 
-// Give the cards of a tab back that ended without a word, as when the browser was killed.
+// Give the cards of a tab back that ended, perhaps without a word, as when the browser was killed.
 async function end(ended) {
   const keep = queues.flatMap((queue) => queue.cards).slice(-MOST_HAD);
   const reply = await post("/api/release", { tab: ended, keep });
