@@ -31,8 +31,9 @@ from comes.annotate.leases import (
     undo_answers,
 )
 from comes.annotate.own_progress import ProgressCounter
+from comes.annotate.page_values import describe_page
 from comes.annotate.person_names import KnownNameError, clean_name, join_person
-from comes.annotate.site import NAME_COOKIE, Site, read_name, read_role
+from comes.annotate.site import NAME_COOKIE, Site, read_name
 
 
 class AnswerPages:
@@ -66,17 +67,14 @@ class AnswerPages:
         if name is None:
             return RedirectResponse("/join", 303)
         n_cards = await run_in_threadpool(self._site.project.count_cards)
-        values = {"mode": mode, "kind": self._site.project.kind, "n_cards": n_cards}
-        values["role"] = read_role(request)
-        return self._site.render_page(
-            "annotate.html.jinja", name=name, page=self._site.identify_page(name), **values
-        )
+        values = await run_in_threadpool(describe_page, self._site.project, request)
+        values |= {"mode": mode, "n_cards": n_cards, "page": self._site.identify_page(name)}
+        return self._site.render_page("annotate.html.jinja", name=name, **values)
 
     async def join(self, request: Request) -> Response:
         """Show the page that asks for a name."""
-        return self._site.render_page(
-            "join.html.jinja", name=read_name(request), role=read_role(request)
-        )
+        values = await run_in_threadpool(describe_page, self._site.project, request)
+        return self._site.render_page("join.html.jinja", name=read_name(request), **values)
 
     async def take_name(self, request: Request) -> Response:
         """Remember who annotates; ask back where the name looks like a known one."""

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from comes.annotate.answer_routes import AnswerPages
 from comes.annotate.guard import Guard, make_refusal
+from comes.annotate.guideline_routes import GuidelineRoutes
 from comes.annotate.lead_routes import LeadPages
 from comes.annotate.leases import RefusedError
 from comes.annotate.links import KnownLinks
@@ -56,6 +57,7 @@ def make_app(project: Project, *, needs_token: bool = False, lease: float = LEAS
         *AnswerPages(site).routes,
         *LeadPages(site).routes,
         *PictureRoutes(site).routes,
+        *GuidelineRoutes(site).routes,
         Route("/static/{name}", _send_static),
     ]
     handlers: dict[Any, Any] = {

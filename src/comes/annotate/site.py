@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -50,8 +51,14 @@ class Site:
         assert self._writer is not None
         return await asyncio.wrap_future(self._writer.submit(command))
 
+    @cached_property
+    def _has_grid(self) -> bool:
+        """Whether items have several open classes, so that a grid of them is worth a tab."""
+        return self.project.read_setting("by") == "item"
+
     def render_page(self, template: str, **values: Any) -> Response:
         """Return a page of this project."""
+        values = {"has_grid": self._has_grid, **values}
         text = render(template, project=self.project.name, **values)
         return HTMLResponse(text, headers={"Cache-Control": "no-store"})
 
