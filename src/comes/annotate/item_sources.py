@@ -130,7 +130,9 @@ def _read_texts(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """Read a table, with the named columns as texts."""
     table = read_table(path, columns)
     kept = [column for column in columns if column in table]
-    return table.assign(**{column: [as_text(cell) for cell in table[column]] for column in kept})
+    return table.assign(
+        **{column: [as_text(cell) for cell in table[column].tolist()] for column in kept}
+    )
 
 
 def _check_unique(names: list[str], source: Path) -> list[str]:

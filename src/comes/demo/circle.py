@@ -171,9 +171,7 @@ def annotate_by_robots(
     priors, learned = [], []
     for method, what in learners:
         tell(f"{METHODS[method].title} is trained on {what} ...")
-        found, prior, taken = _train_and_test(
-            data.X, given[what], method, epochs, seed, progress
-        )
+        found, prior, taken = _train_and_test(data.X, given[what], method, epochs, seed, progress)
         learned.append(Learned(method, what, found, taken))
         priors.append(prior)
     relevant = truth.known_relevant()
