@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from comes.datasets import KNOWN
-from comes.methods import table_rank
+from comes.methods import METHODS, table_rank
 from comes.metrics import METRICS
 from comes.report.metric_tables import metric_table, sweep_to_markdown, title_of, to_markdown
 from comes.results import RepeatResult, Result, read_results

@@ -56,7 +56,7 @@ def join(client: TestClient, name: str = "Ann") -> None:
 
 def lease(client: TestClient, tab: str = TAB, **more: Any) -> list[dict[str, Any]]:
     reply = client.post("/api/cards", json={"tab": tab, **more})
-    assert reply.status_code == 200
+    assert reply.status_code == 200, reply.text
     cards: list[dict[str, Any]] = reply.json()["cards"]
     return cards
 

@@ -20,11 +20,12 @@ from comes.annotate.leases import (
     Asker,
     RefusedError,
     SentAnswer,
-    count_progress,
     lease_cards,
+    release_cards,
     store_answers,
     undo_answers,
 )
+from comes.annotate.own_progress import count_progress
 from comes.annotate.schema import answers, cards
 from comes.answers import State
 from comes.datasets import Dataset
@@ -124,7 +125,11 @@ class Desk:
         with self.project.writing() as connection:
             return undo_answers(connection, self.asker, keys, now=now, lease=LEASE)
 
-    def progress(self) -> dict[str, int]:
+    def release(self, *keep: int) -> int:
+        with self.project.writing() as connection:
+            return release_cards(connection, self.asker, keep)
+
+    def progress(self) -> dict[str, Any]:
         with self.project.reading() as connection:
             return count_progress(connection, self.annotator)
 

@@ -1,35 +1,39 @@
-"""The annotation page in a real browser, by keyboard, as a person uses it.
+"""The annotation page in a real browser, by keyboard, as a person uses it."""
 
-With ``COMES_SCREENSHOTS=docs/images`` the pictures of the documents are taken anew.
-"""
-
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from PIL import Image
-from sqlalchemy import select
 from typer.testing import CliRunner
 
+from annotation_browser import (
+    PHONE,
+    answer,
+    card_of,
+    is_wide,
+    open_page,
+    say_name,
+    settle,
+    skip_introduction,
+    stored,
+    wait,
+    wait_for_item,
+)
 from browser import launch_browser
 from comes.annotate import (
     Project,
     create_project,
     export_answers,
-    find_token,
+    find_links,
     run_robots,
     serve_in_thread,
     summarise,
 )
-from comes.annotate.schema import answers
 from comes.cli import app
 from comes.datasets import Dataset, read_dataset, write_npz
 from comes.demo import make_project
-
-DESKTOP, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 780}
 
 
 @pytest.fixture(scope="module")
@@ -43,75 +47,6 @@ def scenes(tmp_path: Path, database: str | None) -> Iterator[tuple[Project, Data
     project, truth = make_project(tmp_path, 300, database=database)
     yield project, truth
     project.engine.dispose()
-
-
-def open_page(browser: Any, address: str, name: str = "Ada", **options: Any) -> Any:
-    """Open the page in a browser of its own, as a person who says who she is."""
-    context = browser.new_context(**{"viewport": DESKTOP, **options})
-    page = context.new_page()
-    page.set_default_timeout(15_000)
-    page.complaints = []
-    page.on("console", lambda message: page.complaints.append(message.text))
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))
-    page.goto(address)
-    say_name(page, name)
-    wait(page)
-    return page
-
-
-def say_name(page: Any, name: str) -> None:
-    page.get_by_label("Name").fill(name)
-    page.keyboard.press("Enter")
-
-
-def wait(page: Any, state: str = "shown") -> None:
-    page.wait_for_selector(f'#page[data-state="{state}"]')
-
-
-def card_of(page: Any) -> tuple[str, str]:
-    return page.inner_text("#item-name"), page.inner_text("#class")
-
-
-def answer(page: Any, key: str) -> tuple[str, str]:
-    """Press a key, and return the card that it was for, when another is shown."""
-    before = card_of(page)
-    page.keyboard.press(key)
-    page.wait_for_function(
-        "before => document.querySelector('#page').dataset.state === 'shown' && "
-        "document.querySelector('#item-name').innerText + "
-        "document.querySelector('#class').innerText !== before",
-        arg="".join(before),
-    )
-    return before
-
-
-def wait_for_item(page: Any, name: str, gone: bool = False) -> None:
-    """Wait until an item is shown, or no longer."""
-    sign = "!==" if gone else "==="
-    shown = "document.querySelector('#item-name').innerText"
-    page.wait_for_function(f"item => {shown} {sign} item", arg=name)
-
-
-def settle(page: Any) -> None:
-    """Wait until the server has all answers."""
-    page.wait_for_function("() => !Object.keys(localStorage).some(k => k.includes('queue'))")
-
-
-def stored(project: Project) -> list[tuple[str, str]]:
-    """Return who said what, in order, of what stands."""
-    with project.reading() as connection:
-        query = select(answers.c.annotator, answers.c.answer).where(answers.c.undone_at.is_(None))
-        return [(row.annotator, row.answer) for row in connection.execute(query.order_by("id"))]
-
-
-def take_picture(page: Any, name: str) -> None:
-    folder = os.environ.get("COMES_SCREENSHOTS")
-    if folder:
-        page.screenshot(path=Path(folder) / f"{name}.png")
-
-
-def is_wide(page: Any) -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
 
 
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # of few exclusions
@@ -164,13 +99,12 @@ def test_twenty_cards_undo_reload_a_second_person_export_and_fit(
         assert not set(theirs) & set(asked)
         assert [who for who, _ in stored(project)].count("Grace") == 3
         assert page.complaints == second.complaints == []
-        take_picture(page, "annotate-card")
 
         # The rest by robots, then into training.
         reports = run_robots(address, 2, right)
         assert not any(report.error or report.refused for report in reports)
     counts = export_answers(project, tmp_path / "answers.parquet")
-    assert counts["asked"] >= 290 - 40  # but for what is skipped, or held by the open pages
+    assert counts["asked"] >= 290 - 80  # but for what is skipped, or held by the open pages
     write_npz(truth, tmp_path / "X.npz")
     data = read_dataset(tmp_path / "answers.parquet", features=tmp_path / "X.npz")
     assert data.candidates is not None
@@ -180,48 +114,6 @@ def test_twenty_cards_undo_reload_a_second_person_export_and_fit(
     result = CliRunner().invoke(app, [*command, "--epochs", "1", "-o", str(tmp_path / "model")])
     assert result.exit_code == 0, result.output
     assert (tmp_path / "model").is_dir()
-
-
-def test_a_grid_of_classes_by_keyboard(browser: Any, tmp_path: Path) -> None:
-    folder = tmp_path / "pictures"
-    folder.mkdir()
-    for number in range(4):
-        Image.new("RGB", (320, 240), (40 * number, 90, 160)).save(folder / f"{number}.png")
-    (tmp_path / "classes.txt").write_text("sky\nsea\nsun\nsand\nship\n")
-    project = create_project(
-        tmp_path / "project", folder, tmp_path / "classes.txt", rate=1, by="item"
-    )
-    with serve_in_thread(project) as address:
-        page = open_page(browser, address)
-        page.goto(f"{address}/grid")
-        wait(page)
-        first = page.inner_text("#item-name")
-        buttons = page.locator("#classes button")
-        assert buttons.count() == 5
-        page.keyboard.press("1")
-        page.keyboard.press("3")
-        page.keyboard.press("3")  # and back
-        page.keyboard.press("5")
-        pressed = [buttons.nth(k).get_attribute("aria-pressed") for k in range(5)]
-        assert pressed == ["true", "false", "false", "false", "true"]
-        take_picture(page, "annotate-grid")
-        page.keyboard.press("Enter")
-        wait_for_item(page, first, gone=True)
-        wait(page)
-        settle(page)
-        assert stored(project) == [("Ada", word) for word in ("no", *["maybe"] * 3, "no")]
-        page.keyboard.press("z")
-        wait_for_item(page, first)
-        settle(page)
-        assert stored(project) == []
-        assert buttons.nth(0).get_attribute("aria-pressed") == "true"  # as it was
-        page.keyboard.press("Enter")
-        settle(page)
-        wait(page)
-        page.keyboard.press("s")
-        settle(page)
-        assert sorted(word for _, word in stored(project))[-5:] == ["skip"] * 5
-        assert page.complaints == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -244,12 +136,11 @@ def test_a_phone_shows_all_without_scrolling_sideways(
             assert not is_wide(page), path
         page.goto(address)
         wait(page)
-        for button in ("#no", "#maybe"):
+        for button in ("#no", "#maybe", "#yes"):
             box = page.locator(button).bounding_box()
             assert box["height"] >= 48
             assert box["y"] + box["height"] <= PHONE["height"]
         assert not page.locator("#no kbd").is_visible()
-        take_picture(page, f"annotate-phone-{scheme}")
         before = card_of(page)
         page.locator("#no").tap()
         wait_for_item(page, before[0], gone=True)
@@ -303,6 +194,7 @@ def test_a_tab_stops_when_another_takes_another_name(
         other = page.context.new_page()
         other.goto(f"{address}/join")
         say_name(other, "Bob")
+        skip_introduction(other)
         wait(other)
         page.keyboard.press("x")
         wait(page, "stopped")
@@ -345,17 +237,18 @@ def test_a_link_with_the_token_on_another_site_lets_one_in(
     browser: Any, scenes: tuple[Project, Dataset]
 ) -> None:
     project, _ = scenes
-    known, token = find_token(project, "0.0.0.0")
-    with serve_in_thread(project, token_digest=known) as address:
+    token = (find_links(project, "0.0.0.0") or {})["annotator"]
+    with serve_in_thread(project, needs_token=True) as address:
         page = browser.new_context().new_page()
         page.goto(address)
         assert "A token is needed" in page.inner_text("h1")
         page.goto("about:blank")
         page.set_content(f'<a href="{address}/?token={token}">our annotation</a>')
         page.click("a")
-        page.get_by_label("Name").fill("Ada")
+        page.locator("#name").fill("Ada")
         assert token not in page.url
         page.keyboard.press("Enter")
+        skip_introduction(page)
         wait(page)
         assert not page.evaluate("document.cookie")  # no script can read the token
 
@@ -371,6 +264,7 @@ def test_a_broken_picture_can_only_be_skipped(browser: Any, tmp_path: Path) -> N
         page = context.new_page()
         page.goto(address)
         say_name(page, "Ada")
+        skip_introduction(page)
         wait(page, "broken")
         assert "cannot be read" in page.inner_text("#item")
         page.keyboard.press("x")
@@ -379,7 +273,7 @@ def test_a_broken_picture_can_only_be_skipped(browser: Any, tmp_path: Path) -> N
         page.keyboard.press("s")
         wait(page, "finished")
         assert stored(project) == [("Ada", "skip")]
-        assert "No card is left for you" in page.inner_text("#heading")
+        assert "All done, thank you" in page.inner_text("#heading")
 
 
 def test_names_and_texts_are_never_markup(browser: Any, tmp_path: Path) -> None:
@@ -424,6 +318,5 @@ def test_the_lead_sees_progress_agreement_and_the_latest_answers(
         assert f"{summary.n_done} of {summary.n_cards} cards are done" in text
         assert "robot 1" in text and "kappa" in text
         assert page.locator("table tbody tr").count() >= 10 + 3
-        take_picture(page, "annotate-lead")
         assert not is_wide(page)
         assert page.complaints == []

@@ -32,12 +32,14 @@ from annotation_site import (
 from comes import annotate
 from comes.annotate import (
     Project,
-    find_token,
+    find_links,
+    list_links,
     make_app,
     serve_in_thread,
 )
-from comes.annotate.guard import HEADERS, digest_token
+from comes.annotate.guard import HEADERS
 from comes.annotate.leases import Asker, SentAnswer, lease_cards, store_answers, undo_answers
+from comes.annotate.links import digest_token
 from comes.annotate.schema import answers
 from comes.cli import app
 from databases import PostgreSQL
@@ -77,7 +79,7 @@ def running_site(home: Path, database: str | None) -> Iterator[Site]:
     project.write_setting("token_digest", digest_token(TOKEN))
     with (
         serve_in_thread(project) as free,
-        serve_in_thread(project, token_digest=digest_token(TOKEN)) as guarded,
+        serve_in_thread(project, needs_token=True) as guarded,
     ):
         numbers = (anns[2]["card"], anns[0]["card"], bobs[1]["card"], anns[3]["card"])
         yield Site(project, port_of(free), port_of(guarded), *numbers)
@@ -546,26 +548,35 @@ def project(tmp_path: Path) -> Iterator[Project]:
     project.engine.dispose()
 
 
+def lead_token(project: Project) -> str:
+    """Return the token of the lead's link, which is made now."""
+    return (find_links(project, "0.0.0.0") or {})["lead"]
+
+
 def test_a_loopback_address_needs_no_token(project: Project) -> None:
     for host in ("127.0.0.1", "::1", "localhost", "127.0.0.2"):
-        assert find_token(project, host) == (None, None)
+        assert find_links(project, host) is None
         name = f"[{host}]" if ":" in host else host
         with TestClient(make_app(project), base_url=f"http://{name}") as client:
             assert client.get("/join").status_code == 200
+    assert list_links(project) == []
 
 
-def test_another_address_needs_the_token_which_is_kept_as_a_digest_only(project: Project) -> None:
-    known, token = find_token(project, "0.0.0.0")
-    assert token is not None and known == digest_token(token) and len(token) >= 40
-    assert find_token(project, "192.168.1.5") == (known, None)  # the same one, shown once
-    assert token not in repr(dump(project))
-    for file in project.folder.iterdir():
-        assert token.encode() not in file.read_bytes()
+def test_another_address_needs_tokens_which_are_kept_as_digests_only(project: Project) -> None:
+    made = find_links(project, "0.0.0.0")
+    assert made is not None and list(made) == ["annotator", "lead"]
+    known = {link.role: link.digest for link in list_links(project)}
+    assert known == {role: digest_token(token) for role, token in made.items()}
+    assert find_links(project, "192.168.1.5") == {}  # the same ones, shown once
+    for token in made.values():
+        assert len(token) >= 40 and token not in repr(dump(project))
+        for file in project.folder.iterdir():
+            assert token.encode() not in file.read_bytes()
 
 
 def test_the_address_with_the_token_lets_a_browser_in(project: Project) -> None:
-    known, token = find_token(project, "0.0.0.0")
-    app = make_app(project, token_digest=known)
+    token = (find_links(project, "0.0.0.0") or {})["annotator"]
+    app = make_app(project, needs_token=True)
     with TestClient(app, base_url="http://team.example:8000", follow_redirects=False) as client:
         page = client.get("/", headers={"accept": "text/html"})
         assert page.status_code == 401 and "A token is needed" in page.text
@@ -581,20 +592,19 @@ def test_the_address_with_the_token_lets_a_browser_in(project: Project) -> None:
         assert client.get("/").status_code == 200
 
 
-def test_behind_a_proxy_loopback_wants_the_token_too(project: Project) -> None:
-    known, token = find_token(project, "127.0.0.1", is_wanted=True)
-    assert known and token
-    assert find_token(project, "127.0.0.1", is_wanted=True) == (known, None)
+def test_behind_a_proxy_loopback_wants_a_token_too(project: Project) -> None:
+    assert find_links(project, "127.0.0.1", is_wanted=True)
+    assert find_links(project, "127.0.0.1", is_wanted=True) == {}
 
 
-def test_a_new_token_ends_the_old(project: Project) -> None:
-    _, old = find_token(project, "0.0.0.0")
-    known, new = find_token(project, "0.0.0.0", new=True)
-    assert new and new != old
-    with TestClient(make_app(project, token_digest=known), base_url="http://team.example") as team:
-        team.cookies.set("comes_token", old or "")
+def test_new_links_end_the_old(project: Project) -> None:
+    old = lead_token(project)
+    new = (find_links(project, "0.0.0.0", new=True) or {})["lead"]
+    assert new != old
+    with TestClient(make_app(project, needs_token=True), base_url="http://team.example") as team:
+        team.cookies.set("comes_token", old)
         assert team.get("/join").status_code == 401
-        assert team.get("/", params={"token": old or ""}).status_code == 401
+        assert team.get("/", params={"token": old}).status_code == 401
         team.cookies.set("comes_token", new)
         assert team.get("/join").status_code == 200
 
@@ -609,35 +619,39 @@ def test_how_much_of_a_token_is_right_cannot_be_timed(
         compared.append((a, b))
         return real(a, b)
 
+    tokens = list((find_links(project, "0.0.0.0") or {}).values())
     monkeypatch.setattr(hmac, "compare_digest", compare)
-    app = make_app(project, token_digest=digest_token(TOKEN))
+    app = make_app(project, needs_token=True)
     with TestClient(app, base_url="http://team.example") as client:
         client.cookies.set("comes_token", "wrong")
         assert client.get("/lead").status_code == 401
-    assert compared == [(digest_token("wrong"), digest_token(TOKEN))]
+        compared_wrong, compared[:] = set(compared), []
+        client.cookies.set("comes_token", tokens[0])
+        assert client.get("/join").status_code == 200
+    assert compared_wrong == {(digest_token("wrong"), digest_token(token)) for token in tokens}
+    assert len(compared) == len(tokens)  # also after the right one
 
 
-def test_the_command_shows_the_token_once_and_makes_a_new_one_on_demand(
+def test_the_command_shows_tokens_once_and_makes_new_ones_on_demand(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    served: list[str | None] = []
+    served: list[bool] = []
 
-    def note(project: Project, listener: socket.socket, token_digest: str | None, *_: Any) -> None:
+    def note(project: Project, listener: socket.socket, needs_token: bool, *_: Any) -> None:
         listener.close()
         project.engine.dispose()
-        served.append(token_digest)
+        served.append(needs_token)
 
-    def start(*options: str) -> str:
-        """Return the address that the command prints."""
+    def start(*options: str) -> list[str]:
+        """Return the tokens that the command prints."""
         command = ["annotate", "serve", str(project.folder), "--host", "0.0.0.0", "--port", "0"]
         result = CliRunner().invoke(app, [*command, *options])
         assert result.exit_code == 0
-        return result.stdout.splitlines()[0].split(": ", 1)[1]
+        return re.findall(r"\?token=([\w-]{40,})$", result.stdout, re.MULTILINE)
 
     monkeypatch.setattr(annotate, "serve", note)
     first, again, renewed = start(), start(), start("--new-token")
-    token = re.compile(r"\?token=([\w-]{40,})$")
-    assert token.search(first) and not token.search(again) and token.search(renewed)
-    digests = [digest_token(token.findall(address)[0]) for address in (first, renewed)]
-    assert served == [digests[0], digests[0], digests[1]] and digests[0] != digests[1]
-    assert project.read_setting("token_digest") == digests[1]
+    assert (len(first), again, len(renewed)) == (2, [], 2) and served == [True] * 3
+    valid = {link.digest for link in list_links(project) if link.revoked_at is None}
+    assert valid == {digest_token(token) for token in renewed}
+    assert not valid & {digest_token(token) for token in first}

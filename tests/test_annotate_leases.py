@@ -12,12 +12,19 @@ import pytest
 from sqlalchemy import Connection, func, insert, select
 
 from comes.annotate import Project
-from comes.annotate.leases import Answer, RefusedError, SentAnswer, lease_cards, store_answers
+from comes.annotate.leases import (
+    ITEMS_AT_ONCE,
+    Answer,
+    RefusedError,
+    SentAnswer,
+    lease_cards,
+    store_answers,
+)
 from comes.annotate.sampling import BLOCK
 from comes.annotate.schema import answers, cards
 from comes.annotate.writer import Writer
 from comes.errors import ComesError
-from projects import LEASE, Card, Desk, Projects, all_cards, refusal, stored
+from projects import LEASE, Card, Desk, Projects, all_cards, new_answer, refusal, stored
 
 THREADS = 8
 Make = Callable[..., Project]
@@ -71,10 +78,10 @@ def test_a_card_says_what_a_browser_shows(make: Make) -> None:
         "name": "letter",
         "text": "text of letter",
         "class": "angry",
+        "class_number": 1,
         "description": "",
         "question": "Is this text about angry?",
         "class_at": 19,
-        "class_number": 1,
     }
 
 
@@ -174,28 +181,115 @@ def test_a_block_is_of_one_class_and_not_too_long(make: Make) -> None:
     assert len(sizes) <= 3 * 3 + 3  # 45 cards of a class are three blocks, seldom cut
 
 
-def test_the_grid_is_of_one_item_with_all_its_classes(make: Make) -> None:
-    project = make(4, ["sky", "sea", "sun"], by="item")
+def test_the_grid_has_a_few_items_with_all_their_classes_in_one_order(make: Make) -> None:
+    project = make(2 * ITEMS_AT_ONCE, ["sky", "sea", "sun"], by="item")
     seen = []
-    for k in range(4):
+    for k in range(2):
         asked = Desk(project, "Ann", f"tab-{k}").ask(by_item=True)
-        assert len({card["name"] for card in asked}) == 1
-        assert [card["class"] for card in asked] == ["sky", "sea", "sun"]
-        seen.append(asked[0]["name"])
-    assert sorted(seen) == ["t0", "t1", "t2", "t3"]
+        assert [card["class"] for card in asked] == ["sky", "sea", "sun"] * ITEMS_AT_ONCE
+        assert [card["class_number"] for card in asked] == [1, 2, 3] * ITEMS_AT_ONCE
+        items = [card["name"] for card in asked]
+        assert items[0::3] == items[1::3] == items[2::3]
+        seen += items[::3]
+    assert sorted(seen) == [f"t{k}" for k in range(2 * ITEMS_AT_ONCE)]
     assert Desk(project, "Ann", "tab-9").ask(by_item=True) == []
 
 
 def test_the_grid_gathers_the_classes_of_an_item_that_were_drawn_apart(make: Make) -> None:
     asked = Desk(make(60, ["sky", "sea", "sun"])).ask(by_item=True)
-    assert sorted(card["class"] for card in asked) == ["sea", "sky", "sun"]
-    assert len({card["name"] for card in asked}) == 1
+    assert [card["class"] for card in asked] == ["sky", "sea", "sun"] * ITEMS_AT_ONCE
+    assert len({card["name"] for card in asked}) == ITEMS_AT_ONCE
+
+
+def test_an_item_of_many_classes_fills_the_grid_alone(make: Make) -> None:
+    asked = Desk(make(3, [f"c{k}" for k in range(150)], by="item")).ask(by_item=True)
+    assert [card["class_number"] for card in asked] == list(range(1, 151))
 
 
 def test_the_grid_leaves_what_another_person_has(ann: Desk, bob: Desk) -> None:
     anns = ann.ask()
     bobs = bob.ask(by_item=True)
-    assert len(bobs) == 1 and bobs[0]["class"] != anns[0]["class"]
+    assert len(bobs) == ITEMS_AT_ONCE
+    assert {card["class"] for card in bobs}.isdisjoint({card["class"] for card in anns})
+
+
+@pytest.mark.parametrize("n_classes", [1, 3, 40])
+def test_cards_of_a_project_by_item_come_class_by_class(make: Make, n_classes: int) -> None:
+    """Else a block would be of one or two cards, and the class would change all the time."""
+    project = make(50, [f"c{k}" for k in range(n_classes)], by="item")
+    ann = Desk(project)
+    for k in range(min(n_classes, 4)):
+        asked = replace(ann, tab=f"tab-{k}").ask()
+        assert {card["class"] for card in asked} == {f"c{k}"}
+        assert BLOCK // 2 <= len({card["item"] for card in asked}) == len(asked) <= BLOCK
+
+
+# Ahead, and a closed tab
+
+
+def test_a_page_asks_ahead_for_what_it_lacks(ann: Desk, bob: Desk) -> None:
+    first = ann.ask()
+    ahead = ann.ask(has=numbers(first))
+    assert len(ahead) == 6 and not set(numbers(ahead)) & set(numbers(first))
+    assert ann.ask(has=numbers(first)) == ahead  # also if the reply was lost
+    assert ann.ask(has=numbers(first + ahead)) == [] == bob.ask()
+    ann.answer(first[0]["card"])
+    assert ann.ask(has=numbers(first[1:])) == ahead
+    assert ann.ask() == first[1:]  # after a reload
+
+
+def test_the_cards_of_a_closed_tab_are_free_at_once(ann: Desk, bob: Desk) -> None:
+    mine = ann.ask()
+    ann.ask(has=numbers(mine))
+    assert bob.ask() == []
+    assert ann.release() == 12
+    assert bob.ask() == mine
+
+
+def test_who_closed_a_tab_finds_its_cards_first(make: Make) -> None:
+    project = make(60)
+    bob, ann = Desk(project, "Bob", "tab-of-bob"), Desk(project)
+    assert bob.ask()
+    mine = ann.ask()
+    ann.answer(mine[0]["card"])
+    bob.release()
+    ann.release()
+    elsewhere = replace(ann, tab="elsewhere")
+    assert elsewhere.ask() == mine[1:]  # though Bob's come before
+    assert replace(ann, tab="third").ask()[0] not in mine
+
+
+def test_what_another_took_from_a_closed_tab_is_theirs(ann: Desk, bob: Desk) -> None:
+    mine = ann.ask()
+    ann.release()
+    assert bob.ask() == mine
+    assert refusal(lambda: ann.answer(mine[0]["card"])).status == 409
+    assert not set(numbers(ann.ask())) & set(numbers(mine))
+
+
+def test_an_answer_that_arrives_after_its_tab_was_closed_is_stored(ann: Desk, bob: Desk) -> None:
+    first, second, third, *_ = numbers(ann.ask())
+    assert ann.release(first, second) == 4
+    ann.answer(first)
+    ann.answer(third)  # not kept for it, but nobody took it
+    assert not {first, second} & set(numbers(bob.ask()))
+    assert sorted(row.card_id for row in stored(ann.project)) == sorted([first, third])
+
+
+def test_nobody_gives_back_what_another_holds(ann: Desk, bob: Desk) -> None:
+    ann.ask()
+    assert replace(ann, annotator="Bob").release() == 0  # whoever took over the browser
+    assert bob.release() == 0
+    assert ann.release() == 6 and ann.release() == 0
+
+
+def test_two_tabs_that_open_at_once_share_what_was_left(make: Make) -> None:
+    ann = Desk(make(60))
+    left = ann.ask()
+    ann.release()
+    taken = at_once(lambda k: numbers(replace(ann, tab=f"tab-{k}").ask()))
+    assert len([card for one in taken for card in one]) == len({c for one in taken for c in one})
+    assert any(set(one) >= set(numbers(left)) for one in taken)
 
 
 # The overlap
@@ -426,16 +520,38 @@ def test_a_skipped_card_is_done_for_all(ann: Desk, bob: Desk) -> None:
 
 
 def test_progress_counts_what_stands(ann: Desk, bob: Desk) -> None:
-    assert ann.progress() == {"total": 12, "done": 0, "mine": 0}
+    none = {"total": 12, "done": 0, "mine": 0, "seconds": 0.0, "left": 12}
+    assert ann.progress() == none
     first, second, third, *_ = numbers(ann.ask())
-    key = ann.answer(first)
+    key = ann.answer(first, seconds=2.0)
     ann.answer(second, "skip")
-    ann.answer(third, "maybe")
-    bob.answer(bob.ask()[0]["card"])
-    assert ann.progress() == {"total": 12, "done": 4, "mine": 3}
+    ann.answer(third, "maybe", seconds=0.5)
+    bob.answer(bob.ask()[0]["card"], seconds=9.0)
+    assert ann.progress() == {"total": 12, "done": 4, "mine": 3, "seconds": 2.5, "left": 8}
     ann.undo(key)
-    assert ann.progress() == {"total": 12, "done": 3, "mine": 2}
-    assert bob.progress() == {"total": 12, "done": 3, "mine": 1}
+    assert ann.progress() == {"total": 12, "done": 3, "mine": 2, "seconds": 0.5, "left": 9}
+    assert bob.progress() == {"total": 12, "done": 3, "mine": 1, "seconds": 9.0, "left": 9}
+
+
+def test_what_is_left_for_a_person_leaves_out_second_opinions_on_own_answers(make: Make) -> None:
+    project = make(30, overlap=0.5, opinions=3)
+    ann, bob = Desk(project), Desk(project, "Bob", "tab-of-bob")
+    assert ann.progress()["left"] == 60 + 2 * 30
+    while asked := ann.ask():
+        ann.send(*(new_answer(card["card"], "no") for card in asked))
+        left = ann.progress()["left"]
+        everything = questions_left(project, "Ann")
+        assert left == everything
+    assert ann.progress()["left"] == 0
+    assert bob.progress()["left"] == 60
+
+
+def questions_left(project: Project, annotator: str) -> int:
+    """Count open cards about what a person has not answered, by a plain loop."""
+    answered = {row.card_id for row in stored(project) if row.annotator == annotator}
+    asked = all_cards(project)
+    known = {(card.item_id, card.class_id) for card in asked if card.id in answered}
+    return sum(not card.is_done and (card.item_id, card.class_id) not in known for card in asked)
 
 
 # Many at once

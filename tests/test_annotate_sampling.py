@@ -43,7 +43,8 @@ def test_counts_are_exact_and_nothing_is_asked_twice(
     assert [sum(class_ == j for _, class_ in first) for j in range(n_classes)] == (
         [n_asked] * n_classes
     )
-    assert len(second) == len(set(second)) == round(overlap * len(first))
+    n_again = round(overlap * len(first)) if by == "class" else round(overlap * n_asked) * n_classes
+    assert len(second) == len(set(second)) == n_again
     assert set(second) <= set(first)
     assert all(0 <= item < n_items and 0 <= class_ < n_classes for item, class_ in first)
 
@@ -83,6 +84,27 @@ def test_by_item_asks_about_every_class_of_an_item_in_a_row() -> None:
     assert cards.class_.tolist() == [0, 1, 2] * 10
     items = cards.item.reshape(10, 3)
     assert (items == items[:, :1]).all() and len(set(items[:, 0])) == 10
+
+
+def test_by_item_overlaps_whole_items() -> None:
+    cards = sample_cards(50, 3, 0.4, by="item", overlap=0.3)
+    again = cards.item[cards.turn == 1].reshape(-1, 3)
+    assert len(again) == len(set(again[:, 0])) == 6
+    assert (again == again[:, :1]).all()
+    assert cards.class_[cards.turn == 1].tolist() == [0, 1, 2] * 6
+
+
+@pytest.mark.parametrize("by", ["class", "item"])
+def test_more_than_two_opinions_are_of_the_same_questions(by: Any) -> None:
+    cards = sample_cards(100, 4, 0.5, by=by, overlap=0.1, opinions=4)
+    asked = [
+        set(zip(cards.item[cards.turn == k], cards.class_[cards.turn == k], strict=True))
+        for k in range(4)
+    ]
+    assert [len(one) for one in asked] == [200, 20, 20, 20]
+    assert asked[1] == asked[2] == asked[3] < asked[0]
+    with pytest.raises(ComesError, match="opinions must be at least 2; got 1"):
+        sample_cards(100, 4, 0.5, opinions=1)
 
 
 @pytest.mark.parametrize("overlap", [0.0, 0.5])

@@ -41,6 +41,8 @@ from comes.annotate import (
     summarise,
 )
 from comes.annotate.guard import HEADERS
+from comes.annotate.leases import ITEMS_AT_ONCE
+from comes.errors import ComesWarning
 
 
 @pytest.fixture
@@ -86,7 +88,8 @@ def test_pages_need_nothing_from_elsewhere_and_run_no_inline_script(client: Test
         for address in re.findall(r'(?:src|href)="([^"]*)"', reply.text):
             assert address.startswith("/") and not address.startswith("//")
             assert client.get(address).status_code == 200
-        assert re.findall(r"<script(?![^>]*src=)|<style|\bon\w+=|style=", reply.text) == []
+        ran = r"<script(?![^>]*(?:src=|type=\"application/json\"))|<style|\bon\w+=|style="
+        assert re.findall(ran, reply.text) == []
 
 
 def test_every_answer_has_the_headers_that_fence_it_in(
@@ -128,8 +131,12 @@ def test_a_refusal_is_a_page_for_a_person_and_json_for_a_script(client: TestClie
     as_page = client.get("/nowhere", headers={"accept": "text/html,*/*"})
     assert as_page.headers["content-type"] == "text/html; charset=utf-8"
     assert "<h1>Not found</h1>" in as_page.text
+    assert "There is no such page." in as_page.text
     as_json = client.get("/nowhere", headers={"accept": "application/json"})
-    assert (as_json.status_code, as_json.json()) == (404, {"error": "not found", "card": None})
+    assert (as_json.status_code, as_json.json()) == (
+        404,
+        {"error": "there is no such page", "card": None},
+    )
     elsewhere = client.get("/", headers={"host": "evil.example", "accept": "text/html"})
     assert elsewhere.status_code == 421 and "<h1>Sorry</h1>" in elsewhere.text
     wrong_method = client.get("/api/cards")
@@ -177,7 +184,8 @@ def test_what_is_not_html_is_never_sent_as_html(client: TestClient) -> None:
 def test_cards_are_leased_answered_and_taken_back(client: TestClient, project: Project) -> None:
     join(client)
     reply = client.post("/api/cards", json={"tab": TAB}).json()
-    assert reply["progress"] == {"total": 72, "done": 0, "mine": 0} and reply["waiting"] == 0
+    counted = {"total": 72, "done": 0, "mine": 0, "seconds": 0.0, "left": 72}
+    assert reply["progress"] == counted and reply["waiting"] == 0 and not reply["frozen"]
     assert len({card["class"] for card in reply["cards"]}) == 1
     told = {"card", "item", "name", "text", "class", "description"}
     assert set(reply["cards"][0]) == told | {"question", "class_at", "class_number"}
@@ -195,11 +203,12 @@ def test_cards_are_leased_answered_and_taken_back(client: TestClient, project: P
     assert standing(project) == [(second, "Ann", "maybe"), (first, "Ann", "skip")]
 
 
-def test_a_grid_holds_the_classes_of_one_item(client: TestClient) -> None:
+def test_a_grid_holds_the_classes_of_a_few_items(client: TestClient) -> None:
     join(client)
     cards = lease(client, mode="grid")
-    assert len({card["item"] for card in cards}) == 1
-    assert [card["class"] for card in cards].count(SCRIPT) == 1 and len(cards) == 3
+    by_item = [cards[k : k + 3] for k in range(0, len(cards), 3)]
+    assert all(len({card["item"] for card in three}) == 1 for three in by_item)
+    assert [card["class"] for card in cards] == ["plain", SCRIPT, "third"] * ITEMS_AT_ONCE
 
 
 def test_answers_of_a_request_are_stored_all_or_none(client: TestClient, project: Project) -> None:
@@ -289,7 +298,8 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Project
     (folder / "short.png").write_bytes((folder / "a.png").read_bytes()[:100])
     (folder / "gone.png").write_bytes((folder / "a.png").read_bytes())
     (home / "classes.txt").write_text("one\ntwo\n")
-    project = create_project(home / "project", folder, home / "classes.txt", rate=1)
+    with pytest.warns(ComesWarning, match="2 of 11 pictures cannot be shown: page.png"):
+        project = create_project(home / "project", folder, home / "classes.txt", rate=1)
     (folder / "gone.png").unlink()
     yield project, folder
     project.engine.dispose()
@@ -422,9 +432,147 @@ def test_a_page_that_was_opened_by_another_name_is_told_to_reload(
     assert dump(project) == before
 
 
-def test_a_name_is_spelled_as_before(client: TestClient) -> None:
-    join(client, "Anna Bell")
-    card = lease(client)[0]["card"]
-    assert answer(client, card, "no", "key-of-anna-1").status_code == 200
-    for other in ("anna bell", "  ANNA   Bell "):
-        assert client.post("/api/join", json={"name": other}).json() == {"name": "Anna Bell"}
+def test_a_name_that_looks_like_a_known_one_is_asked_about(client: TestClient) -> None:
+    join(client, "Anna Bell")  # who need not have answered
+    for other in ("anna bell", "  ANNA   Bell ", "AnnaBell", "\uff21nna Bell"):
+        asked = client.post("/api/join", json={"name": other})
+        assert (asked.status_code, asked.json()["known"]) == (409, "Anna Bell")
+        assert "set-cookie" not in asked.headers
+        same = client.post("/api/join", json={"name": other, "is_same": True})
+        assert same.json() == {"name": "Anna Bell"}
+    join(client, "Anna Bell")  # the same spelling is the same person
+    join(client, "Anna Ball")
+    assert client.post("/api/join", json={"name": "Anna", "is_same": True}).json() == {
+        "name": "Anna"
+    }
+
+
+def test_who_joined_is_kept_with_the_time(client: TestClient, project: Project) -> None:
+    before = time.time()
+    for name in ("Zoë", "Ann", "Zoë"):
+        join(client, name)
+    rows = dump(project)["people"]
+    assert [row.name for row in rows] == ["Ann", "Zoë"]
+    assert all(before <= row.joined_at <= time.time() and row.left_out_at is None for row in rows)
+
+
+# A closed tab, and what a new one finds
+
+
+def test_a_closed_tab_gives_its_cards_back_and_its_person_finds_them(client: TestClient) -> None:
+    join(client)
+    mine = lease(client)
+    assert answer(client, mine[0]["card"], "no", KEY).status_code == 200
+    kept = mine[1]["card"]
+    closed = client.post("/api/release", json={"tab": TAB, "keep": [kept]})
+    assert closed.json() == {"released": len(mine) - 2}
+    again = lease(client, "another-tab")
+    assert again == mine[2:]
+    assert answer(client, kept, "no", "key-on-its-way").status_code == 200
+
+
+def test_the_history_lets_one_undo_in_another_browser(client: TestClient, project: Project) -> None:
+    join(client)
+    assert client.get("/api/history").json() == {"history": []}
+    cards = lease(client)[:3]
+    for number, card in enumerate(cards):
+        answer(client, card["card"], "maybe", f"{KEY}-{number}")
+    assert client.post("/api/undo", json={"tab": TAB, "keys": [f"{KEY}-1"]}).status_code == 200
+    with TestClient(client.app, base_url=HERE) as elsewhere:
+        join(elsewhere)
+        told = elsewhere.get("/api/history").json()["history"]
+        assert [(one["card"], one["key"], one["answer"]) for one in told] == [
+            (cards[0], f"{KEY}-0", "maybe"),
+            (cards[2], f"{KEY}-2", "maybe"),
+        ]
+        undone = elsewhere.post("/api/undo", json={"tab": "new-tab-1", "keys": [told[-1]["key"]]})
+        assert undone.json()["cards"] == [cards[2]]
+        join(elsewhere, "Bob")
+        assert elsewhere.get("/api/history").json() == {"history": []}
+    assert len(standing(project)) == 1
+
+
+def test_the_next_block_is_asked_for_while_one_is_open(client: TestClient) -> None:
+    join(client)
+    first = lease(client)
+    has = [card["card"] for card in first]
+    second = lease(client, has=has)
+    assert second and not {card["card"] for card in second} & set(has)
+    assert lease(client, has=has) == second  # the reply was lost on its way
+    third = lease(client, has=[card["card"] for card in first + second])
+    assert not {card["card"] for card in third} & {card["card"] for card in first + second}
+
+
+def test_progress_has_the_numbers_of_oneself(client: TestClient) -> None:
+    join(client)
+    cards = lease(client)
+    for number, card in enumerate(cards[:3]):
+        answer(client, card["card"], "no", f"{KEY}-{number}")  # 1.5 seconds each
+    counted = client.post("/api/cards", json={"tab": TAB}).json()["progress"]
+    assert counted == {"total": 72, "done": 3, "mine": 3, "seconds": 4.5, "left": 69}
+    answer(client, cards[0]["card"], "no", f"{KEY}-0")  # sent again
+    client.post("/api/undo", json={"tab": TAB, "keys": [f"{KEY}-1"]})
+    counted = client.post("/api/cards", json={"tab": TAB}).json()["progress"]
+    assert counted == {"total": 72, "done": 2, "mine": 2, "seconds": 3.0, "left": 70}
+
+
+def test_a_frozen_project_gives_no_cards_and_takes_what_is_on_its_way(
+    client: TestClient, project: Project
+) -> None:
+    join(client)
+    cards = lease(client)
+    answer(client, cards[0]["card"], "no", f"{KEY}-0")
+    project.write_setting("frozen_at", str(time.time()))
+    reply = client.post("/api/cards", json={"tab": "another-tab"}).json()
+    assert (reply["cards"], reply["frozen"]) == ([], True)
+    assert answer(client, cards[1]["card"], "maybe", f"{KEY}-1").status_code == 200
+    refused = client.post("/api/undo", json={"tab": TAB, "keys": [f"{KEY}-0"]})
+    assert refused.status_code == 409 and "frozen" in refused.json()["error"]
+    assert len(standing(project)) == 2
+    project.write_setting("frozen_at", "")
+    assert lease(client, "another-tab")
+
+
+def test_yes_is_refused_where_it_is_not_asked_for(client: TestClient, project: Project) -> None:
+    join(client)
+    first, second, third = (card["card"] for card in lease(client)[:3])
+    assert answer(client, first, "yes", f"{KEY}-0").status_code == 200
+    project.write_setting("asks_yes", "0")
+    refused = answer(client, second, "yes", f"{KEY}-1")
+    assert (refused.status_code, refused.json()["card"]) == (422, second)
+    assert answer(client, third, "maybe", f"{KEY}-2").status_code == 200
+    assert answer(client, first, "yes", f"{KEY}-0").status_code == 200  # sent again
+    assert [word for _, _, word in standing(project)] == ["yes", "maybe"]
+
+
+# Notes
+
+
+def note(client: TestClient, card: int, **more: Any) -> Any:
+    return client.post("/api/notes", json={"tab": TAB, "card": card, **more})
+
+
+def test_a_note_is_stored_once(client: TestClient, project: Project) -> None:
+    join(client)
+    held, answered = (card["card"] for card in lease(client)[:2])
+    answer(client, answered, "no", KEY)
+    assert note(client, held, text=" blurred ").json() == {"is_new": True}
+    assert note(client, held, text="blurred").json() == {"is_new": False}
+    assert note(client, answered).json() == {"is_new": True}  # a flag
+    assert [(row.card_id, row.annotator, row.text) for row in dump(project)["notes"]] == [
+        (held, "Ann", "blurred"),
+        (answered, "Ann", ""),
+    ]
+
+
+def test_notes_are_about_own_cards_short_and_few(client: TestClient, project: Project) -> None:
+    join(client)
+    held = lease(client)[0]["card"]
+    join(client, "Bob")
+    assert note(client, held, text="not mine").status_code == 409
+    join(client, "Ann")
+    assert note(client, 10_000, text="what").status_code == 404
+    assert note(client, held, text="x" * 2001).status_code == 422
+    statuses = [note(client, held, text=f"{k:04d}" * 500).status_code for k in range(12)]
+    assert statuses == [200] * 9 + [429] * 3
+    assert len(dump(project)["notes"]) == 9

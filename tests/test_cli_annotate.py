@@ -94,7 +94,15 @@ def test_init_as_json_on_either_database(run: Run, database: str | None) -> None
 def test_init_by_item(run: Run, folder: Path, projects: Projects) -> None:
     init(run, "--by", "item", "--rate", "0.5")
     project = projects.keep(open_project(folder / "news"))
-    assert len(Desk(project).ask(by_item=True)) == 2
+    asked = Desk(project).ask(by_item=True)
+    assert [card["class_number"] for card in asked[:2]] == [1, 2]
+    assert asked[0]["item"] == asked[1]["item"] != asked[2]["item"]
+
+
+def test_init_with_three_opinions_on_some_items(run: Run, folder: Path, projects: Projects) -> None:
+    init(run, "--by", "item", "--rate", "0.5", "--overlap", "0.1", "--opinions", "3")
+    project = projects.keep(open_project(folder / "news"))
+    assert project.count_cards() == 30 * 2 + 2 * 3 * 2
 
 
 def test_add_and_its_json(run: Run, folder: Path, projects: Projects) -> None:

@@ -5,6 +5,7 @@ one class of one item. People answer cards on a page in the browser.
 """
 
 from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
+from comes.annotate.addresses import address_of, is_private, list_addresses
 from comes.annotate.asking import Asking, read_question
 from comes.annotate.connections import Limits
 from comes.annotate.drawing import (
@@ -17,6 +18,8 @@ from comes.annotate.drawing import (
 from comes.annotate.enlarging import add_classes, add_items
 from comes.annotate.exchange import collect_answers, collect_data, export_answers
 from comes.annotate.importing import import_answers
+from comes.annotate.item_sources import ItemSource
+from comes.annotate.links import Link, list_links, make_link, revoke_links
 from comes.annotate.overview import describe_summary, tabulate_classes, write_overview
 from comes.annotate.project import Project, create_project, open_project
 from comes.annotate.raw_export import export_raw_answers, read_raw_answers
@@ -25,9 +28,8 @@ from comes.annotate.sampling import sample_cards
 from comes.annotate.server import make_app
 from comes.annotate.server_options import ServerOptions
 from comes.annotate.serving import (
-    address_of,
     check_images_exist,
-    find_token,
+    find_links,
     open_port,
     serve,
     serve_in_thread,
@@ -38,7 +40,9 @@ from comes.annotate.webhooks import check_webhook, post_webhook
 
 __all__ = [
     "Asking",
+    "ItemSource",
     "Limits",
+    "Link",
     "Project",
     "RobotReport",
     "ServerOptions",
@@ -60,16 +64,22 @@ __all__ = [
     "estimate_shares",
     "export_answers",
     "export_raw_answers",
+    "find_links",
     "find_open_pairs",
     "find_token",
     "import_answers",
+    "is_private",
+    "list_addresses",
+    "list_links",
     "make_app",
+    "make_link",
     "open_port",
     "open_project",
     "post_webhook",
     "read_question",
     "read_raw_answers",
     "reopen_skipped_cards",
+    "revoke_links",
     "run_robots",
     "sample_cards",
     "serve",

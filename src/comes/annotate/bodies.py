@@ -6,11 +6,15 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
+from comes.annotate.card_notes import MOST_CHARACTERS
 from comes.annotate.guard import LARGEST_BODY
 from comes.annotate.leases import Answer, RefusedError
 
 MOST_IN_A_REQUEST = 300  # answers or keys
+MOST_OPEN = 3000  # cards that a page may have
 
+Number = Annotated[int, Field(ge=1, lt=2**31)]
+Numbers = Annotated[list[Number], Field(max_length=MOST_OPEN)]
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 
 
@@ -24,6 +28,7 @@ class JoinBody(Body):
     """Who annotates."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=60, strip_whitespace=True)]
+    is_same: bool = False  # as somebody whose name differs in case or blanks only
 
 
 class CardsBody(Body):
@@ -31,12 +36,28 @@ class CardsBody(Body):
 
     tab: Id
     mode: Literal["cards", "grid"] = "cards"
+    has: Numbers = []  # cards that the page has, or whose answers are on their way
+
+
+class ReleaseBody(Body):
+    """A tab that is closed."""
+
+    tab: Id
+    keep: Numbers = []  # cards whose answers are on their way
+
+
+class NoteBody(Body):
+    """A note on a card; without words it is a flag."""
+
+    tab: Id
+    card: Number
+    text: Annotated[str, StringConstraints(max_length=MOST_CHARACTERS, strip_whitespace=True)] = ""
 
 
 class AnswerBody(Body):
     """One answer."""
 
-    card: Annotated[int, Field(ge=1, lt=2**31)]
+    card: Number
     answer: Answer
     key: Id
     seconds: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] | None = None

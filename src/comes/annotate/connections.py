@@ -15,6 +15,8 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from comes.annotate.guard import LET_IN
+
 RESERVED = 96  # files that the server needs beside connections: databases, pictures, logs
 MOST_FILES = 10_000  # that a server asks for
 FEWEST = 16  # places, however few files may be open
@@ -198,7 +200,7 @@ class TimedProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
-        if "comes_role" in self.scope and (visit := self._places.visits.get(self._address)):
+        if self.scope.get(LET_IN) and (visit := self._places.visits.get(self._address)):
             visit.was_let_in = True
         self._step = "kept"
         self._places.mark(self._address, self._places.limits.kept, waits=True)

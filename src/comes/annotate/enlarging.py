@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sqlalchemy import Connection, func, insert, select
 
 from comes.annotate.adding import Place, append_cards, next_round, read_rates, read_setting_of
-from comes.annotate.item_sources import Items, read_classes, read_items
+from comes.annotate.item_sources import Items, ItemSource, read_classes, read_items
 from comes.annotate.project import Project
 from comes.annotate.sampling import sample_cards
 from comes.annotate.schema import RANDOM, cards, classes, insert_rows, items, settings
@@ -21,7 +21,7 @@ BATCHES = "batches"  # setting: the last numbers of items that came together, al
 
 def add_items(
     project: Project,
-    item_source: str | Path,
+    item_source: str | Path | ItemSource,
     *,
     images: str | Path | None = None,
     rate: float | None = None,
@@ -35,7 +35,7 @@ def add_items(
     Parameters
     ----------
     project : Project
-    item_source : path
+    item_source : path, or ItemSource
         As in `create_project`, and of the same kind: images or texts.
     images : path, optional
         The folder or .zip of the images that ``item_source`` names.
@@ -60,11 +60,14 @@ def add_items(
     {'items_added': 1, 'left_out': 1, 'cards_added': 2}
     ['rain', 'goal', 'sun']
     """
-    read = read_items(expanded(item_source), images)
+    if not isinstance(item_source, ItemSource):
+        item_source = ItemSource(item_source, images)
+    copies = project.folder.with_name(f"{project.name}-items-{len(project.item_names) + 1}")
+    read = read_items(item_source, copies)
     kind = "text" if read.images is None else "image"
     if kind != project.kind:
         raise ComesError(
-            f"{Path(item_source).name} holds {kind}s, and {project.name} is a project of "
+            f"{Path(item_source.place).name} holds {kind}s, and {project.name} is a project of "
             f"{project.kind}s. Make another project for them."
         )
     if rate is not None and not 0 < rate <= 1:

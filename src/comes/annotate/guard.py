@@ -2,21 +2,23 @@
 
 A loopback address needs no token, but the Host header must name a loopback address too, so that no
 page of another site can reach the server through a browser. On any other address every request must
-carry the token, in a cookie that scripts cannot read. A request that changes something must be json
-and come from one of our pages.
+carry the token of a link, in a cookie that scripts cannot read, or as ``Authorization: Bearer`` for
+``/api/v1``. Its role, under ``comes_role`` in the scope, says what it may do. A request that
+changes something must be json and come from one of our pages.
 """
 
-import hashlib
-import hmac
 import ipaddress
 from urllib.parse import parse_qs, urlsplit
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from comes.annotate.links import KnownLinks
 from comes.annotate.rendering import render
+from comes.errors import ComesError
 
 LARGEST_BODY = 64 * 1024  # bytes
 COOKIE = "comes_token"
@@ -25,6 +27,10 @@ POLICY = (
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 TITLES = {401: "A token is needed", 404: "Not found", 503: "Try again"}
+ROLE = "comes_role"  # in the scope of a request
+LET_IN = "comes_let_in"  # in the scope of a request that needed a token and had one
+LEADS = ("/lead", "/api/lead")  # paths for leads alone
+SCRIPTS = "/api/v1"
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -33,11 +39,6 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 SENT_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-
-
-def digest_token(token: str) -> str:
-    """Return the digest of a token, the only part of it that is stored."""
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def is_loopback(host: str) -> bool:
@@ -54,12 +55,12 @@ class Guard:
     Parameters
     ----------
     app : ASGI application
-    token_digest : str, optional
-        `digest_token` of the token; None if no token is needed.
+    links : KnownLinks, optional
+        The links that let people in; None if no token is needed, and everybody is a lead.
     """
 
-    def __init__(self, app: ASGIApp, token_digest: str | None) -> None:
-        self._app, self._digest = app, token_digest
+    def __init__(self, app: ASGIApp, links: KnownLinks | None) -> None:
+        self._app, self._links = app, links
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to a request."""
@@ -70,37 +71,65 @@ class Guard:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *SENT_HEADERS]
+                if scope["scheme"] == "https":
+                    message["headers"] = [*map(_secure_cookie, message["headers"])]
             await send(message)
 
-        refusal = self._intercept_request(scope)
+        refusal = await self._intercept_request(scope)
         if refusal is not None:
             await refusal(scope, receive, send_with_headers)
         else:
+            scope[LET_IN] = not scope["path"].startswith("/static/")
             await self._app(scope, receive, send_with_headers)
 
-    def _intercept_request(self, scope: Scope) -> Response | None:
+    async def _intercept_request(self, scope: Scope) -> Response | None:
         """Return a refusal, or the page that stores the token; None lets the request through."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if self._digest is None and not is_loopback(_parse_host(host)):
-            return make_refusal(headers, 421, "this server responds on its own address only")
-        if self._digest is not None:
-            given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-            if given and scope["method"] == "GET" and self._is_token(given):
-                # Not a redirect: after a click on another site, a browser would follow it without
-                # the cookie. It sends the cookie with a link from one of our pages.
-                answer = HTMLResponse(render("entered.html.jinja"))
-                answer.set_cookie(COOKIE, given, httponly=True, samesite="strict", max_age=2592000)
-                return answer
-            is_ours = scope["path"].startswith("/static/")  # the page that refuses needs these
-            if not is_ours and not self._is_token(_read_token(headers)):
-                return make_refusal(headers, 401, "open the address that contains the token")
+        scope[ROLE] = "lead"
+        if self._links is None:
+            if not is_loopback(_parse_host(host)):
+                return make_refusal(headers, 421, "this server responds on its own address only")
+        elif not scope["path"].startswith("/static/"):  # the page that refuses needs these
+            try:
+                if not self._links.is_fresh:
+                    await run_in_threadpool(self._links.read)
+            except ComesError as error:
+                return make_refusal(headers, 503, f"{str(error).rstrip('.')}; try again")
+            stopped = self._check_token(scope, headers, self._links)
+            if stopped is not None:
+                return stopped
         if scope["method"] not in ("GET", "HEAD"):
             return _refuse_change(headers, host)
         return None
 
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(digest_token(given), self._digest or "")
+    def _check_token(self, scope: Scope, headers: Headers, links: KnownLinks) -> Response | None:
+        """Find the role of a request; return a refusal, or the page that stores its token."""
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if given and scope["method"] == "GET" and (role := links.find_role(given)):
+            # Not a redirect: after a click on another site, a browser would follow it without
+            # the cookie. It sends the cookie with a link from one of our pages.
+            start = "/lead" if role == "lead" else "/"
+            answer = HTMLResponse(render("entered.html.jinja", start=start))
+            answer.set_cookie(COOKIE, given, httponly=True, samesite="strict", max_age=2592000)
+            return answer
+        role = links.find_role(_read_token(scope["path"], headers))
+        if role is None:
+            return make_refusal(headers, 401, "open the address that contains the token")
+        scope[ROLE] = role
+        if role != "lead" and _is_under(scope["path"], *LEADS):
+            return make_refusal(
+                headers, 403, "this page is for the lead; with the lead's link you can open it"
+            )
+        if role == "annotator" and _is_under(scope["path"], SCRIPTS):
+            return make_refusal(headers, 403, "this needs the token of a script, or of the lead")
+        return None
+
+
+def _secure_cookie(header: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    """Let a browser send a cookie that came over TLS over TLS alone."""
+    name, value = header
+    return (name, value + b"; Secure") if name == b"set-cookie" else header
 
 
 def _refuse_change(headers: Headers, host: str) -> Response | None:
@@ -135,5 +164,12 @@ def _parse_host(host: str) -> str:
         return ""
 
 
-def _read_token(headers: Headers) -> str:
+def _is_under(path: str, *folders: str) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+
+
+def _read_token(path: str, headers: Headers) -> str:
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer" and _is_under(path, SCRIPTS):
+        return token.strip()
     return cookie_parser(headers.get("cookie", "")).get(COOKIE, "")

@@ -1,14 +1,23 @@
 """The items and classes of a new project, read from the files that name them."""
 
+import json
 import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from comes.annotate.asking import check_template
+from comes.annotate.picture_checks import keep_good_pictures
+from comes.annotate.remote_items import (
+    export_hub_dataset,
+    fetch_items,
+    is_hub_dataset,
+    is_remote,
+)
 from comes.answers import check_names
 from comes.datasets import (
     ITEM_COLUMNS,
@@ -22,6 +31,7 @@ from comes.errors import ComesError, ComesWarning, listed
 from comes.files import expanded
 
 NAME_COLUMNS = tuple(dict.fromkeys(("item", "id", *ITEM_COLUMNS)))  # the first one counts
+JSON_LINES = ".jsonl"
 CLASS_COLUMNS = ("class", "label", "name")
 
 
@@ -46,18 +56,59 @@ class Classes:
     questions: list[str | None]
 
 
-def read_items(source: Path, images: str | Path | None) -> Items:
-    """Read the items from a folder or .zip of images, or from a table of texts or image names."""
-    if not source.exists():
-        raise ComesError(f"{source} does not exist. Correct the path of the items.")
-    if source.is_dir() or source.suffix.lower() == ".zip":
-        read = Items(image_names(source), images=source)
-    elif is_table_name(source):
-        read = _read_item_table(source, images)
+@dataclass(frozen=True)
+class ItemSource:
+    """Where the items of a new project come from, and how they are read.
+
+    Parameters
+    ----------
+    place : path or address
+        A folder or .zip of images; a table (.csv, .tsv, .csv.gz, .parquet, .xlsx or .jsonl) of
+        texts or of names of images; an address such as ``s3://bucket/photos`` of the same; or a
+        data set of Hugging Face: ``hf:NAME``, ``hf:NAME/SPLIT``, or the folder of a saved one.
+    images : path, optional
+        The folder or .zip of the images that a table names.
+    text_column : str, optional
+        The column of the texts; by default ``text``.
+    skip_broken : bool
+        Leave out images that cannot be shown, rather than warn of them.
+
+    Examples
+    --------
+    >>> ItemSource("reviews.jsonl", text_column="body").text_column
+    'body'
+    """
+
+    place: str | Path
+    images: str | Path | None = None
+    text_column: str | None = None
+    skip_broken: bool = False
+
+
+def read_items(source: ItemSource, copies: Path) -> Items:
+    """Read the items; what is not on this machine is copied to a folder first."""
+    if is_remote(source.place):
+        place = fetch_items(str(source.place), copies)
+    elif is_hub_dataset(source.place):
+        place = export_hub_dataset(source.place, source.text_column, copies)
+    else:
+        place = expanded(source.place)
+    if not place.exists():
+        raise ComesError(f"{place} does not exist. Correct the path of the items.")
+    if place.is_dir() or place.suffix.lower() == ".zip":
+        if source.text_column is not None:
+            raise ComesError(
+                f"a column of texts needs a table; got {place}, which holds images. Leave "
+                "--text-column out."
+            )
+        names = keep_good_pictures(place, image_names(place), source.skip_broken)
+        read = Items(names, images=place)
+    elif is_table_name(place) or place.suffix.lower() == JSON_LINES:
+        read = _read_item_table(place, source)
     else:
         raise ComesError(
-            f"items cannot be read from {source}. Give a folder or .zip of images, or a .csv or "
-            ".parquet file."
+            f"items cannot be read from {place}. Give a folder or .zip of images, or a table "
+            "(.csv, .tsv, .csv.gz, .parquet, .xlsx or .jsonl)."
         )
     _check_characters([*read.names, *(read.texts or ())])
     return read
@@ -85,22 +136,30 @@ def read_classes(source: Path) -> Classes:
     return read
 
 
-def _read_item_table(source: Path, images: str | Path | None) -> Items:
+def _read_item_table(source: Path, how: ItemSource) -> Items:
     """Read a table of texts or, if the place of the images is given, of image names."""
-    table = _read_texts(source, (*NAME_COLUMNS, "text"))
-    column = next((name for name in NAME_COLUMNS if name in table), None)
-    if images is None and "text" in table:
-        texts = list(table["text"])
+    text_column = how.text_column or "text"
+    table = _read_texts(source, (*NAME_COLUMNS, text_column))
+    columns = listed([*map(str, table)])
+    if how.text_column is not None and how.text_column not in table:
+        raise ComesError(
+            f"--text-column must be a column of {source.name}; got {how.text_column!r}, it has "
+            f"{columns}."
+        )
+    column = next((name for name in NAME_COLUMNS if name in table and name != text_column), None)
+    if how.images is None and text_column in table:
+        texts = list(table[text_column])
         names = list(table[column]) if column else [str(k) for k in range(1, len(texts) + 1)]
         return Items(_check_unique(names, source), texts)
-    if images is None or column is None:
+    if how.images is None or column is None:
         raise ComesError(
-            f"{source.name} has neither a column text nor names of images (in a column "
-            f"{', '.join(NAME_COLUMNS)}) with --images DIR; it has {listed([*map(str, table)])}."
+            f"{source.name} has neither a column text (or another: --text-column) nor names of "
+            f"images (in a column {', '.join(NAME_COLUMNS)}) with --images DIR; it has {columns}."
         )
-    place = expanded(images)
-    found, _ = open_images(place, _check_unique(list(table[column]), source))
-    return Items(list(found.names), images=place)
+    place = expanded(how.images)
+    given = _check_unique(list(table[column]), source)
+    found, _ = open_images(place, given, how.skip_broken)
+    return Items(keep_good_pictures(place, list(found.names), how.skip_broken), images=place)
 
 
 def _read_class_table(source: Path) -> Classes:
@@ -128,11 +187,40 @@ def _read_class_lines(source: Path) -> Classes:
 
 def _read_texts(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """Read a table, with the named columns as texts."""
-    table = read_table(path, columns)
+    is_lines = path.suffix.lower() == JSON_LINES
+    table = _read_json_lines(path) if is_lines else read_table(path, columns)
     kept = [column for column in columns if column in table]
     return table.assign(
         **{column: [as_text(cell) for cell in table[column].tolist()] for column in kept}
     )
+
+
+def _read_json_lines(path: Path) -> pd.DataFrame:
+    """Read a file with an object in every line."""
+    rows: list[dict[str, Any]] = []
+    number = 0
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for line in file:
+                number += 1
+                if line.strip():
+                    row = json.loads(line)
+                    if not isinstance(row, dict):
+                        raise ValueError("it is not an object in braces")
+                    rows.append({name: _flatten(cell) for name, cell in row.items()})
+    except OSError as error:
+        raise ComesError(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
+        raise ComesError(
+            f"line {number} of {path.name} cannot be read: {error}. Write an object such as "
+            '{"item": "a", "text": "..."} on every line.'
+        ) from None
+    return pd.DataFrame(rows, dtype=object)
+
+
+def _flatten(cell: Any) -> Any:
+    """Return a cell of a table; what has parts is text."""
+    return json.dumps(cell, ensure_ascii=False) if isinstance(cell, dict | list) else cell
 
 
 def _check_unique(names: list[str], source: Path) -> list[str]:

@@ -30,5 +30,5 @@ class LeadPages:
             if time.monotonic() > self._summarised_at + FRESH:
                 self._summary = await run_in_threadpool(summarise, self._site.project)
                 self._summarised_at = time.monotonic()
-        values = {"mode": "lead", "summary": self._summary}
+        values = {"mode": "lead", "role": "lead", "summary": self._summary}
         return self._site.render_page("lead.html.jinja", name=read_name(request), **values)

@@ -1,9 +1,10 @@
-"""What happens to cards: they are leased to a browser tab, answered, and undone.
+"""What happens to cards: they are leased to a browser tab, answered, undone, and given back.
 
 Each function is one command inside a transaction. It looks before it writes: a command that is
 refused (`RefusedError`) has changed nothing. A lease belongs to a tab, so that two people, or two
 tabs of one person, never get the same card. The cards of a tab that is silent for the time of a
-lease are free again. Until somebody else takes them, its late answers are still accepted.
+lease are free again, those of a tab that was closed at once. Until somebody else takes them, late
+answers of the same person are still accepted.
 """
 
 import math
@@ -15,10 +16,13 @@ from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select, u
 
 from comes.annotate.asking import add_questions, refuses_yes
 from comes.annotate.sampling import BLOCK
-from comes.annotate.schema import answers, cards, classes, items
+from comes.annotate.schema import answers, cards, classes, items, settings
 
 Answer = Literal["no", "yes", "maybe", "skip"]
-MOST_HELD = 200  # cards that a tab gets back after a reload
+FROZEN = "frozen_at"  # a setting of a project
+MOST_HELD = 1000  # cards that a tab gets back after a reload
+ITEMS_AT_ONCE = 4  # of the grid
+CARDS_AT_ONCE = 120  # of the grid, unless one item has more
 
 
 class RefusedError(Exception):
@@ -54,36 +58,50 @@ def lease_cards(
     now: float,
     lease: float,
     by_item: bool = False,
+    has: Sequence[int] = (),
     size: int = BLOCK,
 ) -> list[dict[str, Any]]:
-    """Return the cards of a tab: those that it holds, or else the next free ones, leased to it.
+    """Return cards for a tab: those that it holds and its page lacks, or else the next free ones.
 
-    They are of one class, or with ``by_item`` of one item. Nobody gets a card whose question they
-    answered, or hold, on another card.
+    A page says which cards it ``has`` when it asks ahead. What this person left in a closed tab
+    comes before other free cards. The cards are of one class, or with ``by_item`` all those of a
+    few items. Nobody gets a card whose question they answered, or hold, on another card. A frozen
+    project gives no cards.
     """
-    found = _find_held_cards(connection, asker, now)
+    if _read_setting(connection, FROZEN):
+        return []
+    found = [card for card in _find_held_cards(connection, asker, now) if card.id not in set(has)]
     free = _select_free_cards(asker.annotator, now)
     if not found:
-        found = list(connection.execute(free.order_by(cards.c.position).limit(size)))
+        found = _find_next_cards(connection, free, size)
     if not found:
         return []
-    if by_item:
-        found += connection.execute(free.where(cards.c.item_id == found[0].item_id))
-    chosen = _choose_block(found, "item_id" if by_item else "class_id")
+    chosen = _choose_items(connection, found, free) if by_item else _choose_class(found)
     connection.execute(
         update(cards)
         .where(cards.c.id.in_(chosen))
         .values(tab=asker.tab, annotator=asker.annotator, leased_until=now + lease)
     )
-    return show_cards(connection, chosen)
+    shown = show_cards(connection, chosen)
+    return sort_by_item(shown) if by_item else shown
+
+
+def _read_setting(connection: Connection, name: str) -> str | None:
+    query = select(settings.c.value).where(settings.c.name == name)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def _name_closed_tab(annotator: str) -> str:
+    """Return what stands for the closed tabs of a person; no tab has this name."""
+    return f"closed by {annotator}"
 
 
 def _find_held_cards(connection: Connection, asker: Asker, now: float) -> list[Any]:
-    """Return the open cards of a tab, in their order."""
+    """Return the open cards of a tab, and what this person left in closed ones, in their order."""
     held = (
         select(cards)
         .where(
-            cards.c.tab == asker.tab,
+            cards.c.tab.in_([asker.tab, _name_closed_tab(asker.annotator)]),
             cards.c.annotator == asker.annotator,
             ~cards.c.is_done,
             ~_asked_elsewhere(asker.annotator, now),
@@ -101,13 +119,44 @@ def _select_free_cards(annotator: str, now: float) -> Any:
     return query.with_for_update(skip_locked=True, of=cards)
 
 
-def _choose_block(found: Sequence[Any], shared: str) -> list[int]:
-    """Return the cards of the first card's class or item, one for each question."""
-    by_question: dict[tuple[int, int], int] = {}  # a second person's card may be close by
+def _find_next_cards(connection: Connection, free: Any, size: int) -> list[Any]:
+    """Return the next free cards; further ones of the first class where it soon changes.
+
+    Where cards go item by item, the cards of one class lie as far apart as there are classes.
+    """
+    found = list(connection.execute(free.order_by(cards.c.position).limit(size)))
+    if not found or 2 * len(_choose_class(found)) >= size:
+        return found
+    n_classes = connection.execute(select(func.max(classes.c.id))).scalar_one()
+    end = found[0].position + size * n_classes
+    same = cards.c.class_id == found[0].class_id, cards.c.position < end
+    return found + list(
+        connection.execute(free.where(*same).order_by(cards.c.position).limit(size))
+    )
+
+
+def _choose_class(found: Sequence[Any]) -> list[int]:
+    """Return the cards of the first card's class, one for each item."""
+    by_item: dict[int, int] = {}  # a second person's card may be close by
     for card in found:
-        if getattr(card, shared) == getattr(found[0], shared):
-            by_question.setdefault((card.item_id, card.class_id), card.id)
-    return list(by_question.values())
+        if card.class_id == found[0].class_id:
+            by_item.setdefault(card.item_id, card.id)
+    return list(by_item.values())
+
+
+def _choose_items(connection: Connection, found: Sequence[Any], free: Any) -> list[int]:
+    """Return all cards of the first few items that this person holds or may get."""
+    wanted = list(dict.fromkeys(card.item_id for card in found))[:ITEMS_AT_ONCE]
+    more = connection.execute(free.where(cards.c.item_id.in_(wanted)).order_by(cards.c.position))
+    by_item: dict[int, dict[int, int]] = {item: {} for item in wanted}
+    for card in (*found, *more):
+        if card.item_id in by_item:
+            by_item[card.item_id].setdefault(card.class_id, card.id)
+    chosen: list[int] = []
+    for numbers in by_item.values():
+        if not chosen or len(chosen) + len(numbers) <= CARDS_AT_ONCE:
+            chosen += numbers.values()
+    return chosen
 
 
 _OTHER = cards.alias("other")
@@ -145,9 +194,9 @@ def show_cards(connection: Connection, chosen: Sequence[int]) -> list[dict[str, 
             items.c.name,
             items.c.text,
             classes.c.name.label("class"),
+            classes.c.id.label("class_number"),
             classes.c.description,
             classes.c.question,
-            classes.c.id.label("class_number"),
         )
         .join(items, items.c.id == cards.c.item_id)
         .join(classes, classes.c.id == cards.c.class_id)
@@ -157,25 +206,31 @@ def show_cards(connection: Connection, chosen: Sequence[int]) -> list[dict[str, 
     return add_questions(connection, [dict(row._mapping) for row in connection.execute(query)])
 
 
+def sort_by_item(shown: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return cards item by item, and the classes of each in the order of the project."""
+    turn = {item: k for k, item in enumerate(dict.fromkeys(card["item"] for card in shown))}
+    return sorted(shown, key=lambda card: (turn[card["item"]], card["class_number"]))
+
+
 def store_answers(
     connection: Connection, asker: Asker, sent: Sequence[SentAnswer], *, now: float, lease: float
-) -> None:
-    """Store all answers of a request or none; those that are stored already stay as they are."""
+) -> int:
+    """Store all answers of a request or none; return how many were not stored already."""
     numbers, keys = [answer.card for answer in sent], [answer.key for answer in sent]
     asked = connection.execute(_ASKED, {"wanted": numbers, "annotator": asker.annotator})
     found = {row.id: row for row in asked}  # locked, so that what follows is up to date
     known = {row.key: row for row in connection.execute(_KNOWN, {"keys": keys})}
     new = _select_new(sent, known, asker)
     if not new:
-        return
+        return 0
     if len({answer.card for answer in new}) < len(new) or len(set(keys)) < len(keys):
         raise RefusedError(422, "a request must have one answer per card")
-    _check_words(connection, new)
     for answer in new:
         _check_answerable(found.get(answer.card), answer.card, asker)
     _insert_answers(connection, asker, new, now)
-    if min(found[answer.card].leased_until for answer in new) < now + lease / 2:
+    if min(found[answer.card].leased_until or 0.0 for answer in new) < now + lease / 2:
         _renew_leases(connection, asker, now + lease)
+    return len(new)
 
 
 def _select_new(
@@ -205,7 +260,8 @@ def _check_answerable(card: Any | None, number: int, asker: Asker) -> None:
         raise RefusedError(404, "there is no such card", number)
     if card.is_done:
         raise RefusedError(409, "this card has already been answered", number)
-    if (card.tab, card.annotator) != (asker.tab, asker.annotator):
+    own = asker.tab, _name_closed_tab(asker.annotator)
+    if card.tab not in own or card.annotator != asker.annotator:
         raise RefusedError(409, "this card is not yours, or no longer", number)
     if card.answered:
         raise RefusedError(409, "you have answered this question; another person must", number)
@@ -250,6 +306,8 @@ def undo_answers(
         raise RefusedError(404, "there is no such answer of yours")
     open_again = [row.card_id for row in rows if row.undone_at is None]
     if open_again:
+        if _read_setting(connection, FROZEN):
+            raise RefusedError(409, "the project is frozen, so its answers stay as they are")
         is_open = and_(answers.c.key.in_(keys), answers.c.undone_at.is_(None))
         connection.execute(update(answers).where(is_open).values(undone_at=now))
         connection.execute(
@@ -265,14 +323,16 @@ def undo_answers(
     return show_cards(connection, [row.card_id for row in rows])
 
 
-def count_progress(connection: Connection, annotator: str) -> dict[str, int]:
-    """Return how many cards there are, how many are done, and how many answers this person gave."""
-    total, done = connection.execute(
-        select(func.count(), func.count().filter(cards.c.is_done)).select_from(cards)
-    ).one()
-    mine = connection.execute(
-        select(func.count())
-        .select_from(answers)
-        .where(answers.c.annotator == annotator, answers.c.undone_at.is_(None))
-    ).scalar_one()
-    return {"total": total, "done": done, "mine": mine}
+def release_cards(connection: Connection, asker: Asker, keep: Sequence[int] = ()) -> int:
+    """Give the open cards of a closed tab back, at once; return how many.
+
+    It keeps those whose answers are on their way. Anybody may get the others, and this person gets
+    them first.
+    """
+    is_held = and_(cards.c.tab == asker.tab, cards.c.annotator == asker.annotator, ~cards.c.is_done)
+    given = connection.execute(
+        update(cards)
+        .where(is_held, cards.c.id.not_in(keep))
+        .values(tab=_name_closed_tab(asker.annotator), leased_until=None)
+    )
+    return given.rowcount

@@ -1,7 +1,6 @@
 """A project: a folder that names its items and its database, and the database with its cards."""
 
 import json
-import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,8 @@ from sqlalchemy import Connection, Engine, Table, func, insert, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from comes.annotate.asking import Asking, describe_asking
-from comes.annotate.item_sources import Classes, Items, read_classes, read_items
+from comes.annotate.item_sources import Classes, Items, ItemSource, read_classes, read_items
+from comes.annotate.private_files import is_open_to_all, make_private
 from comes.annotate.sampling import By, Cards, sample_cards
 from comes.annotate.schema import (
     RANDOM,
@@ -155,12 +155,13 @@ class Project:
 
 def create_project(
     folder: str | Path,
-    item_source: str | Path,
+    item_source: str | Path | ItemSource,
     class_source: str | Path,
     *,
     rate: float = 0.1,
     seed: int = 0,
     overlap: float = 0.0,
+    opinions: int = 2,
     by: By = "class",
     images: str | Path | None = None,
     database: str | None = None,
@@ -172,14 +173,15 @@ def create_project(
     ----------
     folder : path
         Must not exist, or be empty.
-    item_source : path
+    item_source : path, or ItemSource
         A folder or .zip of images; or a .csv or .parquet file with a column ``text``, or with names
-        of images (``item``, ``image``, ``file`` ...) that lie in ``images``.
+        of images (``item``, ``image``, ``file`` ...) that lie in ``images``. An `ItemSource` also
+        says which column the texts are in, and what becomes of broken images.
     class_source : path
         A .txt file with a class per line, or a .csv or .parquet file with a column ``class`` (or
         ``label``, ``name``) and optionally ``description`` and ``question``, which replaces the
         project's for this class.
-    rate, seed, overlap, by
+    rate, seed, overlap, opinions, by
         As in `comes.annotate.sample_cards`.
     images : path, optional
         The folder or .zip of the images that ``item_source`` names.
@@ -203,11 +205,13 @@ def create_project(
     ('text', ['a', 'b'], ['sport', 'weather'])
     >>> project.engine.dispose()
     """
-    read = read_items(expanded(item_source), images)
-    named = read_classes(expanded(class_source))
-    drawn = sample_cards(len(read.names), len(named.names), rate, seed=seed, overlap=overlap, by=by)
-    drawn_with = {"rate": rate, "seed": seed, "overlap": overlap, "by": by}
+    if not isinstance(item_source, ItemSource):
+        item_source = ItemSource(item_source, images)
     home = expanded(folder)
+    read = read_items(item_source, home.with_name(f"{home.name}-items"))
+    named = read_classes(expanded(class_source))
+    drawn_with: dict[str, Any] = {"seed": seed, "overlap": overlap, "opinions": opinions, "by": by}
+    drawn = sample_cards(len(read.names), len(named.names), rate, **drawn_with)
     address = f"sqlite:///{DATABASE}" if database is None else database
     with replacing_folder(home, ()) as temporary:
         _write_description(temporary, read, address)
@@ -216,11 +220,14 @@ def create_project(
             with engine.execution_options(**WRITES).begin() as connection:
                 _create_tables(connection)
                 _insert_contents(connection, read, named, drawn)
-                _insert_settings(connection, {**drawn_with, **describe_asking(asking)})
+                _insert_settings(
+                    connection, {"rate": rate, **drawn_with, **describe_asking(asking)}
+                )
         except SQLAlchemyError as error:
             raise explain(error, home.name) from None
         finally:
             engine.dispose()
+        make_private(temporary)
     return open_project(home)
 
 
@@ -247,6 +254,8 @@ def open_project(folder: str | Path) -> Project:
         ) from None
     if address == f"sqlite:///{DATABASE}" and not (home / DATABASE).exists():
         raise ComesError(f"{folder} has no {DATABASE}, which holds its answers. Put it back.")
+    if is_open_to_all(home / DATABASE):  # as earlier versions made it
+        make_private(home)
     source = None if images is None else Path(images)
     project = Project(home, open_engine(address, home), kind, source)
     with project.reading() as connection:
@@ -264,7 +273,6 @@ def _write_description(folder: Path, read: Items, address: str) -> None:
     }
     path = folder / DESCRIPTION
     path.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
-    os.chmod(path, 0o600)  # an address may hold a password
 
 
 def _create_tables(connection: Connection) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import jinja2
 
+from comes.annotate.languages import read_words
 from comes.annotate.summary import ENOUGH
 
 
@@ -25,6 +26,7 @@ def _make_environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals["enough"] = ENOUGH
+    environment.globals["words"] = read_words("en")  # where a page does not say otherwise
     environment.filters["share"] = lambda x: "–" if math.isnan(x) else f"{x:.0%}"
     environment.filters["number"] = lambda x: "–" if math.isnan(x) else f"{x:.2f}"
     environment.filters["seconds"] = lambda x: "–" if math.isnan(x) else f"{x:.1f} s"

@@ -22,7 +22,7 @@ class Cards(NamedTuple):
 
     item: IntArray
     class_: IntArray
-    turn: IntArray  # 1 on the card for a second person
+    turn: IntArray  # 1 on the card for a second person, 2 for a third
 
 
 def sample_cards(
@@ -32,6 +32,7 @@ def sample_cards(
     *,
     seed: int = 0,
     overlap: float = 0.0,
+    opinions: int = 2,
     by: By = "class",
 ) -> Cards:
     """Draw the (item, class) pairs that are asked.
@@ -43,7 +44,10 @@ def sample_cards(
         Share of the items that are asked about each class, in (0, 1].
     seed : int
     overlap : float
-        Share of the cards that a second person gets, too.
+        Share of the cards that further people get, too; with ``by="item"`` share of the items,
+        about which the others are asked whole.
+    opinions : int
+        How many people answer a card of the overlap.
     by : {"class", "item"}
         ``class`` draws items for each class, and asks about one class for a block of cards.
         ``item`` draws items once and asks about all their classes, for the grid.
@@ -63,27 +67,42 @@ def sample_cards(
     n_asked = _count_asked(n_items, rate)
     if not 0 <= overlap <= 1:
         raise ComesError(f"overlap must be in [0, 1]; got {overlap:g}.")
+    if opinions < 2:
+        raise ComesError(
+            f"opinions must be at least 2; got {opinions}. Leave overlap at 0 for one."
+        )
     rng = np.random.default_rng(seed)
     if by == "class":
         drawn = [rng.choice(n_items, n_asked, replace=False) for _ in range(n_classes)]
-        item = np.concatenate(drawn)
-        class_ = np.repeat(np.arange(n_classes), n_asked)
-        block = np.arange(len(item)) % n_asked // BLOCK + class_ * n_asked  # none spans classes
+        item, class_ = np.concatenate(drawn), np.repeat(np.arange(n_classes), n_asked)
+        again = np.sort(rng.choice(len(item), round(overlap * len(item)), replace=False))
     else:
         chosen = rng.choice(n_items, n_asked, replace=False)
         item, class_ = np.repeat(chosen, n_classes), np.tile(np.arange(n_classes), n_asked)
-        block = item
-    again = np.sort(rng.choice(len(item), round(overlap * len(item)), replace=False))
-    second = block[again] + block.max() + 1
-    if by == "class":  # full blocks of one class each, as above
-        starts = np.searchsorted(class_[again], np.arange(n_classes))
-        second = (np.arange(len(again)) - starts[class_[again]]) // BLOCK
-        second += block.max() + 1 + class_[again] * n_asked
-    turn = np.repeat([0, 1], [len(item), len(again)])
-    item, class_ = np.append(item, item[again]), np.append(class_, class_[again])
-    _, number = np.unique(np.append(block, second), return_inverse=True)
+        rows = np.sort(rng.choice(n_asked, round(overlap * n_asked), replace=False))
+        again = (rows[:, None] * n_classes + np.arange(n_classes)).ravel()
+    turn = np.repeat(np.arange(opinions), [len(item)] + [len(again)] * (opinions - 1))
+    item = np.concatenate([item, *[item[again]] * (opinions - 1)])
+    class_ = np.concatenate([class_, *[class_[again]] * (opinions - 1)])
+    number = _number_blocks(item, class_, turn, by)
     order = np.argsort(rng.permutation(number.max() + 1)[number], kind="stable")
     return Cards(item[order], class_[order], turn[order])
+
+
+def _number_blocks(item: IntArray, class_: IntArray, turn: IntArray, by: By) -> IntArray:
+    """Return the block of each card: an item of a turn, or `BLOCK` cards of a class of a turn.
+
+    The cards of a turn come class by class, or item by item.
+    """
+    if by == "item":
+        within = item
+    else:
+        starts = np.flatnonzero(np.diff(class_, prepend=-1) | np.diff(turn, prepend=-1))
+        lengths = np.diff(np.append(starts, len(class_)))
+        within = (np.arange(len(class_)) - np.repeat(starts, lengths)) // BLOCK
+        within += class_ * (within.max(initial=0) + 1)
+    number: IntArray = np.unique(turn * (within.max() + 1) + within, return_inverse=True)[1]
+    return number
 
 
 def sample_more(asked: npt.NDArray[np.bool_], rate: float, seed: int) -> list[int]:

@@ -14,8 +14,10 @@ from starlette.types import ASGIApp
 
 from comes.annotate.answer_routes import AnswerPages
 from comes.annotate.guard import Guard, make_refusal
+from comes.annotate.guideline_routes import GuidelineRoutes
 from comes.annotate.lead_routes import LeadPages
 from comes.annotate.leases import RefusedError
+from comes.annotate.links import KnownLinks
 from comes.annotate.picture_routes import PictureRoutes
 from comes.annotate.project import Project
 from comes.annotate.site import Site
@@ -25,15 +27,15 @@ LEASE = 300.0  # seconds that a silent tab keeps its cards
 STATIC = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-def make_app(project: Project, *, token_digest: str | None = None, lease: float = LEASE) -> ASGIApp:
+def make_app(project: Project, *, needs_token: bool = False, lease: float = LEASE) -> ASGIApp:
     """Return the application that serves a project.
 
     Parameters
     ----------
     project : Project
-    token_digest : str, optional
-        The digest of the token that every request must carry, from `find_token`; None if no token
-        is needed.
+    needs_token : bool
+        Whether every request must carry the token of a link, from `make_link`; without, everybody
+        who reaches the server is a lead.
     lease : float
         Seconds after which the cards of a silent tab are free again.
 
@@ -55,6 +57,7 @@ def make_app(project: Project, *, token_digest: str | None = None, lease: float 
         *AnswerPages(site).routes,
         *LeadPages(site).routes,
         *PictureRoutes(site).routes,
+        *GuidelineRoutes(site).routes,
         Route("/static/{name}", _send_static),
     ]
     handlers: dict[Any, Any] = {
@@ -64,7 +67,7 @@ def make_app(project: Project, *, token_digest: str | None = None, lease: float 
         ComesError: _respond_unavailable,
     }
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=site.lifespan)
-    return Guard(app, token_digest)
+    return Guard(app, KnownLinks(project) if needs_token else None)
 
 
 async def _send_static(request: Request) -> Response:
@@ -93,7 +96,9 @@ async def _respond_refusal(request: Request, error: Exception) -> Response:
 
 async def _respond_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    answer = make_refusal(request.headers, error.status_code, error.detail.lower())
+    is_unknown = error.status_code == 404 and error.detail == "Not Found"  # in no route
+    reason = "there is no such page" if is_unknown else error.detail
+    answer = make_refusal(request.headers, error.status_code, f"{reason[:1].lower()}{reason[1:]}")
     answer.headers.update(error.headers or {})  # which methods are allowed
     return answer
 

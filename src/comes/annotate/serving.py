@@ -1,7 +1,6 @@
 """A project as a web server: in the foreground for people, in a thread for robots and tests."""
 
 import math
-import secrets
 import socket
 import threading
 import time
@@ -12,25 +11,24 @@ from typing import Any
 
 import uvicorn
 
+from comes.annotate.addresses import address_of
 from comes.annotate.connections import Door, Places, TimedProtocol
-from comes.annotate.guard import digest_token, is_loopback
+from comes.annotate.guard import is_loopback
+from comes.annotate.links import Role, list_links, make_link, revoke_links
 from comes.annotate.project import DESCRIPTION, Project
 from comes.annotate.server import LEASE, make_app
 from comes.annotate.server_options import ServerOptions
 from comes.errors import ComesError
 
-TOKEN = "token_digest"  # a setting of the project
 STARTING = 30.0  # seconds
 BACKLOG = 1024  # connections that wait to be accepted
 PLAIN = ServerOptions()
 
 
-def find_token(
+def find_links(
     project: Project, host: str, *, is_wanted: bool = False, new: bool = False
-) -> tuple[str | None, str | None]:
-    """Return the digest of the token that an address needs, and the token if it is new.
-
-    A project has one token, of which only the digest is stored.
+) -> dict[str, str] | None:
+    """Return the tokens of new links by their role, where an address needs a token at all.
 
     Parameters
     ----------
@@ -38,33 +36,34 @@ def find_token(
     host : str
         The address to serve on.
     is_wanted : bool
-        Whether a loopback address needs the token too, as behind a proxy.
+        Whether a loopback address needs a token too, as behind a proxy.
     new : bool
-        Whether to replace the token.
+        Whether to revoke all links and make new ones.
 
     Returns
     -------
-    digest, token : str or None
-        Both are None if no token is needed.
+    made : dict, optional
+        None if no token is needed. On first use a link for annotators and one for the lead are
+        made; later those stay, and nothing is made.
 
     Examples
     --------
     >>> from comes.annotate import trial_project
     >>> with trial_project() as project:
-    ...     print(find_token(project, "127.0.0.1"))
-    ...     digest, token = find_token(project, "0.0.0.0")
-    ...     print(len(token), find_token(project, "0.0.0.0") == (digest, None))
-    (None, None)
-    43 True
+    ...     print(find_links(project, "127.0.0.1"))
+    ...     print(list(find_links(project, "0.0.0.0")), find_links(project, "0.0.0.0"))
+    None
+    ['annotator', 'lead'] {}
     """
     if is_loopback(host) and not is_wanted and not new:
-        return None, None
-    known = project.read_setting(TOKEN)
-    if known and not new:
-        return known, None
-    token = secrets.token_urlsafe(32)
-    project.write_setting(TOKEN, digest_token(token))
-    return digest_token(token), token
+        return None
+    if new:
+        revoke_links(project)
+    valid = {link.role for link in list_links(project) if link.revoked_at is None}
+    wanted: dict[Role, str] = {"annotator": "annotators", "lead": "the lead"}
+    return {
+        role: make_link(project, role, label) for role, label in wanted.items() if role not in valid
+    }
 
 
 def check_images_exist(project: Project) -> None:
@@ -86,7 +85,7 @@ def check_images_exist(project: Project) -> None:
 def serve(
     project: Project,
     listener: Door,
-    token_digest: str | None,
+    needs_token: bool = False,
     lease: float = LEASE,
     options: ServerOptions = PLAIN,
 ) -> None:
@@ -97,8 +96,8 @@ def serve(
     project : Project
     listener : socket
         From `open_port`; it is closed at the end.
-    token_digest : str, optional
-        From `find_token`.
+    needs_token : bool
+        Whether every request must carry the token of a link.
     lease : float
         Seconds after which the cards of a silent tab are free again.
     options : ServerOptions
@@ -107,10 +106,10 @@ def serve(
     --------
     >>> from comes.annotate import open_project
     >>> project = open_project("news")  # doctest: +SKIP
-    >>> serve(project, open_port("127.0.0.1", 8000), None)  # doctest: +SKIP
+    >>> serve(project, open_port("127.0.0.1", 8000))  # doctest: +SKIP
     """
     with listener:
-        app = make_app(project, token_digest=token_digest, lease=lease)
+        app = make_app(project, needs_token=needs_token, lease=lease)
         _make_server(app, listener, options).run([listener])
 
 
@@ -120,7 +119,7 @@ def serve_in_thread(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
-    token_digest: str | None = None,
+    needs_token: bool = False,
     lease: float = LEASE,
     options: ServerOptions = PLAIN,
 ) -> Iterator[str]:
@@ -132,7 +131,7 @@ def serve_in_thread(
     host : str
     port : int
         0 takes a free one.
-    token_digest, lease, options
+    needs_token, lease, options
         As in `serve`.
 
     Examples
@@ -144,7 +143,7 @@ def serve_in_thread(
     200
     """
     listener = open_port(host, port)
-    app = make_app(project, token_digest=token_digest, lease=lease)
+    app = make_app(project, needs_token=needs_token, lease=lease)
     server = _make_server(app, listener, options)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
@@ -186,21 +185,6 @@ def open_port(host: str, port: int) -> Door:
             "one (--host, --port)."
         ) from None
     return listener
-
-
-def address_of(host: str, port: int, scheme: str = "http") -> str:
-    """Return the address that a browser opens.
-
-    Where the server listens on all addresses, it is the name of this machine.
-
-    Examples
-    --------
-    >>> address_of("127.0.0.1", 8000), address_of("::1", 8000)
-    ('http://127.0.0.1:8000', 'http://[::1]:8000')
-    """
-    if host in ("0.0.0.0", "::", ""):
-        host = socket.gethostname()
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def _make_server(app: Any, listener: Door, options: ServerOptions) -> uvicorn.Server:

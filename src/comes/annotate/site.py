@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -12,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from comes.annotate.guard import ROLE
 from comes.annotate.leases import RefusedError
 from comes.annotate.project import Project
 from comes.annotate.rendering import render
@@ -49,8 +51,14 @@ class Site:
         assert self._writer is not None
         return await asyncio.wrap_future(self._writer.submit(command))
 
+    @cached_property
+    def _has_grid(self) -> bool:
+        """Whether items have several open classes, so that a grid of them is worth a tab."""
+        return self.project.read_setting("by") == "item"
+
     def render_page(self, template: str, **values: Any) -> Response:
         """Return a page of this project."""
+        values = {"has_grid": self._has_grid, **values}
         text = render(template, project=self.project.name, **values)
         return HTMLResponse(text, headers={"Cache-Control": "no-store"})
 
@@ -67,6 +75,11 @@ class Site:
         if page and page != self.identify_page(name):
             raise RefusedError(403, "the name or the project has changed: reload the page")
         return name
+
+
+def read_role(request: Request) -> str:
+    """Return the role of who asks, as the guard found it."""
+    return str(request.scope.get(ROLE, "lead"))
 
 
 def read_name(request: Request) -> str | None:

@@ -8,8 +8,8 @@ from comes.cli.annotate_data_commands import export, import_, report
 from comes.cli.annotate_demo_command import demo
 from comes.cli.annotate_growth_commands import add, learn
 from comes.cli.annotate_options import Folder, check_extra
-from comes.cli.annotate_team_commands import serve
-from comes.cli.options import Json, Seed
+from comes.cli.annotate_team_commands import link, links, serve
+from comes.cli.options import Json, Seed, SkipBroken
 from comes.cli.printing import print_summary
 
 app = typer.Typer(
@@ -24,15 +24,20 @@ app = typer.Typer(
 def init(
     folder: Folder,
     items: Annotated[
-        str, typer.Option(help="Folder or .zip of images, or a table with a column text.")
+        str,
+        typer.Option(help="Folder or .zip of images, a table of texts, an address, or hf:NAME."),
     ],
     classes: Annotated[
         str, typer.Option(help="A class per line, or a table: class, description, question.")
     ],
     rate: Annotated[float, typer.Option(help="Share of the items asked about each class.")] = 0.1,
     overlap: Annotated[
-        float, typer.Option(help="Share of the cards that a second person is asked as well.")
+        float,
+        typer.Option(help="Share of the cards (with --by item: items) that others get as well."),
     ] = 0.0,
+    opinions: Annotated[
+        int, typer.Option(min=2, help="People who answer a card of the overlap.")
+    ] = 2,
     by: Annotated[
         Literal["class", "item"],
         typer.Option(help="Draw items for each class, or items once with all their classes."),
@@ -40,6 +45,10 @@ def init(
     images: Annotated[
         str | None, typer.Option(help="The folder or .zip of the images, if --items names them.")
     ] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="The column of the texts; by default text.")
+    ] = None,
+    skip_broken: SkipBroken = False,
     database: Annotated[
         str | None, typer.Option(help="postgresql://USER@HOST/NAME, for a team; else a file.")
     ] = None,
@@ -59,17 +68,17 @@ def init(
     Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
     """
     check_extra()
-    from comes.annotate import Asking, create_project, read_question, summarise
+    from comes.annotate import Asking, ItemSource, create_project, read_question, summarise
 
     project = create_project(
         folder,
-        items,
+        ItemSource(items, images, text_column, skip_broken),
         classes,
         rate=rate,
         seed=seed,
         overlap=overlap,
+        opinions=opinions,
         by=by,
-        images=images,
         database=database,
         asking=Asking(question, yes, language, guidelines),
     )
@@ -88,6 +97,8 @@ def init(
 
 
 app.command()(serve)
+app.command()(link)
+app.command()(links)
 app.command()(add)
 app.command()(learn)
 app.command(name="import")(import_)

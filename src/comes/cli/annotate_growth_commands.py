@@ -32,6 +32,9 @@ def add(
     images: Annotated[
         str | None, typer.Option(help="The folder or .zip of the images, if --items names them.")
     ] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="The column of the texts in --items; by default text.")
+    ] = None,
     active: Annotated[
         str | None, typer.Option(help="Instead: what a model draws: its folder, or auto.")
     ] = None,
@@ -63,14 +66,14 @@ def add(
     if active is not None:
         _add_active(folder, active, cards, features, floor, seed, as_json)
         return
+    from comes.annotate import ItemSource
     from comes.jobs import add_questions
 
     added = add_questions(
         folder,
         classes=split_names(classes),
-        items=items,
+        items=None if items is None else ItemSource(items, images, text_column),
         new_classes=new_classes,
-        images=images,
         rate=rate,
         cards=cards,
         skipped=skipped,

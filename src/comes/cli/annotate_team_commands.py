@@ -1,10 +1,18 @@
 """Commands of ``comes annotate`` for a team: serve the page, and say who may do what."""
 
-from typing import Annotated
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
 from comes.cli.annotate_options import Folder, Host, Port, check_extra
+from comes.cli.options import Json, split_names
+from comes.cli.printing import print_json, print_rows, print_summary
+
+ADDRESSES = "addresses"  # the setting that holds where a project was served last
+ROLE_TITLES = {"annotator": "annotators", "lead": "the lead", "script": "scripts"}
 
 
 def serve(
@@ -14,12 +22,23 @@ def serve(
     lease: Annotated[
         float, typer.Option(min=1, help="Seconds after which cards of a closed browser come back.")
     ] = 300,
+    address: Annotated[
+        str | None, typer.Option(help="What people open, if not this machine, as behind a proxy.")
+    ] = None,
     token: Annotated[
-        bool, typer.Option("--token", help="Ask for the token on loopback too, as behind a proxy.")
+        bool, typer.Option("--token", help="Ask for a token on loopback too, as behind a proxy.")
     ] = False,
     new_token: Annotated[
-        bool, typer.Option("--new-token", help="Make a new token; the old one stops working.")
+        bool, typer.Option("--new-token", help="Revoke all links, and make new ones.")
     ] = False,
+    certificate: Annotated[
+        str | None, typer.Option(help="Certificate (.pem) with its chain, for https; with --key.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Key (.pem) of the certificate.")] = None,
+    proxy: Annotated[
+        str | None,
+        typer.Option(help="Addresses of proxies whose X-Forwarded headers are believed."),
+    ] = None,
 ) -> None:
     """Serve the page until Ctrl-C.
 
@@ -28,21 +47,116 @@ def serve(
     Example: comes annotate serve project --host 0.0.0.0 --port 8000
     """
     check_extra()
-    from comes.annotate import address_of, check_images_exist, find_token, open_port, open_project
+    from comes.annotate import (
+        ServerOptions,
+        check_images_exist,
+        find_links,
+        list_addresses,
+        open_port,
+        open_project,
+    )
     from comes.annotate import serve as serve_project
 
+    options = ServerOptions(certificate, key, tuple(split_names(proxy) or ()))
     project = open_project(folder)
     listener = open_port(host, port)
     check_images_exist(project)
-    digest, made = find_token(project, host, is_wanted=token, new=new_token)
-    address = address_of(host, listener.getsockname()[1])
-    print(f"{project.name}: {address}/{f'?token={made}' if made else ''}", flush=True)
-    if made:
-        print("Keep this address: the token is shown once.", flush=True)
-    elif digest:
+    made = find_links(project, host, is_wanted=token, new=new_token)
+    found = list_addresses(host, listener.getsockname()[1], options.scheme)
+    addresses = [address.rstrip("/")] if address else found
+    project.write_setting(ADDRESSES, json.dumps(addresses))
+    _print_addresses(str(folder), addresses, made)
+    serve_project(project, listener, made is not None, lease, options)
+
+
+def _print_addresses(folder: str, addresses: list[str], made: dict[str, str] | None) -> None:
+    """Print what people open, with the tokens of new links."""
+    from comes.annotate import is_private
+
+    print(f"{Path(folder).resolve().name}: {addresses[0]}/", flush=True)
+    for role, token in (made or {}).items():
+        print(f"  for {ROLE_TITLES[role]}: {addresses[0]}/?token={token}")
+    if others := addresses[1:]:
+        print(f"The same on other addresses of this machine: {', '.join(others)}")
+    if is_private(addresses[0]) and made is not None and not addresses[0].count("127.0.0"):
         print(
-            "Browsers that have opened the address with its token still get in. For others, "
-            "--new-token makes a new token, which everybody then needs.",
+            "This address is one of a private network: people in it can open it. For others, "
+            "forward a port of the router, or use a VPN or a proxy (--address)."
+        )
+    if made:
+        print("Keep these links: a token is shown once.")
+    elif made is not None:
+        print("The links made before are still valid.")
+    if made is not None:
+        print(
+            f"Another link, beside those: comes annotate link {folder} --role annotator --for NAME",
             flush=True,
         )
-    serve_project(project, listener, digest, lease)
+
+
+def link(
+    folder: Folder,
+    name: Annotated[str, typer.Option("--for", help="Whom the link is for.")],
+    role: Annotated[
+        Literal["annotator", "lead", "script"],
+        typer.Option(help="What it opens: the cards; the lead's pages too; or /api/v1."),
+    ] = "annotator",
+    address: Annotated[
+        str | None, typer.Option(help="Where the project is served; by default, where it was last.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make another link that lets somebody in; those made before stay valid.
+
+    Example: comes annotate link project --role annotator --for Ada
+    """
+    check_extra()
+    from comes.annotate import make_link, open_project
+
+    project = open_project(folder)
+    token = make_link(project, role, name)
+    known = json.loads(project.read_setting(ADDRESSES) or '["http://127.0.0.1:8000"]')
+    start = (address or known[0]).rstrip("/")
+    way = {"link": f"{start}/?token={token}"}
+    if role == "script":
+        way = {"address": f"{start}/api/v1", "header": f"Authorization: Bearer {token}"}
+    print_summary({"role": role, "for": name, **way}, as_json)
+
+
+def links(
+    folder: Folder,
+    revoke: Annotated[
+        str | None, typer.Option(help="Revoke the link of this number, or of this name.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List who can open the page, and revoke links.
+
+    Example: comes annotate links project --revoke Ada
+    """
+    check_extra()
+    from comes.annotate import list_links, open_project, revoke_links
+
+    project = open_project(folder)
+    if revoke is not None:
+        revoke_links(project, revoke)
+    rows = [
+        {
+            "number": link.number,
+            "role": link.role,
+            "for": link.label,
+            "made": _print_time(link.made_at),
+            "revoked": _print_time(link.revoked_at),
+        }
+        for link in list_links(project)
+    ]
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_rows(rows)
+    else:
+        print(f"{project.name} has no links yet. comes annotate serve makes some.")
+
+
+def _print_time(moment: float | None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment)) if moment else "–"

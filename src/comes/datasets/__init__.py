@@ -3,7 +3,8 @@
 `KNOWN` holds the data sets that have a name. A table of answers has the columns `LONG`; an answer
 is `NO`, `YES`, `MAYBE` or `NOT_ASKED`, a column `PERSON` says whose it is, and a column `SOURCE`
 says `MODEL`, or another of `BY_MODEL`, if a model chose the question. A table names its items in
-one of `ITEM_COLUMNS`. `TableForm` is the form of the labels in a table that is written.
+one of `ITEM_COLUMNS`. `TableForm` is the form of the labels in a table that is written. Names of
+images end in one of `PICTURE_ENDINGS`.
 """
 
 from comes.datasets.answer_tables import (
@@ -24,7 +25,13 @@ from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import take_rows
 from comes.datasets.feature_writing import check_feature_target, write_features
 from comes.datasets.findings import Finding, check_dataset
-from comes.datasets.images import Images, image_names, open_images
+from comes.datasets.images import (
+    PICTURE_ENDINGS,
+    Images,
+    image_names,
+    import_pillow,
+    open_images,
+)
 from comes.datasets.joining import join_features, join_rows
 from comes.datasets.opening import (
     load_dataset,
@@ -60,6 +67,7 @@ __all__ = [
     "NO",
     "NOT_ASKED",
     "PERSON",
+    "PICTURE_ENDINGS",
     "SOURCE",
     "YES",
     "Dataset",
@@ -82,6 +90,7 @@ __all__ = [
     "combine_answers",
     "find_copies",
     "image_names",
+    "import_pillow",
     "is_table_name",
     "join_features",
     "join_rows",

@@ -7,6 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, overload
@@ -19,7 +20,12 @@ from comes.errors import ComesError, ComesWarning, listed
 from comes.files import expanded
 from comes.progress import progress_bar
 
-PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+HEIC_ENDINGS = (".heic", ".heif")  # of telephones; Pillow opens them with pillow-heif
+PICTURE_ENDINGS = (
+    *(".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
+    *HEIC_ENDINGS,
+)
+HEIC = "HEIF"  # what Pillow then calls the format
 
 
 class Images:
@@ -76,7 +82,7 @@ class Images:
         It is decoded at a half, a quarter or an eighth of its size, which takes a fraction of the
         time and memory.
         """
-        Image = _import_pillow()
+        Image = import_pillow()
         try:
             with Image.open(io.BytesIO(self.read_bytes(row))) as image:
                 if least is not None:
@@ -247,11 +253,22 @@ def image_names(source: Path) -> list[str]:
         for name in names
         if name.lower().endswith(PICTURE_ENDINGS) and not name.rpartition("/")[2].startswith(".")
     )
+    _check_heic(pictures)
     if not pictures:
         raise ComesError(
             f"{source} has no pictures; expected files that end in {', '.join(PICTURE_ENDINGS)}."
         )
     return pictures
+
+
+def _check_heic(names: Sequence[str]) -> None:
+    """Raise if a picture is HEIC, and nothing here can open that."""
+    of_phones = [name for name in names if name.lower().endswith(HEIC_ENDINGS)]
+    if of_phones and HEIC not in import_pillow().MIME:
+        raise ComesError(
+            f"{listed(of_phones, 3)}: HEIC pictures need pillow-heif, which is not installed: pip "
+            "install 'comes[heic]'. Or convert them to JPEG."
+        )
 
 
 def find_broken(images: Images) -> list[int]:
@@ -323,12 +340,23 @@ def _check_inside(names: Sequence[str]) -> None:
             )
 
 
-def _import_pillow() -> Any:
-    """Return the module that opens images."""
+def import_pillow() -> Any:
+    """Return the module that opens images; HEIC too, where pillow-heif is installed.
+
+    Examples
+    --------
+    >>> import_pillow().new("RGB", (5, 4)).size
+    (5, 4)
+    """
     try:
         from PIL import Image
     except ImportError:
         raise ComesError(
             "images need Pillow, which is not installed: pip install 'comes[images]'."
         ) from None
+    if HEIC not in Image.MIME:
+        with suppress(ImportError):
+            from pillow_heif import register_heif_opener
+
+            register_heif_opener()
     return Image

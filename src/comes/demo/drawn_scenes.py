@@ -92,4 +92,4 @@ def serve_scenes(
     with open_port("127.0.0.1", port) as listener, tempfile.TemporaryDirectory() as home:
         project, _ = make_drawn_project(Path(home), n_scenes, seed)
         announce(address_of("127.0.0.1", listener.getsockname()[1]))
-        serve(project, listener, None)
+        serve(project, listener)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from comes.annotate import (
+    ItemSource,
     Project,
     Summary,
     add_chosen_cards,
@@ -73,7 +74,7 @@ def add_questions(
     project: Project | str | Path,
     *,
     classes: Sequence[str] | None = None,
-    items: str | Path | None = None,
+    items: str | Path | ItemSource | None = None,
     new_classes: str | Path | None = None,
     images: str | Path | None = None,
     rate: float | None = None,
@@ -88,7 +89,7 @@ def add_questions(
     project : Project, or the folder of one
     classes : sequence of str, optional
         Ask about more items for these classes.
-    items : path, optional
+    items : path or comes.annotate.ItemSource, optional
         Instead: more items, and cards for them. Names that the project has are left out.
     new_classes : path, optional
         Instead: more classes, and cards for them.

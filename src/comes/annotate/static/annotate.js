@@ -1,23 +1,36 @@
 // The pages on which people answer: cards of one class, or a grid of the classes of one item.
 // An answer shows the next card at once; it is sent in the background (queue.js).
 
-import { AnswerQueue, Pauses, findTab, isFinal, isPassing, load, post, randomId, save } from "./queue.js";
+import {
+  AnswerQueue, Pauses, findTab, forgetTab, get, isFinal, load, post, randomId, save, sendLast,
+} from "./queue.js";
+import { isOpen, listenToDialogs, openHelp, openNote } from "./dialogs.js";
+import * as grid from "./grid.js";
+import { listenToGuidelines, showGuidelines, toggleGuidelines } from "./guidelines.js";
+import { introduce, introduceOnce, listenToIntroduction } from "./introduction.js";
+import { actionOf, classOf, keyOf } from "./keys.js";
+import { Pictures } from "./pictures.js";
+import { listenToSwipes } from "./swipe.js";
 import * as view from "./view.js";
 import { find, isGrid, page } from "./view.js";
+import { word } from "./words.js";
+import { STEP, listenToZoom, zoomBy } from "./zoom.js";
 
 const DEEPEST_UNDO = 100;
 const LONGEST_HISTORY = 1_000_000; // characters, since texts are kept with it
-const PRELOADED = 2;
-const KEPT_PICTURES = 8;
+const FEW_CARDS = 10; // when so many are open, or
+const FEW_ITEMS = 2; // in the grid so many, further ones are asked for
+const MOST_HAD = 3000; // cards that a request may name
 const PACE_OVER = 20; // answers
 const LONGEST_LOOK = 3600; // seconds; what is longer was a break
+const GUARD = 500; // milliseconds after a change of class in which nothing is answered
 
 const queues = []; // that of this tab first, then what other tabs left
-const pictures = new Map(); // item -> {image, outcome: promise of "shown" or "broken"}
+const pictures = new Pictures((status) => stop({ status, body: {} }));
 const pauses = new Pauses();
 const clock = { spent: 0, since: null }; // milliseconds; null while nobody sees the item
-const pressed = new Set(); // cards that the grid has marked as surely not
 const previous = new Map(); // card -> its answer before it was taken back
+const takenBack = new Set(); // keys of answers
 
 let tab;
 let block = []; // open cards; the first, and in the grid those of its item, are shown
@@ -25,12 +38,17 @@ let history = []; // lists of {card, answer, key, seconds} that were given toget
 let progress = { total: 0, done: 0, mine: 0 };
 let nSince = 0; // answers given since the server counted
 let nActions = 0; // answers and undos: cards that were asked for before one are outdated
+let touched = new Set(); // cards that were answered or taken back since cards were asked for
 let displayed = ""; // the numbers of the cards on show
+let shownSince = 0; // when they were put there
 let lastClass = null;
+let isChanging = false; // another class is asked about than before, and nothing is answered yet
 let isStale = false; // the server knows better which cards are ours
 let isFetching = false;
+let isLast = false; // there is no card beyond those of the block
 let isFinished = false; // the server has no card for us
 let cannotFetch = false;
+let isLookingBack = false;
 
 // ---- what is on show
 
@@ -45,12 +63,13 @@ function show() {
   const numbers = cards.map((card) => card.card).join();
   if (numbers === displayed) return;
   displayed = numbers;
+  shownSince = performance.now();
   view.endNotice();
   view.showName(cards[0].name);
   if (isGrid) askAboutItem(cards);
   else askAboutCard(cards[0]);
   showItem(cards[0]);
-  for (const card of block.slice(1, 1 + PRELOADED)) if (card.text === null) takePicture(card.item);
+  pictures.want(block.filter((card) => card.text === null).map((card) => card.item));
   if (document.activeElement === document.body) view.focusStage();
 }
 
@@ -59,15 +78,32 @@ function askAboutCard(card) {
   const isChange = lastClass !== null && lastClass !== card.class;
   const before = previous.get(card.card);
   lastClass = card.class;
-  view.showQuestion(card, isChange, before);
-  const said = before ? `You said: ${view.WORDS[before]}.` : "";
-  view.announce(isChange ? "New class:" : "", `${card.class}.`, `${card.name}.`, said);
+  const question = view.showQuestion(card, before);
+  isChanging = isChange;
+  if (isChange) view.showChange(card);
+  else view.endChange();
+  showGuidelines(card);
+  const said = before ? word("said", { answer: word(`answer.${before}`) }) : "";
+  view.announce(isChange ? `${word("change")} ${card.class}.` : "", question, `${card.name}.`, said);
 }
 
 // Ask about all classes of an item.
 function askAboutItem(cards) {
-  view.showGrid(cards, pressed, toggle);
-  view.announce(`${cards[0].name}.`, `${view.count(cards.length, "class", "classes")}.`);
+  grid.showClasses(cards, mayAnswer);
+  showGuidelines(cards[0]);
+  view.announce(`${cards[0].name}.`, word("grid.classes", { n: cards.length }));
+}
+
+// The item is there: count the time, and after a change of class wait before answers are taken.
+function begin() {
+  startClock();
+  if (!isChanging) return;
+  const numbers = displayed;
+  setTimeout(() => {
+    if (numbers !== displayed) return;
+    isChanging = false;
+    view.endChange();
+  }, GUARD);
 }
 
 // Show the text or the picture of a card; the clock starts when it is there.
@@ -76,30 +112,48 @@ async function showItem(card) {
   stopClock();
   if (card.text !== null) {
     view.showText(card.text);
-    startClock();
+    await openForAnswers(numbers);
     return;
   }
-  view.showWaiting("loading", "Loading…");
-  const { image, outcome } = takePicture(card.item);
+  view.showWaiting("loading", word("loading"));
+  const { image, outcome } = pictures.take(card.item);
   const isBroken = (await outcome) === "broken";
   if (numbers !== displayed || isStopped()) return;
   if (isBroken) {
     view.showBroken();
-    view.announce(`${card.name}:`, "this picture cannot be read.");
+    view.announce(`${card.name}:`, word("broken"));
+    begin();
   } else {
     view.showPicture(image, card.name);
+    await openForAnswers(numbers);
   }
-  startClock();
+}
+
+// Take answers as soon as the item is on the screen: nobody answers what was not on show when the key
+// was pressed. The buttons stay as they are for these two frames.
+async function openForAnswers(numbers) {
+  page.dataset.state = "appearing";
+  await nextFrame();
+  await nextFrame();
+  if (numbers !== displayed || page.dataset.state !== "appearing") return;
+  page.dataset.state = "shown";
+  begin();
+}
+
+function nextFrame() {
+  return new Promise((resolve) => requestAnimationFrame(resolve));
 }
 
 // Show the counts of the server with what was answered since, and the pace of the last answers.
 function showProgress() {
-  const { total, done, mine } = progress;
+  const { total, done, mine, left = total - done } = progress;
   const last = history.flat().slice(-PACE_OVER);
   const seconds = last.reduce((sum, given) => sum + given.seconds, 0);
   const pace = last.length > 2 && seconds > 0 ? (60 * last.length) / seconds : 0;
   const doneNow = Math.min(Math.max(done + nSince, 0), total);
-  view.showProgress({ total, done: doneNow, mine: Math.max(mine + nSince, 0) }, pace, history.length > 0);
+  const mineNow = Math.max(mine + nSince, 0);
+  const counts = { total, done: doneNow, mine: mineNow, left: Math.max(left - nSince, 0) };
+  view.showProgress(counts, pace, history.length > 0 || mineNow > 0);
 }
 
 // How many answers the server does not have.
@@ -116,37 +170,6 @@ function isStopped() {
 function stop(reply) {
   stopClock();
   view.showStop(reply, countUnsent());
-}
-
-// ---- pictures
-
-// Return the picture of an item, loading it if that has not begun.
-function takePicture(item) {
-  if (!pictures.has(item)) {
-    const image = new Image();
-    image.decoding = "sync";
-    pictures.set(item, { image, outcome: loadPicture(image, item) });
-    if (pictures.size > KEPT_PICTURES) pictures.delete(pictures.keys().next().value);
-  }
-  return pictures.get(item);
-}
-
-// Load a picture, again and again while it is the network that fails; return how it ended.
-async function loadPicture(image, item) {
-  const between = new Pauses();
-  do {
-    const isLoaded = await new Promise((resolve) => {
-      image.onload = () => resolve(true);
-      image.onerror = () => resolve(false);
-      image.src = `/items/${item}`;
-    });
-    if (isLoaded) return "shown";
-    const status = await fetch(image.src).then((reply) => reply.status, () => 0);
-    if (isFinal(status)) stop({ status, body: {} });
-    if (!isPassing(status)) return "broken";
-    await between.wait();
-  } while (pictures.has(item));
-  return "broken"; // nobody waits for it any more
 }
 
 // ---- time
@@ -166,7 +189,7 @@ function stopClock() {
 
 // Do not count the time in which nobody can see the page.
 function watchVisibility() {
-  const isThere = ["shown", "broken"].includes(page.dataset.state);
+  const isThere = ["appearing", "changed", "shown", "broken"].includes(page.dataset.state);
   if (document.hidden) stopClock();
   else if (isThere && clock.since === null) clock.since = performance.now();
 }
@@ -181,8 +204,9 @@ function give(choices) {
   clock.spent = 0;
   for (const { card } of given) {
     previous.delete(card.card);
-    pressed.delete(card.card);
+    touched.add(card.card);
   }
+  view.showTrace(given.map(({ answer }) => answer));
   block = block.filter((card) => !given.some((one) => one.card === card));
   history.push(given);
   saveHistory();
@@ -196,54 +220,85 @@ function give(choices) {
 // Whether an answer may be given now; if not, say why.
 function mayAnswer() {
   const { state } = page.dataset;
-  if (state === "loading") view.say("Loading… Answer when you see it.");
-  if (state === "broken") view.say("This picture cannot be read: skip it.");
-  return state === "shown";
+  if (state === "loading") view.say(word("hint.loading"));
+  if (state === "broken") view.say(word("hint.broken"));
+  if (state === "shown" && isChanging) view.say(word("hint.guard"));
+  return state === "shown" && !isChanging;
 }
 
-// Answer the card on show.
-function answerCard(answer) {
-  if (mayAnswer()) give([[block[0], answer]]);
+// Answer the card on show, or in the grid the class that the keys are for.
+function answer(said) {
+  if (said === "yes" && page.dataset.yes === "0") view.say(word("hint.no_yes"));
+  else if (!mayAnswer()) return;
+  else if (isGrid) grid.answerHere(said);
+  else give([[block[0], said]]);
 }
 
-// Answer all classes of the item on show: surely not where pressed, maybe elsewhere.
+// Answer all classes of the item on show, once each has an answer.
 function answerGrid() {
-  if (mayAnswer()) give(shownCards().map((card) => [card, pressed.has(card.card) ? "no" : "maybe"]));
+  const given = isGrid && mayAnswer() ? grid.complete() : null;
+  if (given) give(given);
 }
 
-// Mark a class of the grid as surely not, or no longer.
-function toggle(button) {
-  if (!mayAnswer()) return;
-  const card = Number(button.dataset.card);
-  if (!pressed.delete(card)) pressed.add(card);
-  button.setAttribute("aria-pressed", String(pressed.has(card)));
+// Give all classes of the grid that were seen the same answer, where they have none.
+function answerRest(said) {
+  if (isGrid && mayAnswer()) grid.answerRest(said);
 }
 
-// Leave what is on show unanswered; it need not be seen for that.
+// Write a note about the card on show.
+function note() {
+  if (block.length && ["shown", "broken"].includes(page.dataset.state)) openNote(block[0], tab);
+}
+
+// Leave what is on show unanswered; a picture that takes long need not be seen for that.
 function skip() {
-  if (block.length && !isStopped()) give(shownCards().map((card) => [card, "skip"]));
+  const { state } = page.dataset;
+  const isSlow = state === "loading" && performance.now() - shownSince > GUARD;
+  if (!block.length || !(isSlow || ["shown", "broken"].includes(state))) return;
+  if (isChanging && !isSlow) view.say(word("hint.guard"));
+  else give(isGrid ? grid.take("skip") : [[block[0], "skip"]]);
 }
 
-// Take back what was answered last, and show it again.
-function undo() {
+// Take back what was answered last, here or elsewhere, and show it again.
+async function undo() {
   if (isStopped()) return;
+  if (!history.length) await loadHistory();
   const last = history.pop();
   if (!last) {
-    view.say("There is nothing to undo.");
+    if (!isLookingBack) view.say(word("hint.nothing"));
     return;
   }
   saveHistory();
-  for (const { card, answer } of last) {
+  for (const { card, answer, key } of last) {
     previous.set(card.card, answer);
-    if (answer === "no") pressed.add(card.card);
+    if (isGrid) grid.restore(card, answer);
+    takenBack.add(key);
+    touched.add(card.card);
   }
-  block.unshift(...last.map((given) => given.card));
+  const numbers = last.map((given) => given.card.card);
+  block = [...last.map((given) => given.card), ...block.filter((card) => !numbers.includes(card.card))];
   nSince -= last.length;
   nActions += 1;
   isFinished = false;
   queues[0].takeBack(last.map((given) => given.key));
   showProgress();
   goOn();
+}
+
+// Ask the server what this person answered before this page was opened.
+async function loadHistory() {
+  if (isLookingBack) return;
+  isLookingBack = true;
+  const { body } = await get("/api/history");
+  isLookingBack = false;
+  if (history.length) return; // something was answered meanwhile
+  const groups = new Map(); // in the grid, answers that were given together are taken back together
+  for (const { at, ...given } of body.history ?? []) {
+    if (takenBack.has(given.key)) continue;
+    const together = isGrid ? `${at} ${given.card.item}` : given.key;
+    groups.set(together, [...(groups.get(together) ?? []), given]);
+  }
+  history = [...groups.values()];
 }
 
 // Keep what can be undone for after a reload.
@@ -257,18 +312,25 @@ function saveHistory() {
 function lose(entry, { status, body }) {
   isStale = true;
   if (entry.undo) {
-    view.say(`An answer could not be taken back: ${body.error ?? status}.`, true);
+    view.say(word("lost.undo", { reason: body.error ?? status }), true);
     return;
   }
   history = history.map((list) => list.filter((given) => given.key !== entry.key)).filter((list) => list.length);
   saveHistory();
   if (status === 409 || status === 404) view.sayLate();
-  else view.say(`An answer was refused: ${body.error ?? status}.`, true);
+  else view.say(word("lost.answer", { reason: body.error ?? status }), true);
 }
 
 // ---- cards
 
-// Show the next card; when there is none, or they are stale, fetch cards once all answers are sent.
+// Whether the server should be asked for cards: when few are left, so that nobody waits.
+function needsCards() {
+  if (isStale || !block.length) return true;
+  const items = new Set(block.map((card) => card.item));
+  return !isLast && (isGrid ? items.size <= FEW_ITEMS : block.length <= FEW_CARDS);
+}
+
+// Show the next card, and fetch further ones in time.
 function goOn() {
   view.showNetwork(countUnsent(), queues.some((queue) => queue.isFailing), cannotFetch);
   if (isStopped() || isFinished) return;
@@ -276,17 +338,19 @@ function goOn() {
     show();
   } else {
     displayed = "";
-    if (queues[0].size) view.showWaiting("saving", "Saving…");
-    else view.showWaiting("loading", "Loading…");
+    view.showWaiting("loading", word("loading"));
   }
-  if ((!block.length || isStale) && !queues[0].size && !isFetching) fetchCards();
+  if (needsCards() && !isFetching) fetchCards();
 }
 
-// Ask the server for the cards of this tab.
+// Ask the server for cards of this tab that the page lacks; or, when it knows better, for all.
 async function fetchCards() {
-  const nBefore = nActions;
+  const [nBefore, wasStale, isQuiet] = [nActions, isStale, !countUnsent()];
+  const waiting = queues.flatMap((queue) => queue.cards);
+  const has = [...waiting, ...(wasStale ? [] : block.map((card) => card.card))];
+  touched = new Set();
   isFetching = true;
-  const reply = await post("/api/cards", { tab, mode: page.dataset.mode });
+  const reply = await post("/api/cards", { tab, mode: page.dataset.mode, has: has.slice(-MOST_HAD) });
   if (isFinal(reply.status)) {
     stop(reply);
     return;
@@ -297,64 +361,89 @@ async function fetchCards() {
     await pauses.wait();
   } else {
     pauses.reset();
-    if (nBefore === nActions) takeCards(reply.body);
+    if (!wasStale || nBefore === nActions) takeCards(reply.body, wasStale);
+    if (isQuiet && nBefore === nActions) takeProgress(reply.body.progress);
+    if (isFinished) view.showFinished(progress, reply.body.waiting, reply.body.frozen, lookAgain);
   }
   isFetching = false;
   goOn();
 }
 
-// Go on with the cards that came; those on show stay in front.
-function takeCards({ cards, progress: counted, waiting }) {
+// Go on with the cards that came, those on show first.
+function takeCards({ cards }, isAll) {
+  const isKnown = (card) => touched.has(card.card) || block.some((one) => one.card === card.card);
   const shown = shownCards().map((card) => card.card);
   const front = cards.filter((card) => shown.includes(card.card));
-  block = [...front, ...cards.filter((card) => !front.includes(card))];
-  progress = counted;
-  nSince = 0;
+  if (isAll) block = [...front, ...cards.filter((card) => !front.includes(card))];
+  else block = [...block, ...cards.filter((card) => !isKnown(card))];
+  isLast = !cards.length;
   isStale = false;
   isFinished = !block.length;
+  if (isFinished) displayed = "";
+  else pictures.want(block.filter((card) => card.text === null).map((card) => card.item));
+}
+
+// Take over what the server counted.
+function takeProgress(counted) {
+  progress = counted;
+  nSince = 0;
   showProgress();
-  if (isFinished) {
-    displayed = "";
-    view.showFinished(waiting, lookAgain);
-  }
 }
 
 // Ask once more after everything was answered.
 function lookAgain() {
-  isFinished = false;
+  isFinished = isLast = false;
   view.focusStage();
   goOn();
 }
 
 // ---- keys, and the start
 
-const ACTIONS = { no: () => answerCard("no"), maybe: () => answerCard("maybe"), done: answerGrid, skip, undo };
-const KEYS = isGrid
-  ? { enter: "done", s: "skip", z: "undo" }
-  : { x: "no", " ": "maybe", s: "skip", z: "undo" };
+const ACTIONS = {
+  no: () => answer("no"),
+  maybe: () => answer("maybe"),
+  yes: () => answer("yes"),
+  done: answerGrid,
+  "rest-no": () => answerRest("no"),
+  "rest-maybe": () => answerRest("maybe"),
+  skip,
+  undo,
+  note,
+  guidelines: toggleGuidelines,
+  help: openHelp,
+  larger: () => zoomBy(STEP),
+  smaller: () => zoomBy(1 / STEP),
+};
 
-// The key of an event as it is written on the page, whatever the layout of the keyboard.
-function keyOf(event) {
-  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code);
-  if (digit && event.key.length === 1) return digit[1];
-  const letter = /^Key([A-Z])$/.exec(event.code);
-  const isLatin = /^[ -~]+$/.test(event.key);
-  return (letter && !isLatin ? letter[1] : event.key).toLowerCase();
+// Whether a key scrolls a long item on instead of answering.
+function scrolls(key) {
+  return key === " " && page.dataset.state === "shown" && view.hasMore();
 }
 
 // Do what a key stands for, once; a focused button or link keeps its own Space and Enter.
 function pressKey(event) {
-  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || isOpen()) return;
   if (event.target.closest("input, textarea, select, [contenteditable]")) return;
   const key = keyOf(event);
   const isItsOwn = (key === " " || key === "enter") && event.target.closest("button, a");
-  const button = find(KEYS[key]) ?? view.toggleOf(key);
-  if (!button && !isItsOwn) return;
-  if (event.repeat || !isItsOwn) event.preventDefault();
-  if (event.repeat || isItsOwn) return;
-  view.flash(button);
-  if (button.id) ACTIONS[button.id]();
-  else toggle(button);
+  const by = { arrowdown: 1, arrowup: -1 }[key];
+  const number = isGrid ? classOf(key) : 0;
+  const action = actionOf(key);
+  if (isItsOwn) {
+    if (event.repeat) event.preventDefault();
+  } else if (scrolls(key)) {
+    event.preventDefault();
+    view.scrollOn();
+  } else if (isGrid && by) {
+    event.preventDefault();
+    grid.step(by);
+  } else if (number || action) {
+    event.preventDefault();
+    if (event.repeat) return;
+    if (number && mayAnswer()) grid.cycle(number);
+    if (find(action)?.getAttribute("aria-disabled") !== "true") view.flash(find(action));
+    if (action) ACTIONS[action]();
+  }
 }
 
 // Have the buttons, the keys and the window heard.
@@ -362,15 +451,30 @@ function listen() {
   for (const [id, act] of Object.entries(ACTIONS)) {
     find(id)?.addEventListener("click", () => {
       act();
-      view.focusStage();
+      if (!isOpen()) view.focusStage();
     });
   }
+  find("more")?.addEventListener("click", grid.showUnseen);
+  find("stage").addEventListener("scroll", view.showRest, { passive: true });
+  addEventListener("resize", view.showRest);
+  if (!isGrid) listenToSwipes(answer);
+  listenToZoom();
+  listenToGuidelines();
+  listenToIntroduction();
+  listenToDialogs(introduce);
   document.addEventListener("keydown", pressKey);
   document.addEventListener("visibilitychange", watchVisibility);
   addEventListener("beforeunload", (event) => {
     if (countUnsent() && !isStopped()) event.preventDefault();
   });
+  addEventListener("pagehide", leave);
   addEventListener("pageshow", (event) => event.persisted && location.reload());
+}
+
+// The page is closed or reloaded: give its cards back, but those whose answers are on their way.
+function leave() {
+  sendLast("/api/release", { tab, keep: queues.flatMap((queue) => queue.cards).slice(-MOST_HAD) });
+  forgetTab(tab);
 }
 
 // Begin: find out which tab this is, send what was left, and get cards.
@@ -381,17 +485,17 @@ async function start() {
   history = load(sessionStorage, `comes-history-${tab}`) ?? [];
   const on = { changed: goOn, lost: lose, stopped: stop };
   queues.push(...[tab, ...found.left].map((one) => new AnswerQueue(one, owner, on)));
+  await Promise.all(found.ended.map(end));
   listen();
+  await introduceOnce(owner);
   for (const queue of queues) queue.run();
 }
 
-// Send the name of the annotator, and go to the cards.
-async function join(event) {
-  event.preventDefault();
-  const reply = await post("/api/join", { name: find("name").value.trim() });
-  if (reply.status === 200) location.assign("/");
-  else find("alarm").textContent = view.refusal(reply);
+// Give the cards of a tab back that ended without a word, as when the browser was killed.
+async function end(ended) {
+  const keep = queues.flatMap((queue) => queue.cards).slice(-MOST_HAD);
+  const reply = await post("/api/release", { tab: ended, keep });
+  if (reply.status === 200) forgetTab(ended);
 }
 
-if (page) start();
-find("join")?.addEventListener("submit", join);
+start();

@@ -2,6 +2,7 @@
 // A queue belongs to a tab. What a tab leaves behind, the next page of the same person sends.
 
 const QUEUE = "comes-queue-"; // and the tab: how a queue is called in localStorage
+const OPEN = "comes-open-"; // and the tab: that a page is open, or was until the browser ended
 const AT_ONCE = 200; // answers in a request
 const FIRST_PAUSE = 1_000; // milliseconds, like all times here
 const LONGEST_PAUSE = 15_000;
@@ -20,22 +21,36 @@ export function randomId() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+// Ask for json, and return the status and what came; status 0 where nothing came.
+export async function get(address) {
+  return request(address, {});
+}
+
 // Send json, and return the status and the json that came back; status 0 where nothing came.
 // With `keepalive`, what is on its way arrives even if the page is closed.
 export async function post(address, body, keepalive = false) {
+  return request(address, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+    keepalive,
+  });
+}
+
+async function request(address, options) {
+  const headers = { ...options.headers, "X-Comes-Page": document.body.dataset.page ?? "" };
   let reply;
   try {
-    reply = await fetch(address, {
-      method: "POST",
-      headers: { "Content-Type": "application/json", "X-Comes-Page": document.body.dataset.page ?? "" },
-      body: JSON.stringify(body),
-      signal: AbortSignal.timeout(PATIENCE),
-      keepalive,
-    });
+    reply = await fetch(address, { ...options, headers, signal: AbortSignal.timeout(PATIENCE) });
     return { status: reply.status, body: await reply.json() };
   } catch {
     return { status: reply && !reply.ok ? reply.status : 0, body: {} };
   }
+}
+
+// Send json while the page is being closed; nobody hears the reply.
+export function sendLast(address, body) {
+  navigator.sendBeacon(address, new Blob([JSON.stringify(body)], { type: "application/json" }));
 }
 
 // Whether a request may succeed when it is sent again.
@@ -103,24 +118,33 @@ function callRoll() {
   });
 }
 
-// Return the id of this tab, the same after a reload, and the tabs whose answers nobody sends.
+// Return the id of this tab, the same after a reload, and the tabs of this person that ended here:
+// `left` have answers that nobody sends, `ended` may hold cards.
 // A duplicated tab comes with the id of the one that it was copied from, and takes a new one.
 export async function findTab(owner) {
   const name = "comes-tab";
   const known = load(sessionStorage, name);
-  const withQueue = tabsWithQueue(owner);
-  const living = known || withQueue.length ? await callRoll() : new Set();
+  const [withQueue, opened] = [QUEUE, OPEN].map((prefix) => tabsUnder(prefix, owner));
+  const isAlone = !known && !withQueue.length && !opened.length;
+  const living = isAlone ? new Set() : await callRoll();
   const isOurs = known?.owner === owner && !living.has(known.tab);
   ownTab = isOurs ? known.tab : randomId();
   save(sessionStorage, name, { tab: ownTab, owner });
-  return { tab: ownTab, left: withQueue.filter((tab) => tab !== ownTab && !living.has(tab)) };
+  save(localStorage, OPEN + ownTab, { owner });
+  const hasEnded = (tab) => tab !== ownTab && !living.has(tab);
+  return { tab: ownTab, left: withQueue.filter(hasEnded), ended: opened.filter(hasEnded) };
 }
 
-// Return the tabs of which this person has unsent answers in this browser.
-function tabsWithQueue(owner) {
+// A tab is closed, or it is known that it has ended.
+export function forgetTab(tab) {
+  localStorage.removeItem(OPEN + tab);
+}
+
+// Return the tabs of a person of which something is kept in this browser.
+function tabsUnder(prefix, owner) {
   return Object.keys(localStorage)
-    .filter((name) => name.startsWith(QUEUE) && load(localStorage, name)?.owner === owner)
-    .map((name) => name.slice(QUEUE.length));
+    .filter((name) => name.startsWith(prefix) && load(localStorage, name)?.owner === owner)
+    .map((name) => name.slice(prefix.length));
 }
 
 // The unsent answers of one tab. An entry is an answer {card, answer, key, seconds}, or what is to
@@ -146,6 +170,11 @@ export class AnswerQueue {
 
   get size() {
     return this.#entries.length;
+  }
+
+  // The cards whose answers wait.
+  get cards() {
+    return this.#entries.filter((entry) => entry.card).map((entry) => entry.card);
   }
 
   // Have answers sent.

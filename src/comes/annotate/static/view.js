@@ -1,37 +1,43 @@
 // What the annotation pages show, and nothing of what they know: each function writes to the page.
 // Text of the server goes in as text, never as markup.
 
-const GRID_KEYS = "123456789qwertyuiop";
-const EXPIRED = "The token has expired: open the address that you were given again.";
-export const WORDS = { no: "surely not", maybe: "maybe", skip: "skipped" };
+import { word } from "./words.js";
+import { endZoom, startZoom } from "./zoom.js";
+
+const TRACE = 1600; // milliseconds that the last answer is shown
+export const ANSWERS = ["no", "maybe", "yes", "skip"];
+export const SHAPES = { no: "✕", maybe: "?", yes: "✓", skip: "↷" };
 
 export const find = (id) => document.getElementById(id);
 export const page = find("page");
 export const isGrid = page?.dataset.mode === "grid";
 
 let noticeTimer;
+let traceTimer;
 let nLate = 0; // answers that the notice says came too late
 
 // Make an element with properties and children.
-function make(tag, properties, ...children) {
+export function make(tag, properties, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
   element.append(...children);
   return element;
 }
 
-// Write a number with its words.
-export function count(number, one, many) {
-  return `${number} ${number === 1 ? one : many}`;
-}
-
 // The page is starting, loading, saving, shown, broken, finished, or stopped; buttons follow.
 export function setState(state) {
   page.dataset.state = state;
-  const setDisabled = (button, is) => button.setAttribute("aria-disabled", String(is));
-  for (const button of page.querySelectorAll("#no, #maybe, #done, .toggle")) {
-    setDisabled(button, state !== "shown");
-  }
+  showDisabled();
+}
+
+// Show which buttons do something now.
+function showDisabled() {
+  const { state, guarded } = page.dataset;
+  const setDisabled = (button, is) => button?.setAttribute("aria-disabled", String(is));
+  const canAnswer = state === "shown" && guarded !== "true";
+  for (const button of page.querySelectorAll("#no, #maybe, #yes, .choice, .rest")) setDisabled(button, !canAnswer);
+  if (!canAnswer) setDisabled(find("done"), true);
   setDisabled(find("skip"), !["shown", "broken", "loading"].includes(state));
+  setDisabled(find("note"), !["shown", "broken"].includes(state));
 }
 
 // Put the focus where the item is, so that Space and Enter are not for a button.
@@ -41,7 +47,7 @@ export function focusStage() {
 
 // Let a button blink that was pressed by its key.
 export function flash(button) {
-  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  if (!button || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
   button.animate([{ filter: "brightness(1.35)" }, { filter: "none" }], 180);
 }
 
@@ -59,8 +65,7 @@ export function say(text, isAboutLoss = false) {
 // Say that one more answer came too late.
 export function sayLate() {
   nLate += 1;
-  const who = nLate === 1 ? "another person has answered that card" : "other people have answered those cards";
-  say(`${count(nLate, "answer", "answers")} came too late: ${who}.`, true);
+  say(word("late", { n: nLate }), true);
 }
 
 // A next card is shown: end what was said, unless it was about lost answers.
@@ -73,105 +78,151 @@ export function announce(...words) {
   find("announcement").textContent = words.filter(Boolean).join(" ");
 }
 
-// Say what keeps answers or cards from coming through.
+// Say what keeps answers or cards from coming through; nothing of what was answered is lost.
 export function showNetwork(nWaiting, isFailing, cannotFetch) {
-  let text = cannotFetch ? "The server does not answer. Trying again…" : "";
-  if (nWaiting && isFailing) text = `${count(nWaiting, "answer waits", "answers wait")} for the network`;
+  let text = cannotFetch ? word("network.cards") : "";
+  if (nWaiting && isFailing) text = word("network.answers", { n: nWaiting });
   if (find("network").textContent !== text) find("network").textContent = text;
 }
 
 // Say why nothing goes on.
 export function showStop({ status, body }, nUnsent) {
   setState("stopped");
-  const kept = nUnsent ? ` ${count(nUnsent, "answer is", "answers are")} kept in this browser until then.` : "";
-  find("alarm").textContent = refusal({ status, body }) + kept;
+  const kept = nUnsent ? word("kept", { n: nUnsent }) : "";
+  find("alarm").textContent = `${refusal({ status, body })} ${kept}`.trim();
 }
 
 // Put a refusal in words.
 export function refusal({ status, body }) {
-  if (status === 401) return EXPIRED;
-  return body.error ? `The server refuses: ${body.error}.` : "The server does not answer. Try again.";
+  if (status === 401) return word("refused.token");
+  if (status === 403) return word("refused.changed");
+  return body.error ? word("refused", { reason: body.error }) : word("refused.silent");
 }
 
 // Show how far everybody is, and how fast this person is; the pace is 0 where it is unknown.
-export function showProgress({ total, done, mine }, pace, canUndo) {
+export function showProgress({ total, done, mine, left }, pace, canUndo) {
   find("progress").max = Math.max(total, 1);
   find("progress").value = done;
-  find("counts").textContent = `${done} of ${total} cards, ${mine} by you`;
-  find("pace").textContent = pace ? `${Math.round(pace)} per minute` : "";
+  find("counts").textContent = word("progress", { done, total, mine });
+  const parts = pace ? [word("pace", { n: Math.round(pace) }), left ? timeLeft(left, pace) : ""] : [];
+  find("pace").textContent = parts.filter(Boolean).join(" · ");
   find("undo").setAttribute("aria-disabled", String(!canUndo));
+}
+
+// Say how long it takes to answer so many cards at a pace (per minute).
+function timeLeft(left, pace) {
+  const minutes = Math.ceil(left / pace);
+  return minutes < 90 ? word("left.minutes", { n: minutes }) : word("left.hours", { n: Math.round(minutes / 60) });
+}
+
+// Show for a moment what was answered last.
+export function showTrace(answers) {
+  const trace = find("trace");
+  const parts = ANSWERS.filter((answer) => answers.includes(answer)).map((answer) => {
+    const n = answers.filter((one) => one === answer).length;
+    const text = answers.length > 1 ? `${n} × ${word(`answer.${answer}`)}` : word(`answer.${answer}`);
+    return make("span", { className: `said ${answer}` }, `${SHAPES[answer]} ${text}`);
+  });
+  clearTimeout(traceTimer);
+  trace.replaceChildren(...parts);
+  traceTimer = setTimeout(() => trace.replaceChildren(), TRACE);
 }
 
 // ---- the question
 
-// Ask about the class of a card, and say so when it is another one than before.
-export function showQuestion(card, isChange, before) {
-  const ask = make("span", { className: "ask" }, "Is this surely not");
-  const name = make("bdi", { id: "class", textContent: card.class });
-  find("heading").replaceChildren(ask, " ", name, "?");
-  find("description").textContent = card.description;
-  find("change").hidden = !isChange;
-  find("previous").textContent = before ? `You said: ${WORDS[before]}` : "";
-  for (const answer of Object.keys(WORDS)) find(answer).classList.toggle("before", before === answer);
+// Put a class into a template; as comes.annotate.asking does.
+function fill(template, name) {
+  const article = /^[aeiou8]/i.test(name) ? "an" : "a";
+  return template.replace(/\{(class|a)\}/g, (_, place) => (place === "a" ? article : name));
 }
 
-// Show the classes of an item as buttons that are pressed for "surely not".
-export function showGrid(cards, pressed, toggle) {
-  find("heading").textContent = "What is this surely not?";
+// Whether a class is asked about in words of its own.
+export function hasOwnQuestion(card) {
+  return card.question !== fill(page.dataset.asked, card.class);
+}
+
+// Ask about all classes of an item: in the words of the project, with dots for the class.
+export function showGridQuestion() {
+  const { asked, own, kind } = page.dataset;
+  find("heading").textContent = own === "1" ? fill(asked, "…") : word(`grid.question.${kind}`);
   find("description").textContent = "";
-  find("classes").scrollTop = 0;
-  find("classes").replaceChildren(...cards.map((card, i) => makeToggle(card, GRID_KEYS[i], pressed, toggle)));
 }
 
-// Make the button of a class; the first nineteen have a key.
-function makeToggle(card, key, pressed, toggle) {
-  const name = make("bdi", { className: "name", textContent: card.class });
-  const description = make("span", { className: "description", textContent: card.description });
-  const button = make("button", { type: "button", className: "toggle" }, name, " ", description);
-  if (key) {
-    const hint = make("kbd", { textContent: key });
-    hint.setAttribute("aria-hidden", "true");
-    button.prepend(hint);
-    button.setAttribute("aria-keyshortcuts", key.toUpperCase());
+// Return the question of a card in three parts, the class in the middle (empty where it is not named).
+// A question that the project did not word itself is asked in the language of the page.
+function questionOf(card) {
+  const { asked, ask } = page.dataset;
+  let { question, class_at: at } = card;
+  if (ask !== asked && question === fill(asked, card.class)) {
+    question = fill(ask, card.class);
+    at = fill(ask.slice(0, ask.indexOf("{class}")), card.class).length;
   }
-  button.dataset.card = card.card;
-  button.setAttribute("aria-pressed", String(pressed.has(card.card)));
-  button.addEventListener("click", (event) => {
-    toggle(button);
-    if (event.detail) focusStage(); // by pointer: the next Enter is for Done
-  });
-  return button;
+  if (at === null) return [question, "", ""];
+  return [question.slice(0, at), card.class, question.slice(at + card.class.length)];
 }
 
-// Return the button of the grid that has a key.
-export function toggleOf(key) {
-  return find("classes")?.children[GRID_KEYS.indexOf(key)] ?? null;
+// Ask about the class of a card; return the question as text.
+export function showQuestion(card, before) {
+  const parts = questionOf(card);
+  const name = make("bdi", { id: "class", textContent: card.class });
+  name.hidden = !parts[1];
+  const ask = parts.map((part, i) => (i === 1 ? name : make("span", { className: "ask" }, part)));
+  find("heading").replaceChildren(...ask);
+  find("description").textContent = card.description;
+  find("previous").textContent = before ? word("said", { answer: word(`answer.${before}`) }) : "";
+  for (const answer of ANSWERS) find(answer)?.classList.toggle("before", before === answer);
+  return parts.join("");
+}
+
+// Say, large and over the item, that another class is asked about now; nothing is answered meanwhile.
+export function showChange(card) {
+  const name = make("bdi", { className: "new", textContent: card.class });
+  find("change").replaceChildren(make("span", {}, word("change")), name);
+  find("change").hidden = false;
+  page.dataset.guarded = "true";
+  showDisabled();
+}
+
+// Take answers again.
+export function endChange() {
+  find("change").hidden = true;
+  page.dataset.guarded = "false";
+  showDisabled();
 }
 
 // ---- the item
 
 // Show a text.
 export function showText(text) {
-  find("item").replaceChildren(make("div", { className: "text", dir: "auto", textContent: text || "(no text)" }));
+  endZoom();
+  const shown = make("div", { className: "text", dir: "auto", textContent: text || word("text.none") });
+  find("item").replaceChildren(shown);
   setState("shown");
+  showRest();
 }
 
 // Show a picture that has loaded.
 export function showPicture(image, name) {
   image.alt = name;
   find("item").replaceChildren(image);
+  startZoom(image);
   setState("shown");
+  showRest();
 }
 
 // Say that a picture is broken.
 export function showBroken() {
-  find("item").replaceChildren(make("p", { className: "broken" }, "This picture cannot be read"));
+  endZoom();
+  find("item").replaceChildren(make("p", { className: "broken" }, word("broken")));
   setState("broken");
 }
 
 // Show a word where the item will be.
 export function showWaiting(state, text) {
-  if (page.dataset.state !== state) find("item").replaceChildren(make("p", { className: "waiting" }, text));
+  if (page.dataset.state !== state) {
+    endZoom();
+    find("item").replaceChildren(make("p", { className: "waiting" }, text));
+  }
   setState(state);
 }
 
@@ -181,20 +232,48 @@ export function showName(name) {
   find("stage").scrollTop = 0;
 }
 
-// Say that no card is left, and offer to look again.
-export function showFinished(nWaiting, lookAgain) {
-  const rest = nWaiting
-    ? `${count(nWaiting, "is", "are")} with others, or ${nWaiting === 1 ? "waits" : "wait"} for a second person`
-    : "";
-  const again = make("button", { id: "again", type: "button" }, "Look again");
+// Whether a part of the item is still below what is shown.
+export function hasMore() {
+  const stage = find("stage");
+  return stage.scrollHeight - stage.clientHeight - stage.scrollTop > 8;
+}
+
+// Show the next part of the item.
+export function scrollOn() {
+  find("stage").scrollBy({ top: 0.85 * find("stage").clientHeight });
+}
+
+// Say whether there is more below.
+export function showRest() {
+  find("below").hidden = page.dataset.state !== "shown" || !hasMore();
+}
+
+// ---- the end
+
+// Say that all is done, with what this person did, and offer to look again.
+export function showFinished({ mine, seconds = 0 }, nWaiting, isFrozen, lookAgain) {
+  endZoom();
+  const minutes = seconds / 60;
+  const facts = [
+    [mine, word("own.answers", { n: mine })],
+    [minutes < 1 ? "< 1" : Math.round(minutes), word("own.minutes", { n: Math.round(minutes) })],
+  ];
+  if (minutes > 0) facts.push([Math.round(mine / minutes), word("own.pace")]);
+  const numbers = facts.map(([n, text]) => make("li", {}, make("b", {}, String(n)), " ", text));
+  const again = make("button", { id: "again", type: "button" }, word("again"));
   again.addEventListener("click", lookAgain);
-  find("heading").textContent = "No card is left for you";
-  find("description").textContent = rest;
-  find("item").replaceChildren(again);
+  const title = word(isFrozen ? "frozen" : "finished");
+  const rest = isFrozen ? word("frozen.more") : nWaiting ? word("waiting", { n: nWaiting }) : word("finished.more");
+  find("heading").textContent = title;
+  find("description").textContent = "";
+  const children = [make("p", { className: "big" }, "✓"), make("p", {}, rest), again];
+  if (mine) children.splice(1, 0, make("ul", { className: "numbers" }, ...numbers));
+  find("item").replaceChildren(make("div", { className: "finished" }, ...children));
   find("classes")?.replaceChildren();
-  if (find("change")) find("change").hidden = true;
+  find("change").hidden = true;
   find("previous").textContent = "";
   showName("");
-  announce("No card is left for you.", rest);
+  announce(title, mine ? facts.map(([n, text]) => `${n} ${text}.`).join(" ") : "", rest);
   setState("finished");
+  showRest();
 }

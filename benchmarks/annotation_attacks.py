@@ -1,0 +1,274 @@
+"""What attacks on the annotation page cost the people who answer: idle sockets, slow bodies, bombs.
+
+    python benchmarks/annotation_attacks.py
+
+writes ``benchmarks/results/annotation_attacks.json``. The server runs in its own process, as
+``comes annotate serve``, and may open 256 files (``ulimit -n 256``). Ten robots, quick people,
+answer cards. Each turn measures their answers before, during and after one attack, so that a noisy
+machine disturbs all alike; the ratio of during to before, within a turn, is the fair number. The
+attackers are threads of one more process, which share the two cores with server and robots:
+
+- idle sockets: 300 connections are kept open without a word; one that is cut is opened again.
+- slow headers and slow bodies: 300 requests, each a byte a second.
+- decode bombs: six at once ask for PNGs of 13000 x 13000 pixels (164 kB each), never the same.
+
+The most resident memory of the server during the bombs is measured, too, and the bytes and
+milliseconds of a picture of 24 megapixels, the first time and later.
+"""
+
+import http.client
+import multiprocessing
+import os
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import significant, write
+from PIL import Image
+
+from comes.annotate import create_project, run_robots
+
+REPEATS = 1
+FILES = 256  # that the server may open
+ROBOTS, PAUSE, ANSWERS = 10, 0.25, 40
+SOCKETS = 300
+BOMBS, SIDE, AT_ONCE = 80, 13_000, 6
+TEXTS = 3000  # small pictures that people are asked about
+Attack = Callable[[int, int, Any], None]  # port, number of the turn, event that ends it
+
+
+def hold(port: int, first: bytes, drip: bytes, ends: Any) -> None:
+    """Keep connections open: send something first, then a byte a second; open cut ones again."""
+    held: list[socket.socket] = []
+    while not ends.is_set():
+        while len(held) < SOCKETS and not ends.is_set():
+            try:
+                one = socket.create_connection(("127.0.0.1", port), timeout=2)
+                one.sendall(first)
+                one.setblocking(False)
+                held.append(one)
+            except OSError:
+                break
+        time.sleep(1)
+        held = [one for one in held if keeps_open(one, drip)]
+
+
+def keeps_open(connection: socket.socket, drip: bytes) -> bool:
+    """Send a byte, and return whether the connection is still open."""
+    try:
+        if drip:
+            connection.send(drip)
+        return connection.recv(4096) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def idle(port: int, turn: int, ends: Any) -> None:
+    """Say nothing."""
+    hold(port, b"", b"", ends)
+
+
+def slow_headers(port: int, turn: int, ends: Any) -> None:
+    """Send headers, a byte a second."""
+    hold(port, b"GET /join HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ", b"x", ends)
+
+
+def slow_bodies(port: int, turn: int, ends: Any) -> None:
+    """Send a body, a byte a second."""
+    head = (
+        b"POST /api/answers HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 60000\r\n\r\n"
+    )
+    hold(port, head, b" ", ends)
+
+
+def bombs(port: int, turn: int, ends: Any) -> None:
+    """Ask for large pictures, several at once, each but once."""
+    numbers = iter(range(1 + turn * BOMBS // REPEATS, 1 + (turn + 1) * BOMBS // REPEATS))
+
+    def ask() -> None:
+        while not ends.is_set():
+            number = next(numbers, None)
+            if number is None:
+                return
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            try:
+                connection.request("GET", f"/items/{number}")
+                connection.getresponse().read()
+            except (OSError, http.client.HTTPException):
+                pass
+            finally:
+                connection.close()
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(AT_ONCE)]
+    for thread in threads:
+        thread.start()
+    ends.wait()
+
+
+ATTACKS: dict[str, Attack] = {
+    "idle_sockets": idle,
+    "slow_headers": slow_headers,
+    "slow_bodies": slow_bodies,
+    "decode_bombs": bombs,
+}
+
+
+def measure(address: str) -> dict[str, float]:
+    """Return quantiles of the milliseconds of an answer."""
+    reports = run_robots(address, ROBOTS, lambda *_: "no", pause=PAUSE, most=ANSWERS)
+    if any(report.error or report.refused for report in reports):
+        raise RuntimeError(f"a robot could not answer: {reports}")
+    each = np.concatenate([report.seconds for report in reports])
+    if len(each) != ROBOTS * ANSWERS:
+        raise RuntimeError("there were too few cards")
+    return {f"p{q}": 1000 * float(np.quantile(each, q / 100)) for q in (50, 95, 99)}
+
+
+def read_memory(process: int, field: str) -> float:
+    """Return megabytes of a process: VmRSS now, VmHWM at most."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
+
+
+def take_turn(address: str, server: int, attack: Attack, turn: int) -> dict[str, Any]:
+    """Measure before, during and after an attack."""
+    port, ends = int(address.rpartition(":")[2]), multiprocessing.Event()
+    found: dict[str, Any] = {"before": measure(address)}
+    Path(f"/proc/{server}/clear_refs").write_text("5")  # the most memory starts anew
+    found["resident_before"] = read_memory(server, "VmRSS")
+    attacker = multiprocessing.Process(target=attack, args=(port, turn, ends), daemon=True)
+    attacker.start()
+    time.sleep(2)  # it has begun
+    found["during"] = measure(address)
+    found["resident_at_most"] = read_memory(server, "VmHWM")
+    ends.set()
+    attacker.join(10)
+    attacker.kill()
+    time.sleep(2)
+    found["after"] = measure(address)
+    return found
+
+
+def summarise(turns: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return medians over turns, and of the ratios within a turn."""
+    row: dict[str, Any] = {}
+    for when in ("before", "during", "after"):
+        for key in ("p50", "p95", "p99"):
+            value = statistics.median(turn[when][key] for turn in turns)
+            row[f"{when}_{key}_milliseconds"] = significant(value)
+    ratios = [turn["during"]["p95"] / turn["before"]["p95"] for turn in turns]
+    row["during_over_before_p95"] = significant(statistics.median(ratios))
+    row["during_over_before_p95_turns"] = [significant(ratio) for ratio in ratios]
+    for key in ("resident_before", "resident_at_most"):
+        row[f"{key}_megabytes"] = round(max(turn[key] for turn in turns))
+    return row
+
+
+def fetch_picture(port: int, path: str) -> dict[str, float]:
+    """Return bytes and milliseconds of a picture."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    started = time.perf_counter()
+    connection.request("GET", path)
+    content = connection.getresponse().read()
+    seconds = time.perf_counter() - started
+    connection.close()
+    return {"bytes": len(content), "milliseconds": significant(1000 * seconds)}
+
+
+def measure_picture(address: str, number: int) -> dict[str, Any]:
+    """Return what a picture of 24 megapixels costs, the first time and later."""
+    port = int(address.rpartition(":")[2])
+    found: dict[str, Any] = {}
+    for name, query in (("1600", ""), ("640", "?width=640"), ("160", "?width=160")):
+        first = fetch_picture(port, f"/items/{number}{query}")
+        later = [fetch_picture(port, f"/items/{number}{query}") for _ in range(5)]
+        again = statistics.median(one["milliseconds"] for one in later)
+        found[name] = {**first, "later_milliseconds": significant(again)}
+    return {**found, "full": fetch_picture(port, f"/items/{number}/full")}
+
+
+def draw_photo(path: Path) -> None:
+    """Write a picture of 24 megapixels with the detail of a photo."""
+    rng = np.random.default_rng(0)
+    small = Image.fromarray(rng.integers(0, 256, (500, 750, 3), dtype=np.uint8))
+    grain = rng.normal(0, 6, (4000, 6000, 3))
+    pixels = np.asarray(small.resize((6000, 4000), Image.Resampling.BICUBIC)) + grain
+    Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(path, quality=92)
+
+
+def draw_pictures(folder: Path) -> int:
+    """Write the pictures; return the number of the photo."""
+    folder.mkdir()
+    bomb = folder / "a-bomb-0000.png"
+    Image.new("L", (SIDE, SIDE)).save(bomb)
+    for number in range(1, BOMBS):
+        (folder / f"a-bomb-{number:04d}.png").write_bytes(bomb.read_bytes())
+    draw_photo(folder / "b-photo.jpg")
+    tile = Image.new("RGB", (32, 32), "teal")
+    for number in range(TEXTS):
+        tile.save(folder / f"c-{number:04d}.png")
+    return BOMBS + 1
+
+
+@contextmanager
+def running_server(folder: Path) -> Iterator[tuple[str, int]]:
+    """Give address and process of ``comes annotate serve``, which may open few files."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "comes", "annotate", "serve", str(folder), "--port", str(port)]
+    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))  # noqa: E731
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=few) as server:
+        try:
+            yield f"http://127.0.0.1:{port}", server.pid
+        finally:
+            server.kill()
+
+
+def main() -> None:
+    """Measure, and write medians."""
+    result: dict[str, Any] = {
+        "repeats": REPEATS,
+        "robots": ROBOTS,
+        "sockets": SOCKETS,
+        "files": FILES,
+        "load_before": round(os.getloadavg()[0], 1),
+    }
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name)
+        photo = draw_pictures(home / "photos")
+        (home / "classes.txt").write_text("".join(f"class {k}\n" for k in range(10)))
+        started = time.perf_counter()
+        project = create_project(home / "project", home / "photos", home / "classes.txt", rate=1)
+        result["init_seconds"] = significant(time.perf_counter() - started)
+        result["init_pictures"] = len(project.item_names)
+        project.engine.dispose()
+        with running_server(home / "project") as (address, server):
+            measure(address)  # the first answers are slower
+            result["photo"] = measure_picture(address, photo)
+            print(result["photo"], flush=True)
+            turns: dict[str, list[dict[str, Any]]] = {name: [] for name in ATTACKS}
+            for turn in range(REPEATS):
+                for name, attack in ATTACKS.items():
+                    turns[name].append(take_turn(address, server, attack, turn))
+            for name in ATTACKS:
+                result[name] = summarise(turns[name])
+                print(name, result[name], flush=True)
+    write("annotation_attacks", result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""Links that let people into a served project, each with a role.
+
+A link carries a token, of which only the digest is stored. An *annotator* answers cards, the *lead*
+also sees the pages of the lead, and a *script* uses ``/api/v1``. The one token of a project of an
+earlier version is a link of the lead.
+"""
+
+import hashlib
+import hmac
+import math
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from sqlalchemy import delete, insert, select, update
+
+from comes.annotate.project import Project
+from comes.annotate.schema import links, settings
+from comes.errors import ComesError
+
+Role = Literal["annotator", "lead", "script"]
+ROLES: tuple[Role, ...] = get_args(Role)
+OLD_TOKEN = "token_digest"  # the setting of an earlier version
+FRESH = 1.0  # seconds for which a server trusts the links that it has read
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link that lets somebody in.
+
+    Examples
+    --------
+    >>> from comes.annotate import list_links, make_link, trial_project
+    >>> with trial_project() as project:
+    ...     _ = make_link(project, "annotator", "Ada")
+    ...     print(list_links(project)[0].role)
+    annotator
+    """
+
+    digest: str
+    role: str
+    label: str  # whom it is for
+    made_at: float  # 0 where it is not known
+    revoked_at: float | None = None
+
+    @property
+    def number(self) -> str:
+        """What names the link where two have the same label."""
+        return self.digest[:8]
+
+
+def digest_token(token: str) -> str:
+    """Return the digest of a token, the only part of it that is stored."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def make_link(project: Project, role: str, label: str) -> str:
+    """Make a link, beside those that there are, and return its token.
+
+    A running server knows it within a second.
+
+    Parameters
+    ----------
+    project : Project
+    role : {"annotator", "lead", "script"}
+    label : str
+        Whom it is for.
+
+    Returns
+    -------
+    token : str
+        It is not stored, so keep it.
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project() as project:
+    ...     len(make_link(project, "annotator", "Ada"))
+    43
+    """
+    if role not in ROLES:
+        raise ComesError(f"a role must be one of {', '.join(ROLES)}; got {role!r}.")
+    label = " ".join(label.split())
+    if not label:
+        raise ComesError("a link must say whom it is for; got an empty name. Give --for NAME.")
+    token = secrets.token_urlsafe(32)
+    row = {"digest": digest_token(token), "role": role, "label": label, "made_at": time.time()}
+    with project.writing() as connection:
+        connection.execute(insert(links).values(row))
+    return token
+
+
+def list_links(project: Project) -> list[Link]:
+    """Return all links of a project, revoked ones too; the oldest comes first.
+
+    Examples
+    --------
+    >>> from comes.annotate import make_link, trial_project
+    >>> with trial_project() as project:
+    ...     _ = make_link(project, "lead", "Ada")
+    ...     [(link.role, link.label) for link in list_links(project)]
+    [('lead', 'Ada')]
+    """
+    old = select(settings.c.value).where(settings.c.name == OLD_TOKEN)
+    with project.reading() as connection:
+        rows = connection.execute(select(links).order_by(links.c.made_at, links.c.digest)).all()
+        digest = connection.execute(old).scalar_one_or_none()
+    earlier = [Link(digest, "lead", "token of an earlier version", 0.0)] if digest else []
+    return earlier + [Link(**row._mapping) for row in rows]
+
+
+def revoke_links(project: Project, wanted: str | None = None) -> list[Link]:
+    """Revoke the links of one label or number, or all of them; return those.
+
+    A running server knows it within a second.
+
+    Parameters
+    ----------
+    project : Project
+    wanted : str, optional
+        The label or the number of links; None revokes all.
+
+    Examples
+    --------
+    >>> from comes.annotate import make_link, trial_project
+    >>> with trial_project() as project:
+    ...     _ = make_link(project, "annotator", "Ada")
+    ...     [link.label for link in revoke_links(project, "Ada")]
+    ['Ada']
+    """
+    known = [link for link in list_links(project) if link.revoked_at is None]
+    ended = [link for link in known if wanted in (None, link.label, link.number)]
+    if wanted is not None and not ended:
+        names = ", ".join(f"{link.number} ({link.label})" for link in known) or "none"
+        raise ComesError(f"a link to revoke must be one that is valid: {names}; got {wanted!r}.")
+    digests = [link.digest for link in ended]
+    is_old = settings.c.name == OLD_TOKEN, settings.c.value.in_(digests)
+    with project.writing() as connection:
+        own = links.c.digest.in_(digests)
+        connection.execute(update(links).where(own).values(revoked_at=time.time()))
+        connection.execute(delete(settings).where(*is_old))
+    return ended
+
+
+class KnownLinks:
+    """The valid links of a project, as a running server knows them.
+
+    Examples
+    --------
+    >>> from comes.annotate import make_link, trial_project
+    >>> with trial_project() as project:
+    ...     token = make_link(project, "annotator", "Ada")
+    ...     known = KnownLinks(project)
+    ...     known.read()
+    ...     print(known.find_role(token), known.find_role("another"))
+    annotator None
+    """
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._links: list[Link] = []
+        self._read_at = -math.inf
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether what is known was read a moment ago."""
+        return time.monotonic() < self._read_at + FRESH
+
+    def read(self) -> None:
+        """Read what is valid now; if the database does not answer, what was valid stays."""
+        try:
+            found = list_links(self._project)
+        except ComesError:
+            if self._read_at == -math.inf:
+                raise
+        else:
+            self._links = [link for link in found if link.revoked_at is None]
+        self._read_at = time.monotonic()
+
+    def find_role(self, token: str) -> str | None:
+        """Return the role of a token; None if it belongs to no valid link."""
+        digest, role = digest_token(token), None
+        for link in self._links:  # all of them, so that the time says nothing
+            if hmac.compare_digest(digest, link.digest):
+                role = link.role
+        return role

@@ -1,0 +1,120 @@
+// A picture that can be enlarged and moved: by wheel, double click, two fingers, buttons and keys.
+// A long picture begins as wide as the stage, and is scrolled.
+
+const LARGEST = 8;
+export const STEP = 1.5;
+const LONG = 2.2; // times as high as the stage, where the picture is as wide as it can be
+
+const stage = document.getElementById("stage");
+const tools = document.getElementById("zoom");
+const held = new Map(); // pointer -> where it is
+
+let image = null;
+let place = { scale: 1, x: 0, y: 0 };
+let lastPinch = null; // distance of two fingers
+
+// Whether the picture is larger than it need be, so that dragging moves it.
+export function isZoomed() {
+  return image !== null && place.scale > 1;
+}
+
+// Have a picture zoomed.
+export function startZoom(shown) {
+  image = shown;
+  const { width, height } = stage.getBoundingClientRect();
+  const isLong = image.naturalHeight / image.naturalWidth > LONG * (height / width);
+  stage.classList.toggle("long", isLong);
+  tools.hidden = false;
+  fit();
+}
+
+// There is no picture.
+export function endZoom() {
+  image = null;
+  held.clear();
+  stage?.classList.remove("long", "zoomed");
+  if (tools) tools.hidden = true;
+}
+
+// Show the whole picture.
+export function fit() {
+  place = { scale: 1, x: 0, y: 0 };
+  apply();
+}
+
+// Enlarge by a factor around a point of the window; without a point, around the middle.
+export function zoomBy(factor, clientX, clientY) {
+  if (!image) return;
+  const box = stage.getBoundingClientRect();
+  const x = (clientX ?? box.x + box.width / 2) - box.x;
+  const y = (clientY ?? box.y + box.height / 2) - box.y;
+  const scale = Math.min(Math.max(place.scale * factor, 1), LARGEST);
+  const ratio = scale / place.scale;
+  place = { scale, x: x - (x - place.x) * ratio, y: y - (y - place.y) * ratio };
+  apply();
+}
+
+// Move the picture.
+export function pan(dx, dy) {
+  place = { ...place, x: place.x + dx, y: place.y + dy };
+  apply();
+}
+
+// Keep the picture inside the stage, and draw it at its place.
+function apply() {
+  if (!image) return;
+  const box = stage.getBoundingClientRect();
+  const least = (size) => size * (1 - place.scale);
+  place.x = Math.min(0, Math.max(least(box.width), place.x));
+  place.y = Math.min(0, Math.max(least(box.height), place.y));
+  image.style.transformOrigin = "0 0";
+  image.style.transform = place.scale > 1 ? `translate(${place.x}px, ${place.y}px) scale(${place.scale})` : "";
+  stage.classList.toggle("zoomed", place.scale > 1);
+}
+
+// Two fingers on the stage enlarge, one moves what is enlarged.
+function movePointer(event) {
+  const before = held.get(event.pointerId);
+  if (!image || !before) return;
+  held.set(event.pointerId, event);
+  const [first, second] = [...held.values()];
+  if (second) {
+    const distance = Math.hypot(first.clientX - second.clientX, first.clientY - second.clientY);
+    const middle = [(first.clientX + second.clientX) / 2, (first.clientY + second.clientY) / 2];
+    if (lastPinch) zoomBy(distance / lastPinch, ...middle);
+    lastPinch = distance;
+  } else if (isZoomed()) {
+    pan(event.clientX - before.clientX, event.clientY - before.clientY);
+  }
+}
+
+// Let go of a pointer.
+function endPointer(event) {
+  held.delete(event.pointerId);
+  lastPinch = null;
+}
+
+// How many fingers or buttons are down.
+export function countHeld() {
+  return held.size;
+}
+
+// Have the stage, its buttons and the window heard.
+export function listenToZoom() {
+  stage.addEventListener("wheel", (event) => {
+    if (!image || (stage.classList.contains("long") && !event.ctrlKey && !isZoomed())) return;
+    event.preventDefault();
+    zoomBy(Math.exp(-event.deltaY / 400), event.clientX, event.clientY);
+  }, { passive: false });
+  stage.addEventListener("dblclick", (event) => {
+    if (!image || event.target.closest("button")) return;
+    if (isZoomed()) fit();
+    else zoomBy(2.5, event.clientX, event.clientY);
+  });
+  stage.addEventListener("pointerdown", (event) => held.set(event.pointerId, event));
+  stage.addEventListener("pointermove", movePointer);
+  for (const name of ["pointerup", "pointercancel", "pointerleave"]) stage.addEventListener(name, endPointer);
+  stage.addEventListener("dragstart", (event) => event.preventDefault());
+  document.getElementById("whole").addEventListener("click", fit);
+  addEventListener("resize", apply);
+}

@@ -1,0 +1,146 @@
+"""TLS by two files, and proxies that are believed only when they are named."""
+
+import http.client
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from annotation_site import port_of, text_project
+from comes.annotate import Limits, Project, ServerOptions, make_link, serve_in_thread
+from comes.cli import app
+from comes.errors import ComesError
+
+openssl = pytest.mark.skipif(
+    subprocess.run(["which", "openssl"], capture_output=True).returncode != 0,
+    reason="openssl makes the certificate",
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    project = text_project(tmp_path)
+    yield project
+    project.engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate of our own for 127.0.0.1, and its key."""
+    home = tmp_path_factory.mktemp("certificate")
+    certificate, key = home / "certificate.pem", home / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-keyout", str(key), "-out", str(certificate), "-days", "2"]
+    command += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
+
+
+def ask(
+    port: int, path: str, certificate: Path | None = None, **headers: str
+) -> http.client.HTTPResponse:
+    """Send a request; with a certificate, over TLS to whoever has it."""
+    if certificate is None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    else:
+        trusting = ssl.create_default_context(cafile=str(certificate))
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=trusting)
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request("GET", path, headers=sent)
+    reply = connection.getresponse()
+    reply.read()
+    connection.close()
+    return reply
+
+
+@openssl
+def test_with_a_certificate_the_page_is_encrypted_and_cookies_secure(
+    project: Project, certified: tuple[Path, Path]
+) -> None:
+    token = make_link(project, "annotator", "Ann")
+    options = ServerOptions(*certified)
+    with serve_in_thread(project, options=options, needs_token=True) as address:
+        assert address.startswith("https://127.0.0.1:")
+        port = port_of(address)
+        entered = ask(port, f"/?token={token}", certified[0])
+        assert entered.status == 200
+        cookie = (entered.getheader("set-cookie") or "").lower()
+        assert "; secure" in cookie and "httponly" in cookie and "samesite=strict" in cookie
+        assert ask(port, "/join", certified[0]).status == 401
+        with pytest.raises((OSError, http.client.HTTPException)):
+            ask(port, "/join")  # not encrypted
+        with pytest.raises(ssl.SSLError):  # a certificate that nobody vouches for
+            context = ssl.create_default_context()
+            http.client.HTTPSConnection("127.0.0.1", port, context=context).request("GET", "/")
+
+
+def test_without_a_certificate_cookies_are_not_secure(project: Project) -> None:
+    token = make_link(project, "annotator", "Ann")
+    with serve_in_thread(project, needs_token=True) as address:
+        cookie = ask(port_of(address), f"/?token={token}").getheader("set-cookie") or ""
+    assert "secure" not in cookie.lower()
+
+
+@openssl
+def test_who_does_not_finish_a_handshake_is_cut(
+    project: Project, certified: tuple[Path, Path]
+) -> None:
+    import socket
+
+    options = ServerOptions(*certified, limits=Limits(places=16, first=0.5))
+    with serve_in_thread(project, options=options) as address:
+        port = port_of(address)
+        silent = [socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(40)]
+        assert ask(port, "/join", certified[0]).status == 200
+        started = time.monotonic()
+        with pytest.raises(ConnectionError):
+            while True:
+                if not silent[-1].recv(100):
+                    raise ConnectionError
+        assert time.monotonic() - started < 4
+        for connection in silent:
+            connection.close()
+
+
+@openssl
+def test_wrong_files_are_told_at_once(
+    project: Project, certified: tuple[Path, Path], tmp_path: Path
+) -> None:
+    certificate, key = certified
+    with pytest.raises(ComesError, match="got --certificate alone. Add --key FILE"):
+        ServerOptions(certificate)
+    with pytest.raises(ComesError, match="got --key alone. Add --certificate FILE"):
+        ServerOptions(key=key)
+    with pytest.raises(ComesError, match="nowhere.pem cannot be read: No such file"):
+        ServerOptions(tmp_path / "nowhere.pem", key)
+    with pytest.raises(ComesError, match="must be a certificate and its key"):
+        ServerOptions(key, certificate)
+    asked = ["annotate", "serve", str(project.folder), "--certificate", str(certificate)]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code != 0 and "--key" in str(result.exception)
+
+
+# Proxies
+
+
+@pytest.mark.parametrize(("proxies", "is_believed"), [((), False), (("127.0.0.1",), True)])
+def test_forwarded_headers_count_from_named_proxies_alone(
+    project: Project, proxies: tuple[str, ...], is_believed: bool
+) -> None:
+    token = make_link(project, "annotator", "Ann")
+    options = ServerOptions(proxies=proxies)
+    with serve_in_thread(project, options=options, needs_token=True) as address:
+        port = port_of(address)
+        reply = ask(port, f"/?token={token}", Host="photos.example", X_Forwarded_Proto="https")
+        assert reply.status == 200
+        assert ("; secure" in (reply.getheader("set-cookie") or "").lower()) is is_believed
+
+
+def test_a_proxy_has_an_address() -> None:
+    with pytest.raises(ComesError, match="a proxy must be an address or a network"):
+        ServerOptions(proxies=("everybody",))
+    assert ServerOptions(proxies=("10.0.0.0/8", "::1")).proxies == ("10.0.0.0/8", "::1")

@@ -1,0 +1,484 @@
+"""Pictures: display sizes made once, bounds of memory, and what is told when a project is made."""
+
+import io
+import os
+import stat
+import threading
+import time
+import warnings
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+from annotation_site import HERE
+from comes.annotate import (
+    ItemSource,
+    Project,
+    create_project,
+    decoding,
+    display_sizes,
+    make_app,
+    open_project,
+    picture_files,
+)
+from comes.annotate.decoding import Decoder, Memory
+from comes.annotate.display_cache import DisplayCache
+from comes.annotate.display_sizes import UnshownError, make_display
+from comes.annotate.picture_checks import find_unshown
+from comes.errors import ComesError, ComesWarning
+
+RED_TOP = np.zeros((60, 100, 3), dtype=np.uint8)
+RED_TOP[:30, :, 0] = 255  # the upper half is red
+
+
+def noise(width: int, height: int) -> Image.Image:
+    pixels = np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    return Image.fromarray(pixels)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "classes.txt").write_text("one\ntwo\n")
+    return tmp_path / "photos"
+
+
+def make(folder: Path, **options: Any) -> Project:
+    source = ItemSource(folder, **options)
+    return create_project(folder.parent / "project", source, folder.parent / "classes.txt", rate=1)
+
+
+def serve(project: Project) -> TestClient:
+    return TestClient(make_app(project), base_url=HERE)
+
+
+def size_of(reply: Any) -> tuple[int, int]:
+    assert reply.status_code == 200, reply.text
+    with Image.open(io.BytesIO(reply.content)) as image:
+        return image.size
+
+
+# Sizes
+
+
+def test_a_large_picture_comes_in_the_size_that_is_asked_for(folder: Path) -> None:
+    noise(2400, 1600).save(folder / "large.jpg", quality=95)
+    client = serve(make(folder))
+    assert size_of(client.get("/items/1")) == (1600, 1067)
+    assert size_of(client.get("/items/1?width=640")) == (640, 427)
+    assert size_of(client.get("/items/1?width=160")) == (160, 107)
+    whole = client.get("/items/1/full")
+    assert whole.content == (folder / "large.jpg").read_bytes()
+    assert whole.headers["content-type"] == "image/jpeg"
+
+
+@pytest.mark.parametrize("width", ["161", "-1", "160000", "", "x", "1600.0"])
+def test_other_widths_are_refused_and_said(folder: Path, width: str) -> None:
+    noise(20, 20).save(folder / "a.jpg")
+    reply = serve(make(folder)).get(f"/items/1?width={width}")
+    assert reply.status_code == 400
+    assert reply.json()["error"] == "width must be 160 or 640 or 1600"
+
+
+def test_a_long_picture_keeps_its_width(folder: Path) -> None:
+    noise(400, 4000).save(folder / "long.png")
+    assert size_of(serve(make(folder)).get("/items/1")) == (400, 4000)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_picture_is_turned_upright(folder: Path, orientation: int) -> None:
+    """The same scene, stored in the eight ways that a camera can be held."""
+    upright = Image.fromarray(RED_TOP).resize((2000, 1200))
+    undo = {
+        1: None,
+        2: Image.Transpose.FLIP_LEFT_RIGHT,
+        3: Image.Transpose.ROTATE_180,
+        4: Image.Transpose.FLIP_TOP_BOTTOM,
+        5: Image.Transpose.TRANSPOSE,
+        6: Image.Transpose.ROTATE_90,
+        7: Image.Transpose.TRANSVERSE,
+        8: Image.Transpose.ROTATE_270,
+    }[orientation]
+    stored = upright if undo is None else upright.transpose(undo)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    stored.save(folder / "turned.jpg", exif=exif)
+    reply = serve(make(folder)).get("/items/1")
+    assert size_of(reply) == (1600, 960)
+    with Image.open(io.BytesIO(reply.content)) as image:
+        shown = np.asarray(image).astype(int)
+    assert shown[:400, :, 0].min() > 200 and shown[560:, :, 0].max() < 60
+
+
+def test_colours_that_a_browser_does_not_show_are_converted(folder: Path) -> None:
+    noise(1000, 1000).convert("CMYK").save(folder / "print.tif")
+    deep = (np.arange(3000 * 1000).reshape(1000, 3000) % 65536).astype(np.uint16)
+    Image.fromarray(deep).save(folder / "x-ray.tif")
+    clear = Image.new("RGBA", (2000, 50), (255, 0, 0, 0))
+    clear.save(folder / "glass.png")
+    noise(2000, 1000).quantize(8).save(folder / "few.png")
+    client = serve(make(folder))
+    for number, size in ((1, (1600, 800)), (2, (1600, 40)), (3, (1000, 1000)), (4, (1600, 533))):
+        assert size_of(client.get(f"/items/{number}")) == size
+        assert size_of(client.get(f"/items/{number}/full"))
+    with Image.open(io.BytesIO(client.get("/items/2").content)) as image:
+        assert min(np.asarray(image)[20, 800].tolist()) > 250  # what is transparent is white
+
+
+# Made once
+
+
+def count_made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return a list that grows with every picture that is made."""
+    made: list[Any] = []
+
+    real = decoding.Decoder.make
+
+    def count(*given: Any) -> Any:
+        made.append(given)
+        return real(*given)
+
+    monkeypatch.setattr(decoding.Decoder, "make", count)
+    return made
+
+
+def test_a_display_size_is_made_once_and_again_when_its_file_changes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = count_made(monkeypatch)
+    noise(1800, 900).save(folder / "a.jpg")
+    project = make(folder)
+    for _ in range(2):  # the second server finds what the first one made
+        with serve(project) as client:
+            first = client.get("/items/1")
+            assert client.get("/items/1").content == first.content
+    assert len(made) == 1
+    Image.new("RGB", (1800, 900), "red").save(folder / "a.jpg")
+    with serve(project) as client:
+        again = client.get("/items/1")
+        assert again.content != first.content and again.headers["etag"] != first.headers["etag"]
+        headers = {"if-none-match": again.headers["etag"]}
+        assert client.get("/items/1", headers=headers).status_code == 304
+    assert len(made) == 2
+
+
+def test_display_sizes_are_for_their_owner_alone(folder: Path) -> None:
+    noise(1800, 900).save(folder / "a.jpg")
+    project = make(folder)
+    assert serve(project).get("/items/1").status_code == 200
+    made = [project.folder, *project.folder.rglob("*")]
+    assert any(path.suffix == ".jpg" for path in made)
+    for path in made:
+        expected = 0o700 if path.is_dir() else 0o600
+        assert stat.S_IMODE(path.stat().st_mode) == expected, path
+
+
+def test_the_cache_is_bounded_and_keeps_what_is_asked_for(tmp_path: Path) -> None:
+    cache = DisplayCache(tmp_path / "display", most=1000)
+    for number in range(9):
+        cache.write(f"aa{number}", "image/jpeg", bytes(100))
+        os.utime(tmp_path / "display" / "aa" / f"aa{number}.jpg", (number, number))
+    assert cache.read("aa0") is not None  # the oldest, asked for again
+    for number in range(9, 12):
+        cache.write(f"aa{number}", "image/jpeg", bytes(100))
+    left = {path.stem for path in (tmp_path / "display").glob("*/*")}
+    assert "aa0" in left and "aa11" in left and "aa1" not in left
+    assert len(left) <= 10
+
+
+def test_without_a_place_to_keep_them_pictures_are_still_shown(folder: Path) -> None:
+    noise(1800, 900).save(folder / "a.jpg")
+    project = make(folder)
+    (project.folder / "display").write_text("in the way")
+    assert size_of(serve(project).get("/items/1")) == (1600, 800)
+
+
+# Bounds
+
+
+def test_two_decode_at_once_others_wait_and_too_many_are_sent_away(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(8):
+        noise(20 + number, 20).save(folder / f"{number}.bmp")
+    now, most, goes_on = [0], [0], threading.Event()
+    lock, real = threading.Lock(), decoding.Decoder.make
+
+    def dawdle(*given: Any) -> Any:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        goes_on.wait(20)
+        with lock:
+            now[0] -= 1
+        return real(*given)
+
+    monkeypatch.setattr(decoding.Decoder, "make", dawdle)
+    monkeypatch.setattr(decoding, "MOST_WAITING", 3)
+    with serve(make(folder)) as client, ThreadPoolExecutor(20) as pool:
+        same = [pool.submit(client.get, "/items/1") for _ in range(6)]
+        waiting = [pool.submit(client.get, f"/items/{number}") for number in (2, 3, 4, 5)]
+        time.sleep(0.5)
+        refused = client.get("/items/6")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        goes_on.set()
+        assert [job.result().status_code for job in (*same, *waiting)] == [200] * 10
+        assert most[0] == 2
+        assert client.get("/items/6").status_code == 200
+
+
+def test_who_decodes_waits_for_memory() -> None:
+    memory = Memory(100)
+    order: list[str] = []
+    with memory.taking(60):
+        other = threading.Thread(target=lambda: take(memory, order))
+        other.start()
+        time.sleep(0.1)
+        order.append("first")
+    other.join()
+    assert order == ["first", "second"]
+
+
+def take(memory: Memory, order: list[str]) -> None:
+    with memory.taking(60):
+        order.append("second")
+
+
+def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.new("RGB", (4000, 2000)).save(folder / "bomb.png")
+    noise(4000, 2000).save(folder / "photo.jpg")
+    monkeypatch.setattr(display_sizes, "MOST_MEMORY", 20_000_000)
+    with pytest.warns(ComesWarning, match="1 of 2 .* bomb.png .has 8 megapixels, too many"):
+        make(folder).engine.dispose()
+    needed: list[int] = []
+    for width in (1600, None):
+        with (folder / "bomb.png").open("rb") as file, pytest.raises(UnshownError, match="8 mega"):
+            make_display(file, width, needed.append)
+    assert needed == []
+    with (folder / "photo.jpg").open("rb") as file:  # decoded at half its size
+        make_display(file, 1600, needed.append)
+    assert needed == [2000 * 1000 * 4]
+
+
+def test_a_bomb_is_refused_by_the_server(folder: Path) -> None:
+    Image.new("RGB", (12_000, 12_000)).save(folder / "bomb.png")
+    noise(20, 20).save(folder / "small.png")
+    with pytest.warns(ComesWarning, match="bomb.png .has 144 megapixels"):
+        project = make(folder)
+    with serve(project) as client:
+        for path in ("/items/1", "/items/1/full", "/items/1?width=160"):
+            refused = client.get(path)
+            assert refused.status_code == 422
+            assert refused.json()["error"] == (
+                "this picture has 144 megapixels, too many to be shown"
+            )
+
+
+def test_a_decoder_that_dies_or_hangs_is_replaced(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise(1700, 20).save(folder / "a.png")
+    decoder = Decoder()
+    assert decoder.make(folder / "a.png", 640).kind == "image/jpeg"
+    for _ in range(decoding.AT_ONCE):
+        program = decoder._programs.get()
+        program._start().kill()
+        decoder._programs.put(program)
+    for _ in range(3):  # one that died in between is started anew
+        assert decoder.make((folder / "a.png").read_bytes(), 640).content
+    monkeypatch.setattr(decoding, "LONGEST", 0.2)
+    os.mkfifo(folder / "endless.png")  # nobody ever writes to it
+    with pytest.raises(UnshownError, match="takes too long"):
+        decoder.make(folder / "endless.png", 640)
+    monkeypatch.undo()
+    assert decoder.make(folder / "a.png", 640).content
+
+
+def test_what_is_broken_is_remembered_until_it_changes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise(20, 20).save(folder / "a.png")
+    project = make(folder)
+    (folder / "a.png").write_bytes(b"no picture")
+    made = count_made(monkeypatch)
+    with serve(project) as client:
+        for _ in range(3):
+            reply = client.get("/items/1")
+            assert reply.status_code == 422 and str(folder) not in reply.text
+        assert len(made) == 1
+        noise(20, 20).save(folder / "a.png")
+        assert client.get("/items/1").status_code == 200
+
+
+# Archives
+
+
+def test_a_member_that_unpacks_to_too_much_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picture_files, "LARGEST_MEMBER", 100_000)
+    file = io.BytesIO()
+    noise(20, 20).save(file, "PNG")
+    archive = folder.parent / "photos.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("a.png", file.getvalue())
+        packed.writestr("bomb.png", file.getvalue() + bytes(10_000_000))
+    with pytest.warns(ComesWarning, match="bomb.png .has 9 MB unpacked"):
+        project = create_project(
+            folder.parent / "project", archive, folder.parent / "classes.txt", rate=1
+        )
+    with serve(project) as client:
+        assert client.get("/items/1").status_code == client.get("/items/1/full").status_code == 200
+        assert client.get("/items/2").status_code == 422
+        assert client.get("/items/2/full").status_code == 422
+
+
+def test_an_archive_that_is_replaced_shows_its_new_pictures(folder: Path) -> None:
+    archive = folder.parent / "photos.zip"
+    for colour in ("red", "blue"):
+        with zipfile.ZipFile(archive, "w") as packed:
+            file = io.BytesIO()
+            Image.new("RGB", (10, 10), colour).save(file, "PNG")
+            packed.writestr("a.png", file.getvalue())
+        if colour == "red":
+            project = create_project(
+                folder.parent / "project", archive, folder.parent / "classes.txt", rate=1
+            )
+            client = serve(project)
+            before = client.get("/items/1").content
+    assert client.get("/items/1").content == file.getvalue() != before
+
+
+# Links
+
+
+def test_links_out_of_the_folder_are_neither_accepted_nor_served(folder: Path) -> None:
+    noise(20, 20).save(folder / "a.png")
+    secret = folder.parent / "secret.png"
+    noise(30, 30).save(secret)
+    (folder / "inside.png").symlink_to(folder / "a.png")
+    project = make(folder)  # a link to a neighbour is a picture like others
+    assert project.item_names == ["a.png", "inside.png"]
+    (folder / "a.png").unlink()
+    (folder / "a.png").symlink_to(secret)
+    with serve(project) as client:
+        for path in ("/items/1", "/items/1/full", "/items/2", "/items/2/full"):
+            refused = client.get(path)
+            assert refused.status_code == 422 and "link out of its folder" in refused.text
+
+
+def test_links_out_of_the_folder_are_named_when_a_project_is_made(folder: Path) -> None:
+    noise(20, 20).save(folder / "a.png")
+    outside = folder.parent / "elsewhere"
+    outside.mkdir()
+    noise(20, 20).save(outside / "b.png")
+    (folder / "b.png").symlink_to(outside / "b.png")
+    with pytest.raises(ComesError, match="1 of 2 are links out of it: 'b.png'"):
+        make(folder)
+    with pytest.warns(ComesWarning, match="b.png .links out of the folder"):
+        assert make(folder, skip_broken=True).item_names == ["a.png"]
+
+
+def test_a_table_does_not_lead_through_a_linked_folder(folder: Path) -> None:
+    outside = folder.parent / "elsewhere"
+    outside.mkdir()
+    noise(20, 20).save(outside / "b.png")
+    (folder / "linked").symlink_to(outside)
+    (folder.parent / "items.csv").write_text("item\nlinked/b.png\n")
+    source = ItemSource(folder.parent / "items.csv", images=folder)
+    with pytest.raises(ComesError, match="links out of it"):
+        create_project(folder.parent / "project", source, folder.parent / "classes.txt", rate=1)
+
+
+def test_a_folder_that_is_itself_a_link_is_fine(folder: Path) -> None:
+    noise(20, 20).save(folder / "a.png")
+    (folder.parent / "linked").symlink_to(folder)
+    project = create_project(
+        folder.parent / "project", folder.parent / "linked", folder.parent / "classes.txt", rate=1
+    )
+    assert serve(project).get("/items/1").status_code == 200
+
+
+# What is told when a project is made
+
+
+def test_broken_pictures_are_told_and_left_out_if_wanted(folder: Path) -> None:
+    noise(60, 60).save(folder / "good.jpg")
+    whole = (folder / "good.jpg").read_bytes()
+    (folder / "half.jpg").write_bytes(whole[: len(whole) // 2])
+    (folder / "page.png").write_text("<html>")
+    (folder / "empty.gif").write_bytes(b"")
+    (folder / "longer.jpg").write_bytes(whole + b"of a camera" * 100)
+    with pytest.warns(ComesWarning) as said:
+        project = make(folder)
+    [message] = [str(one.message) for one in said]
+    assert message.startswith("3 of 5 pictures cannot be shown: empty.gif (is not an image), half")
+    assert "--skip-broken" in message
+    assert len(project.item_names) == 5
+    project.engine.dispose()
+    other = folder.parent / "other"
+    with pytest.warns(ComesWarning, match="They are left out"):
+        source = ItemSource(folder, skip_broken=True)
+        project = create_project(other, source, folder.parent / "classes.txt", rate=1)
+    assert project.item_names == ["good.jpg", "longer.jpg"]
+
+
+def test_a_folder_of_broken_pictures_alone_is_refused(folder: Path) -> None:
+    (folder / "page.png").write_text("<html>")
+    with pytest.raises(ComesError, match="none of the 1 pictures in photos can be shown"):
+        make(folder)
+
+
+def test_whole_pictures_are_not_decoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for ending in ("jpg", "png", "gif", "webp", "tif", "bmp"):
+        noise(60, 60).save(folder / f"a.{ending}")
+
+    def fail(*_: Any) -> None:
+        raise AssertionError("a header is enough")
+
+    monkeypatch.setattr("comes.annotate.picture_checks.make_display", fail)
+    assert find_unshown(folder, [path.name for path in folder.iterdir()]) == {}
+
+
+# Files of a project
+
+
+def test_a_project_of_an_earlier_version_becomes_private(folder: Path) -> None:
+    noise(20, 20).save(folder / "a.png")
+    project = make(folder)
+    project.engine.dispose()
+    project.folder.chmod(0o755)
+    (project.folder / "answers.db").chmod(0o644)
+    again = open_project(project.folder)
+    again.write_setting("note", "with -wal and -shm beside it")
+    for path in project.folder.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    assert stat.S_IMODE(project.folder.stat().st_mode) == 0o700
+    again.engine.dispose()
+
+
+def test_a_project_that_a_group_shares_stays_so(folder: Path) -> None:
+    noise(20, 20).save(folder / "a.png")
+    project = make(folder)
+    project.engine.dispose()
+    project.folder.chmod(0o770)
+    (project.folder / "answers.db").chmod(0o660)
+    open_project(project.folder).engine.dispose()
+    assert stat.S_IMODE((project.folder / "answers.db").stat().st_mode) == 0o660
+    assert stat.S_IMODE(project.folder.stat().st_mode) == 0o770
+
+
+def test_large_pictures_do_not_fill_the_terminal_with_warnings(folder: Path) -> None:
+    Image.new("1", (10_000, 9_500)).save(folder / "map.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        project = make(folder)
+        assert size_of(serve(project).get("/items/1?width=640")) == (640, 608)
