@@ -190,7 +190,9 @@ def _read_texts(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     is_lines = path.suffix.lower() == JSON_LINES
     table = _read_json_lines(path) if is_lines else read_table(path, columns)
     kept = [column for column in columns if column in table]
-    return table.assign(**{column: [as_text(cell) for cell in table[column]] for column in kept})
+    return table.assign(
+        **{column: [as_text(cell) for cell in table[column].tolist()] for column in kept}
+    )
 
 
 def _read_json_lines(path: Path) -> pd.DataFrame:

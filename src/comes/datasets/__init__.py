@@ -2,12 +2,13 @@
 
 `KNOWN` holds the data sets that have a name. A table of answers has the columns `LONG`; an answer
 is `NO`, `YES`, `MAYBE` or `NOT_ASKED`, a column `PERSON` says whose it is, and a column `SOURCE`
-says `MODEL` if a model chose the question. A table names its items in one of `ITEM_COLUMNS`.
-`TableForm` is the form of the labels in a table that is written. Names of images end in one of
-`PICTURE_ENDINGS`.
+says `MODEL`, or another of `BY_MODEL`, if a model chose the question. A table names its items in
+one of `ITEM_COLUMNS`. `TableForm` is the form of the labels in a table that is written. Names of
+images end in one of `PICTURE_ENDINGS`.
 """
 
 from comes.datasets.answer_tables import (
+    BY_MODEL,
     LONG,
     MODEL,
     PERSON,
@@ -57,6 +58,7 @@ from comes.datasets.truth_files import open_truth
 from comes.datasets.writing import check_writable, write_dataset
 
 __all__ = [
+    "BY_MODEL",
     "ITEM_COLUMNS",
     "KNOWN",
     "LONG",
