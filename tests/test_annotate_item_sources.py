@@ -68,7 +68,7 @@ def test_a_column_that_could_name_items_may_hold_their_texts(tmp_path: Path) -> 
 
 
 def test_parts_of_a_line_are_text_and_gaps_are_empty(tmp_path: Path) -> None:
-    rows = [{"id": 1, "text": ["a", "ä"]}, {"id": 2, "text": None}, {"id": 3}]
+    rows: list[dict[str, Any]] = [{"id": 1, "text": ["a", "ä"]}, {"id": 2, "text": None}, {"id": 3}]
     path = write(tmp_path / "items.jsonl", rows)
     read = read_items(ItemSource(path), tmp_path)
     assert (read.names, read.texts) == (["1", "2", "3"], ['["a", "ä"]', "", ""])
