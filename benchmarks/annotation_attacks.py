@@ -138,9 +138,15 @@ def measure(address: str) -> dict[str, float]:
 
 
 def read_memory(process: int, field: str) -> float:
-    """Return megabytes of a process: VmRSS now, VmHWM at most."""
-    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
+    """Return megabytes of a process and its children: VmRSS now, VmHWM at most."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    for task in Path(f"/proc/{process}/task").iterdir():
+        children += (task / "children").read_text().split()
+    total = 0
+    for one in {str(process), *children}:
+        lines = Path(f"/proc/{one}/status").read_text().splitlines()
+        total += next(int(line.split()[1]) for line in lines if line.startswith(field))
+    return total / 1024
 
 
 def take_turn(address: str, server: int, attack: Attack, turn: int) -> dict[str, Any]:

@@ -209,7 +209,7 @@ def test_report_with_features_estimates_priors(
     output = run(*command, "-o", "report.html", "--json").stdout
     for row in json.loads(output)["classes"]:
         assert 0 <= row["prior_lower"] <= row["class_prior"] <= row["prior_upper"] <= 1
-    assert "prior, estimated" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "relevant, estimated" in (folder / "report.html").read_text(encoding="utf-8")
     assert "class prior" in run(*command).stdout
 
     def estimate(X: Any, answers: Any, *, random_state: int, **options: Any) -> Any:

@@ -8,6 +8,8 @@ from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_ski
 from comes.annotate.addresses import address_of, is_private, list_addresses
 from comes.annotate.asking import Asking, read_question
 from comes.annotate.connections import Limits
+from comes.annotate.control_cards import set_controls
+from comes.annotate.decisions import set_frozen, set_left_out
 from comes.annotate.drawing import (
     add_active_cards,
     count_new_answers,
@@ -84,6 +86,9 @@ __all__ = [
     "sample_cards",
     "serve",
     "serve_in_thread",
+    "set_controls",
+    "set_frozen",
+    "set_left_out",
     "summarise",
     "tabulate_classes",
     "trial_project",

@@ -9,10 +9,10 @@ import threading
 import time
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, select, text
 
 from comes.annotate.project import Project
-from comes.annotate.schema import answers, cards
+from comes.annotate.schema import DECISION, answers, cards
 
 FRESH = 10.0  # seconds between two counts of all cards
 FRESH_PERSON = 60.0  # and of the answers of a person
@@ -95,11 +95,13 @@ class ProgressCounter:
 
 
 def _count_all(connection: Connection) -> tuple[int, int]:
-    """Return how many cards there are, and how many are open."""
+    """Return how many cards there are, and how many are open, other than controls and decisions."""
     total = select(func.count()).select_from(cards).scalar_subquery()
     is_open = select(func.count()).select_from(cards).where(~cards.c.is_done).scalar_subquery()
     whole, n_open = connection.execute(select(total, is_open)).one()
-    return whole, n_open
+    special = select(func.count(), func.count().filter(~cards.c.is_done))
+    apart, n_apart = connection.execute(special.where(cards.c.turn >= text(str(DECISION)))).one()
+    return whole - apart, n_open - n_apart
 
 
 def _count_own(connection: Connection, annotator: str) -> tuple[int, float, int]:

@@ -210,6 +210,7 @@ def create_project(
     home = expanded(folder)
     read = read_items(item_source, home.with_name(f"{home.name}-items"))
     named = read_classes(expanded(class_source))
+    described = describe_asking(asking or Asking(), named.names)
     drawn_with: dict[str, Any] = {"seed": seed, "overlap": overlap, "opinions": opinions, "by": by}
     drawn = sample_cards(len(read.names), len(named.names), rate, **drawn_with)
     address = f"sqlite:///{DATABASE}" if database is None else database
@@ -220,9 +221,7 @@ def create_project(
             with engine.execution_options(**WRITES).begin() as connection:
                 _create_tables(connection)
                 _insert_contents(connection, read, named, drawn)
-                _insert_settings(
-                    connection, {"rate": rate, **drawn_with, **describe_asking(asking)}
-                )
+                _insert_settings(connection, {"rate": rate, **drawn_with, **described})
         except SQLAlchemyError as error:
             raise explain(error, home.name) from None
         finally:

@@ -79,6 +79,21 @@ cards = Table(
     Index("cards_by_position", "is_done", "position"),
     Index("cards_by_tab", "tab", "is_done"),
 )
+RANDOM, ACTIVE = "random", "active"  # sources of cards, beside comes.datasets' MODEL
+IMPORTED, CONTROL = "import", "control"
+DECISION, CONTROLS = 900, 1000  # the turn of the lead's own card, and the first of control cards
+Index(
+    "special_cards",
+    cards.c.turn,
+    sqlite_where=cards.c.turn >= DECISION,
+    postgresql_where=cards.c.turn >= DECISION,
+)
+Index(
+    "cards_not_drawn",
+    cards.c.source,
+    sqlite_where=cards.c.source != RANDOM,
+    postgresql_where=cards.c.source != RANDOM,
+)
 answers = Table(
     "answers",
     metadata,
@@ -98,6 +113,12 @@ Index(
     unique=True,
     sqlite_where=answers.c.undone_at.is_(None),
     postgresql_where=answers.c.undone_at.is_(None),
+)
+Index(
+    "undone_answers",
+    answers.c.undone_at,
+    sqlite_where=answers.c.undone_at.is_not(None),
+    postgresql_where=answers.c.undone_at.is_not(None),
 )
 rounds = Table(  # of active cards: how they were drawn
     "rounds",
@@ -122,6 +143,15 @@ notes = Table(  # what people write about cards
     Column("written_at", Float, nullable=False),
     Column("resolved_at", Float),
 )
+controls = Table(  # questions whose answer is known, of which control cards are made
+    "controls",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("item_id", ForeignKey("items.id"), nullable=False),
+    Column("class_id", ForeignKey("classes.id"), nullable=False),
+    Column("known", String, nullable=False),  # no or yes
+    UniqueConstraint("item_id", "class_id"),
+)
 people = Table(
     "people",
     metadata,
@@ -139,8 +169,7 @@ links = Table(  # that let somebody in
     Column("revoked_at", Float),
 )
 
-RANDOM, ACTIVE = "random", "active"  # sources of cards, beside comes.datasets' MODEL
-IMPORTED, CONTROL = "import", "control"
+LEADS_TAB = "lead"  # the tab of an answer by which the lead decides about a pair
 WRITES = {"writes": True}  # execution option of connections that change something
 ROWS_AT_ONCE = 50_000  # in one INSERT
 
@@ -183,7 +212,7 @@ def _begin_sqlite(connection: Any) -> None:
 
 
 def bring_up_to_date(engine: Engine) -> None:
-    """Add the tables and columns that a project of an earlier version lacks."""
+    """Add the tables, columns and indexes that a project of an earlier version lacks."""
     found = inspect(engine)
     known = set(found.get_table_names())
     missing = [
@@ -193,13 +222,22 @@ def bring_up_to_date(engine: Engine) -> None:
         for column in table.columns
         if column.name not in {one["name"] for one in found.get_columns(table.name)}
     ]
-    if not missing and known.issuperset(metadata.tables):
+    indexes = [
+        index
+        for table in metadata.sorted_tables
+        if table.name in known
+        for index in table.indexes
+        if index.name not in {one["name"] for one in found.get_indexes(table.name)}
+    ]
+    if not missing and not indexes and known.issuperset(metadata.tables):
         return
     with engine.execution_options(**WRITES).begin() as connection:
         metadata.create_all(connection)
         for table, column in missing:
             kind = column.type.compile(engine.dialect)
             connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
+        for index in indexes:
+            index.create(connection)
 
 
 def insert_rows(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:

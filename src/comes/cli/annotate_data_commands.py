@@ -102,9 +102,12 @@ def _print_report(reported: "ProjectReport") -> None:
     """Print a row per class, without the columns that have nothing to show."""
     table, summary = reported.table(), reported.summary
     left_out = ["asked", "torn", "pairs", "kappa_lower", "kappa_upper", "more_cards"]
-    may_be_empty = ("skipped", "confirmed", "chosen_by_model", "agreement", "kappa", "seconds")
+    left_out += ["share_no", "share_maybe", "seconds_left"]
+    may_be_empty = ["skipped", "confirmed", "decided", "chosen_by_model", "agreement", "kappa"]
+    may_be_empty += ["seconds", "share_yes", "prior_at_least"]
     left_out += [name for name in may_be_empty if not table[name].fillna(0).any()]
-    named = {"chosen_by_model": "by model", "share_maybe": "maybe", "prior_at_most": "prior ≤"}
+    named = {"chosen_by_model": "by model", "share_yes": "yes"}
+    named |= {"prior_at_least": "prior ≥", "prior_at_most": "prior ≤"}
     shown = table.drop(columns=left_out).rename(columns=named).round(2)
     rows: Any = shown.astype(object).where(shown.notna(), "–").to_dict("records")
     print_rows(rows)
@@ -117,7 +120,8 @@ def _print_report(reported: "ProjectReport") -> None:
         needs = f"about {row.more_cards} more answers are needed"
         if not row.can_be_enough:
             needs = f"the {row.more_cards} remaining items will hardly be enough"
-        print(f"{row.name}: {row.n_excluded} exclusions are few; {needs}.")
+        few = "exclusion is" if row.n_excluded == 1 else "exclusions are"
+        print(f"{row.name}: {row.n_excluded} {few} few; {needs}.")
 
 
 def _print_shares(reported: "ProjectReport") -> None:
