@@ -12,7 +12,7 @@ from comes.annotate import Asking, Project, create_project
 from comes.annotate.schema import answers, cards, classes, items
 
 DESKTOP, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
-ON_PHONE = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
+ON_PHONE: dict[str, Any] = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
 THINGS = ("boat", "house", "tree", "sun", "car", "dog", "bird", "person")
 
 

@@ -44,7 +44,12 @@ def find_faults(page: Any) -> list[str]:
 def test_no_page_has_a_serious_fault(browser: Any, tmp_path: Path, way: str) -> None:
     (tmp_path / "guide").mkdir()
     (tmp_path / "guide" / "boat.md").write_text("# Boats\n\n- what **floats**\n- *not* toys\n")
-    options = {"n": 3, "n_classes": 8, "by": "item", "guidelines": tmp_path / "guide"}
+    options: dict[str, Any] = {
+        "n": 3,
+        "n_classes": 8,
+        "by": "item",
+        "guidelines": tmp_path / "guide",
+    }
     project, _ = scene_project(tmp_path, **options)
     faults: dict[str, list[str]] = {}
     with serve_in_thread(project) as address:

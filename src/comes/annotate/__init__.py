@@ -10,12 +10,22 @@ from comes.annotate.asking import Asking, read_question
 from comes.annotate.connections import Limits
 from comes.annotate.control_cards import set_controls
 from comes.annotate.decisions import decide_pairs, list_disagreements, set_frozen, set_left_out
+from comes.annotate.decisions import set_frozen, set_left_out
+from comes.annotate.drawing import (
+    add_active_cards,
+    count_new_answers,
+    count_rounds,
+    estimate_shares,
+    find_open_pairs,
+)
+from comes.annotate.enlarging import add_classes, add_items
 from comes.annotate.exchange import collect_answers, collect_data, export_answers
 from comes.annotate.importing import import_answers
 from comes.annotate.item_sources import ItemSource
 from comes.annotate.links import Link, list_links, make_link, revoke_links
 from comes.annotate.overview import describe_summary, tabulate_classes, write_overview
 from comes.annotate.project import Project, create_project, open_project
+from comes.annotate.raw_export import export_raw_answers, read_raw_answers
 from comes.annotate.robots import RobotReport, run_robots
 from comes.annotate.sampling import sample_cards
 from comes.annotate.server import make_app
@@ -29,6 +39,7 @@ from comes.annotate.serving import (
 )
 from comes.annotate.summary import Summary, summarise
 from comes.annotate.trial import trial_project
+from comes.annotate.webhooks import check_webhook, post_webhook
 
 __all__ = [
     "Asking",
@@ -39,17 +50,26 @@ __all__ = [
     "RobotReport",
     "ServerOptions",
     "Summary",
+    "add_active_cards",
     "add_chosen_cards",
+    "add_classes",
+    "add_items",
     "add_random_cards",
     "address_of",
     "check_images_exist",
+    "check_webhook",
     "collect_answers",
     "collect_data",
+    "count_new_answers",
+    "count_rounds",
     "create_project",
     "decide_pairs",
     "describe_summary",
+    "estimate_shares",
     "export_answers",
+    "export_raw_answers",
     "find_links",
+    "find_open_pairs",
     "import_answers",
     "is_private",
     "list_addresses",
@@ -59,7 +79,9 @@ __all__ = [
     "make_link",
     "open_port",
     "open_project",
+    "post_webhook",
     "read_question",
+    "read_raw_answers",
     "reopen_skipped_cards",
     "revoke_links",
     "run_robots",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, select
 
+from comes.annotate.guidelines import check_guidelines
 from comes.annotate.languages import LANGUAGES, read_words
 from comes.annotate.schema import classes, settings
 from comes.errors import ComesError, listed
@@ -68,14 +69,15 @@ class Asking:
             )
 
 
-def describe_asking(asking: Asking | None) -> dict[str, str]:
-    """Return the settings of a project that say how it asks."""
-    chosen = asking or Asking()
-    described = {ASKS_YES: str(int(chosen.asks_yes)), LANGUAGE: chosen.language}
-    if chosen.question is not None:
-        described[QUESTION] = chosen.question
-    if chosen.guidelines is not None:
-        described[GUIDELINES] = str(expanded(chosen.guidelines).resolve())
+def describe_asking(asking: Asking, names: Sequence[str]) -> dict[str, str]:
+    """Return the settings that say how a project asks; check the guidelines of its classes."""
+    described = {ASKS_YES: str(int(asking.asks_yes)), LANGUAGE: asking.language}
+    if asking.question is not None:
+        described[QUESTION] = asking.question
+    if asking.guidelines is not None:
+        folder = expanded(asking.guidelines).resolve()
+        check_guidelines(folder, names)
+        described[GUIDELINES] = str(folder)
     return described
 
 

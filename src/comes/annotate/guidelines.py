@@ -5,6 +5,7 @@ listing the folder, and served by the number of the class: no path comes from a 
 """
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,18 +64,16 @@ def find_guideline(folder: Path, name: str) -> Guideline:
     )
 
 
-def check_guidelines(folder: Path, names: list[str]) -> int:
-    """Return how many classes have guidelines; raise if the folder has none for any of them."""
+def check_guidelines(folder: Path, names: Sequence[str]) -> None:
+    """Raise if a folder has guidelines for none of the classes."""
     if not folder.is_dir():
         raise ComesError(f"the guidelines must be in a folder; {folder} is none. Correct the path.")
     found = [find_guideline(folder, name) for name in names]
-    n_found = sum(bool(guide.text or guide.pictures) for guide in found)
-    if not n_found:
+    if not any(guide.text or guide.pictures for guide in found):
         raise ComesError(
             f"{folder} must have guidelines named after classes, such as {names[0]}.md or "
             f"{names[0]}-1.jpg; it has none. Rename them."
         )
-    return n_found
 
 
 def read_picture(path: Path) -> bytes:

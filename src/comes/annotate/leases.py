@@ -229,6 +229,7 @@ def store_answers(
         return 0
     if len({answer.card for answer in new}) < len(new) or len(set(keys)) < len(keys):
         raise RefusedError(422, "a request must have one answer per card")
+    _check_words(connection, new)
     for answer in new:
         _check_answerable(found.get(answer.card), answer.card, asker)
     _insert_answers(connection, asker, new, now)

@@ -4,7 +4,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from comes.cli.annotate_data_commands import add, demo, export, import_, report
+from comes.cli.annotate_data_commands import export, import_, report
+from comes.cli.annotate_demo_command import demo
+from comes.cli.annotate_growth_commands import add, learn
 from comes.cli.annotate_options import Folder, check_extra
 from comes.cli.annotate_team_commands import (
     control,
@@ -110,6 +112,7 @@ app.command()(control)
 app.command()(decide)
 app.command()(freeze)
 app.command()(add)
+app.command()(learn)
 app.command(name="import")(import_)
 app.command()(export)
 app.command()(report)

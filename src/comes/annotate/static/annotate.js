@@ -156,6 +156,13 @@ function showProgress() {
   view.showProgress(counts, pace, history.length > 0 || mineNow > 0);
 }
 
+// What this person did: the counts of the server with what was answered since.
+function countOwn() {
+  const since = nSince > 0 ? history.flat().slice(-nSince) : [];
+  const seconds = since.reduce((sum, given) => sum + given.seconds, progress.seconds ?? 0);
+  return { mine: Math.max(progress.mine + nSince, 0), seconds };
+}
+
 // How many answers the server does not have.
 function countUnsent() {
   return queues.reduce((sum, queue) => sum + queue.size, 0);
@@ -363,7 +370,7 @@ async function fetchCards() {
     pauses.reset();
     if (!wasStale || nBefore === nActions) takeCards(reply.body, wasStale);
     if (isQuiet && nBefore === nActions) takeProgress(reply.body.progress);
-    if (isFinished) view.showFinished(progress, reply.body.waiting, reply.body.frozen, lookAgain);
+    if (isFinished) view.showFinished(countOwn(), reply.body.waiting, reply.body.frozen, lookAgain);
   }
   isFetching = false;
   goOn();
@@ -474,7 +481,6 @@ function listen() {
 // The page is closed or reloaded: give its cards back, but those whose answers are on their way.
 function leave() {
   sendLast("/api/release", { tab, keep: queues.flatMap((queue) => queue.cards).slice(-MOST_HAD) });
-  forgetTab(tab);
 }
 
 // Begin: find out which tab this is, send what was left, and get cards.
@@ -491,7 +497,7 @@ async function start() {
   for (const queue of queues) queue.run();
 }
 
-// Give the cards of a tab back that ended without a word, as when the browser was killed.
+// Give the cards of a tab back that ended, perhaps without a word, as when the browser was killed.
 async function end(ended) {
   const keep = queues.flatMap((queue) => queue.cards).slice(-MOST_HAD);
   const reply = await post("/api/release", { tab: ended, keep });

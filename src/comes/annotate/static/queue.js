@@ -135,7 +135,7 @@ export async function findTab(owner) {
   return { tab: ownTab, left: withQueue.filter(hasEnded), ended: opened.filter(hasEnded) };
 }
 
-// A tab is closed, or it is known that it has ended.
+// The server knows that a tab has ended.
 export function forgetTab(tab) {
   localStorage.removeItem(OPEN + tab);
 }

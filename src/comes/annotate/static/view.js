@@ -245,7 +245,7 @@ export function scrollOn() {
 
 // Say whether there is more below.
 export function showRest() {
-  find("below").hidden = page.dataset.state !== "shown" || !hasMore();
+  find("below").hidden = !["appearing", "shown"].includes(page.dataset.state) || !hasMore();
 }
 
 // ---- the end
