@@ -118,7 +118,7 @@ def test_who_is_left_out_does_not_disagree(projects: Projects, database: str | N
     assert not list_disagreements(project)
     set_left_out(project, "Bob", False)
     assert summarise(project).n_torn == 3
-    with pytest.raises(ComesError, match=r"one who answered: Ann, Bob; got 'Eve'"):
+    with pytest.raises(ComesError, match=r"one who answered: 'Ann', 'Bob'; got 'Eve'"):
         set_left_out(project, "Eve")
 
 

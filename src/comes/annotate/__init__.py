@@ -10,7 +10,6 @@ from comes.annotate.asking import Asking, read_question
 from comes.annotate.connections import Limits
 from comes.annotate.control_cards import set_controls
 from comes.annotate.decisions import decide_pairs, list_disagreements, set_frozen, set_left_out
-from comes.annotate.decisions import set_frozen, set_left_out
 from comes.annotate.drawing import (
     add_active_cards,
     count_new_answers,

@@ -76,7 +76,7 @@ def init(
     Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
     """
     check_extra()
-    from comes.annotate import Asking, ItemSource, create_project, read_question, summarise
+    from comes.annotate import Asking, ItemSource, create_project, read_question
 
     project = create_project(
         folder,
@@ -90,13 +90,13 @@ def init(
         database=database,
         asking=Asking(question, yes, language, guidelines),
     )
-    summary = summarise(project)
+    n_items, n_classes = len(project.item_names), len(project.class_names)
     print_summary(
         {
-            "items": summary.n_items,
-            "classes": summary.n_classes,
-            "cards": summary.n_cards,
-            "questions_saved": summary.n_saved,
+            "items": n_items,
+            "classes": n_classes,
+            "cards": project.count_cards(),
+            "questions_saved": n_items * n_classes - project.count_questions(),
             "question": read_question(project),
             "next": f"comes annotate serve {folder}",
         },
