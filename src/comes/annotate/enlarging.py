@@ -9,7 +9,15 @@ import numpy.typing as npt
 from sqlalchemy import Connection, func, insert, select
 
 from comes.annotate.adding import Place, append_cards, next_round, read_rates, read_setting_of
-from comes.annotate.item_sources import Items, ItemSource, read_classes, read_items
+from comes.annotate.asking import check_template
+from comes.annotate.item_sources import (
+    Classes,
+    Items,
+    ItemSource,
+    check_characters,
+    read_classes,
+    read_items,
+)
 from comes.annotate.project import Project
 from comes.annotate.sampling import sample_cards
 from comes.annotate.schema import RANDOM, cards, classes, insert_rows, items, settings
@@ -70,6 +78,14 @@ def add_items(
             f"{Path(item_source.place).name} holds {kind}s, and {project.name} is a project of "
             f"{project.kind}s. Make another project for them."
         )
+    return insert_more_items(project, read, rate=rate, seed=seed)
+
+
+def insert_more_items(
+    project: Project, read: Items, *, rate: float | None = None, seed: int = 0
+) -> dict[str, int]:
+    """Insert items that were read, and cards for them; return how many."""
+    check_characters([*read.names, *(read.texts or ())])
     if rate is not None and not 0 < rate <= 1:
         raise ComesError(f"rate must be in (0, 1]; got {rate:g}.")
     with project.writing() as connection:
@@ -120,7 +136,17 @@ def add_classes(
     {'classes_added': 1, 'left_out': 1, 'cards_added': 2}
     ['sport', 'weather', 'travel']
     """
-    read = read_classes(expanded(class_source))
+    return insert_more_classes(project, read_classes(expanded(class_source)), rate=rate, seed=seed)
+
+
+def insert_more_classes(
+    project: Project, read: Classes, *, rate: float | None = None, seed: int = 0
+) -> dict[str, int]:
+    """Insert classes that were read, and cards for them; return how many."""
+    questions = [question for question in read.questions if question]
+    check_characters([*read.names, *read.descriptions, *questions])
+    for question in questions:
+        check_template(question)
     n_items = len(project.item_names)
     with project.writing() as connection:
         known = set(connection.execute(select(classes.c.name)).scalars())

@@ -166,7 +166,7 @@ def read_answers(project: Project) -> pd.DataFrame:
         # Sorted here: a database would look the answers up one by one, in the order of the cards.
         order = np.lexsort([said[name] for name in ("turn", "class_id", "item_id")])
         said = said.iloc[order].reset_index(drop=True)
-        first = _read_first_rates(connection)
+        first = read_first_rates(connection)
     is_decided = said["tab"] == LEADS_TAB
     if is_decided.any():
         keys = pd.MultiIndex.from_frame(said[["item_id", "class_id"]])
@@ -197,7 +197,7 @@ def fetch_all(connection: Connection, query: Select[Any]) -> list[Any]:
         found.close()
 
 
-def _read_first_rates(connection: Connection) -> dict[int, float]:
+def read_first_rates(connection: Connection) -> dict[int, float]:
     """Return the probability with which the first cards of each class were drawn."""
     n_items = connection.execute(select(func.max(items.c.id))).scalar_one() or 1
     drawn = (

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from sqlalchemy import Connection, and_, func, select
 
-from comes.annotate.exchange import PROBABILITY, fetch_all
+from comes.annotate.exchange import PROBABILITY, fetch_all, read_first_rates
 from comes.annotate.project import Project
-from comes.annotate.schema import CONTROL, answers, cards, classes, items, notes, people
+from comes.annotate.schema import CONTROL, RANDOM, answers, cards, classes, items, notes, people
 from comes.datasets import PERSON, SOURCE, write_table
 from comes.errors import ComesError
 
@@ -80,11 +80,14 @@ def read_raw_answers(
     )
     with project.reading() as connection:
         table = pd.DataFrame(fetch_all(connection, query), columns=list(columns))
-        written = _read_notes(connection)
+        written, first = _read_notes(connection), read_first_rates(connection)
+    names = dict(enumerate(project.class_names, 1))
+    chance = table["label"].map({names[number]: rate for number, rate in first.items()})
+    is_first = (table["round"] == 0) & (table[SOURCE] == RANDOM)
     return table.assign(
         at=[_tell_time(at) for at in table["at"]],
         seconds=table["seconds"].astype(float),
-        probability=table[PROBABILITY].astype(float).round(6),
+        probability=table[PROBABILITY].astype(float).mask(is_first, chance.astype(float)).round(6),
         decision=np.where(table["decision"] == "lead", "lead", ""),
         comment=[written.get(card, "") for card in table["comment"]],
     )
