@@ -28,7 +28,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -138,9 +138,15 @@ def measure(address: str) -> dict[str, float]:
 
 
 def read_memory(process: int, field: str) -> float:
-    """Return megabytes of a process: VmRSS now, VmHWM at most."""
-    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field)) / 1024
+    """Return megabytes of a process and its children: VmRSS now, VmHWM at most."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    for task in Path(f"/proc/{process}/task").iterdir():
+        children += (task / "children").read_text().split()
+    total = 0
+    for one in {str(process), *children}:
+        lines = Path(f"/proc/{one}/status").read_text().splitlines()
+        total += next(int(line.split()[1]) for line in lines if line.startswith(field))
+    return total / 1024
 
 
 def take_turn(address: str, server: int, attack: Attack, turn: int) -> dict[str, Any]:
@@ -233,9 +239,20 @@ def running_server(folder: Path) -> Iterator[tuple[str, int]]:
     few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))  # noqa: E731
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=few) as server:
         try:
+            wait_for_reply(port)
             yield f"http://127.0.0.1:{port}", server.pid
         finally:
             server.kill()
+
+
+def wait_for_reply(port: int) -> None:
+    """Wait until a server accepts connections."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.1)
+    raise RuntimeError("the server does not start")
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from comes.datasets import KNOWN
-from comes.methods import table_rank
+from comes.methods import METHODS, table_rank
 from comes.metrics import METRICS
 from comes.report.metric_tables import metric_table, sweep_to_markdown, title_of, to_markdown
 from comes.results import RepeatResult, Result, read_results
@@ -577,16 +577,33 @@ def tox21_table() -> Table:
 
 
 def circle_table() -> Table:
-    """Return what training on answers of robots reaches."""
-    heads = ["seed", "answers", "error of the priors", "on the answers", "on candidates alone"]
-    names = ("prior_error", "average_precision", "on_candidates")
-    return [
-        heads,
-        *(
-            [str(row["seed"]), str(row["answers"]), *(f"{row[name]:.3f}" for name in names)]
-            for row in stored("circle")
-        ),
-    ]
+    """Return what training on answers of robots reaches, and on the candidates that they leave."""
+    rows = stored("circle")
+    learned = [dict(((one["method"], one["given"]), one) for one in row["learned"]) for row in rows]
+    table = [["trained on", "method", *(f"seed {row['seed']}" for row in rows), "mean"]]
+    for method, given in learned[0]:
+        values = [own[method, given]["average_precision"] for own in learned]
+        title = {"answers": "answers", "candidates": "candidates alone"}[given]
+        cells = [f"{value:.3f}" for value in (*values, mean(values))]
+        table.append([title, METHODS[method].title, *cells])
+    return table
+
+
+def active_draws_table() -> Table:
+    """Return what active draws bring, beside as many random ones: means over the seeds."""
+    rows = stored("active_draws")["rows"]
+    names = {"average_precision": "AP ↑", "mean_average_precision": "mAP ↑"}
+    names |= {"error": "error of shares ↓", "plain_error": "error of plain shares ↓"}
+    names |= {"width": "width of intervals ↓"}
+    table = [["data", "drawn", "questions", *names.values(), "truth inside"]]
+    for data in dict.fromkeys(row["data"] for row in rows):
+        for way in ("random", "active"):
+            own = [row[way] for row in rows if row["data"] == data]
+            inside, count = (sum(row[name] for row in own) for name in ("inside", "intervals"))
+            cells = [f"{mean(row[name] for row in own):.3f}" for name in names]
+            told = f"{int(inside)} of {int(count)}"
+            table.append([data, way, str(own[0]["questions"]), *cells, told])
+    return table
 
 
 def ask_next_table() -> Table:
@@ -915,6 +932,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "fit-checks": fit_checks_table,
     "prior-advice": prior_advice_table,
     "ask-next": ask_next_table,
+    "active-draws": active_draws_table,
     "circle": circle_table,
     "read-time": read_time_table,
     "image-features": image_features_table,

@@ -83,9 +83,11 @@ def test_a_table_has_a_row_per_answer_that_says_who_asked_and_who_answered(
         path = tmp_path / f"answers{ending}"
         export_answers(project, path)
         table = read(path)
-        assert list(table.columns) == ["item", "label", "answer", "source", "person"]
+        columns = ["item", "label", "answer", "source", "person", "probability"]
+        assert list(table.columns) == columns
         said = table[table["answer"] != "not asked"]
         assert set(said["source"]) == {"random"} and set(said["person"]) == {"Ann"}
+        assert set(said["probability"]) == {1.0}  # every item was drawn for every class
         pairs = zip(said["item"], said["label"], strict=True)
         assert dict(zip(pairs, said["answer"], strict=True)) == STANDS
 

@@ -86,7 +86,7 @@ def test_the_page_needs_nothing_else(projects: Projects, tmp_path: Path) -> None
 def test_estimated_priors_stand_beside_their_class(projects: Projects, tmp_path: Path) -> None:
     write_overview(projects.make(), tmp_path / "report.html", priors=PRIORS)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "prior, estimated" in page
+    assert "relevant, estimated" in page
     row = next(line for line in page.splitlines() if "<bdi>sea</bdi>" in line)
     assert "0.25 (0.12 to –)" in row
 

@@ -21,8 +21,9 @@ from comes.annotate import (
     summarise,
 )
 from comes.annotate.agreement import measure_agreement
+from comes.annotate.class_counts import ENOUGH, ClassSummary, bound_share
 from comes.annotate.leases import Answer
-from comes.annotate.summary import ENOUGH, LATEST, ClassSummary, _bound_share
+from comes.annotate.summary import LATEST
 from databases import PostgreSQL
 from projects import Desk, Projects, all_cards, new_answer, stored
 
@@ -203,7 +204,12 @@ def test_the_table_says_the_same(worked_on: Project) -> None:
             "kappa_lower": agreement.lower,
             "kappa_upper": agreement.upper,
             "seconds": row.seconds,
+            "share_no": row.share_no,
             "share_maybe": row.share_maybe,
+            "share_yes": row.share_yes,
+            "decided": row.n_decided,
+            "seconds_left": row.seconds_left,
+            "prior_at_least": row.prior_lower,
             "prior_at_most": row.prior_bound,
             "more_cards": row.more_cards,
         }
@@ -247,14 +253,14 @@ def test_the_prior_is_bounded_by_the_share_of_maybe(projects: Projects) -> None:
 def test_the_bound_of_the_prior_holds_nineteen_times_in_twenty() -> None:
     rng = np.random.default_rng(0)
     for prior in (0.05, 0.3, 0.8):
-        bounds = [_bound_share(int(k), 100) for k in rng.binomial(100, prior, 2000)]
+        bounds = [bound_share(int(k), 100) for k in rng.binomial(100, prior, 2000)]
         held = np.mean([prior <= bound for bound in bounds])
         assert 0.92 <= held <= 0.985
     for prior, n in ((0.002, 1000), (0.02, 100)):  # rare ones, exactly
         shares = binom.pmf(np.arange(n + 1), n, prior)
-        is_held = [prior <= _bound_share(k, n) for k in range(n + 1)]
+        is_held = [prior <= bound_share(k, n) for k in range(n + 1)]
         assert shares[is_held].sum() >= 0.95
-    assert _bound_share(0, 0) == 1.0
+    assert bound_share(0, 0) == 1.0
 
 
 def test_more_answers_are_wanted_until_there_are_enough(projects: Projects) -> None:
@@ -275,7 +281,7 @@ def test_no_more_answers_are_wanted_than_there_are_items(projects: Projects) -> 
     assert one_class(projects, 30, 20, 10, "all").more_cards == 0
 
 
-def test_yes_of_another_tool_counts_as_possible(projects: Projects, tmp_path: Path) -> None:
+def test_yes_and_no_bound_the_prior(projects: Projects, tmp_path: Path) -> None:
     """The bound of the prior then holds as before: a relevant item is not called surely not."""
     project = projects.make(6, ["sky"])
     rows = ["t0,yes,Ann", "t0,yes,Bob", "t1,yes,Ann", "t1,maybe,Bob", "t2,yes,Ann", "t2,no,Bob"]
@@ -287,7 +293,8 @@ def test_yes_of_another_tool_counts_as_possible(projects: Projects, tmp_path: Pa
     [sky] = summary.classes
     assert (sky.n_asked, sky.n_excluded, sky.n_confirmed, sky.n_torn) == (5, 1, 2, 1)
     assert sky.agreement == summary.agreement == measure_agreement([1, 1, 2])
-    assert sky.share_maybe == 4 / 5
+    assert (sky.share_no, sky.share_maybe, sky.share_yes) == (1 / 5, 2 / 5, 2 / 5)
+    assert sky.prior_bound == bound_share(4, 5) and sky.prior_lower == 1 - bound_share(3, 5)
     assert [person.share_no for person in summary.people] == [1 / 5, 2 / 4]
     assert describe_summary(summary)["classes"][0]["confirmed"] == 2
 

@@ -209,7 +209,7 @@ def test_report_with_features_estimates_priors(
     output = run(*command, "-o", "report.html", "--json").stdout
     for row in json.loads(output)["classes"]:
         assert 0 <= row["prior_lower"] <= row["class_prior"] <= row["prior_upper"] <= 1
-    assert "prior, estimated" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "relevant, estimated" in (folder / "report.html").read_text(encoding="utf-8")
     assert "class prior" in run(*command).stdout
 
     def estimate(X: Any, answers: Any, *, random_state: int, **options: Any) -> Any:
@@ -232,11 +232,22 @@ def test_report_with_features_estimates_priors(
         ),
         ("serve news", "news is not the folder of a project"),
         ("serve old --port 1 --host 192.0.2.1", "port 1 of 192.0.2.1 cannot be opened"),
-        ("add old", "say what to add: --classes with --rate, or --cards, or --skipped"),
+        (
+            "add old",
+            "say what to add: --items, --new-classes, --classes with --rate",
+        ),
         ("add old --classes sport --cards x.csv", "say what to add"),
         ("add old --classes , --rate 0.5", "say what to add"),
         ("add old --classes moon", "the project has no class 'moon'; it has 'sport', 'weather'"),
         ("add old --classes sport --rate 1", "asks about 60 more items, but only 54 are left"),
+        ("add old --classes moon", "comes annotate add PROJECT --new-classes FILE"),
+        ("add old --items texts.csv --skipped", "say what to add"),
+        ("add old --items none.csv", "none.csv does not exist. Correct the path of the items"),
+        ("add old --active auto --cards few", "--active draws a number of --cards; got 'few'"),
+        ("add old --active auto --cards 5", "old has no answers yet. Collect some"),
+        ("add old --active model --cards 5", "model"),
+        ("export old -o answers.csv --webhook ftp://x", "must be an address of http or https"),
+        ("export old -o raw.csv --raw", "old has no answers yet. Collect some"),
         ("add old --cards none.csv", "none.csv cannot be read as csv"),
         ("import old none.json", "none.json"),
         ("import old texts.csv", "texts.csv"),

@@ -532,7 +532,9 @@ def test_what_images_says_of_the_paper_is_in_the_paper() -> None:
 
 def test_the_numbers_of_annotation_are_the_stored_results() -> None:
     for row in stored("circle"):
-        assert row["average_precision"] >= 0.92 > row["on_candidates"]
+        found = {(one["method"], one["given"]): one["average_precision"] for one in row["learned"]}
+        best = found.pop(("likelihood", "answers"))
+        assert best > 0.9 and best - max(found.values()) > 0.04
     assert measured("annotation_load")["sqlite"]["quick_people"]["fifty_p95_over_one_p95"] <= 5
 
 

@@ -8,12 +8,23 @@ from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_ski
 from comes.annotate.addresses import address_of, is_private, list_addresses
 from comes.annotate.asking import Asking, read_question
 from comes.annotate.connections import Limits
+from comes.annotate.control_cards import set_controls
+from comes.annotate.decisions import set_frozen, set_left_out
+from comes.annotate.drawing import (
+    add_active_cards,
+    count_new_answers,
+    count_rounds,
+    estimate_shares,
+    find_open_pairs,
+)
+from comes.annotate.enlarging import add_classes, add_items
 from comes.annotate.exchange import collect_answers, collect_data, export_answers
 from comes.annotate.importing import import_answers
 from comes.annotate.item_sources import ItemSource
 from comes.annotate.links import Link, list_links, make_link, revoke_links
 from comes.annotate.overview import describe_summary, tabulate_classes, write_overview
 from comes.annotate.project import Project, create_project, open_project
+from comes.annotate.raw_export import export_raw_answers, read_raw_answers
 from comes.annotate.robots import RobotReport, run_robots
 from comes.annotate.sampling import sample_cards
 from comes.annotate.server import make_app
@@ -27,6 +38,7 @@ from comes.annotate.serving import (
 )
 from comes.annotate.summary import Summary, summarise
 from comes.annotate.trial import trial_project
+from comes.annotate.webhooks import check_webhook, post_webhook
 
 __all__ = [
     "Asking",
@@ -37,16 +49,25 @@ __all__ = [
     "RobotReport",
     "ServerOptions",
     "Summary",
+    "add_active_cards",
     "add_chosen_cards",
+    "add_classes",
+    "add_items",
     "add_random_cards",
     "address_of",
     "check_images_exist",
+    "check_webhook",
     "collect_answers",
     "collect_data",
+    "count_new_answers",
+    "count_rounds",
     "create_project",
     "describe_summary",
+    "estimate_shares",
     "export_answers",
+    "export_raw_answers",
     "find_links",
+    "find_open_pairs",
     "import_answers",
     "is_private",
     "list_addresses",
@@ -55,13 +76,18 @@ __all__ = [
     "make_link",
     "open_port",
     "open_project",
+    "post_webhook",
     "read_question",
+    "read_raw_answers",
     "reopen_skipped_cards",
     "revoke_links",
     "run_robots",
     "sample_cards",
     "serve",
     "serve_in_thread",
+    "set_controls",
+    "set_frozen",
+    "set_left_out",
     "summarise",
     "tabulate_classes",
     "trial_project",

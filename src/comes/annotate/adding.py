@@ -1,7 +1,8 @@
 """More cards for a project: drawn at random, chosen by a model, or skipped before."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,8 +10,8 @@ from sqlalchemy import Connection, func, select, update
 
 from comes.annotate.project import Project
 from comes.annotate.sampling import sample_more
-from comes.annotate.schema import RANDOM, answers, cards, insert_rows
-from comes.datasets import MODEL
+from comes.annotate.schema import RANDOM, answers, cards, classes, insert_rows, settings
+from comes.datasets import BY_MODEL, MODEL
 from comes.errors import ComesError, listed
 
 Pair = tuple[int, int]  # numbers of an item and a class
@@ -43,21 +44,29 @@ def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed:
     1
     """
     numbers = _number_classes(project, list(dict.fromkeys(wanted)))
+    n_items = len(project.item_names)
     with project.writing() as connection:
-        n_drawn, new = 0, []
+        n_drawn, number_of_round, rates = 0, next_round(connection), read_rates(connection)
         for number in numbers:
             own = select(cards.c.item_id, cards.c.source).where(cards.c.class_id == number)
             source_of = {row.item_id: row.source for row in connection.execute(own)}
-            drawn = np.zeros(len(project.item_names), dtype=bool)
-            drawn[[item - 1 for item, source in source_of.items() if source != MODEL]] = True
+            drawn = np.zeros(n_items, dtype=bool)
+            drawn[[item - 1 for item, source in source_of.items() if source not in BY_MODEL]] = True
             more = [row + 1 for row in sample_more(drawn, rate, seed + number)]
             is_chosen = cards.c.item_id.in_([item for item in more if item in source_of])
             connection.execute(
                 update(cards).where(cards.c.class_id == number, is_chosen).values(source=RANDOM)
             )
-            new += [(item, number, 0) for item in more if item not in source_of]
+            new = [(item, number, 0) for item in more if item not in source_of]
+            n_open = max(n_items - len(source_of), 1)
+            drawn_with = [{"round": number_of_round, "probability": len(new) / n_open}] * len(new)
+            append_cards(connection, new, RANDOM, drawn_with)
+            connection.execute(
+                update(classes)
+                .where(classes.c.id == number)
+                .values(rate=min(1.0, rates[number] + rate))
+            )
             n_drawn += len(more)
-        append_cards(connection, new, RANDOM)
     return n_drawn
 
 
@@ -89,13 +98,13 @@ def add_chosen_cards(project: Project, pairs: pd.DataFrame) -> int:
         if column not in pairs:
             raise ComesError(f"cards need the columns item and label; {column} is missing.")
     items = _number_items(project, list(pairs["item"].astype(str)))
-    classes = _number_classes(project, list(pairs["label"].astype(str)))
-    chosen = list(dict.fromkeys(zip(items, classes, strict=True)))
+    labels = _number_classes(project, list(pairs["label"].astype(str)))
+    chosen = list(dict.fromkeys(zip(items, labels, strict=True)))
     with project.writing() as connection:
         asked = connection.execute(select(cards.c.item_id, cards.c.class_id))
         known = {(row.item_id, row.class_id) for row in asked}
         new = [(*pair, 0) for pair in chosen if pair not in known]
-        return append_cards(connection, new, MODEL)
+        return append_cards(connection, new, MODEL, [{"round": next_round(connection)}] * len(new))
 
 
 def reopen_skipped_cards(project: Project) -> int:
@@ -117,15 +126,52 @@ def reopen_skipped_cards(project: Project) -> int:
         return connection.execute(undone).rowcount
 
 
-def append_cards(connection: Connection, places: Sequence[Place], source: str) -> int:
-    """Add cards behind all others; return how many."""
-    last = connection.execute(select(func.max(cards.c.position))).scalar_one() or 0
+def append_cards(
+    connection: Connection,
+    places: Sequence[Place],
+    source: str,
+    drawn_with: Sequence[Mapping[str, Any]] | None = None,
+    *,
+    first: bool = False,
+) -> int:
+    """Add cards behind all others, or before them; return how many.
+
+    ``drawn_with`` holds further columns of each card: its round, probability and so on.
+    """
+    end = func.min(cards.c.position) if first else func.max(cards.c.position)
+    last = connection.execute(select(end)).scalar_one() or 0
+    start = last - len(places) if first else last + 1
     rows = (
-        {"item_id": item, "class_id": class_, "turn": turn, "source": source, "position": last + k}
-        for k, (item, class_, turn) in enumerate(places, 1)
+        {
+            "item_id": item,
+            "class_id": class_,
+            "turn": turn,
+            "source": source,
+            "position": start + k,
+            **(drawn_with[k] if drawn_with else {}),
+        }
+        for k, (item, class_, turn) in enumerate(places)
     )
     insert_rows(connection, cards, rows)
     return len(places)
+
+
+def next_round(connection: Connection) -> int:
+    """Return the number of the next round of questions; the first cards are of none."""
+    return (connection.execute(select(func.max(cards.c.round))).scalar_one() or 0) + 1
+
+
+def read_rates(connection: Connection) -> dict[int, float]:
+    """Return the share of the items that was drawn at random for each class, by its number."""
+    usual = float(read_setting_of(connection, "rate") or 0.1)
+    found = connection.execute(select(classes.c.id, classes.c.rate).order_by(classes.c.id))
+    return {number: usual if rate is None else rate for number, rate in found}
+
+
+def read_setting_of(connection: Connection, name: str) -> str | None:
+    """Return a setting inside a transaction."""
+    query = select(settings.c.value).where(settings.c.name == name)
+    return connection.execute(query).scalar_one_or_none()
 
 
 def _number_items(project: Project, wanted: Sequence[str]) -> list[int]:
@@ -137,10 +183,12 @@ def _number_items(project: Project, wanted: Sequence[str]) -> list[int]:
 
 
 def _number_classes(project: Project, wanted: Sequence[str]) -> list[int]:
-    known = {name: number for number, name in enumerate(project.class_names, 1)}
+    names = project.class_names
+    known = {name: number for number, name in enumerate(names, 1)}
     unknown = [name for name in dict.fromkeys(wanted) if name not in known]
     if unknown:
         raise ComesError(
-            f"the project has no class {listed(unknown, 3)}; it has {listed(project.class_names)}."
+            f"the project has no class {listed(unknown, 3)}; it has {listed(names)}. A new class "
+            "goes into a file, a name on each line: comes annotate add PROJECT --new-classes FILE."
         )
     return [known[name] for name in wanted]

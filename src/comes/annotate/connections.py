@@ -19,6 +19,7 @@ from comes.annotate.guard import LET_IN
 
 RESERVED = 96  # files that the server needs beside connections: databases, pictures, logs
 MOST_FILES = 10_000  # that a server asks for
+IN_A_ROW = 4  # connections that are accepted before requests of others are looked at
 FEWEST = 16  # places, however few files may be open
 
 
@@ -144,11 +145,15 @@ class Door(socket.socket):
     """A listening socket that gives every connection a place, or refuses it."""
 
     places: Places | None = None
+    _in_a_row = 0
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Return the next connection; asyncio knows both errors, and comes back."""
-        if self.places is not None and self.places.is_closing_many():
-            raise BlockingIOError("connections that were cut are closed first")
+        """Return the next connection; asyncio knows these errors, and comes back."""
+        self._in_a_row += 1
+        is_closing = self.places is not None and self.places.is_closing_many()
+        if is_closing or self._in_a_row > IN_A_ROW:
+            self._in_a_row = 0
+            raise BlockingIOError("requests, and connections that were cut, are dealt with first")
         accepted, address = super().accept()
         connection = _Guest(accepted.family, accepted.type, accepted.proto, accepted.detach())
         if self.places is not None:

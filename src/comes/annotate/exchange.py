@@ -2,15 +2,17 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
 
 from comes.annotate.project import Project
-from comes.annotate.schema import answers, cards, items
+from comes.annotate.schema import CONTROL, RANDOM, answers, cards, items, people
 from comes.datasets import (
-    LONG,
-    MODEL,
+    BY_MODEL,
     NO,
     NOT_ASKED,
     PERSON,
@@ -18,14 +20,14 @@ from comes.datasets import (
     Dataset,
     combine_answers,
     is_table_name,
-    long_table,
     write_dataset,
     write_table,
 )
 from comes.errors import ComesError
 
 TEXT = "text"  # the column of features of a project of texts
-COLUMNS = [*LONG, SOURCE, PERSON]  # of a table of answers
+PROBABILITY = "probability"
+LEADS_TAB = "lead"  # the tab of an answer by which the lead decides about a pair
 
 
 def collect_answers(project: Project) -> Dataset:
@@ -49,7 +51,7 @@ def collect_answers(project: Project) -> Dataset:
     array([[False,  True],
            [ True,  True]])
     """
-    return _combine(project, _read_answers(project))
+    return _combine(project, read_answers(project))
 
 
 def collect_data(project: Project) -> Dataset:
@@ -69,7 +71,7 @@ def collect_data(project: Project) -> Dataset:
     >>> dataset.items[0], dataset.X["text"][0]
     ('rain', 'It rains.')
     """
-    said = _read_answers(project)
+    said = read_answers(project)
     if said.empty:
         raise _ask_for_answers(project)
     dataset = _combine(project, said)
@@ -88,8 +90,9 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
     project : Project
     path : path
         .csv or .parquet: a row per answer, with the columns item, label, answer, source (who chose
-        the question: random, import or model) and person (who answered). .npz or .jsonl: the
-        answers as `collect_answers` returns them.
+        the question: random, active, import or model), person (who answered) and probability (with
+        which the question was drawn). .npz or .jsonl: the answers as `collect_answers` returns
+        them.
 
     Returns
     -------
@@ -103,30 +106,32 @@ def export_answers(project: Project, path: str | Path) -> dict[str, int]:
     >>> with trial_project() as project:
     ...     counts = export_answers(project, project.folder / "answers.csv")
     ...     print((project.folder / "answers.csv").read_text())
-    item,label,answer,source,person
-    rain,sport,no,random,(answers.csv)
-    rain,weather,not asked,,
-    goal,sport,not asked,,
+    item,label,answer,source,person,probability
+    rain,sport,no,random,(answers.csv),1.0
+    rain,weather,not asked,,,
+    goal,sport,not asked,,,
     <BLANKLINE>
     >>> counts["asked"], counts["surely_not"]
     (1, 1)
     """
-    said = _read_answers(project)
+    said = read_answers(project)
     if said.empty:
         raise _ask_for_answers(project)
     if is_table_name(path):
         write_table(_list_answers(project, said), path)
     else:
         write_dataset(_combine(project, said), path)
-    all_say_no = (said["answer"] == NO).groupby([said["item_id"], said["class_id"]]).all()
+    pair = said["item_id"].to_numpy() * (1 + len(project.class_names)) + said["class_id"].to_numpy()
+    n_asked = len(np.unique(pair))
+    n_doubted = len(np.unique(pair[said["answer"] != NO]))
     return {
         "items": len(project.item_names),
         "classes": len(project.class_names),
         "answers": len(said),
         "people": said[PERSON].nunique(),
-        "asked": len(all_say_no),
-        "surely_not": int(all_say_no.sum()),
-        "chosen_by_model": int((said[SOURCE] == MODEL).sum()),
+        "asked": n_asked,
+        "surely_not": n_asked - n_doubted,
+        "chosen_by_model": int(said[SOURCE].isin(BY_MODEL).sum()),
     }
 
 
@@ -134,39 +139,86 @@ def _ask_for_answers(project: Project) -> ComesError:
     return ComesError(f"{project.name} has no answers yet. Collect some: comes annotate serve.")
 
 
-def _read_answers(project: Project) -> pd.DataFrame:
-    """Return a row per answer that stands: item, label, answer, source and person."""
+def read_answers(project: Project) -> pd.DataFrame:
+    """Return a row per answer that counts: item_id, class_id, answer, source, person, probability.
+
+    Answers of people who are left out do not count, nor do those to control cards. Where the lead
+    has decided about a pair, nothing else that was said about it counts.
+    """
     columns = {
         "item_id": cards.c.item_id,
         "class_id": cards.c.class_id,
         "answer": answers.c.answer,
         SOURCE: cards.c.source,
         PERSON: answers.c.annotator,
+        "turn": cards.c.turn,
+        "tab": answers.c.tab,
+        "round": cards.c.round,
+        PROBABILITY: cards.c.probability,
     }
     query = (
         select(*columns.values())
         .join(cards, cards.c.id == answers.c.card_id)
-        .where(answers.c.undone_at.is_(None), answers.c.answer != "skip")
-        .order_by(cards.c.item_id, cards.c.class_id, cards.c.turn)
+        .where(counts_for_training())
     )
     with project.reading() as connection:
-        rows = connection.execute(query).all()
-    said = pd.DataFrame(rows, columns=list(columns))
-    said["item"] = [project.item_names[number - 1] for number in said["item_id"]]
-    said["label"] = [project.class_names[number - 1] for number in said["class_id"]]
-    return said
+        said = pd.DataFrame(fetch_all(connection, query), columns=list(columns))
+        # Sorted here: a database would look the answers up one by one, in the order of the cards.
+        order = np.lexsort([said[name] for name in ("turn", "class_id", "item_id")])
+        said = said.iloc[order].reset_index(drop=True)
+        first = read_first_rates(connection)
+    is_decided = said["tab"] == LEADS_TAB
+    if is_decided.any():
+        keys = pd.MultiIndex.from_frame(said[["item_id", "class_id"]])
+        said = said[is_decided | ~keys.isin(keys[is_decided])].reset_index(drop=True)
+    is_first = said["round"].isna() & (said[SOURCE] == RANDOM)
+    chance = said[PROBABILITY].astype(float)
+    said[PROBABILITY] = chance.mask(is_first, said["class_id"].map(first).astype(float))
+    return said.drop(columns=["turn", "tab", "round"])
+
+
+def counts_for_training() -> ColumnElement[bool]:
+    """Return the condition that an answer stands, says something, and is not left out."""
+    left_out = select(people.c.name).where(people.c.left_out_at.is_not(None))
+    return and_(
+        answers.c.undone_at.is_(None),
+        answers.c.answer != "skip",
+        cards.c.source != CONTROL,
+        answers.c.annotator.not_in(left_out),
+    )
+
+
+def fetch_all(connection: Connection, query: Select[Any]) -> list[Any]:
+    """Return all rows of a query as plain tuples, in half of the time that named rows take."""
+    found = connection.execute(query)
+    try:
+        return list(found.cursor.fetchall())
+    finally:
+        found.close()
+
+
+def read_first_rates(connection: Connection) -> dict[int, float]:
+    """Return the probability with which the first cards of each class were drawn."""
+    n_items = connection.execute(select(func.max(items.c.id))).scalar_one() or 1
+    drawn = (
+        select(cards.c.class_id, func.count())
+        .where(cards.c.source == RANDOM, cards.c.round.is_(None), cards.c.turn == 0)
+        .group_by(cards.c.class_id)
+    )
+    return {number: count / n_items for number, count in connection.execute(drawn)}
 
 
 def _combine(project: Project, said: pd.DataFrame) -> Dataset:
     """Return the answers with all items and classes."""
+    item_names, class_names = project.item_names, project.class_names
     return combine_answers(
-        said["item"],
-        said["label"],
+        np.asarray(item_names, dtype=object)[said["item_id"] - 1],
+        np.asarray(class_names, dtype=object)[said["class_id"] - 1],
         said["answer"],
-        project.class_names,
-        item_names=project.item_names,
+        class_names,
+        item_names=item_names,
         people=said[PERSON] if said[PERSON].nunique() > 1 else None,
-        chosen=said[SOURCE] == MODEL,
+        chosen=said[SOURCE].isin(BY_MODEL),
         warn_of_torn=False,  # the overview counts them
     )
 
@@ -174,16 +226,31 @@ def _combine(project: Project, said: pd.DataFrame) -> Dataset:
 def _list_answers(project: Project, said: pd.DataFrame) -> pd.DataFrame:
     """Return a row per answer, and rows that say "not asked" so that all items and classes occur.
 
-    They are in the order of the project, in which readers then find items and classes.
+    They are in the order of the project, in which readers then find items and classes: the first
+    item has a row for every class, and an item that nobody was asked about one for the first.
     """
-    table = long_table(_combine(project, said.assign(**{SOURCE: ""})))
-    silent = table.loc[table["answer"] == NOT_ASKED, list(LONG)].assign(**{SOURCE: "", PERSON: ""})
-    table = pd.concat([said[COLUMNS], silent], ignore_index=True)
-    places = pd.DataFrame(
-        {
-            "item": pd.Index(project.item_names).get_indexer(pd.Index(table["item"])),
-            "label": pd.Index(project.class_names).get_indexer(pd.Index(table["label"])),
-        }
-    )
-    order = places.sort_values(["item", "label"], kind="stable").index
-    return table.loc[order].reset_index(drop=True)
+    item_names, class_names = project.item_names, project.class_names
+    row, column = said["item_id"].to_numpy() - 1, said["class_id"].to_numpy() - 1
+    is_asked = np.zeros(len(item_names), dtype=bool)
+    is_asked[row] = True
+    silent = np.flatnonzero(~is_asked)
+    of_first = np.setdiff1d(np.arange(len(class_names)), [0, *column[row == 0]])
+    if is_asked[0] and 0 not in column[row == 0]:
+        of_first = np.append(of_first, 0)
+    row = np.concatenate([row, silent, np.zeros(len(of_first), dtype=np.int64)])
+    column = np.concatenate([column, np.zeros(len(silent), dtype=np.int64), of_first])
+    order = np.lexsort((column, row))
+    n_silent = len(row) - len(said)
+    columns = {
+        "item": np.asarray(item_names, dtype=object)[row],
+        "label": np.asarray(class_names, dtype=object)[column],
+        "answer": _extend(said["answer"], NOT_ASKED, n_silent),
+        SOURCE: _extend(said[SOURCE], "", n_silent),
+        PERSON: _extend(said[PERSON], "", n_silent),
+        PROBABILITY: np.append(said[PROBABILITY].to_numpy().round(6), np.full(n_silent, np.nan)),
+    }
+    return pd.DataFrame({name: values[order] for name, values in columns.items()})
+
+
+def _extend(values: "pd.Series[Any]", word: str, count: int) -> npt.NDArray[Any]:
+    return np.concatenate([values.to_numpy(dtype=object), np.full(count, word, dtype=object)])

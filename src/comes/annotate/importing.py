@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select, update
 
-from comes.annotate.adding import Pair, Place, append_cards
+from comes.annotate.adding import Pair, Place, append_cards, next_round
 from comes.annotate.project import Project
 from comes.annotate.schema import IMPORTED, answers, cards, insert_rows
 from comes.answers import LongAnswers, State
@@ -129,9 +129,10 @@ def _find_cards(connection: Connection, said: Sequence[_Said]) -> dict[int, _Sai
         turns = ((*one.pair, turn) for turn in count())
         free = (t for t in turns if t not in places and not (t in known and known[t].is_done))
         places[next(free)] = one
-    new = [place for place in places if place not in known]
+    new, number_of_round = [p for p in places if p not in known], next_round(connection)
     for source, is_it in ((MODEL, True), (IMPORTED, False)):
-        append_cards(connection, [p for p in new if places[p].by_model is is_it], source)
+        own = [place for place in new if places[place].by_model is is_it]
+        append_cards(connection, own, source, [{"round": number_of_round}] * len(own))
     numbers = connection.execute(select(cards.c.id, *columns[:3])).all()
     return {number: places[place] for number, *key in numbers if (place := tuple(key)) in places}
 

@@ -110,7 +110,7 @@ def read_items(source: ItemSource, copies: Path) -> Items:
             f"items cannot be read from {place}. Give a folder or .zip of images, or a table "
             "(.csv, .tsv, .csv.gz, .parquet, .xlsx or .jsonl)."
         )
-    _check_characters([*read.names, *(read.texts or ())])
+    check_characters([*read.names, *(read.texts or ())])
     return read
 
 
@@ -121,7 +121,7 @@ def read_classes(source: Path) -> Classes:
         raise ComesError(f"{source.name} has no class. Write the name of one on every line.")
     check_names(read.names)
     questions = [question for question in read.questions if question]
-    _check_characters([*read.names, *read.descriptions, *questions])
+    check_characters([*read.names, *read.descriptions, *questions])
     for question in questions:
         check_template(question)
     plain = Counter("".join(name.casefold().split()) for name in read.names)
@@ -190,7 +190,9 @@ def _read_texts(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     is_lines = path.suffix.lower() == JSON_LINES
     table = _read_json_lines(path) if is_lines else read_table(path, columns)
     kept = [column for column in columns if column in table]
-    return table.assign(**{column: [as_text(cell) for cell in table[column]] for column in kept})
+    return table.assign(
+        **{column: [as_text(cell) for cell in table[column].tolist()] for column in kept}
+    )
 
 
 def _read_json_lines(path: Path) -> pd.DataFrame:
@@ -198,11 +200,11 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     number = 0
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with path.open("rb") as file:
             for line in file:
                 number += 1
                 if line.strip():
-                    row = json.loads(line)
+                    row = json.loads(line.decode("utf-8-sig"))
                     if not isinstance(row, dict):
                         raise ValueError("it is not an object in braces")
                     rows.append({name: _flatten(cell) for name, cell in row.items()})
@@ -230,7 +232,7 @@ def _check_unique(names: list[str], source: Path) -> list[str]:
     return names
 
 
-def _check_characters(values: Sequence[str]) -> None:
+def check_characters(values: Sequence[str]) -> None:
     """Raise at the first value that a database cannot store: with NUL, or not in UTF-8."""
     for value in values:
         try:

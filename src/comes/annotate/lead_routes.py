@@ -1,18 +1,70 @@
-"""The page of the lead: progress, agreement and pace."""
+"""The pages of the lead: progress and people, disagreements to decide, notes; and what it sends."""
 
 import asyncio
 import math
 import time
+from functools import partial
+from typing import Annotated, Any
 
+import numpy as np
+from pydantic import Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from comes.annotate.bodies import Body, read_body
+from comes.annotate.decisions import (
+    Verdict,
+    decide_pair,
+    find_disagreements,
+    freeze,
+    leave_out,
+    list_notes,
+    resolve_note,
+    show_disagreements,
+)
+from comes.annotate.ledger import YES, Ledger, Said
 from comes.annotate.site import Site, read_name
-from comes.annotate.summary import Summary, summarise
+from comes.annotate.summary import Summary, summarise_said
+from comes.errors import ComesError
 
-FRESH = 2.0  # seconds for which a summary is reused
+FRESH = 2.0  # seconds for which a summary is shown again
+PATIENCE = 0.1  # seconds that a page waits for a new summary, if there is one to show
+OLDEST = 60.0  # seconds after which it waits in any case
+MANY = 20_000  # cards of a project whose answers are read when the server starts
+AT_ONCE = 20  # disagreements on a page
+EXAMPLES = 3  # pictures of a class
+
+Number = Annotated[int, Field(ge=1, lt=2**31)]
+
+
+class DecisionBody(Body):
+    """What the lead decides about a pair; null takes the decision back."""
+
+    item: Number
+    class_number: Number
+    verdict: Verdict | None
+
+
+class NoteBody(Body):
+    """Whether a note is dealt with."""
+
+    note: Number
+    is_resolved: bool
+
+
+class PersonBody(Body):
+    """Whether the answers of a person are left out."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    is_left_out: bool
+
+
+class FreezeBody(Body):
+    """Whether the project takes no more answers."""
+
+    is_frozen: bool
 
 
 class LeadPages:
@@ -20,15 +72,138 @@ class LeadPages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._one_at_a_time, self._summarised_at = asyncio.Lock(), -math.inf
-        self._summary: Summary | None = None
-        self.routes = [Route("/lead", self.lead)]
+        self._ledger = Ledger(site.project)
+        self._work: asyncio.Task[None] | None = None
+        self._known: tuple[Summary, Said] | None = None
+        self._known_at = -math.inf
+        site.preparations.append(self._prepare)
+        self.routes = [
+            Route("/lead", self.lead),
+            Route("/lead/disagreements", self.disagreements),
+            Route("/lead/notes", self.notes),
+            Route("/api/lead/decide", self.decide, methods=["POST"]),
+            Route("/api/lead/note", self.resolve, methods=["POST"]),
+            Route("/api/lead/person", self.leave_person_out, methods=["POST"]),
+            Route("/api/lead/freeze", self.freeze, methods=["POST"]),
+        ]
 
     async def lead(self, request: Request) -> Response:
         """Show progress, agreement and pace."""
-        async with self._one_at_a_time:
-            if time.monotonic() > self._summarised_at + FRESH:
-                self._summary = await run_in_threadpool(summarise, self._site.project)
-                self._summarised_at = time.monotonic()
-        values = {"mode": "lead", "role": "lead", "summary": self._summary}
-        return self._site.render_page("lead.html.jinja", name=read_name(request), **values)
+        summary, said = await self._summarise()
+        kind = self._site.project.kind
+        examples = _pick_examples(said) if kind == "image" else {}
+        return self._render(request, "lead", summary=summary, kind=kind, examples=examples)
+
+    async def disagreements(self, request: Request) -> Response:
+        """Show what people disagree on, for the lead to decide."""
+        summary, said = await self._summarise()
+        with_decided = "decided" in request.query_params
+        pairs = await run_in_threadpool(find_disagreements, said, with_decided=with_decided)
+        given = request.query_params.get("from", "0")
+        start = int(given) if given.isdecimal() and len(given) < 9 else 0
+        shown = await run_in_threadpool(self._show_pairs, pairs[start : start + AT_ONCE])
+        return self._render(
+            request,
+            "disagreements",
+            summary=summary,
+            kind=self._site.project.kind,
+            pairs=shown,
+            start=start,
+            n_pairs=len(pairs),
+            at_once=AT_ONCE,
+            with_decided=with_decided,
+        )
+
+    def _show_pairs(self, pairs: list[tuple[int, int]]) -> list[dict[str, Any]]:
+        with self._site.project.reading() as connection:
+            return show_disagreements(connection, pairs)
+
+    async def notes(self, request: Request) -> Response:
+        """Show what people wrote about cards."""
+        summary, _ = await self._summarise()
+        rows = await run_in_threadpool(self._read_notes)
+        values = {"kind": self._site.project.kind, "summary": summary}
+        return self._render(request, "notes", rows=rows, **values)
+
+    def _read_notes(self) -> list[dict[str, Any]]:
+        with self._site.project.reading() as connection:
+            return list_notes(connection)
+
+    def _render(self, request: Request, tab: str, **values: Any) -> Response:
+        template = "lead.html.jinja" if tab == "lead" else f"lead_{tab}.html.jinja"
+        values |= {"mode": "lead", "role": "lead", "tab": tab, "name": read_name(request)}
+        return self._site.render_page(template, **values)
+
+    async def decide(self, request: Request) -> Response:
+        """Store what the lead decides about a pair."""
+        body, name = await read_body(request, DecisionBody), read_name(request) or "the lead"
+        command = partial(decide_pair, item=body.item, class_=body.class_number, name=name)
+        return await self._change(partial(command, verdict=body.verdict, now=time.time()))
+
+    async def resolve(self, request: Request) -> Response:
+        """Mark a note as dealt with, or not."""
+        body = await read_body(request, NoteBody)
+        command = partial(resolve_note, number=body.note, is_resolved=body.is_resolved)
+        return await self._change(partial(command, now=time.time()))
+
+    async def leave_person_out(self, request: Request) -> Response:
+        """Leave the answers of a person out, or take them in again."""
+        body = await read_body(request, PersonBody)
+        command = partial(leave_out, name=body.name, is_left_out=body.is_left_out)
+        return await self._change(partial(command, now=time.time()))
+
+    async def freeze(self, request: Request) -> Response:
+        """Take no more answers, or go on."""
+        body = await read_body(request, FreezeBody)
+        return await self._change(partial(freeze, is_frozen=body.is_frozen, now=time.time()))
+
+    async def _change(self, command: Any) -> Response:
+        """Run a command; the next page shows what it changed."""
+        await self._site.run_command(command)
+        if self._work is not None:
+            await asyncio.wait({self._work})  # it may have read before the change
+        self._known_at = -math.inf
+        return JSONResponse({"changed": True})
+
+    async def _summarise(self) -> tuple[Summary, Said]:
+        """Return what is known: now, or a moment ago where a new summary takes long."""
+        age = time.monotonic() - self._known_at
+        if self._known is None or age > FRESH:
+            if self._work is None:
+                self._work = asyncio.create_task(run_in_threadpool(self._read))
+                self._work.add_done_callback(self._end_work)
+            work, must_wait = self._work, self._known is None or age > OLDEST
+            await asyncio.wait({work}, timeout=None if must_wait else PATIENCE)
+            if must_wait:
+                work.result()  # raises what went wrong
+        assert self._known is not None
+        return self._known
+
+    def _read(self) -> None:
+        started = time.monotonic()
+        said = self._ledger.read()
+        self._known = summarise_said(self._site.project, said), said
+        self._known_at = started
+
+    def _end_work(self, work: "asyncio.Task[None]") -> None:
+        self._work = None
+        if not work.cancelled():
+            work.exception()  # whoever waits for it raises it
+
+    async def _prepare(self) -> None:
+        """Read the answers of a large project, so that the first page does not wait for them."""
+        try:
+            if await run_in_threadpool(self._site.project.count_cards) >= MANY:
+                await self._summarise()
+        except ComesError:
+            pass  # the page will say so
+
+
+def _pick_examples(said: Said) -> dict[int, list[int]]:
+    """Return numbers of the latest items that somebody said yes about, by class (from 0)."""
+    found: dict[int, list[int]] = {}
+    for class_ in np.unique(said.class_):
+        rows = np.flatnonzero((said.class_ == class_) & (said.word == YES))[::-1][: 4 * EXAMPLES]
+        numbers = dict.fromkeys((said.item[rows] + 1).tolist())
+        found[int(class_)] = list(numbers)[:EXAMPLES]
+    return found

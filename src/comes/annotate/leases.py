@@ -15,6 +15,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select, update
 
 from comes.annotate.asking import add_questions, refuses_yes
+from comes.annotate.control_cards import insert_controls
 from comes.annotate.sampling import BLOCK
 from comes.annotate.schema import answers, cards, classes, items, settings
 
@@ -72,11 +73,14 @@ def lease_cards(
         return []
     found = [card for card in _find_held_cards(connection, asker, now) if card.id not in set(has)]
     free = _select_free_cards(asker.annotator, now)
-    if not found:
+    is_new = not found
+    if is_new:
         found = _find_next_cards(connection, free, size)
     if not found:
         return []
     chosen = _choose_items(connection, found, free) if by_item else _choose_class(found)
+    if is_new:
+        chosen += insert_controls(connection, chosen, asker.annotator, by_item=by_item)
     connection.execute(
         update(cards)
         .where(cards.c.id.in_(chosen))

@@ -44,7 +44,9 @@ def write_overview(
     """
     target = check_file_target(path)
     summary = summarise(project)
-    style = files("comes.annotate").joinpath("static", "annotate.css").read_text(encoding="utf-8")
+    static = files("comes.annotate").joinpath("static")
+    sheets = [static.joinpath(f"{name}.css") for name in ("annotate", "lead")]
+    style = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
     page = render(
         "overview.html.jinja",
         project=project.name,

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, insert, inspect, select
+from sqlalchemy import Connection, Engine, Table, func, insert, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from comes.annotate.asking import Asking, describe_asking
@@ -89,20 +89,28 @@ class Project:
         except SQLAlchemyError as error:
             raise explain(error, self.name) from None
 
-    @cached_property
+    @property
     def item_names(self) -> list[str]:
         """Names of the items; item number 1 comes first."""
-        return self._read_column(items.c.name, items.c.id)
+        return self._names_of(items)
 
-    @cached_property
+    @property
     def class_names(self) -> list[str]:
         """Names of the classes; class number 1 comes first."""
-        return self._read_column(classes.c.name, classes.c.id)
+        return self._names_of(classes)
 
-    @cached_property
+    @property
     def images(self) -> Images | None:
         """The images, if the items are images."""
-        return None if self.source is None else Images(self.source, self.item_names)
+        if self.source is None:
+            return None
+        names = self.item_names
+        if len(self._known.get("images", ())) != len(names):
+            places = self._read_column(items.c.source, items.c.id)
+            own = [self.source if place is None else Path(place) for place in places]
+            self._known["images"] = Images(own[: len(names)], names)
+        images: Images = self._known["images"]
+        return images
 
     @cached_property
     def identity(self) -> str:
@@ -126,7 +134,21 @@ class Project:
             connection.execute(settings.delete().where(settings.c.name == name))
             connection.execute(insert(settings).values(name=name, value=value))
 
-    def _read_column(self, column: Any, order: Any) -> list[str]:
+    @cached_property
+    def _known(self) -> dict[str, Any]:
+        """What was read before, by name."""
+        return {}
+
+    def _names_of(self, table: Table) -> list[str]:
+        """Return the names in a table, read again if it has grown: numbers are 1, 2, 3, ..."""
+        with self.reading() as connection:
+            last = connection.execute(select(func.max(table.c.id))).scalar_one() or 0
+        if len(self._known.get(table.name, ())) != last:
+            self._known[table.name] = self._read_column(table.c.name, table.c.id)
+        names: list[str] = self._known[table.name]
+        return names
+
+    def _read_column(self, column: Any, order: Any) -> list[Any]:
         with self.reading() as connection:
             return list(connection.execute(select(column).order_by(order)).scalars())
 

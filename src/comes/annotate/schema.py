@@ -5,8 +5,9 @@ looks at it, it is leased to a browser tab. An answer that is undone stays in th
 second copy of the same request is recognised.
 """
 
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Mapping
+from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ from sqlalchemy import (
     create_engine,
     event,
     false,
-    insert,
     inspect,
     text,
 )
@@ -47,6 +47,7 @@ items = Table(
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     Column("text", Text),  # NULL where the item is an image
+    Column("source", Text),  # folder or .zip of the image, if it is not that of the project
 )
 classes = Table(
     "classes",
@@ -55,6 +56,7 @@ classes = Table(
     Column("name", Text, nullable=False, unique=True),
     Column("description", Text, nullable=False),
     Column("question", Text),  # NULL where the class is asked about as the others are
+    Column("rate", Float),  # share of the items drawn at random, where it is not the project's
 )
 cards = Table(
     "cards",
@@ -64,7 +66,9 @@ cards = Table(
     Column("class_id", ForeignKey("classes.id"), nullable=False),
     Column("turn", Integer, nullable=False),  # 0; 1, 2, ... on cards for others
     Column("source", String, nullable=False),  # random, active, model, import, or control
-    Column("probability", Float),  # of being drawn, on an active card
+    Column("probability", Float),  # of being drawn; NULL at first, and where it was not by chance
+    Column("expected", Float),  # relevance, as a model saw it when it drew an active card
+    Column("round", Integer),  # of questions: NULL at first, then 1, 2, ...
     Column("known", String),  # the right answer, on a control card
     Column("position", Integer, nullable=False),
     Column("is_done", Boolean, nullable=False, default=False, server_default=false()),
@@ -74,6 +78,21 @@ cards = Table(
     UniqueConstraint("item_id", "class_id", "turn"),
     Index("cards_by_position", "is_done", "position"),
     Index("cards_by_tab", "tab", "is_done"),
+)
+RANDOM, ACTIVE = "random", "active"  # sources of cards, beside comes.datasets' MODEL
+IMPORTED, CONTROL = "import", "control"
+DECISION, CONTROLS = 900, 1000  # the turn of the lead's own card, and the first of control cards
+Index(
+    "special_cards",
+    cards.c.turn,
+    sqlite_where=cards.c.turn >= DECISION,
+    postgresql_where=cards.c.turn >= DECISION,
+)
+Index(
+    "cards_not_drawn",
+    cards.c.source,
+    sqlite_where=cards.c.source != RANDOM,
+    postgresql_where=cards.c.source != RANDOM,
 )
 answers = Table(
     "answers",
@@ -95,6 +114,25 @@ Index(
     sqlite_where=answers.c.undone_at.is_(None),
     postgresql_where=answers.c.undone_at.is_(None),
 )
+Index(
+    "undone_answers",
+    answers.c.undone_at,
+    sqlite_where=answers.c.undone_at.is_not(None),
+    postgresql_where=answers.c.undone_at.is_not(None),
+)
+rounds = Table(  # of active cards: how they were drawn
+    "rounds",
+    metadata,
+    Column("round", Integer, primary_key=True),
+    Column("class_id", ForeignKey("classes.id"), primary_key=True),
+    Column("batch", Integer, primary_key=True),  # of items that were added together: 0, 1, ...
+    Column("spread", Float, nullable=False),  # sum of 1 / p - 1 over the pairs that could be drawn
+    Column("relevance", Float, nullable=False),  # sum of what the model expected of these pairs
+    Column("no_rate", Float, nullable=False),  # how often an irrelevant pair is called so
+    Column("yes_rate", Float, nullable=False),
+    Column("seed", Integer, nullable=False),
+    Column("made_at", Float, nullable=False),
+)
 notes = Table(  # what people write about cards
     "notes",
     metadata,
@@ -104,6 +142,15 @@ notes = Table(  # what people write about cards
     Column("text", Text, nullable=False),  # empty where the card is flagged without words
     Column("written_at", Float, nullable=False),
     Column("resolved_at", Float),
+)
+controls = Table(  # questions whose answer is known, of which control cards are made
+    "controls",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("item_id", ForeignKey("items.id"), nullable=False),
+    Column("class_id", ForeignKey("classes.id"), nullable=False),
+    Column("known", String, nullable=False),  # no or yes
+    UniqueConstraint("item_id", "class_id"),
 )
 people = Table(
     "people",
@@ -122,8 +169,7 @@ links = Table(  # that let somebody in
     Column("revoked_at", Float),
 )
 
-RANDOM, ACTIVE = "random", "active"  # sources of cards, beside comes.datasets' MODEL
-IMPORTED, CONTROL = "import", "control"
+LEADS_TAB = "lead"  # the tab of an answer by which the lead decides about a pair
 WRITES = {"writes": True}  # execution option of connections that change something
 ROWS_AT_ONCE = 50_000  # in one INSERT
 
@@ -166,7 +212,7 @@ def _begin_sqlite(connection: Any) -> None:
 
 
 def bring_up_to_date(engine: Engine) -> None:
-    """Add the tables and columns that a project of an earlier version lacks."""
+    """Add the tables, columns and indexes that a project of an earlier version lacks."""
     found = inspect(engine)
     known = set(found.get_table_names())
     missing = [
@@ -176,20 +222,42 @@ def bring_up_to_date(engine: Engine) -> None:
         for column in table.columns
         if column.name not in {one["name"] for one in found.get_columns(table.name)}
     ]
-    if not missing and known.issuperset(metadata.tables):
+    indexes = [
+        index
+        for table in metadata.sorted_tables
+        if table.name in known
+        for index in table.indexes
+        if index.name not in {one["name"] for one in found.get_indexes(table.name)}
+    ]
+    if not missing and not indexes and known.issuperset(metadata.tables):
         return
     with engine.execution_options(**WRITES).begin() as connection:
         metadata.create_all(connection)
         for table, column in missing:
             kind = column.type.compile(engine.dialect)
             connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}"))
+        for index in indexes:
+            index.create(connection)
 
 
-def insert_rows(connection: Connection, table: Table, rows: Iterable[dict[str, Any]]) -> None:
-    """Insert rows, many at a time."""
+def insert_rows(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Insert rows with the same columns, many at a time; what they lack has the database's default.
+
+    The driver gets plain tuples: SQLAlchemy would take longer over each row than the database.
+    """
     left = iter(rows)
-    while batch := list(islice(left, ROWS_AT_ONCE)):
-        connection.execute(insert(table), batch)
+    first = next(left, None)
+    if first is None:
+        return
+    names = list(first)
+    mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+    quote = connection.dialect.identifier_preparer.quote
+    columns = ", ".join(quote(name) for name in names)
+    sql = f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join([mark] * len(names))})"
+    pick = itemgetter(*names) if len(names) > 1 else lambda row: (row[names[0]],)
+    values = map(pick, chain([first], left))
+    while batch := list(islice(values, ROWS_AT_ONCE)):
+        connection.exec_driver_sql(sql, batch)
 
 
 def explain(error: SQLAlchemyError, where: str) -> ComesError:

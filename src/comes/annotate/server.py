@@ -20,6 +20,7 @@ from comes.annotate.leases import RefusedError
 from comes.annotate.links import KnownLinks
 from comes.annotate.picture_routes import PictureRoutes
 from comes.annotate.project import Project
+from comes.annotate.script_routes import ScriptRoutes
 from comes.annotate.site import Site
 from comes.errors import ComesError
 
@@ -58,6 +59,7 @@ def make_app(project: Project, *, needs_token: bool = False, lease: float = LEAS
         *LeadPages(site).routes,
         *PictureRoutes(site).routes,
         *GuidelineRoutes(site).routes,
+        *ScriptRoutes(site).routes,
         Route("/static/{name}", _send_static),
     ]
     handlers: dict[Any, Any] = {

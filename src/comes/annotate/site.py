@@ -1,7 +1,7 @@
 """What the routes of a served project share: its writer, its pages, and who asks."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import Any, TypeVar
@@ -36,13 +36,16 @@ class Site:
     def __init__(self, project: Project, lease: float) -> None:
         self.project, self.lease = project, lease
         self._writer: Writer | None = None
+        self.preparations: list[Callable[[], Coroutine[Any, Any, None]]] = []  # while it starts
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Run the writer as long as the server runs."""
         self._writer = Writer(self.project.engine)
         try:
+            begun = [asyncio.create_task(prepare()) for prepare in self.preparations]
             yield
+            await asyncio.gather(*begun, return_exceptions=True)
         finally:
             await run_in_threadpool(self._writer.close)
 

@@ -216,7 +216,7 @@ def _predict(one: _Round, so_far: tuple[float, float]) -> tuple[FloatArray, floa
         return one.expected, one.expected_total
     share, n = so_far
     v, p = one.values[one.answered], one.p[one.answered]
-    if n == 0 or np.ptp(one.p) == 0:
+    if one.is_drawn and (n == 0 or np.ptp(one.p) == 0):
         # A uniform round estimates the same, whatever is expected; its own mean is the best guess.
         share, n = float((v / p).sum() / (1 / p).sum()), len(v)
     share = (share * n + 0.5) / (n + 1)

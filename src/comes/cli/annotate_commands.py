@@ -4,7 +4,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from comes.cli.annotate_data_commands import add, demo, export, import_, report
+from comes.cli.annotate_data_commands import export, import_, report
+from comes.cli.annotate_demo_command import demo
+from comes.cli.annotate_growth_commands import add, learn
 from comes.cli.annotate_options import Folder, check_extra
 from comes.cli.annotate_team_commands import link, links, serve
 from comes.cli.options import Json, Seed, SkipBroken
@@ -98,6 +100,7 @@ app.command()(serve)
 app.command()(link)
 app.command()(links)
 app.command()(add)
+app.command()(learn)
 app.command(name="import")(import_)
 app.command()(export)
 app.command()(report)

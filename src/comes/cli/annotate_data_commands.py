@@ -1,49 +1,16 @@
-"""``comes annotate``: what goes into a project and comes out of it, and the demonstration."""
+"""``comes annotate``: answers into a project and out of it, and what they amount to."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from comes.cli.annotate_options import Folder, Port, check_extra
-from comes.cli.options import Json, Seed, parse_pairs, split_names
+from comes.cli.annotate_options import Folder, check_extra
+from comes.cli.options import Json, Seed, parse_pairs
 from comes.cli.printing import print_json, print_rows, print_summary
 
 if TYPE_CHECKING:
-    from comes.demo import Circle
     from comes.jobs import ProjectReport
-
-
-def add(
-    folder: Folder,
-    classes: Annotated[
-        str | None, typer.Option(help="Classes to ask more about, separated by commas.")
-    ] = None,
-    rate: Annotated[
-        float, typer.Option(help="Share of all items, drawn among those not asked.")
-    ] = 0.1,
-    cards: Annotated[
-        str | None, typer.Option(help="Instead: a table of item and label that a model chose.")
-    ] = None,
-    skipped: Annotated[
-        bool, typer.Option("--skipped", help="Instead: ask again what people skipped.")
-    ] = False,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Add questions: more items for some classes, what a model chose, or what was skipped.
-
-    Example: comes annotate add project --classes zebra,okapi --rate 0.05
-
-    Example: comes annotate add project --cards uncertain.csv
-    """
-    check_extra()
-    from comes.jobs import add_questions
-
-    names = split_names(classes)
-    added = add_questions(folder, classes=names, rate=rate, cards=cards, skipped=skipped, seed=seed)
-    print_summary({"cards_added": added}, as_json)
 
 
 def import_(
@@ -86,16 +53,24 @@ def export(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="A .parquet, .csv, .npz or .jsonl file.")
     ],
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Every answer with person, time, seconds and comment.")
+    ] = False,
+    webhook: Annotated[
+        str | None, typer.Option(help="Post the counts to this http address; '' does not.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the answers, for comes fit.
+    """Write the answers, for comes fit; or all of them as they were given.
 
     Example: comes annotate export project -o answers.parquet
+
+    Example: comes annotate export project -o raw.csv --raw
     """
     check_extra()
-    from comes.annotate import export_answers, open_project
+    from comes.jobs import export_project
 
-    print_summary(export_answers(open_project(folder), output) | {"file": str(output)}, as_json)
+    print_summary(export_project(folder, output, raw=raw, webhook=webhook), as_json)
 
 
 def report(
@@ -127,9 +102,12 @@ def _print_report(reported: "ProjectReport") -> None:
     """Print a row per class, without the columns that have nothing to show."""
     table, summary = reported.table(), reported.summary
     left_out = ["asked", "torn", "pairs", "kappa_lower", "kappa_upper", "more_cards"]
-    may_be_empty = ("skipped", "confirmed", "chosen_by_model", "agreement", "kappa", "seconds")
+    left_out += ["share_no", "share_maybe", "seconds_left"]
+    may_be_empty = ["skipped", "confirmed", "decided", "chosen_by_model", "agreement", "kappa"]
+    may_be_empty += ["seconds", "share_yes", "prior_at_least"]
     left_out += [name for name in may_be_empty if not table[name].fillna(0).any()]
-    named = {"chosen_by_model": "by model", "share_maybe": "maybe", "prior_at_most": "prior ≤"}
+    named = {"chosen_by_model": "by model", "share_yes": "yes"}
+    named |= {"prior_at_least": "prior ≥", "prior_at_most": "prior ≤"}
     shown = table.drop(columns=left_out).rename(columns=named).round(2)
     rows: Any = shown.astype(object).where(shown.notna(), "–").to_dict("records")
     print_rows(rows)
@@ -137,70 +115,31 @@ def _print_report(reported: "ProjectReport") -> None:
         f"{summary.n_done} of {summary.n_cards} cards are done; asking about every class of every "
         f"item would take {summary.n_saved} more questions."
     )
+    _print_shares(reported)
     for row in summary.to_ask:
         needs = f"about {row.more_cards} more answers are needed"
         if not row.can_be_enough:
             needs = f"the {row.more_cards} remaining items will hardly be enough"
-        print(f"{row.name}: {row.n_excluded} exclusions are few; {needs}.")
+        few = "exclusion is" if row.n_excluded == 1 else "exclusions are"
+        print(f"{row.name}: {row.n_excluded} {few} few; {needs}.")
 
 
-def demo(
-    robot: Annotated[
-        int, typer.Option(min=0, help="Simulated annotators; 0 serves the page for you.")
-    ] = 0,
-    scenes: Annotated[
-        int | None, typer.Option(min=20, help="Drawn scenes: 300; for robots digits: 6000.")
-    ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="In place of the estimator's own.")
-    ] = None,
-    port: Port = 8000,
-    seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
-    """Annotate drawn scenes yourself, or let robots annotate digits and train on their answers.
-
-    Example: comes annotate demo
-
-    Example: comes annotate demo --robot 10
-    """
-    check_extra()
-    from comes.demo import annotate_by_robots, serve_scenes
-
-    if not robot:
-        ending = "(Ctrl-C ends it, and forgets the answers)"
-        serve_scenes(
-            scenes or 300, port, seed, lambda address: print(f"{address}/  {ending}", flush=True)
-        )
+def _print_shares(reported: "ProjectReport") -> None:
+    """Print the estimated share of yes and no of each class, if somebody was asked."""
+    shares = reported.shares
+    if shares is None or not shares["asked"].any():
         return
-    circle = annotate_by_robots(
-        robot, scenes or 6000, epochs, seed, tell=lambda sentence: print(sentence, file=sys.stderr)
-    )
-    if as_json:
-        print_json(circle._asdict() | {"learned": [row._asdict() for row in circle.learned]})
-    else:
-        _print_circle(circle)
-
-
-def _print_circle(circle: "Circle") -> None:
-    """Print what robots said, and what was learned from it."""
-    from comes.methods import METHODS
-
-    said = ", ".join(f"{count} {word}" for word, count in circle.said.items())
-    print(
-        f"{circle.robots} robots answered {circle.answers} cards over HTTP in "
-        f"{circle.seconds:.1f} s, {circle.answers / circle.seconds:.0f} a second: {said}. "
-        f"Class priors estimated from them are off by {circle.prior_error:.3f} on average."
-    )
-    given = {"candidates": "candidates alone, without who was asked"}
+    print("Share of all items about which people would say so, with 95 % intervals:")
     print_rows(
         [
-            {
-                "method": METHODS[row.method].title,
-                "trained on": given.get(row.given, "answers of the robots"),
-                "average precision ↑": f"{row.average_precision:.3f}",
-                "seconds": f"{row.seconds:.0f}",
-            }
-            for row in circle.learned
+            {"class": row["class"]}
+            | {word: _format_share(row, word) for word in ("yes", "no")}
+            | {"asked": row["asked"]}
+            for row in shares.to_dict("records")
         ]
     )
+
+
+def _format_share(row: dict[Any, Any], word: str) -> str:
+    share, lower, upper = row[word], row[f"{word}_lower"], row[f"{word}_upper"]
+    return "–" if share != share else f"{share:.3f} ({lower:.3f} to {upper:.3f})"

@@ -2,12 +2,13 @@
 
 `KNOWN` holds the data sets that have a name. A table of answers has the columns `LONG`; an answer
 is `NO`, `YES`, `MAYBE` or `NOT_ASKED`, a column `PERSON` says whose it is, and a column `SOURCE`
-says `MODEL` if a model chose the question. A table names its items in one of `ITEM_COLUMNS`.
-`TableForm` is the form of the labels in a table that is written. Names of images end in one of
-`PICTURE_ENDINGS`.
+says `MODEL`, or another of `BY_MODEL`, if a model chose the question. A table names its items in
+one of `ITEM_COLUMNS`. `TableForm` is the form of the labels in a table that is written. Names of
+images end in one of `PICTURE_ENDINGS`.
 """
 
 from comes.datasets.answer_tables import (
+    BY_MODEL,
     LONG,
     MODEL,
     PERSON,
@@ -24,11 +25,10 @@ from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import take_rows
 from comes.datasets.feature_writing import check_feature_target, write_features
 from comes.datasets.findings import Finding, check_dataset
+from comes.datasets.image_formats import PICTURE_ENDINGS, import_pillow
 from comes.datasets.images import (
-    PICTURE_ENDINGS,
     Images,
     image_names,
-    import_pillow,
     open_images,
 )
 from comes.datasets.joining import join_features, join_rows
@@ -57,6 +57,7 @@ from comes.datasets.truth_files import open_truth
 from comes.datasets.writing import check_writable, write_dataset
 
 __all__ = [
+    "BY_MODEL",
     "ITEM_COLUMNS",
     "KNOWN",
     "LONG",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from comes.datasets.answer_tables import (
-    MODEL,
+    BY_MODEL,
     PERSON,
     SOURCE,
     as_ticked,
@@ -303,7 +303,7 @@ def _combine_all(items: Sequence[str], answers: Sequence[Answer], reading: Readi
         reading.label_names,
         item_names=list(dict.fromkeys(items)),
         people=people,
-        chosen=[source == MODEL for source in sources],
+        chosen=[source in BY_MODEL for source in sources],
     )
     if reading.is_positive:
         return as_ticked(dataset)

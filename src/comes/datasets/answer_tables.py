@@ -5,7 +5,7 @@ only "no" occurs it is not known who was asked, so the answers are candidates. W
 about a pair, all that they said is kept, and the pair counts as "maybe".
 
 `LONG` are the columns of a table with a row per answer, beside `PERSON`, who said it, and `SOURCE`,
-who chose the question; `MODEL` there means that a model did.
+who chose the question; one of `BY_MODEL` there means that a model did, by itself or by chance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +24,7 @@ from comes.errors import ComesError, ComesWarning, listed
 
 LONG = ("item", "label", "answer")
 PERSON, SOURCE, MODEL = "person", "source", "model"
+BY_MODEL = (MODEL, "active")  # sources that are no fair sample: chosen, or drawn, by a model
 
 
 def combine_answers(
@@ -203,7 +204,7 @@ def long_dataset(
     for name in (PERSON, SOURCE):
         if name in table and name not in columns:
             more.setdefault(name, name)
-    chosen = as_texts(table[more[SOURCE]]) == MODEL if SOURCE in more else None
+    chosen = np.isin(as_texts(table[more[SOURCE]]), BY_MODEL) if SOURCE in more else None
     return combine_answers(
         items,
         labels,

@@ -11,7 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from comes.jobs.annotate_jobs import ProjectReport, add_questions, report_project
+    from comes.jobs.active_jobs import ActiveRound, draw_round, learn_in_rounds
+    from comes.jobs.annotate_jobs import (
+        ProjectReport,
+        add_questions,
+        export_project,
+        report_project,
+    )
     from comes.jobs.check_jobs import check_assumption
     from comes.jobs.data_jobs import (
         convert_dataset,
@@ -39,6 +45,7 @@ if TYPE_CHECKING:
     from comes.jobs.split_jobs import Split, split_data
 
 _MODULES = {
+    "ActiveRound": "active_jobs",
     "AskOptions": "predict_jobs",
     "EstimatedQuality": "judge_jobs",
     "ExperimentRun": "experiment_jobs",
@@ -59,12 +66,15 @@ _MODULES = {
     "compute_features": "feature_jobs",
     "convert_dataset": "data_jobs",
     "describe_dataset": "data_jobs",
+    "draw_round": "active_jobs",
     "estimate_priors": "prior_jobs",
     "export_model": "export_jobs",
+    "export_project": "annotate_jobs",
     "fit_model": "fit_jobs",
     "generate_answers": "generate_jobs",
     "generate_candidates": "data_jobs",
     "judge_model": "judge_jobs",
+    "learn_in_rounds": "active_jobs",
     "list_datasets": "data_jobs",
     "predict_items": "predict_jobs",
     "predict_more": "predict_jobs",
@@ -79,6 +89,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "ActiveRound",
     "AskOptions",
     "EstimatedQuality",
     "ExperimentRun",
@@ -99,12 +110,15 @@ __all__ = [
     "compute_features",
     "convert_dataset",
     "describe_dataset",
+    "draw_round",
     "estimate_priors",
     "export_model",
+    "export_project",
     "fit_model",
     "generate_answers",
     "generate_candidates",
     "judge_model",
+    "learn_in_rounds",
     "list_datasets",
     "predict_items",
     "predict_more",

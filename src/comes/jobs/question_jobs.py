@@ -70,7 +70,7 @@ def ask_next(
     """Return a table of the pairs whose answers are expected to tell most."""
     probabilities = classifier.squash_scores(scores)
     questions = choose_questions(
-        probabilities, count, answers=asked, rates=_rates_of_people(classifier, asked)
+        probabilities, count, answers=asked, rates=rates_of_people(classifier, asked)
     )
     if not len(questions.row):
         raise ComesError("nothing is left to ask: there is an answer about every pair.")
@@ -84,7 +84,7 @@ def ask_next(
     )
 
 
-def _rates_of_people(classifier: Classifier, asked: Answers | None) -> AnswerRates | None:
+def rates_of_people(classifier: Classifier, asked: Answers | None) -> AnswerRates | None:
     """Return how often people dare to answer, if the model learned it from answers of people.
 
     Rates of candidates and of ticked labels are not those of somebody who is asked: one of the two

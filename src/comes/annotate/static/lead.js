@@ -1,5 +1,6 @@
-// Keeps the lead's page fresh: fetches it again every ten seconds, and replaces what is in <main>.
-// It does not while the checkbox #live is off, the page is hidden, or somebody writes into a field.
+// Keeps the lead's pages fresh: fetches them again every ten seconds, and replaces what is in <main>.
+// It does not while the checkbox #live is off, the page is hidden, help is open, or somebody writes
+// into a field. Buttons with data-post send their data-body to /api/lead/.
 
 const EVERY = 10_000; // milliseconds
 const PATIENCE = 8_000;
@@ -10,7 +11,8 @@ let lastText = null;
 // Whether the page is to be refreshed now.
 function isDue() {
   const isOn = document.getElementById("live")?.checked ?? true;
-  return isOn && !document.hidden && !document.activeElement?.matches(FIELDS);
+  const isReading = document.querySelector("main :popover-open") !== null;
+  return isOn && !isReading && !document.hidden && !document.activeElement?.matches(FIELDS);
 }
 
 // Note what the person did to an element: a tick, words, an open list, scrolling.
@@ -55,16 +57,65 @@ async function fetchPage() {
   }
 }
 
-// Show what is new; where nothing comes, the old content stays, and is marked as stale.
-async function refresh() {
-  if (!isDue()) return;
-  const text = await fetchPage();
-  document.querySelector("main").classList.toggle("stale", text === null);
-  if (text === null || text === lastText || !isDue()) return;
-  lastText = text;
-  const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("main");
-  if (fresh) replaceContent(fresh);
+// Say when the page was last updated, and whether the server can be reached.
+function sayAge(isStale) {
+  const main = document.querySelector("main");
+  const line = document.getElementById("updated");
+  main.classList.toggle("stale", isStale);
+  if (!line) return;
+  const seconds = Math.max(0, Math.round(Date.now() / 1000 - Number(main.dataset.made)));
+  const age = seconds < 90 ? `${seconds} seconds ago` : `${Math.round(seconds / 60)} minutes ago`;
+  const text = isStale
+    ? `The server cannot be reached; this is how things were ${age}.`
+    : `Last updated ${new Date(1000 * Number(main.dataset.made)).toLocaleTimeString()}`;
+  if (line.textContent !== text) line.textContent = text;
 }
 
-setInterval(refresh, EVERY);
-document.addEventListener("visibilitychange", refresh);
+// Show what is new; where nothing comes, the old content stays, and says how old it is.
+async function refresh({ isWanted = false } = {}) {
+  if (!isWanted && !isDue()) return;
+  const text = await fetchPage();
+  if (text === null) sayAge(true);
+  if (text === null || (!isWanted && !isDue())) return;
+  if (text !== lastText) {
+    lastText = text;
+    const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("main");
+    if (fresh) {
+      replaceContent(fresh);
+      document.querySelector("main").dataset.made = fresh.dataset.made;
+    }
+  }
+  sayAge(false);
+}
+
+// Send what a button says, then show what it changed.
+async function post(button) {
+  if (button.dataset.confirm && !confirm(button.dataset.confirm)) return;
+  const alarm = document.getElementById("alarm");
+  alarm.textContent = "";
+  button.disabled = true;
+  let problem = "";
+  try {
+    const reply = await fetch(`/api/lead/${button.dataset.post}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: button.dataset.body,
+      signal: AbortSignal.timeout(PATIENCE),
+    });
+    if (!reply.ok) problem = (await reply.json()).error;
+  } catch {
+    problem = "the server cannot be reached; nothing was changed";
+  }
+  button.disabled = false;
+  button.focus({ preventScroll: true });
+  if (problem) alarm.textContent = `This did not work: ${problem}.`;
+  else await refresh({ isWanted: true });
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-post]");
+  if (button) post(button);
+});
+setInterval(() => refresh(), EVERY);
+document.addEventListener("visibilitychange", () => refresh());
+sayAge(false);

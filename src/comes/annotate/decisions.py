@@ -1,0 +1,220 @@
+"""What the lead decides: about pairs on which people disagree, about notes, people, and the end.
+
+A decision is an answer on a card of its own, which nobody else gets. Where there is one, it is what
+is known of the pair: nothing else that was said about it counts in counts and exports.
+"""
+
+import secrets
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from comes.annotate.leases import FROZEN, RefusedError
+from comes.annotate.ledger import MAYBE, NO, SKIP, SOURCES, YES, Said
+from comes.annotate.project import Project
+from comes.annotate.schema import (
+    CONTROL,
+    DECISION,
+    LEADS_TAB,
+    answers,
+    cards,
+    classes,
+    items,
+    notes,
+    people,
+    settings,
+)
+from comes.errors import ComesError, listed
+
+Verdict = Literal["no", "maybe", "yes"]
+_CONTROL = SOURCES.index(CONTROL)
+
+
+def decide_pair(
+    connection: Connection, item: int, class_: int, verdict: Verdict | None, name: str, now: float
+) -> None:
+    """Store what the lead decides about a pair, in place of an earlier decision.
+
+    None takes the decision back. Items and classes are numbered from 1.
+    """
+    own = cards.c.item_id == item, cards.c.class_id == class_
+    first = connection.execute(select(cards).where(*own, cards.c.turn < DECISION)).first()
+    if first is None:
+        raise RefusedError(404, "nobody was asked about this item and class")
+    query = select(cards.c.id).where(*own, cards.c.turn == DECISION)
+    card = connection.execute(query).scalar_one_or_none()
+    if card is None and verdict is None:
+        return
+    if card is None:
+        row = {"item_id": item, "class_id": class_, "turn": DECISION, "source": first.source}
+        row |= {"position": first.position, "is_done": True, "annotator": name, "tab": LEADS_TAB}
+        card = connection.execute(insert(cards).values(row).returning(cards.c.id)).scalar_one()
+    stands = answers.c.card_id == card, answers.c.undone_at.is_(None)
+    connection.execute(update(answers).where(*stands).values(undone_at=now))
+    if verdict is not None:
+        said = {"card_id": card, "annotator": name, "tab": LEADS_TAB, "answer": verdict}
+        said |= {"key": f"decision-{secrets.token_hex(8)}", "answered_at": now}
+        connection.execute(insert(answers).values(said))
+
+
+def find_disagreements(said: Said, *, with_decided: bool = False) -> list[tuple[int, int]]:
+    """Return the pairs on which people disagree: no against yes first, then no against maybe.
+
+    Items and classes are numbered from 1.
+    """
+    counts = (said.word != SKIP) & (said.source != _CONTROL) & ~said.left_out[said.person]
+    by_people = counts & ~said.is_decision
+    size = int(said.question.max()) + 1 if len(said.question) else 0
+    n_no, n_maybe, n_yes = (
+        np.bincount(said.question[by_people & (said.word == word)], minlength=size)
+        for word in (NO, MAYBE, YES)
+    )
+    torn = (n_no > 0) & (n_maybe + n_yes > 0)
+    if not with_decided:
+        torn[said.question[counts & said.is_decision]] = False
+    rows = np.flatnonzero(by_people)
+    _, place = np.unique(said.question[rows], return_index=True)
+    rows = rows[place]
+    rows = rows[torn[said.question[rows]]]
+    rows = rows[np.argsort(-(n_yes[said.question[rows]] > 0).astype(int), kind="stable")]
+    return [(int(said.item[k]) + 1, int(said.class_[k]) + 1) for k in rows]
+
+
+def show_disagreements(
+    connection: Connection, pairs: Sequence[tuple[int, int]]
+) -> list[dict[str, Any]]:
+    """Return who said what about pairs, with what they are about, their notes and decisions."""
+    return [_show_pair(connection, item, class_) for item, class_ in pairs]
+
+
+def _show_pair(connection: Connection, item: int, class_: int) -> dict[str, Any]:
+    own = cards.c.item_id == item, cards.c.class_id == class_, cards.c.source != CONTROL
+    about = connection.execute(
+        select(items.c.name, items.c.text, classes.c.name.label("class"), classes.c.description)
+        .select_from(items.join(classes, classes.c.id == class_))
+        .where(items.c.id == item)
+    ).one()
+    gone = select(people.c.name).where(people.c.left_out_at.is_not(None))
+    said = connection.execute(
+        select(answers.c.annotator, answers.c.answer, answers.c.seconds, answers.c.tab)
+        .join(cards, cards.c.id == answers.c.card_id)
+        .where(*own, answers.c.undone_at.is_(None), answers.c.annotator.not_in(gone))
+        .order_by(answers.c.id)
+    ).all()
+    written = connection.execute(
+        select(notes.c.annotator, notes.c.text)
+        .join(cards, cards.c.id == notes.c.card_id)
+        .where(*own)
+        .order_by(notes.c.id)
+    ).all()
+    return {
+        "item": item,
+        "class_number": class_,
+        **about._mapping,
+        "said": [row._mapping for row in said if row.tab != LEADS_TAB],
+        "decision": next((row.answer for row in said if row.tab == LEADS_TAB), None),
+        "notes": [row._mapping for row in written],
+    }
+
+
+def list_notes(connection: Connection, *, most: int = 200) -> list[dict[str, Any]]:
+    """Return notes and flags, the open ones first, then the newest."""
+    query = (
+        select(
+            notes.c.id,
+            notes.c.annotator,
+            notes.c.text,
+            notes.c.written_at,
+            notes.c.resolved_at,
+            cards.c.item_id.label("item"),
+            items.c.name,
+            classes.c.name.label("class"),
+        )
+        .join(cards, cards.c.id == notes.c.card_id)
+        .join(items, items.c.id == cards.c.item_id)
+        .join(classes, classes.c.id == cards.c.class_id)
+        .order_by(notes.c.resolved_at.is_not(None), notes.c.id.desc())
+        .limit(most)
+    )
+    return [dict(row._mapping) for row in connection.execute(query)]
+
+
+def resolve_note(connection: Connection, number: int, *, is_resolved: bool, now: float) -> None:
+    """Mark a note as dealt with, or open it again."""
+    moment = now if is_resolved else None
+    changed = update(notes).where(notes.c.id == number).values(resolved_at=moment)
+    if not connection.execute(changed).rowcount:
+        raise RefusedError(404, "there is no such note")
+
+
+def leave_out(connection: Connection, name: str, *, is_left_out: bool, now: float) -> None:
+    """Let the answers of a person count for nothing, or count again; they stay stored."""
+    own = answers.c.annotator == name
+    known = connection.execute(select(func.count()).where(own)).scalar_one()
+    moment = now if is_left_out else None
+    changed = update(people).where(people.c.name == name).values(left_out_at=moment)
+    if connection.execute(changed).rowcount:
+        return
+    if not known:
+        raise RefusedError(404, f"nobody here is called {name}")
+    row = {"name": name, "joined_at": now, "left_out_at": moment}
+    connection.execute(insert(people).values(row))
+
+
+def freeze(connection: Connection, *, is_frozen: bool, now: float) -> None:
+    """End the collection of answers, or go on with it."""
+    connection.execute(delete(settings).where(settings.c.name == FROZEN))
+    if is_frozen:
+        connection.execute(insert(settings).values(name=FROZEN, value=str(now)))
+
+
+def set_left_out(project: Project, name: str, is_left_out: bool = True) -> None:
+    """Leave the answers of a person out of counts and exports, or take them in again.
+
+    Parameters
+    ----------
+    project : Project
+    name : str
+    is_left_out : bool
+
+    Examples
+    --------
+    >>> from comes.annotate import summarise, trial_project
+    >>> with trial_project() as project:
+    ...     set_left_out(project, "(answers.csv)")
+    ...     summarise(project).n_answers
+    0
+    """
+    try:
+        with project.writing() as connection:
+            leave_out(connection, name, is_left_out=is_left_out, now=time.time())
+    except RefusedError:
+        with project.reading() as connection:
+            known = connection.execute(select(answers.c.annotator).distinct()).scalars().all()
+        raise ComesError(
+            f"a person must be one who answered: {listed(sorted(known)) or 'nobody yet'}; "
+            f"got {name!r}."
+        ) from None
+
+
+def set_frozen(project: Project, is_frozen: bool = True) -> None:
+    """Take no more answers, or take them again.
+
+    Parameters
+    ----------
+    project : Project
+    is_frozen : bool
+
+    Examples
+    --------
+    >>> from comes.annotate import summarise, trial_project
+    >>> with trial_project() as project:
+    ...     set_frozen(project)
+    ...     summarise(project).frozen_at is not None
+    True
+    """
+    with project.writing() as connection:
+        freeze(connection, is_frozen=is_frozen, now=time.time())

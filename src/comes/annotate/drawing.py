@@ -1,0 +1,268 @@
+"""Cards that a model draws, with known probabilities, and shares estimated from all draws."""
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sqlalchemy import Connection, func, insert, select
+
+from comes.annotate.adding import append_cards, next_round
+from comes.annotate.enlarging import read_batches
+from comes.annotate.exchange import read_answers
+from comes.annotate.project import Project
+from comes.annotate.schema import ACTIVE, CONTROL, RANDOM, answers, cards, classes, items, rounds
+from comes.answers import AnswerRates, Drawn, Share, estimate_share, pool_shares
+from comes.datasets import NO, YES
+from comes.errors import ComesError
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def find_open_pairs(project: Project) -> npt.NDArray[np.bool_]:
+    """Return which pairs of item and class have no card, (n_items, n_classes).
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project(rate=0.5) as project:
+    ...     find_open_pairs(project).sum(axis=0)
+    array([0, 1])
+    """
+    with project.reading() as connection:
+        return _find_open(connection)
+
+
+def add_active_cards(
+    project: Project,
+    drawn: Drawn,
+    relevance: FloatArray,
+    rates: AnswerRates | None = None,
+    *,
+    seed: int = 0,
+    learned_at: float | None = None,
+) -> int:
+    """Ask next about pairs that were drawn by chance, with probabilities that a model gave.
+
+    Their answers count in the likelihood. What was drawn, and how, is kept, so that
+    `estimate_shares` stays right.
+
+    Parameters
+    ----------
+    project : Project
+    drawn : comes.answers.Drawn
+        From `comes.answers.draw_questions`, of the pairs that `find_open_pairs` returned.
+    relevance : array of shape (n_items, n_classes)
+        As the model sees it.
+    rates : comes.answers.AnswerRates, optional
+        How often people dare to say "no" and "yes"; by default always.
+    seed : int
+        That of the draw, to be kept.
+    learned_at : float, optional
+        When the answers were read that the model knows, in seconds since 1970; by default now.
+
+    Returns
+    -------
+    round : int
+        The number of the round.
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> from comes.answers import draw_questions
+    >>> with trial_project(rate=0.5) as project:
+    ...     eta = np.full((2, 2), 0.5)
+    ...     drawn = draw_questions(eta, 1, is_open=find_open_pairs(project))
+    ...     add_active_cards(project, drawn, eta), project.count_cards()
+    (2, 4)
+    """
+    one = np.ones(relevance.shape[1])
+    rates = AnswerRates(one, one) if rates is None else rates
+    with project.writing() as connection:
+        if (_find_open(connection) != (drawn.inclusion > 0))[:, _is_drawn(drawn)].any():
+            raise ComesError(
+                "questions were added while these were drawn, so their probabilities are no longer "
+                "right. Draw again."
+            )
+        number = next_round(connection)
+        places = [(int(i) + 1, int(j) + 1, 0) for i, j in zip(drawn.row, drawn.label, strict=True)]
+        expected = relevance[drawn.row, drawn.label]
+        drawn_with = [
+            {"round": number, "probability": p, "expected": m}
+            for p, m in zip(drawn.probability.tolist(), expected.tolist(), strict=True)
+        ]
+        append_cards(connection, places, ACTIVE, drawn_with, first=True)
+        rows = _describe_round(connection, drawn, relevance, rates)
+        made = {"round": number, "seed": seed, "made_at": learned_at or time.time()}
+        connection.execute(insert(rounds), [{**row, **made} for row in rows])
+    return number
+
+
+def count_new_answers(project: Project) -> int:
+    """Return how many answers came since a model last drew questions, or in all.
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project() as project:
+    ...     count_new_answers(project)
+    1
+    """
+    with project.reading() as connection:
+        last = connection.execute(select(func.max(rounds.c.made_at))).scalar_one() or 0.0
+        stands = answers.c.undone_at.is_(None), answers.c.answer != "skip"
+        new = select(func.count()).select_from(answers).where(answers.c.answered_at > last, *stands)
+        return int(connection.execute(new).scalar_one())
+
+
+def count_rounds(project: Project) -> int:
+    """Return how many rounds of questions a model has drawn.
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project() as project:
+    ...     count_rounds(project)
+    0
+    """
+    with project.reading() as connection:
+        return len(connection.execute(select(rounds.c.round).distinct()).all())
+
+
+def _find_open(connection: Connection) -> npt.NDArray[np.bool_]:
+    n_items, n_classes = (
+        connection.execute(select(func.max(table.c.id))).scalar_one() or 0
+        for table in (items, classes)
+    )
+    is_open = np.ones((n_items, n_classes), dtype=bool)
+    asked = connection.execute(select(cards.c.item_id, cards.c.class_id)).all()
+    if asked:
+        row, column = np.array(asked, dtype=np.int64).T - 1
+        is_open[row, column] = False
+    return is_open
+
+
+def _is_drawn(drawn: Drawn) -> npt.NDArray[np.bool_]:
+    """Return which classes took part in a draw."""
+    return np.asarray((drawn.inclusion > 0).any(axis=0))
+
+
+def _describe_round(
+    connection: Connection, drawn: Drawn, relevance: FloatArray, rates: AnswerRates
+) -> list[dict[str, Any]]:
+    """Return what is kept of a draw, for each class and batch of items."""
+    spread, could_be = drawn.spread, drawn.inclusion > 0
+    return [
+        {
+            "class_id": int(j) + 1,
+            "batch": batch,
+            "spread": float(spread[start - 1 : end, j].sum()),
+            "relevance": float((relevance * could_be)[start - 1 : end, j].sum()),
+            "no_rate": float(rates.no_rate[j]),
+            "yes_rate": float(rates.yes_rate[j]),
+        }
+        for batch, (start, end) in enumerate(read_batches(connection, len(could_be)))
+        for j in np.flatnonzero(_is_drawn(drawn))
+    ]
+
+
+def estimate_shares(project: Project) -> pd.DataFrame:
+    """Estimate for each class the share of all items about which people would say yes, and no.
+
+    Every question counts with the probability with which it was drawn; see
+    `comes.answers.estimate_share`. About a pair with several answers, all must say so. Questions
+    that a model chose without chance, and imported ones, count as known, and estimate nothing.
+
+    Returns
+    -------
+    table : DataFrame
+        A row for each class: class, asked (pairs with an answer), and for yes and no the share with
+        its bounds, yes, yes_lower, yes_upper, no, no_lower, no_upper. NaN where nobody was asked.
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project(rate=0.5) as project:
+    ...     estimate_shares(project)[["class", "asked", "no"]]
+         class  asked  no
+    0    sport      1 NaN
+    1  weather      0 NaN
+    """
+    names, n_items = project.class_names, len(project.item_names)
+    asked = _read_questions(project)
+    with project.reading() as connection:
+        batches = read_batches(connection, n_items)
+        kept = connection.execute(select(rounds)).all()
+    rows = []
+    for number, name in enumerate(names, 1):
+        own = asked[asked["class_id"] == number]
+        row: dict[str, Any] = {"class": name, "asked": int(own["answer"].notna().sum())}
+        for word in (YES, NO):
+            parts = []
+            for batch, (start, end) in enumerate(batches):
+                inside = own[own["item_id"].between(start, end)]
+                how = [one for one in kept if (one.class_id, one.batch) == (number, batch)]
+                parts.append(_estimate(inside, end - start + 1, how, word))
+            share = _pool(parts, [end - start + 1 for start, end in batches])
+            row |= {word: share.share, f"{word}_lower": share.lower, f"{word}_upper": share.upper}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _read_questions(project: Project) -> pd.DataFrame:
+    """Return a row per question: item_id, class_id, answer, round, probability, expected.
+
+    The answer is what all say, "" where they disagree, and missing where nobody has answered.
+    """
+    columns = [cards.c[name] for name in ("item_id", "class_id", "source", "known")]
+    columns += [cards.c[name] for name in ("round", "probability", "expected")]
+    with project.reading() as connection:
+        rows = connection.execute(select(*columns).where(cards.c.turn == 0)).all()
+    asked = pd.DataFrame(rows, columns=[column.name for column in columns])
+    said = read_answers(project).groupby(["item_id", "class_id"])["answer"]
+    agreed = said.first().where(said.nunique() == 1, "").reset_index()
+    table = asked.merge(agreed, how="left", on=["item_id", "class_id"])
+    is_control, is_first = table["source"] == CONTROL, table["round"].isna()
+    table.loc[is_control, "answer"] = table.loc[is_control, "known"]
+    # Before the first round come controls; after it what older versions imported or chose.
+    first = np.where(table["source"] == RANDOM, 0.0, 0.5)
+    number = np.where(is_first, first, table["round"].astype(float))
+    return table.assign(round=np.where(is_control, -1.0, number))
+
+
+def _estimate(asked: pd.DataFrame, n_items: int, kept: list[Any], word: str) -> Share:
+    """Return the share of items with this answer, of one class in one batch of items."""
+    answer, number = asked["answer"], asked["round"].to_numpy(dtype=float)
+    values = (answer == word).astype(float).mask(answer.isna()).to_numpy()
+    p = asked["probability"].to_numpy(dtype=float)
+    is_first = number == 0
+    n_known = int((number < 0).sum())
+    p = np.where(is_first, is_first.sum() / max(n_items - n_known, 1), p)
+    eta = asked["expected"].to_numpy(dtype=float)
+    expected, totals = np.full(len(asked), np.nan), {}
+    order = {value: k for k, value in enumerate(np.unique(number))}  # rounds as whole numbers
+    spreads = {}
+    for one in kept:
+        own = number == one.round
+        if not own.any():
+            continue
+        n_open = n_items - int((number < one.round).sum())
+        spreads[order[one.round]] = one.spread
+        expected[own] = one.yes_rate * eta[own] if word == YES else one.no_rate * (1 - eta[own])
+        irrelevant = n_open - one.relevance
+        totals[order[one.round]] = (
+            one.yes_rate * one.relevance if word == YES else one.no_rate * irrelevant
+        )
+    numbers = np.array([order[value] for value in number])
+    return estimate_share(
+        values, p, numbers, n_items, expected=expected, spreads=spreads, expected_totals=totals
+    )
+
+
+def _pool(parts: list[Share], sizes: list[int]) -> Share:
+    """Return the share over all batches; one about which nothing is known is as the others."""
+    told = [k for k, part in enumerate(parts) if not np.isnan(part.share)]
+    if not told:
+        return Share(np.nan, np.nan, np.nan, np.nan)
+    return pool_shares([parts[k] for k in told], [sizes[k] for k in told])
