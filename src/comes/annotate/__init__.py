@@ -9,7 +9,7 @@ from comes.annotate.addresses import address_of, is_private, list_addresses
 from comes.annotate.asking import Asking, change_asking, read_question
 from comes.annotate.connections import Limits
 from comes.annotate.control_cards import set_controls
-from comes.annotate.decisions import set_frozen, set_left_out
+from comes.annotate.decisions import decide_pairs, list_disagreements, set_frozen, set_left_out
 from comes.annotate.drawing import (
     add_active_cards,
     count_new_answers,
@@ -63,6 +63,7 @@ __all__ = [
     "count_new_answers",
     "count_rounds",
     "create_project",
+    "decide_pairs",
     "describe_summary",
     "estimate_shares",
     "export_answers",
@@ -72,6 +73,7 @@ __all__ = [
     "import_answers",
     "is_private",
     "list_addresses",
+    "list_disagreements",
     "list_links",
     "make_app",
     "make_link",

@@ -9,7 +9,15 @@ from comes.cli.annotate_data_commands import export, import_, report
 from comes.cli.annotate_demo_command import demo
 from comes.cli.annotate_growth_commands import add, learn
 from comes.cli.annotate_options import Folder, check_extra
-from comes.cli.annotate_team_commands import link, links, serve
+from comes.cli.annotate_team_commands import (
+    control,
+    decide,
+    freeze,
+    link,
+    links,
+    people,
+    serve,
+)
 from comes.cli.options import Json, Seed, SkipBroken
 from comes.cli.printing import print_summary
 
@@ -65,7 +73,7 @@ def init(
     Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
     """
     check_extra()
-    from comes.annotate import Asking, ItemSource, create_project, read_question, summarise
+    from comes.annotate import Asking, ItemSource, create_project, read_question
 
     project = create_project(
         folder,
@@ -79,13 +87,13 @@ def init(
         database=database,
         asking=Asking(question, yes, language, guidelines),
     )
-    summary = summarise(project)
+    n_items, n_classes = len(project.item_names), len(project.class_names)
     print_summary(
         {
-            "items": summary.n_items,
-            "classes": summary.n_classes,
-            "cards": summary.n_cards,
-            "questions_saved": summary.n_saved,
+            "items": n_items,
+            "classes": n_classes,
+            "cards": project.count_cards(),
+            "questions_saved": n_items * n_classes - project.count_questions(),
             "question": read_question(project),
             "next": f"comes annotate serve {folder}",
         },
@@ -97,6 +105,10 @@ app.command()(ask)
 app.command()(serve)
 app.command()(link)
 app.command()(links)
+app.command()(people)
+app.command()(control)
+app.command()(decide)
+app.command()(freeze)
 app.command()(add)
 app.command()(learn)
 app.command(name="import")(import_)
