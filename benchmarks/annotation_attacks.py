@@ -28,7 +28,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -239,9 +239,20 @@ def running_server(folder: Path) -> Iterator[tuple[str, int]]:
     few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))  # noqa: E731
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=few) as server:
         try:
+            wait_for_reply(port)
             yield f"http://127.0.0.1:{port}", server.pid
         finally:
             server.kill()
+
+
+def wait_for_reply(port: int) -> None:
+    """Wait until a server accepts connections."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.1)
+    raise RuntimeError("the server does not start")
 
 
 def main() -> None:

@@ -68,7 +68,6 @@ __all__ = [
     "export_raw_answers",
     "find_links",
     "find_open_pairs",
-    "find_token",
     "import_answers",
     "is_private",
     "list_addresses",

@@ -27,6 +27,7 @@ SHOWN = {
 SMALL_FILE = 300_000  # bytes; a smaller file that fits its display size is sent as it is
 FEW_PIXELS = 250_000  # that a lossless format may hold
 MOST_MEMORY = 400 << 20  # bytes that all decoding together may take: 100 megapixels in colour
+NICE = 5  # answers go first; more, and a busy machine would keep people waiting for pictures
 OWN_MEMORY = 1 << 30  # bytes of address space that the program has beside it
 BYTES = {"L": 1, "I;16": 2, "I;16B": 2, "I;16L": 2}  # per pixel; others have 4
 
@@ -192,7 +193,7 @@ def main() -> None:
         limit = MOST_MEMORY + OWN_MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     if hasattr(os, "nice"):
-        os.nice(19)
+        os.nice(NICE)
     expect_large_pictures()
     with suppress(ImportError):
         from pillow_heif import register_heif_opener

@@ -200,11 +200,11 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     number = 0
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with path.open("rb") as file:
             for line in file:
                 number += 1
                 if line.strip():
-                    row = json.loads(line)
+                    row = json.loads(line.decode("utf-8-sig"))
                     if not isinstance(row, dict):
                         raise ValueError("it is not an object in braces")
                     rows.append({name: _flatten(cell) for name, cell in row.items()})

@@ -7,7 +7,8 @@ and adds what it stores itself. What other servers store is seen at the next cou
 import math
 import threading
 import time
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, func, select, text
 
@@ -15,15 +16,26 @@ from comes.annotate.project import Project
 from comes.annotate.schema import DECISION, answers, cards
 
 FRESH = 10.0  # seconds between two counts of all cards
-FRESH_PERSON = 60.0  # and of the answers of a person
+FRESH_PERSON = 60.0  # of the answers of a person
+FRESH_BARRED = 900.0  # and of the cards that are not for a person, which takes longest
 MOST_PEOPLE = 1000  # whose counts are kept
 
+Value = TypeVar("Value")
 _OTHER = cards.alias("other")
 
 
 def count_progress(connection: Connection, annotator: str) -> dict[str, Any]:
     """Return what `ProgressCounter.read` does, counted anew."""
-    return _join_counts(_count_all(connection), _count_own(connection, annotator))
+    own = _count_own(connection, annotator), _count_barred(connection, annotator)
+    return _join_counts(_count_all(connection), *own)
+
+
+@dataclass(frozen=True)
+class _Counted(Generic[Value]):
+    """A count, and when it was taken: never, unless told."""
+
+    value: Value
+    at: float = -math.inf
 
 
 class ProgressCounter:
@@ -44,9 +56,9 @@ class ProgressCounter:
     def __init__(self, project: Project) -> None:
         self._project, self._lock = project, threading.Lock()
         self._n_changes = 0
-        self._all = (0, 0)
-        self._counted_all = -math.inf  # never
-        self._own: dict[str, tuple[float, int, float, int]] = {}  # time of the count, and counts
+        self._all = _Counted((0, 0))
+        self._own: dict[str, _Counted[tuple[int, float]]] = {}
+        self._barred: dict[str, _Counted[int]] = {}
 
     def read(self, annotator: str) -> dict[str, Any]:
         """Return the numbers of cards and of what a person did; it may wait for the database.
@@ -59,38 +71,41 @@ class ProgressCounter:
         """
         now = time.monotonic()
         with self._lock:
-            whole, own, before = self._all, self._own.get(annotator), self._n_changes
-            is_old = now - self._counted_all >= FRESH
-        if is_old or own is None or now - own[0] >= FRESH_PERSON:
-            with self._project.reading() as connection:
-                whole = _count_all(connection) if is_old else whole
-                if own is None or now - own[0] >= FRESH_PERSON:
-                    own = (now, *_count_own(connection, annotator))
-            with self._lock:
-                # Of what changed meanwhile nobody knows whether it was counted.
-                if before == self._n_changes:
-                    self._all = whole
-                    self._counted_all = now if is_old else self._counted_all
-                    if len(self._own) >= MOST_PEOPLE:
-                        self._own.clear()
-                    self._own[annotator] = own
-        return _join_counts(whole, own[1:])
+            whole, before = self._all, self._n_changes
+            own = self._own.get(annotator, _Counted((0, 0.0)))
+            barred = self._barred.get(annotator, _Counted(0))
+        with self._project.reading() as connection:
+            if now - whole.at >= FRESH:
+                whole = _Counted(_count_all(connection), now)
+            if now - own.at >= FRESH_PERSON:
+                own = _Counted(_count_own(connection, annotator), now)
+            if now - barred.at >= FRESH_BARRED:
+                barred = _Counted(_count_barred(connection, annotator), now)
+        with self._lock:
+            if before == self._n_changes:  # else nobody knows whether the change was counted
+                if len(self._own) >= MOST_PEOPLE:
+                    self._own.clear()
+                    self._barred.clear()
+                self._all, self._own[annotator] = whole, own
+            self._barred[annotator] = barred
+        return _join_counts(whole.value, own.value, barred.value)
 
     def add(self, annotator: str, n_answers: int, seconds: float) -> None:
         """Take answers into account that were stored."""
         with self._lock:
             self._n_changes += 1
-            total, n_open = self._all
-            self._all = total, n_open - n_answers
+            total, n_open = self._all.value
+            self._all = replace(self._all, value=(total, n_open - n_answers))
             if annotator in self._own:
-                at, mine, spent, barred = self._own[annotator]
-                self._own[annotator] = (at, mine + n_answers, spent + seconds, barred)
+                own = self._own[annotator]
+                mine, spent = own.value
+                self._own[annotator] = replace(own, value=(mine + n_answers, spent + seconds))
 
     def forget(self, annotator: str) -> None:
         """Count again next time, since this person has taken something back."""
         with self._lock:
             self._n_changes += 1
-            self._counted_all = -math.inf
+            self._all = _Counted((0, 0))
             self._own.pop(annotator, None)
 
 
@@ -104,29 +119,36 @@ def _count_all(connection: Connection) -> tuple[int, int]:
     return whole - apart, n_open - n_apart
 
 
-def _count_own(connection: Connection, annotator: str) -> tuple[int, float, int]:
-    """Return the answers of a person, their seconds, and the open cards that are not for them."""
-    stands = answers.c.annotator == annotator, answers.c.undone_at.is_(None)
-    mine, seconds = connection.execute(
-        select(func.count(), func.coalesce(func.sum(answers.c.seconds), 0.0)).where(*stands)
-    ).one()
+def _select_standing(annotator: str) -> tuple[Any, Any]:
+    return answers.c.annotator == annotator, answers.c.undone_at.is_(None)
+
+
+def _count_own(connection: Connection, annotator: str) -> tuple[int, float]:
+    """Return the answers of a person, and their seconds."""
+    columns = func.count(), func.coalesce(func.sum(answers.c.seconds), 0.0)
+    mine, seconds = connection.execute(select(*columns).where(*_select_standing(annotator))).one()
+    return mine, float(seconds)
+
+
+def _count_barred(connection: Connection, annotator: str) -> int:
+    """Return the open cards about questions that a person has answered on another card."""
     is_other = (
         (_OTHER.c.item_id == cards.c.item_id)
         & (_OTHER.c.class_id == cards.c.class_id)
         & (_OTHER.c.id != cards.c.id)
     )
-    barred = (
+    query = (
         select(func.count(_OTHER.c.id.distinct()))
         .select_from(answers)
         .join(cards, cards.c.id == answers.c.card_id)
         .join(_OTHER, is_other)
-        .where(*stands, ~_OTHER.c.is_done)
+        .where(*_select_standing(annotator), ~_OTHER.c.is_done)
     )
-    return mine, float(seconds), connection.execute(barred).scalar_one()
+    return connection.execute(query).scalar_one()
 
 
-def _join_counts(whole: tuple[int, int], own: tuple[int, float, int]) -> dict[str, Any]:
-    (total, n_open), (mine, seconds, barred) = whole, own
+def _join_counts(whole: tuple[int, int], own: tuple[int, float], barred: int) -> dict[str, Any]:
+    (total, n_open), (mine, seconds) = whole, own
     return {
         "total": total,
         "done": total - n_open,

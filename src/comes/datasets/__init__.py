@@ -25,11 +25,10 @@ from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import take_rows
 from comes.datasets.feature_writing import check_feature_target, write_features
 from comes.datasets.findings import Finding, check_dataset
+from comes.datasets.image_formats import PICTURE_ENDINGS, import_pillow
 from comes.datasets.images import (
-    PICTURE_ENDINGS,
     Images,
     image_names,
-    import_pillow,
     open_images,
 )
 from comes.datasets.joining import join_features, join_rows

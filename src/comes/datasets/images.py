@@ -7,7 +7,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, overload
@@ -16,16 +15,10 @@ from warnings import warn
 import numpy as np
 import numpy.typing as npt
 
+from comes.datasets.image_formats import HEIC, HEIC_ENDINGS, PICTURE_ENDINGS, import_pillow
 from comes.errors import ComesError, ComesWarning, listed
 from comes.files import expanded
 from comes.progress import progress_bar
-
-HEIC_ENDINGS = (".heic", ".heif")  # of telephones; Pillow opens them with pillow-heif
-PICTURE_ENDINGS = (
-    *(".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp"),
-    *HEIC_ENDINGS,
-)
-HEIC = "HEIF"  # what Pillow then calls the format
 
 
 class Images:
@@ -338,25 +331,3 @@ def _check_inside(names: Sequence[str]) -> None:
                 f"the image {name!r} (row {row}) is not a name inside the folder of images. Write "
                 "names relative to that folder."
             )
-
-
-def import_pillow() -> Any:
-    """Return the module that opens images; HEIC too, where pillow-heif is installed.
-
-    Examples
-    --------
-    >>> import_pillow().new("RGB", (5, 4)).size
-    (5, 4)
-    """
-    try:
-        from PIL import Image
-    except ImportError:
-        raise ComesError(
-            "images need Pillow, which is not installed: pip install 'comes[images]'."
-        ) from None
-    if HEIC not in Image.MIME:
-        with suppress(ImportError):
-            from pillow_heif import register_heif_opener
-
-            register_heif_opener()
-    return Image

@@ -1,8 +1,11 @@
 // A picture that can be enlarged and moved: by wheel, double click, two fingers, buttons and keys.
-// A long picture begins as wide as the stage, and is scrolled.
+// A long picture begins as wide as the stage, and is scrolled. Who looks closer than the display
+// size allows gets the whole picture.
 
 const LARGEST = 8;
 export const STEP = 1.5;
+const DISPLAYED = 1600; // pixels; a picture that is narrower came whole
+const KEY_STEP = 60; // pixels that an arrow key moves
 const LONG = 2.2; // times as high as the stage, where the picture is as wide as it can be
 
 const stage = document.getElementById("stage");
@@ -70,6 +73,28 @@ function apply() {
   image.style.transformOrigin = "0 0";
   image.style.transform = place.scale > 1 ? `translate(${place.x}px, ${place.y}px) scale(${place.scale})` : "";
   stage.classList.toggle("zoomed", place.scale > 1);
+  sharpen();
+}
+
+// Load the whole picture when the display size would be blurred.
+function sharpen() {
+  const shown = image;
+  const isWhole = shown.naturalWidth < DISPLAYED || "whole" in shown.dataset;
+  if (isWhole || place.scale * shown.clientWidth * devicePixelRatio <= shown.naturalWidth) return;
+  shown.dataset.whole = "";
+  const whole = new Image();
+  whole.src = `${new URL(shown.src).pathname}/full`;
+  whole.decode().then(() => { shown.src = whole.src; }, () => {}); // else it stays as it is
+}
+
+// Move and leave what is enlarged by keys.
+function pressKey(event) {
+  if (!isZoomed() || document.querySelector("dialog[open]")) return;
+  const [dx, dy] = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] ?? [0, 0];
+  if (event.key === "Escape") fit();
+  else if (dx || dy) pan(KEY_STEP * dx, KEY_STEP * dy);
+  else return;
+  event.preventDefault();
 }
 
 // Two fingers on the stage enlarge, one moves what is enlarged.
@@ -117,4 +142,5 @@ export function listenToZoom() {
   stage.addEventListener("dragstart", (event) => event.preventDefault());
   document.getElementById("whole").addEventListener("click", fit);
   addEventListener("resize", apply);
+  addEventListener("keydown", pressKey);
 }
