@@ -7,7 +7,7 @@ demo: .venv/installed
 	$(BIN)/comes demo
 
 test: .venv/installed
-	$(BIN)/pytest $(if $(ROOM),src/comes/$(ROOM)* $(wildcard tests/test_$(ROOM)*.py))
+	$(BIN)/pytest --numprocesses auto --dist worksteal $(if $(ROOM),src/comes/$(ROOM)* $(wildcard tests/test_$(ROOM)*.py))
 
 check: .venv/installed
 	$(BIN)/ruff check .
