@@ -1,9 +1,10 @@
-"""``comes annotate``: collect "surely not" answers on a page, and hand them on to training."""
+"""``comes annotate``: ask people plain questions on a page, and train on their answers."""
 
 from typing import Annotated, Literal
 
 import typer
 
+from comes.cli.annotate_ask_command import Guidelines, Question, ask
 from comes.cli.annotate_data_commands import export, import_, report
 from comes.cli.annotate_demo_command import demo
 from comes.cli.annotate_growth_commands import add, learn
@@ -23,7 +24,7 @@ from comes.cli.printing import print_summary
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Ask on a web page what items surely are not, and train on the answers.\n\n"
+    help="Ask people plain questions on a web page, and train on their answers.\n\n"
     "Example: comes annotate demo",
 )
 
@@ -60,13 +61,9 @@ def init(
     database: Annotated[
         str | None, typer.Option(help="postgresql://USER@HOST/NAME, for a team; else a file.")
     ] = None,
-    question: Annotated[
-        str | None, typer.Option(help="'Does this show {class}?'; {a} is a or an, as needed.")
-    ] = None,
+    question: Question = None,
     yes: Annotated[bool, typer.Option(help="Whether yes is an answer, beside no.")] = True,
-    guidelines: Annotated[
-        str | None, typer.Option(help="Folder with CLASS.md and pictures CLASS-1.jpg.")
-    ] = None,
+    guidelines: Guidelines = None,
     language: Annotated[str, typer.Option(help="Language of the page: en or de.")] = "en",
     seed: Seed = 0,
     as_json: Json = False,
@@ -104,6 +101,7 @@ def init(
     )
 
 
+app.command()(ask)
 app.command()(serve)
 app.command()(link)
 app.command()(links)
