@@ -83,7 +83,7 @@ def make_project(home: Path, n_scenes: int, by: Any) -> tuple[Project, Say]:
     rng = np.random.default_rng(0)
 
     def say(item: str, label: str) -> str:
-        if rng.random() < 0.05:
+        if rng.random() < 0.08:
             return "maybe"
         return "yes" if relevant[items.index(item), truth.label_names.index(label)] else "no"
 
@@ -137,7 +137,7 @@ def take_cards(browser: Any, address: str, say: Say) -> None:
     page.keyboard.press("c")
     page.locator("#note-text").fill("The boat is cut off: does it count?")
     save(page, "comment")
-    page.keyboard.press("Escape")
+    page.locator("#note-form .main").click()
     for scheme in ("light", "dark"):
         phone = open_page(browser, address, f"Bo {scheme}", color_scheme=scheme, **PHONE)
         phone.locator("#intro-skip").click()
@@ -158,10 +158,12 @@ def take_guidelines(page: Any) -> None:
 
 
 def take_lead(browser: Any, address: str) -> None:
-    """Take a picture of the lead's page."""
+    """Take pictures of the lead's pages."""
     page = browser.new_context(viewport={"width": 1200, "height": 1000}).new_page()
-    page.goto(f"{address}/lead")
-    save(page, "lead")
+    for name in ("lead", "lead/disagreements", "lead/notes"):
+        page.goto(f"{address}/{name}")
+        page.wait_for_load_state("networkidle")
+        save(page, name.replace("/", "-"))
 
 
 def take_grid(browser: Any, address: str, say: Say) -> None:
