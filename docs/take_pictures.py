@@ -135,7 +135,7 @@ def take_cards(browser: Any, address: str, say: Say) -> None:
     save(page, "help")
     page.keyboard.press("Escape")
     page.keyboard.press("c")
-    page.locator("#note-text").fill("The boat is cut off: does it count?")
+    page.locator("#note-text").fill("Do birds so far away count?")
     save(page, "comment")
     page.locator("#note-form .main").click()
     for scheme in ("light", "dark"):
