@@ -49,7 +49,8 @@ def team_project(home: Path) -> Project:
         ],
         columns=["item", "label"],
     )
-    right = ["yes" if row.label in truth[row.item] else "no" for row in known.itertuples()]
+    pairs = zip(known["item"], known["label"], strict=True)
+    right = ["yes" if label in truth[item] else "no" for item, label in pairs]
     set_controls(project, known.assign(answer=right), 0.3)
     for _ in range(5):
         for name, (seconds, wrong) in people.items():
