@@ -159,11 +159,18 @@ def take_guidelines(page: Any) -> None:
 
 def take_lead(browser: Any, address: str) -> None:
     """Take pictures of the lead's pages."""
-    page = browser.new_context(viewport={"width": 1200, "height": 1000}).new_page()
-    for name in ("lead", "lead/disagreements", "lead/notes"):
-        page.goto(f"{address}/{name}")
+    desktop = {"viewport": {"width": 1200, "height": 1000}}
+    for name, place, options in (
+        ("lead", "lead", desktop),
+        ("lead-phone", "lead", PHONE),
+        ("disagreements", "lead/disagreements", DESKTOP),
+        ("notes", "lead/notes", DESKTOP),
+    ):
+        page = browser.new_context(**options).new_page()
+        page.goto(f"{address}/{place}")
         page.wait_for_load_state("networkidle")
-        save(page, name.replace("/", "-"))
+        save(page, name)
+        page.context.close()
 
 
 def take_grid(browser: Any, address: str, say: Say) -> None:
