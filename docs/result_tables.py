@@ -648,6 +648,26 @@ def annotation_load_table() -> Table:
     ]
 
 
+def annotation_kills_table() -> Table:
+    """Return what is stored after servers were killed under simulated annotators."""
+    titles = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+    columns = {
+        "servers": "servers",
+        "robots": "robots",
+        "kills_at_work": "kills while they answer",
+        "acknowledged": "answers acknowledged",
+        "stored": "stored",
+        "lost": "lost",
+        "doubled_cards": "doubled",
+        "changed": "changed",
+    }
+    rows = measured("annotation_kills")
+    return [
+        ["", *columns.values()],
+        *([title, *(str(rows[name][key]) for key in columns)] for name, title in titles.items()),
+    ]
+
+
 def annotation_attacks_table() -> Table:
     """Return how long an answer takes before and during attacks."""
     columns = {
@@ -969,6 +989,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "image-features": image_features_table,
     "image-speed": image_speed_table,
     "annotation-load": annotation_load_table,
+    "annotation-kills": annotation_kills_table,
     "annotation-attacks": annotation_attacks_table,
     "annotation-photo": annotation_photo_table,
     "hostile-inputs": hostile_inputs_table,
