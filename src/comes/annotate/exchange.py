@@ -10,7 +10,7 @@ import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
 
 from comes.annotate.project import Project
-from comes.annotate.schema import CONTROL, RANDOM, answers, cards, items, people
+from comes.annotate.schema import CONTROL, LEADS_TAB, RANDOM, answers, cards, items, people
 from comes.datasets import (
     BY_MODEL,
     NO,
@@ -27,7 +27,6 @@ from comes.errors import ComesError
 
 TEXT = "text"  # the column of features of a project of texts
 PROBABILITY = "probability"
-LEADS_TAB = "lead"  # the tab of an answer by which the lead decides about a pair
 
 
 def collect_answers(project: Project) -> Dataset:
