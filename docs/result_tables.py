@@ -648,6 +648,57 @@ def annotation_load_table() -> Table:
     ]
 
 
+def annotation_kills_table() -> Table:
+    """Return what is stored after servers were killed under simulated annotators."""
+    titles = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+    columns = {
+        "servers": "servers",
+        "robots": "robots",
+        "kills_at_work": "kills while they answer",
+        "acknowledged": "answers acknowledged",
+        "stored": "stored",
+        "lost": "lost",
+        "doubled_cards": "doubled",
+        "changed": "changed",
+    }
+    rows = measured("annotation_kills")
+    return [
+        ["", *columns.values()],
+        *([title, *(str(rows[name][key]) for key in columns)] for name, title in titles.items()),
+    ]
+
+
+def annotation_attacks_table() -> Table:
+    """Return how long an answer takes before and during attacks."""
+    columns = {
+        "before_p50_milliseconds": "p50 before",
+        "during_p50_milliseconds": "p50 during",
+        "before_p95_milliseconds": "p95 before",
+        "during_p95_milliseconds": "p95 during",
+        "during_over_before_p95": "during over before, p95",
+        "resident_at_most_megabytes": "memory at most, MB",
+    }
+    found = measured("annotation_attacks")
+    return [
+        ["attack", *columns.values()],
+        *(
+            [name.replace("_", " "), *(f"{found[name][column]:g}" for column in columns)]
+            for name in ("idle_sockets", "slow_headers", "slow_bodies", "decode_bombs")
+        ),
+    ]
+
+
+def annotation_photo_table() -> Table:
+    """Return bytes and milliseconds of a photo in its display sizes."""
+    rows = []
+    for name, row in measured("annotation_attacks")["photo"].items():
+        later = row.get("later_milliseconds")
+        title = "whole" if name == "full" else f"{name} pixels wide"
+        again = "–" if later is None else f"{later:g}"
+        rows.append([title, f"{row['bytes'] / 1000:.0f}", f"{row['milliseconds']:g}", again])
+    return [["size", "kB", "ms, the first time", "ms, later"], *rows]
+
+
 def pair_sums_table() -> Table:
     """Return the ranking risk against a broadcast over all pairs."""
     table = [
@@ -938,6 +989,9 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "image-features": image_features_table,
     "image-speed": image_speed_table,
     "annotation-load": annotation_load_table,
+    "annotation-kills": annotation_kills_table,
+    "annotation-attacks": annotation_attacks_table,
+    "annotation-photo": annotation_photo_table,
     "hostile-inputs": hostile_inputs_table,
     "pair-sums": pair_sums_table,
     "likelihood-step": likelihood_step_table,

@@ -120,3 +120,30 @@ def test_init_prints_the_question_of_the_first_class(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, [*command, "--question", "Is it {class}?", "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.output)["question"] == "Is it sport?"
+
+
+def test_how_people_are_asked_is_shown_and_changed(make: Make, tmp_path: Path) -> None:
+    project = make()
+    command = ["annotate", "ask", str(project.folder)]
+    shown = CliRunner().invoke(app, command)
+    assert "question: Is this text about sport?" in shown.output
+    assert "answers: no, cannot tell, yes" in shown.output
+    changes = ["--question", "Do you read {class}?", "--no-yes", "--language", "de", "--json"]
+    changed = CliRunner().invoke(app, [*command, *changes])
+    assert json.loads(changed.output) == {
+        "question": "Do you read sport?",
+        "answers": "no, cannot tell",
+        "language": "de",
+        "guidelines": "none",
+    }
+    (tmp_path / "sport.md").write_text("With a ball.")
+    CliRunner().invoke(app, [*command, "--guidelines", str(tmp_path), "--yes"])
+    with TestClient(make_app(project), base_url=HERE) as client:
+        join(client)
+        card = lease(client)[0]
+        assert card["question"] == "Do you read sport?"  # kept
+        assert answer(client, card["card"], "yes", "key-of-a-yes").status_code == 200
+        assert client.get("/api/guidelines/1").json()["text"] == "With a ball."
+        assert '<html lang="de">' in client.get("/").text
+    wrong = CliRunner().invoke(app, [*command, "--question", "What is it?"])
+    assert wrong.exit_code == 1 and "must hold {class}" in str(wrong.exception)

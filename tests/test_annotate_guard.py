@@ -294,6 +294,26 @@ HOSTILE_REQUESTS: dict[str, tuple[Build, int]] = {
         ),
         422,
     ),
+    "3001 cards at hand": (
+        post("/api/cards", {"tab": TAB, "has": list(range(1, 3002))}),
+        422,
+    ),
+    "cards at hand as text": (post("/api/cards", {"tab": TAB, "has": "1"}), 422),
+    "release with card 0": (post("/api/release", {"tab": TAB, "keep": [0]}), 422),
+    "release of all tabs": (post("/api/release", {"tab": ["a", "b"]}), 422),
+    "release of a closed tab": (post("/api/release", {"tab": "closed by Ann"}), 422),
+    "note of 2001 characters": (
+        lambda site: request(
+            "POST", "/api/notes", {"tab": TAB, "card": site.held, "text": "x" * 2001}
+        ),
+        422,
+    ),
+    "note on another's card": (
+        lambda site: request("POST", "/api/notes", {"tab": TAB, "card": site.bobs, "text": "x"}),
+        409,
+    ),
+    "note on no card": (post("/api/notes", {"tab": TAB, "card": 10_000, "text": ""}), 404),
+    "history of nobody": (lambda site: request("GET", "/api/history", Cookie=None), 403),
     "undo of nothing": (post("/api/undo", {"tab": TAB, "keys": []}), 422),
     "undo of 301": (
         post("/api/undo", {"tab": TAB, "keys": [f"{KEY}{k}" for k in range(301)]}),

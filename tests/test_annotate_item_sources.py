@@ -8,8 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 from PIL import Image
+from starlette.testclient import TestClient
 
-from comes.annotate import ItemSource
+from annotation_site import HERE
+from comes.annotate import ItemSource, create_project, make_app
 from comes.annotate.item_sources import read_items
 from comes.datasets import image_names
 from comes.errors import ComesError
@@ -197,10 +199,16 @@ def test_heic_pictures_need_a_package_that_is_named(
         image_names(tmp_path)
 
 
-def test_heic_pictures_are_read(tmp_path: Path) -> None:
+def test_heic_pictures_are_read_and_shown_as_jpeg(tmp_path: Path) -> None:
     pillow_heif = pytest.importorskip("pillow_heif")
     pillow_heif.register_heif_opener()
     (tmp_path / "photos").mkdir()
-    Image.new("RGB", (64, 48), "red").save(tmp_path / "photos" / "phone.heic")
-    read = read_items(ItemSource(tmp_path / "photos"), tmp_path / "copies")
-    assert read.names == ["phone.heic"]
+    (tmp_path / "classes.txt").write_text("boat\n")
+    Image.new("RGB", (1000, 800), "red").save(tmp_path / "photos" / "phone.heic")
+    project = create_project(tmp_path / "p", tmp_path / "photos", tmp_path / "classes.txt", rate=1)
+    assert project.item_names == ["phone.heic"]
+    with TestClient(make_app(project), base_url=HERE) as client:
+        for path in ("/items/1?width=640", "/items/1/full"):
+            reply = client.get(path)
+            assert (reply.status_code, reply.headers["content-type"]) == (200, "image/jpeg")
+    project.engine.dispose()

@@ -312,6 +312,20 @@ def test_the_overlap_is_asked_of_another_person(make: Make) -> None:
         assert set(people) == {2}
 
 
+def test_a_second_person_gets_whole_items_of_a_project_by_item(make: Make) -> None:
+    classes = ["sky", "sea", "sun"]
+    project = make(10, classes, by="item", overlap=0.4, opinions=3)
+    assert Desk(project).answer_all() == 30
+    for name in ("Bob", "Eve"):
+        desk, seen = Desk(project, name, f"tab-of-{name}"), []
+        while asked := desk.ask(by_item=True):
+            assert [card["class"] for card in asked] == classes * (len(asked) // 3)
+            desk.send(*(new_answer(card["card"], "no") for card in asked))
+            seen += [card["name"] for card in asked[::3]]
+        assert len(seen) == len(set(seen)) == 4
+    assert all(card.is_done for card in all_cards(project))
+
+
 def test_two_tabs_of_one_person_never_get_the_same_question(make: Make) -> None:
     project = make(30, overlap=1.0)
     asked = [q for k in range(20) for q in questions(Desk(project, "Ann", f"tab-{k}").ask())]

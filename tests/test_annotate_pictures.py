@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFile
 from starlette.testclient import TestClient
 
 from annotation_site import HERE
@@ -233,6 +233,24 @@ def test_two_decode_at_once_others_wait_and_too_many_are_sent_away(
         assert client.get("/items/6").status_code == 200
 
 
+@pytest.mark.parametrize("ending", ["jpg", "png", "gif", "webp", "tif", "bmp"])
+def test_memory_is_reserved_before_anything_is_decoded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    noise(1700, 60).save(folder / f"a.{ending}")
+    done: list[str] = []
+    real = ImageFile.ImageFile.load
+
+    def load(self: Any) -> Any:
+        done.append("decoded")
+        return real(self)
+
+    monkeypatch.setattr(ImageFile.ImageFile, "load", load)
+    with (folder / f"a.{ending}").open("rb") as file:
+        assert make_display(file, 640, lambda _: done.append("reserved")).content
+    assert done[0] == "reserved" and "decoded" in done
+
+
 def test_who_decodes_waits_for_memory() -> None:
     memory = Memory(100)
     order: list[str] = []
@@ -444,7 +462,7 @@ def test_whole_pictures_are_not_decoded(folder: Path, monkeypatch: pytest.Monkey
     def fail(*_: Any) -> None:
         raise AssertionError("a header is enough")
 
-    monkeypatch.setattr("comes.annotate.picture_checks.make_display", fail)
+    monkeypatch.setattr(ImageFile.ImageFile, "load", fail)
     assert find_unshown(folder, [path.name for path in folder.iterdir()]) == {}
 
 

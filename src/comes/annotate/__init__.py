@@ -1,4 +1,4 @@
-"""The annotation page: collect "surely not" answers, and hand them on to training.
+"""The annotation page: ask people plain questions, and hand their answers on to training.
 
 A project is a folder with its items, its classes and a database of cards, each of which asks about
 one class of one item. People answer cards on a page in the browser.
@@ -6,10 +6,10 @@ one class of one item. People answer cards on a page in the browser.
 
 from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
 from comes.annotate.addresses import address_of, is_private, list_addresses
-from comes.annotate.asking import Asking, read_question
+from comes.annotate.asking import Asking, change_asking, read_question
 from comes.annotate.connections import Limits
 from comes.annotate.control_cards import set_controls
-from comes.annotate.decisions import set_frozen, set_left_out
+from comes.annotate.decisions import decide_pairs, list_disagreements, set_frozen, set_left_out
 from comes.annotate.drawing import (
     add_active_cards,
     count_new_answers,
@@ -55,6 +55,7 @@ __all__ = [
     "add_items",
     "add_random_cards",
     "address_of",
+    "change_asking",
     "check_images_exist",
     "check_webhook",
     "collect_answers",
@@ -62,6 +63,7 @@ __all__ = [
     "count_new_answers",
     "count_rounds",
     "create_project",
+    "decide_pairs",
     "describe_summary",
     "estimate_shares",
     "export_answers",
@@ -71,6 +73,7 @@ __all__ = [
     "import_answers",
     "is_private",
     "list_addresses",
+    "list_disagreements",
     "list_links",
     "make_app",
     "make_link",

@@ -6,7 +6,7 @@ The sentence is made from a template with ``{class}``, the name of the class, an
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,13 +70,14 @@ class Asking:
 
 
 def describe_asking(asking: Asking, names: Sequence[str]) -> dict[str, str]:
-    """Return the settings that say how a project asks; check the guidelines of its classes."""
+    """Return the settings that say how a project asks; check the guidelines of these classes."""
     described = {ASKS_YES: str(int(asking.asks_yes)), LANGUAGE: asking.language}
     if asking.question is not None:
         described[QUESTION] = asking.question
     if asking.guidelines is not None:
         folder = expanded(asking.guidelines).resolve()
-        check_guidelines(folder, names)
+        if names:
+            check_guidelines(folder, names)
         described[GUIDELINES] = str(folder)
     return described
 
@@ -163,3 +164,56 @@ def read_question(project: "Project") -> str:
         first = connection.execute(query.limit(1)).one()
         card = {**first._mapping, "text": None if project.kind == "image" else ""}
         return str(add_questions(connection, [card])[0]["question"])
+
+
+def change_asking(
+    project: "Project",
+    question: str | None = None,
+    asks_yes: bool | None = None,
+    language: str | None = None,
+    guidelines: str | Path | None = None,
+) -> Asking:
+    """Change how a project asks; what is None stays as it is. Return how it asks now.
+
+    Answers that were given stay as they are, so change the meaning of a question only in a new
+    project.
+
+    Parameters
+    ----------
+    project : Project
+    question, asks_yes, language, guidelines
+        As in `Asking`.
+
+    Returns
+    -------
+    asking : Asking
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project() as project:
+    ...     now = change_asking(project, "Does this cover {class}?", asks_yes=False)
+    ...     print(now.asks_yes, now.language, read_question(project))
+    False en Does this cover sport?
+    """
+    with project.reading() as connection:
+        known = read_asking(connection)
+        names = connection.execute(select(classes.c.name).order_by(classes.c.id)).scalars().all()
+    stored = Asking(
+        known.get(QUESTION),
+        known.get(ASKS_YES) != "0",
+        known.get(LANGUAGE, "en"),
+        known.get(GUIDELINES),
+    )
+    given: dict[str, Any] = {
+        QUESTION: question,
+        ASKS_YES: asks_yes,
+        LANGUAGE: language,
+        GUIDELINES: guidelines,
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
+    changed = replace(stored, **chosen)
+    for name, value in describe_asking(changed, names if guidelines is not None else ()).items():
+        if name in chosen:
+            project.write_setting(name, value)
+    return changed

@@ -5,6 +5,7 @@ of a block. What is said to them is never exported and counts for nothing but th
 """
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,13 +46,10 @@ def set_controls(project: Project, known: str | Path | pd.DataFrame, share: floa
     """
     if not 0 <= share <= 0.5:
         raise ComesError(f"the share of control cards must be in [0, 0.5]; got {share:g}.")
-    needed = ("item", "label", "answer")
-    table = known if isinstance(known, pd.DataFrame) else read_table(Path(known), needed)
-    if missing := [name for name in needed if name not in table]:
-        raise ComesError(
-            f"control cards need the columns item, label and answer; {listed(missing)} is missing."
-        )
-    rows = _number_rows(project, table)
+    numbered = number_rows(project, known, ("no", "yes"))
+    rows = [
+        {"item_id": item, "class_id": class_, "known": answer} for item, class_, answer in numbered
+    ]
     with project.writing() as connection:
         connection.execute(delete(controls))
         insert_rows(connection, controls, rows)
@@ -60,28 +58,35 @@ def set_controls(project: Project, known: str | Path | pd.DataFrame, share: floa
     return len(rows)
 
 
-def _number_rows(project: Project, table: pd.DataFrame) -> list[dict[str, int | str]]:
-    """Return numbers of items and classes, with what is known of them."""
+def number_rows(
+    project: Project, given: str | Path | pd.DataFrame, words: Sequence[str]
+) -> list[tuple[int, int, Any]]:
+    """Return the number of the item, that of the class, and the answer, of each row of a table."""
+    needed = ("item", "label", "answer")
+    table = given if isinstance(given, pd.DataFrame) else read_table(Path(given), needed)
+    if missing := [name for name in needed if name not in table]:
+        raise ComesError(
+            f"the table must have the columns item, label and answer; {listed(missing)} is "
+            "missing. Add it."
+        )
     item_of = {name: number for number, name in enumerate(project.item_names, 1)}
     class_of = {name: number for number, name in enumerate(project.class_names, 1)}
-    columns = [table[name].astype(str).str.strip() for name in ("item", "label", "answer")]
-    for what, column, there in zip(
-        ("item", "label", "answer"), columns, (item_of, class_of, ("no", "yes")), strict=True
-    ):
+    columns = [table[name].astype(str).str.strip() for name in needed]
+    for what, column, there in zip(needed, columns, (item_of, class_of, words), strict=True):
         if unknown := [value for value in column.unique() if value not in there]:
-            wanted = "no or yes" if what == "answer" else "one of the project"
+            wanted = " or ".join(words) if what == "answer" else "one of the project"
             raise ComesError(
-                f"the {what} of a control card must be {wanted}; got {listed(unknown, 3)}. "
+                f"the {what} of a row must be {wanted}; got {listed(unknown, 3)}. "
                 "Correct the table."
             )
-    pairs = table.assign(item=columns[0], label=columns[1])
-    if pairs.duplicated(["item", "label"]).any():
-        twice = pairs[pairs.duplicated(["item", "label"])].iloc[0]
+    pairs = Counter(zip(*columns[:2], strict=True))
+    if twice := [pair for pair, count in pairs.items() if count > 1]:
         raise ComesError(
-            f"a control card must be there once; {twice['item']}, {twice['label']} is there twice."
+            f"an item and a label must be there once; {', '.join(twice[0])} is there more often. "
+            "Leave one of them."
         )
     return [
-        {"item_id": item_of[item], "class_id": class_of[label], "known": answer}
+        (item_of[item], class_of[label], answer)
         for item, label, answer in zip(*columns, strict=True)
     ]
 

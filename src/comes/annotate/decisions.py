@@ -7,13 +7,16 @@ is known of the pair: nothing else that was said about it counts in counts and e
 import secrets
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from comes.annotate.control_cards import number_rows
 from comes.annotate.leases import FROZEN, RefusedError
-from comes.annotate.ledger import MAYBE, NO, SKIP, SOURCES, YES, Said
+from comes.annotate.ledger import MAYBE, NO, SKIP, SOURCES, YES, Ledger, Said
 from comes.annotate.project import Project
 from comes.annotate.schema import (
     CONTROL,
@@ -218,3 +221,65 @@ def set_frozen(project: Project, is_frozen: bool = True) -> None:
     """
     with project.writing() as connection:
         freeze(connection, is_frozen=is_frozen, now=time.time())
+
+
+def list_disagreements(project: Project) -> list[dict[str, str]]:
+    """Return the pairs that people disagree on and the lead has not decided, with who said what.
+
+    Returns
+    -------
+    rows : list of dict
+        With item, label and said; no against yes comes first.
+
+    Examples
+    --------
+    >>> from comes.annotate import trial_project
+    >>> with trial_project() as project:
+    ...     list_disagreements(project)
+    []
+    """
+    pairs = find_disagreements(Ledger(project).read())
+    with project.reading() as connection:
+        return [
+            {
+                "item": pair["name"],
+                "label": pair["class"],
+                "said": ", ".join(f"{row['annotator']}: {row['answer']}" for row in pair["said"]),
+            }
+            for pair in show_disagreements(connection, pairs)
+        ]
+
+
+def decide_pairs(project: Project, decisions: str | Path | pd.DataFrame, name: str) -> int:
+    """Store what the lead decides about pairs; return how many.
+
+    A decision is what counts of a pair, in place of what people said about it.
+
+    Parameters
+    ----------
+    project : Project
+    decisions : path, or DataFrame
+        With the columns item, label and answer: no, maybe or yes.
+    name : str
+        Who decides.
+
+    Examples
+    --------
+    >>> from comes.annotate import collect_answers, trial_project
+    >>> table = pd.DataFrame({"item": ["rain"], "label": ["sport"], "answer": ["yes"]})
+    >>> with trial_project() as project:
+    ...     print(decide_pairs(project, table, "Ada"), collect_answers(project).answers)
+    1 Answers about 2 rows and 2 labels: 1 of 4 pairs asked, 0 no, 1 yes, 0 maybe
+    """
+    rows = number_rows(project, decisions, ("no", "maybe", "yes"))
+    try:
+        with project.writing() as connection:
+            for item, class_, verdict in rows:
+                decide_pair(connection, item, class_, verdict, name, time.time())
+    except RefusedError as refused:
+        raise ComesError(
+            f"a decision must be about an item and a class that somebody was asked about; got "
+            f"{project.item_names[item - 1]}, {project.class_names[class_ - 1]}: "
+            f"{refused.reason}. Nothing was stored."
+        ) from None
+    return len(rows)

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -92,18 +93,21 @@ class _Program:
         self._process: subprocess.Popen[bytes] | None = None
 
     def make(self, picture: Path | bytes, width: int | None, memory: Memory) -> Display:
-        process = self._start()
-        clock = threading.Timer(LONGEST, process.kill)
-        clock.start()
-        try:
-            return _converse(process, picture, width, memory)
-        except (OSError, ValueError) as error:
-            if isinstance(error, UnshownError):
-                raise
-            _end(process)
-            raise UnshownError("takes too long, or too much memory, to be shown") from None
-        finally:
-            clock.cancel()
+        for _ in range(2):  # the first may have died since it was used last
+            process, started = self._start(), time.monotonic()
+            clock = threading.Timer(LONGEST, process.kill)
+            clock.start()
+            try:
+                return _converse(process, picture, width, memory)
+            except (OSError, ValueError) as error:
+                if isinstance(error, UnshownError):
+                    raise
+                _end(process)
+                if time.monotonic() > started + LONGEST:
+                    break
+            finally:
+                clock.cancel()
+        raise UnshownError("takes too long, or too much memory, to be shown")
 
     def _start(self) -> "subprocess.Popen[bytes]":
         if self._process is None or self._process.poll() is not None:

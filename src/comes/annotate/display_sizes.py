@@ -142,7 +142,10 @@ def _box_of(image: Any, width: int | None) -> tuple[int, int]:
     """Return width and height that a picture must fit into, as it is stored."""
     if width is None:
         return image.size  # type: ignore[no-any-return]
-    is_turned = image.getexif().get(0x0112, 1) >= 5  # its orientation
+    from PIL import Image
+
+    # A PNG's own method decodes the picture, to look for metadata behind its pixels.
+    is_turned = Image.Image.getexif(image).get(0x0112, 1) >= 5  # its orientation
     return (TALLEST * width, width) if is_turned else (width, TALLEST * width)
 
 

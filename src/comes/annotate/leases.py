@@ -71,7 +71,8 @@ def lease_cards(
     """
     if _read_setting(connection, FROZEN):
         return []
-    found = [card for card in _find_held_cards(connection, asker, now) if card.id not in set(has)]
+    known = set(has)
+    found = [card for card in _find_held_cards(connection, asker, now) if card.id not in known]
     free = _select_free_cards(asker.annotator, now)
     is_new = not found
     if is_new:

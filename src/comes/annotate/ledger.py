@@ -39,7 +39,16 @@ ROWS_AT_ONCE = 20_000  # between which other threads go on
 _CARD = [cards.c[name] for name in ("id", "item_id", "class_id", "turn", "source", "known")]
 _ANSWER = [
     answers.c[name]
-    for name in ("id", "card_id", "annotator", "answer", "seconds", "answered_at", "tab")
+    for name in (
+        "id",
+        "card_id",
+        "annotator",
+        "answer",
+        "seconds",
+        "answered_at",
+        "tab",
+        "undone_at",
+    )
 ]
 
 
@@ -172,7 +181,6 @@ class _Answers(_Columns):
         kinds |= {"seconds": np.float64, "at": np.float64}
         super().__init__(**kinds, is_decision=np.bool_, stands=np.bool_, is_there=np.bool_)
         self.people: dict[str, int] = {}
-        self._n_undone = 0
 
     def read_new(self, connection: Connection) -> bool:
         """Read new answers, and which are undone; return whether that is all there is."""
@@ -181,18 +189,16 @@ class _Answers(_Columns):
             if counted != np.count_nonzero(self["is_there"]):
                 for rows in _read_in_blocks(connection, select(*_ANSWER), answers.c.id, start):
                     self._put_answers(rows)
-                self._n_undone = -1  # those that were read may be undone
         is_undone = answers.c.undone_at.is_not(None)
         undone = select(func.count()).select_from(answers).where(is_undone)
-        n_undone = connection.execute(undone).scalar_one()
-        if n_undone != self._n_undone:
+        n_known = np.count_nonzero(self["is_there"] & ~self["stands"])
+        if connection.execute(undone).scalar_one() != n_known:
             numbers = _fetch_all(connection, select(answers.c.id).where(is_undone))
             self["stands"][[number for (number,) in numbers]] = False
-            self._n_undone = n_undone
         return bool(counted == np.count_nonzero(self["is_there"]))
 
     def _put_answers(self, rows: Sequence[Any]) -> None:
-        numbers, card, person, word, seconds, at, tab = zip(*rows, strict=True)
+        numbers, card, person, word, seconds, at, tab, undone = zip(*rows, strict=True)
         for name in dict.fromkeys(person):
             self.people.setdefault(name, len(self.people))
         self.put(
@@ -203,7 +209,7 @@ class _Answers(_Columns):
             seconds=np.array(seconds, dtype=float),
             at=at,
             is_decision=[name == LEADS_TAB for name in tab],
-            stands=True,
+            stands=[moment is None for moment in undone],
             is_there=True,
         )
 

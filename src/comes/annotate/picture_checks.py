@@ -1,6 +1,7 @@
 """Pictures looked at once, before people are asked about them: which cannot be shown, and why."""
 
 import io
+import threading
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from comes.progress import progress_bar
 
 THREADS = 8  # a disk, and more so a network, answers several at once
 ENDS = {"JPEG": b"\xff\xd9", "PNG": b"IEND\xaeB`\x82"}  # what a whole file has near its end
+ONE_AT_A_TIME = threading.Lock()  # is decoded whole
 SHOWN = 3  # names in a message
 TAIL = 65_536  # bytes; cameras write more behind the picture
 
@@ -77,7 +79,7 @@ def _explain(files: PictureFiles, row: int) -> str | None:
                 refuse_large(image)
                 kind = image.format
             if _looks_cut_off(files, row, kind):
-                with files.open(row) as again:
+                with ONE_AT_A_TIME, files.open(row) as again:
                     make_display(again, 160)
     except UnshownError as error:
         return str(error)

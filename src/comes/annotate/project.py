@@ -122,6 +122,12 @@ class Project:
         with self.reading() as connection:
             return connection.execute(select(func.count()).select_from(cards)).scalar_one()
 
+    def count_questions(self) -> int:
+        """Return how many pairs of an item and a class are asked about."""
+        with self.reading() as connection:
+            query = select(func.count()).where(cards.c.turn == 0)  # every question has a first card
+            return connection.execute(query).scalar_one()
+
     def read_setting(self, name: str) -> str | None:
         """Return what is stored under a name; None if nothing is."""
         with self.reading() as connection:

@@ -1,21 +1,30 @@
-"""``comes annotate``: collect "surely not" answers on a page, and hand them on to training."""
+"""``comes annotate``: ask people plain questions on a page, and train on their answers."""
 
 from typing import Annotated, Literal
 
 import typer
 
+from comes.cli.annotate_ask_command import Guidelines, Question, ask
 from comes.cli.annotate_data_commands import export, import_, report
 from comes.cli.annotate_demo_command import demo
 from comes.cli.annotate_growth_commands import add, learn
 from comes.cli.annotate_options import Folder, check_extra
-from comes.cli.annotate_team_commands import link, links, serve
+from comes.cli.annotate_team_commands import (
+    control,
+    decide,
+    freeze,
+    link,
+    links,
+    people,
+    serve,
+)
 from comes.cli.options import Json, Seed, SkipBroken
 from comes.cli.printing import print_summary
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Ask on a web page what items surely are not, and train on the answers.\n\n"
+    help="Ask people plain questions on a web page, and train on their answers.\n\n"
     "Example: comes annotate demo",
 )
 
@@ -52,13 +61,9 @@ def init(
     database: Annotated[
         str | None, typer.Option(help="postgresql://USER@HOST/NAME, for a team; else a file.")
     ] = None,
-    question: Annotated[
-        str | None, typer.Option(help="'Does this show {class}?'; {a} is a or an, as needed.")
-    ] = None,
+    question: Question = None,
     yes: Annotated[bool, typer.Option(help="Whether yes is an answer, beside no.")] = True,
-    guidelines: Annotated[
-        str | None, typer.Option(help="Folder with CLASS.md and pictures CLASS-1.jpg.")
-    ] = None,
+    guidelines: Guidelines = None,
     language: Annotated[str, typer.Option(help="Language of the page: en or de.")] = "en",
     seed: Seed = 0,
     as_json: Json = False,
@@ -68,7 +73,7 @@ def init(
     Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
     """
     check_extra()
-    from comes.annotate import Asking, ItemSource, create_project, read_question, summarise
+    from comes.annotate import Asking, ItemSource, create_project, read_question
 
     project = create_project(
         folder,
@@ -82,13 +87,13 @@ def init(
         database=database,
         asking=Asking(question, yes, language, guidelines),
     )
-    summary = summarise(project)
+    n_items, n_classes = len(project.item_names), len(project.class_names)
     print_summary(
         {
-            "items": summary.n_items,
-            "classes": summary.n_classes,
-            "cards": summary.n_cards,
-            "questions_saved": summary.n_saved,
+            "items": n_items,
+            "classes": n_classes,
+            "cards": project.count_cards(),
+            "questions_saved": n_items * n_classes - project.count_questions(),
             "question": read_question(project),
             "next": f"comes annotate serve {folder}",
         },
@@ -96,9 +101,14 @@ def init(
     )
 
 
+app.command()(ask)
 app.command()(serve)
 app.command()(link)
 app.command()(links)
+app.command()(people)
+app.command()(control)
+app.command()(decide)
+app.command()(freeze)
 app.command()(add)
 app.command()(learn)
 app.command(name="import")(import_)

@@ -160,3 +160,114 @@ def links(
 
 def _print_time(moment: float | None) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment)) if moment else "–"
+
+
+def people(
+    folder: Folder,
+    leave_out: Annotated[
+        str | None, typer.Option(help="Let the answers of this person count for nothing.")
+    ] = None,
+    take_in: Annotated[
+        str | None, typer.Option(help="Let the answers of this person count again.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List who answered and how: pace, habits, agreement with others, control cards.
+
+    Example: comes annotate people project
+
+    Example: comes annotate people project --leave-out Ada
+    """
+    check_extra()
+    from comes.annotate import open_project, set_left_out, summarise
+
+    project = open_project(folder)
+    if leave_out is not None:
+        set_left_out(project, leave_out)
+    if take_in is not None:
+        set_left_out(project, take_in, False)
+    found = summarise(project).people
+    if as_json:
+        print_json([vars(person) for person in found])
+        return
+    for person in found:
+        controls = f"{person.n_right} of {person.n_controls}" if person.n_controls else "–"
+        notes = ("left out",) * person.is_left_out + person.warnings
+        facts = {
+            "answers": person.n_answers,
+            "no": f"{person.share_no:.0%}",
+            "cannot tell": f"{person.share_maybe:.0%}",
+            "yes": f"{person.share_yes:.0%}",
+            "seconds": round(person.seconds, 1),
+            "agrees": f"{person.agreement:.0%} of {person.n_pairs}" if person.n_pairs else "–",
+            "controls right": controls,
+        }
+        line = ", ".join(f"{value} {name}" for name, value in facts.items())
+        print(f"{person.name}: {line}{''.join(f'; {note}' for note in notes)}")
+    if not found:
+        print(f"Nobody has answered in {project.name} yet.")
+
+
+def freeze(
+    folder: Folder,
+    undo: Annotated[bool, typer.Option("--undo", help="Give cards to people again.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Give no more cards to people, so that what is exported stays what it is.
+
+    Example: comes annotate freeze project
+    """
+    check_extra()
+    from comes.annotate import open_project, set_frozen
+
+    set_frozen(open_project(folder), not undo)
+    print_summary({"frozen": "no" if undo else "yes"}, as_json)
+
+
+def control(
+    folder: Folder,
+    known: Annotated[Path, typer.Argument(help="A table of item, label and answer (no, yes).")],
+    share: Annotated[
+        float, typer.Option(help="Share of the cards of each person that are control cards.")
+    ] = 0.05,
+    as_json: Json = False,
+) -> None:
+    """Mix cards with known answers in, to see how well each person answers.
+
+    Example: comes annotate control project known.csv --share 0.05
+    """
+    check_extra()
+    from comes.annotate import open_project, set_controls
+
+    count = set_controls(open_project(folder), known, share)
+    print_summary({"control_cards": count, "share": share}, as_json)
+
+
+def decide(
+    folder: Folder,
+    decisions: Annotated[
+        Path | None, typer.Argument(help="A table of item, label and answer (no, maybe, yes).")
+    ] = None,
+    name: Annotated[str, typer.Option("--as", help="Who decides.")] = "the lead",
+    as_json: Json = False,
+) -> None:
+    """List pairs that people disagree on, or store what the lead decides about them.
+
+    Example: comes annotate decide project
+
+    Example: comes annotate decide project decisions.csv
+    """
+    check_extra()
+    from comes.annotate import decide_pairs, list_disagreements, open_project
+
+    project = open_project(folder)
+    if decisions is not None:
+        print_summary({"decided": decide_pairs(project, decisions, name)}, as_json)
+        return
+    rows = list_disagreements(project)
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_rows(rows)
+    else:
+        print(f"People disagree on nothing in {project.name}, or all of it is decided.")

@@ -256,7 +256,9 @@ export function showFinished({ mine, seconds = 0 }, nWaiting, isFrozen, lookAgai
   const minutes = seconds / 60;
   const facts = [
     [mine, word("own.answers", { n: mine })],
-    [minutes < 1 ? "< 1" : Math.round(minutes), word("own.minutes", { n: Math.round(minutes) })],
+    minutes < 2
+      ? [Math.round(seconds), word("own.seconds", { n: Math.round(seconds) })]
+      : [Math.round(minutes), word("own.minutes", { n: Math.round(minutes) })],
   ];
   if (minutes > 0) facts.push([Math.round(mine / minutes), word("own.pace")]);
   const numbers = facts.map(([n, text]) => make("li", {}, make("b", {}, String(n)), " ", text));

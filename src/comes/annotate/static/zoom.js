@@ -3,6 +3,7 @@
 // size allows gets the whole picture.
 
 const LARGEST = 8;
+const ENLARGED = 1.4; // from which on the display size is coarse
 export const STEP = 1.5;
 const DISPLAYED = 1600; // pixels; a picture that is narrower came whole
 const KEY_STEP = 60; // pixels that an arrow key moves
@@ -39,6 +40,17 @@ export function endZoom() {
   if (tools) tools.hidden = true;
 }
 
+// Have the picture in its full size, since what travels at first is made for the screen.
+async function loadFull(shown) {
+  const address = `${shown.src.split("?")[0]}/full`;
+  if (shown.dataset.full) return;
+  shown.dataset.full = "asked";
+  const full = new Image();
+  full.src = address;
+  const isThere = await full.decode().then(() => true, () => false);
+  if (isThere && full.naturalWidth > shown.naturalWidth) shown.src = address;
+}
+
 // Show the whole picture.
 export function fit() {
   place = { scale: 1, x: 0, y: 0 };
@@ -55,6 +67,7 @@ export function zoomBy(factor, clientX, clientY) {
   const ratio = scale / place.scale;
   place = { scale, x: x - (x - place.x) * ratio, y: y - (y - place.y) * ratio };
   apply();
+  if (scale > ENLARGED) loadFull(image);
 }
 
 // Move the picture.

@@ -1,0 +1,202 @@
+"""Take the pictures of the annotation page that the documents show, in Debian's Chromium.
+
+    python docs/take_pictures.py    # writes docs/images/annotate-*.png
+
+The scenes are those of ``comes annotate demo``; robots give the answers that the lead sees.
+"""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from comes.annotate import Asking, Project, create_project, run_robots, serve_in_thread
+from comes.demo import make_drawn_project
+
+IMAGES = Path(__file__).parent / "images"
+LARGEST = 150_000  # bytes
+DESKTOP = {"viewport": {"width": 1200, "height": 800}}
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+GUIDE = """# What counts
+
+- every **boat or ship** on the water
+- also a part of one at the edge of the picture
+
+Not: *toys*, and reflections in the water.
+"""
+READY = '#page[data-state="shown"]:not([data-guarded="true"])'
+KEYS = {"no": "x", "maybe": "Space", "yes": "y"}
+Say = Callable[[str, str], str]
+
+
+def main() -> None:
+    """Take all pictures."""
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        project, say = make_project(Path(name, "cards"), 150, "class")
+        with serve_in_thread(project) as address:
+            run_robots(address, 4, say, most=60)
+            take_cards(browser, address, say)
+            take_lead(browser, address)
+        project, say = make_project(Path(name, "grid"), 20, "item")
+        with serve_in_thread(project) as address:
+            take_grid(browser, address, say)
+        project, say = make_project(Path(name, "end"), 8, "class")
+        with serve_in_thread(project) as address:
+            take_end(browser, address, say)
+        browser.close()
+    too_large = [path.name for path in IMAGES.glob("annotate-*") if path.stat().st_size > LARGEST]
+    if too_large:
+        sys.exit(f"larger than {LARGEST} bytes: {', '.join(too_large)}")
+
+
+def make_project(home: Path, n_scenes: int, by: Any) -> tuple[Project, Say]:
+    """Return a project of drawn scenes with guidelines, and what a good annotator says."""
+    home.mkdir(exist_ok=True)
+    drawn, truth = make_drawn_project(home, n_scenes, progress=False)
+    drawn.engine.dispose()
+    guide = home / "guidelines"
+    guide.mkdir()
+    (guide / "boat.md").write_text(GUIDE)
+    relevant, items = truth.known_relevant(), list(truth.items or ())
+    boats = np.flatnonzero(relevant[:, truth.label_names.index("boat")])[:2]
+    for k, row in enumerate(boats, 1):
+        shutil.copy(home / "pictures" / items[row], guide / f"boat-{k}.jpg")
+    project = create_project(
+        home / "photos",
+        home / "pictures",
+        home / "classes.csv",
+        rate=0.6,
+        overlap=0.2 if n_scenes > 100 else 0,
+        by=by,
+        asking=Asking(guidelines=guide),
+    )
+    rng = np.random.default_rng(0)
+
+    def say(item: str, label: str) -> str:
+        if rng.random() < 0.05:
+            return "maybe"
+        return "yes" if relevant[items.index(item), truth.label_names.index(label)] else "no"
+
+    return project, say
+
+
+def open_page(browser: Any, address: str, name: str, **options: Any) -> Any:
+    """Open the page as somebody who has said her name, and sees the introduction."""
+    page = browser.new_context(**options).new_page()
+    page.goto(f"{address}/join")
+    page.locator("#name").fill(name)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#introduction[open] #intro-item *")
+    return page
+
+
+def wait(page: Any) -> None:
+    """Wait until a card can be answered, and what was said has gone."""
+    page.wait_for_selector(READY)
+    page.wait_for_timeout(300)
+
+
+def answer(page: Any, say: Say) -> None:
+    """Answer the card on show, at a pace that people may have."""
+    page.wait_for_timeout(400)
+    page.keyboard.press(KEYS[say(page.inner_text("#item-name"), page.inner_text("#class"))])
+
+
+def take_cards(browser: Any, address: str, say: Say) -> None:
+    """Take pictures of joining, the introduction, cards, and what lies over them."""
+    page = browser.new_context(**DESKTOP).new_page()
+    page.goto(f"{address}/join")
+    save(page, "join")
+    page = open_page(browser, address, "Ada", **DESKTOP)
+    page.keyboard.press("x")
+    save(page, "introduction")
+    page.locator("#intro-skip").click()
+    wait(page)
+    while not page.locator("#change").is_visible():
+        wait(page)
+        answer(page, say)
+        page.wait_for_timeout(100)
+    save(page, "change")
+    wait(page)
+    answer(page, say)
+    wait(page)
+    save(page, "card")
+    page.keyboard.press("?")
+    save(page, "help")
+    page.keyboard.press("Escape")
+    page.keyboard.press("c")
+    page.locator("#note-text").fill("The boat is cut off: does it count?")
+    save(page, "comment")
+    page.keyboard.press("Escape")
+    for scheme in ("light", "dark"):
+        phone = open_page(browser, address, f"Bo {scheme}", color_scheme=scheme, **PHONE)
+        phone.locator("#intro-skip").click()
+        wait(phone)
+        save(phone, f"phone-{scheme}")
+    take_guidelines(page)
+
+
+def take_guidelines(page: Any) -> None:
+    """Take a picture of the guidelines of boats."""
+    while page.inner_text("#class") != "boat":
+        page.keyboard.press("s")
+        wait(page)
+    page.keyboard.press("g")
+    page.wait_for_selector("#guide-text img")
+    page.wait_for_timeout(500)
+    save(page, "guidelines")
+
+
+def take_lead(browser: Any, address: str) -> None:
+    """Take a picture of the lead's page."""
+    page = browser.new_context(viewport={"width": 1200, "height": 1000}).new_page()
+    page.goto(f"{address}/lead")
+    save(page, "lead")
+
+
+def take_grid(browser: Any, address: str, say: Say) -> None:
+    """Take pictures of the grid, on a desktop and a phone."""
+    for person, name, options in (("Ada", "grid", DESKTOP), ("Bo", "grid-phone", PHONE)):
+        page = open_page(browser, address, person, **options)
+        page.locator("#intro-skip").click()
+        wait(page)
+        page.goto(f"{address}/grid")
+        wait(page)
+        for thing in page.locator(".row .name").all_inner_texts()[: 4 if name == "grid" else 2]:
+            page.keyboard.press(KEYS[say(page.inner_text("#item-name"), thing)])
+        save(page, name)
+
+
+def take_end(browser: Any, address: str, say: Say) -> None:
+    """Take a picture of the page after the last card."""
+    page = open_page(browser, address, "Ada", **DESKTOP)
+    page.locator("#intro-skip").click()
+    while page.get_attribute("#page", "data-state") != "finished":
+        if page.locator(READY).count():
+            answer(page, say)
+        page.wait_for_timeout(100)
+    page.wait_for_timeout(2000)
+    save(page, "finished")
+
+
+def save(page: Any, name: str) -> None:
+    """Save a picture of a page with few colours, so that it stays small."""
+    page.wait_for_timeout(250)
+    path = IMAGES / f"annotate-{name}.png"
+    page.screenshot(path=path)
+    with Image.open(path) as taken:
+        taken.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,268 @@
+"""What the lead decides: pairs, notes, people left out, the end; on the page and by command."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from sqlalchemy import insert
+from starlette.testclient import TestClient
+from typer.testing import CliRunner
+
+from annotation_site import HERE, join
+from comes.annotate import (
+    Project,
+    collect_answers,
+    decide_pairs,
+    export_answers,
+    list_disagreements,
+    make_app,
+    set_frozen,
+    set_left_out,
+    summarise,
+)
+from comes.annotate.decisions import find_disagreements
+from comes.annotate.ledger import Ledger
+from comes.annotate.schema import notes
+from comes.cli import app
+from comes.errors import ComesError
+from projects import Desk, Projects, all_cards, refusal, say, states, stored
+
+TWICE: dict[str, Any] = {"overlap": 1.0}
+
+
+def torn_project(projects: Projects, database: str | None = None) -> Project:
+    """Return a project where Ann and Bob answer the same; they disagree on t0, t1 and t2."""
+    project = projects.make(6, ["sky"], database=database, **TWICE)
+    ann: list[Any] = ["no", "no", "yes", "no", "yes", "maybe"]
+    bob: list[Any] = ["yes", "maybe", "no", "no", "yes", "yes"]
+    for name, words in (("Ann", ann), ("Bob", bob)):
+        say(project, {(f"t{k}", "sky"): word for k, word in enumerate(words)}, name)
+    return project
+
+
+def decide(project: Project, item: str, answer: str) -> int:
+    table = pd.DataFrame({"item": [item], "label": ["sky"], "answer": [answer]})
+    return decide_pairs(project, table, "Lea")
+
+
+@pytest.fixture
+def lead(projects: Projects) -> Iterator[TestClient]:
+    """The browser of a lead, at a project where people disagree."""
+    with TestClient(make_app(torn_project(projects)), base_url=HERE) as client:
+        join(client, "Lea")
+        yield client
+
+
+def project_in(client: TestClient, projects: Projects) -> Project:
+    return projects._made[-1]
+
+
+def test_disagreements_are_no_against_anything_else(
+    projects: Projects, database: str | None
+) -> None:
+    project = torn_project(projects, database)
+    rows = list_disagreements(project)
+    assert sorted(row["item"] for row in rows[:2]) == ["t0", "t2"]  # no against yes comes first
+    assert [row["item"] for row in rows[2:]] == ["t1"]
+    assert {row["item"]: row["said"] for row in rows}["t1"] in (
+        "Ann: no, Bob: maybe",
+        "Bob: maybe, Ann: no",
+    )
+    assert summarise(project).n_torn == 3
+
+
+def test_a_decision_replaces_what_was_said(projects: Projects, database: str | None) -> None:
+    project = torn_project(projects, database)
+    before, n_cards = len(stored(project)), len(all_cards(project))
+    assert states(collect_answers(project))["t0", "sky"] == "maybe"
+    assert decide(project, "t0", "yes") == 1
+    known = states(collect_answers(project))
+    assert (known["t0", "sky"], known["t1", "sky"]) == ("yes", "maybe")
+    summary = summarise(project)
+    [sky] = summary.classes
+    assert (sky.n_torn, sky.n_decided, sky.n_confirmed, sky.n_excluded) == (2, 1, 2, 1)
+    assert (summary.n_cards, summary.n_done) == (12, 12)  # the lead's card is not one of them
+    assert [person.name for person in summary.people] == ["Ann", "Bob"]
+    # What was said stays, and a new decision takes the place of the old one.
+    decide(project, "t0", "no")
+    assert states(collect_answers(project))["t0", "sky"] == "no"
+    assert len(all_cards(project)) == n_cards + 1 and len(stored(project)) == before + 2
+    assert not Desk(project, "Carol", "tab-of-carol").ask()  # nobody gets the lead's card
+
+
+def test_a_decision_is_exported_alone(projects: Projects, tmp_path: Path) -> None:
+    project = torn_project(projects)
+    decide(project, "t0", "yes")
+    counts = export_answers(project, tmp_path / "answers.csv")
+    table = pd.read_csv(tmp_path / "answers.csv")
+    of_item = table[(table["item"] == "t0") & (table["answer"] != "not asked")]
+    assert of_item[["answer", "person"]].to_numpy().tolist() == [["yes", "Lea"]]
+    assert counts["answers"] == 11
+
+
+def test_who_is_left_out_does_not_disagree(projects: Projects, database: str | None) -> None:
+    project = torn_project(projects, database)
+    set_left_out(project, "Bob")
+    summary = summarise(project)
+    assert (summary.n_torn, summary.n_answers, summary.agreement.n_pairs) == (0, 6, 0)
+    assert [(p.name, p.is_left_out, p.n_answers) for p in summary.people] == [
+        ("Ann", False, 6),
+        ("Bob", True, 6),
+    ]
+    assert states(collect_answers(project)) == {
+        (f"t{k}", "sky"): word for k, word in enumerate(["no", "no", "yes", "no", "yes", "maybe"])
+    }
+    assert not list_disagreements(project)
+    set_left_out(project, "Bob", False)
+    assert summarise(project).n_torn == 3
+    with pytest.raises(ComesError, match=r"one who answered: 'Ann', 'Bob'; got 'Eve'"):
+        set_left_out(project, "Eve")
+
+
+def test_a_frozen_project_gives_no_cards(projects: Projects, database: str | None) -> None:
+    project = projects.make(database=database)
+    set_frozen(project)
+    assert summarise(project).frozen_at is not None and not Desk(project).ask()
+    set_frozen(project, False)
+    assert summarise(project).frozen_at is None and Desk(project).ask()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"item": ["t0"], "label": ["sky"]}, "'answer' is missing"),
+        ({"item": ["t9"], "label": ["sky"], "answer": ["no"]}, "item of a row must be one of the"),
+        ({"item": ["t0"], "label": ["sun"], "answer": ["no"]}, "label of a row must be one of the"),
+        ({"item": ["t0"], "label": ["sky"], "answer": ["?"]}, "must be no or maybe or yes; got"),
+        ({"item": ["t0"] * 2, "label": ["sky"] * 2, "answer": ["no"] * 2}, "t0, sky is there more"),
+    ],
+)
+def test_tables_of_decisions_are_checked(
+    projects: Projects, rows: dict[str, list[str]], message: str
+) -> None:
+    with pytest.raises(ComesError, match=message):
+        decide_pairs(projects.make(3, ["sky"]), pd.DataFrame(rows), "Lea")
+
+
+def test_nothing_is_decided_about_what_nobody_was_asked(projects: Projects) -> None:
+    project = projects.make(10, ["sky"], rate=0.1)
+    asked = all_cards(project)[0].item_id - 1
+    table = pd.DataFrame({"item": [f"t{asked}", f"t{(asked + 1) % 10}"], "label": "sky"})
+    with pytest.raises(ComesError, match="somebody was asked about"):
+        decide_pairs(project, table.assign(answer="no"), "Lea")
+    assert not stored(project)
+
+
+# On the page
+
+
+def post(client: TestClient, what: str, **body: Any) -> Any:
+    return client.post(f"/api/lead/{what}", json=body)
+
+
+def test_the_page_shows_who_said_what_and_takes_decisions(
+    lead: TestClient, projects: Projects
+) -> None:
+    page = lead.get("/lead/disagreements").text
+    assert page.count('class="case"') == 3 and "<bdi>Bob</bdi> says" in page
+    assert post(lead, "decide", item=1, class_number=1, verdict="yes").status_code == 200
+    assert lead.get("/lead/disagreements").text.count('class="case"') == 2
+    decided = lead.get("/lead/disagreements?decided").text
+    assert decided.count('class="case"') == 3 and decided.count('aria-pressed="true"') == 1
+    [own] = [row for row in stored(project_in(lead, projects)) if row.tab == "lead"]
+    assert (own.annotator, own.answer) == ("Lea", "yes")
+    assert post(lead, "decide", item=1, class_number=1, verdict=None).status_code == 200
+    assert lead.get("/lead/disagreements").text.count('class="case"') == 3
+    assert post(lead, "decide", item=99, class_number=1, verdict="no").status_code == 404
+    for wrong in ({"verdict": "skip"}, {"item": "1"}, {"more": 1}):
+        body: dict[str, Any] = {"item": 1, "class_number": 1, "verdict": "no", **wrong}
+        assert post(lead, "decide", **body).status_code == 422
+
+
+def test_the_page_leaves_people_out_and_freezes(lead: TestClient, projects: Projects) -> None:
+    project = project_in(lead, projects)
+    assert "leave out" in lead.get("/lead").text
+    assert post(lead, "person", name="Bob", is_left_out=True).status_code == 200
+    assert "take in again" in lead.get("/lead").text
+    assert [p.is_left_out for p in summarise(project).people] == [False, True]
+    assert post(lead, "person", name="Eve", is_left_out=True).status_code == 404
+    assert post(lead, "freeze", is_frozen=True).status_code == 200
+    assert "Frozen since" in lead.get("/lead").text
+    assert post(lead, "freeze", is_frozen=False).status_code == 200
+    assert "Frozen since" not in lead.get("/lead").text
+
+
+def test_notes_are_listed_and_dealt_with(lead: TestClient, projects: Projects) -> None:
+    project = project_in(lead, projects)
+    assert "Nobody has written a note" in lead.get("/lead/notes").text
+    card = all_cards(project)[0].id
+    with project.writing() as connection:
+        for text in ("", "cut off <b>"):
+            row = {"card_id": card, "annotator": "Ann", "text": text, "written_at": 1.0}
+            connection.execute(insert(notes).values(row))
+    page = lead.get("/lead/notes").text
+    assert "cut off &lt;b&gt;" in page and "Flagged, without words" in page
+    assert page.count("dealt with") == 2
+    assert post(lead, "note", note=1, is_resolved=True).status_code == 200
+    assert lead.get("/lead/notes").text.count("open again") == 1
+    assert post(lead, "note", note=1, is_resolved=False).status_code == 200
+    assert lead.get("/lead/notes").text.count("open again") == 0
+    assert post(lead, "note", note=77, is_resolved=True).status_code == 404
+
+
+def test_pages_of_other_sites_decide_nothing(lead: TestClient) -> None:
+    body = {"item": 1, "class_number": 1, "verdict": "yes"}
+    for headers in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
+        assert lead.post("/api/lead/decide", json=body, headers=headers).status_code == 403
+    assert lead.post("/api/lead/decide", content=json.dumps(body)).status_code == 415
+
+
+def test_many_disagreements_come_on_several_pages(projects: Projects) -> None:
+    project = projects.make(45, ["sky"], **TWICE)
+    Desk(project).answer_all(lambda _: "no")
+    Desk(project, "Bob", "tab-of-bob").answer_all(lambda _: "yes")
+    with TestClient(make_app(project), base_url=HERE) as client:
+        assert client.get("/lead/disagreements").text.count('class="case"') == 20
+        assert client.get("/lead/disagreements?from=40").text.count('class="case"') == 5
+        for odd in ("-1", "x", "9" * 30, "40000"):
+            assert client.get(f"/lead/disagreements?from={odd}").status_code == 200
+
+
+# By command
+
+
+def test_commands_of_the_lead(projects: Projects, tmp_path: Path) -> None:
+    project = torn_project(projects)
+    folder = str(project.folder)
+
+    def run(*words: str, code: int = 0) -> str:
+        result = CliRunner().invoke(app, ["annotate", *words])
+        assert result.exit_code == code, result.output
+        return result.stdout
+
+    assert "t0" in run("decide", folder)
+    (tmp_path / "decisions.csv").write_text("item,label,answer\nt0,sky,yes\n")
+    assert "decided: 1" in run("decide", folder, str(tmp_path / "decisions.csv"), "--as", "Lea")
+    assert len(json.loads(run("decide", folder, "--json"))) == 2
+    assert "Bob" in run("people", folder)
+    assert "left out" in run("people", folder, "--leave-out", "Bob")
+    assert "disagree on nothing" in run("decide", folder)
+    assert json.loads(run("people", folder, "--take-in", "Bob", "--json"))[1]["n_answers"] == 6
+    assert "frozen: yes" in run("freeze", folder)
+    assert summarise(project).frozen_at is not None
+    run("freeze", folder, "--undo")
+    assert summarise(project).frozen_at is None
+
+
+def test_taking_back_a_decision_that_is_not_there_changes_nothing(projects: Projects) -> None:
+    from comes.annotate.decisions import decide_pair, resolve_note
+
+    project = torn_project(projects)
+    with project.writing() as connection:
+        decide_pair(connection, 1, 1, None, "Lea", 1.0)
+        assert refusal(lambda: resolve_note(connection, 5, is_resolved=True, now=1.0)).status == 404
+    assert len(all_cards(project)) == 12
+    assert len(find_disagreements(Ledger(project).read(), with_decided=True)) == 3
