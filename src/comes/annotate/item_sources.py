@@ -157,7 +157,7 @@ def _read_item_table(source: Path, how: ItemSource) -> Items:
             f"images (in a column {', '.join(NAME_COLUMNS)}) with --images DIR; it has {columns}."
         )
     place = expanded(how.images)
-    given = _check_unique(list(table[column]), source)
+    given = _check_unique(table[column].tolist(), source)
     found, _ = open_images(place, given, how.skip_broken)
     return Items(keep_good_pictures(place, list(found.names), how.skip_broken), images=place)
 
@@ -171,9 +171,11 @@ def _read_class_table(source: Path) -> Classes:
             f"{listed([*map(str, table)])}."
         )
     nothing = [""] * len(table)
-    descriptions = list(table["description"]) if "description" in table else nothing
-    questions = list(table["question"]) if "question" in table else nothing
-    return Classes(list(table[column]), descriptions, [text.strip() or None for text in questions])
+    descriptions = table["description"].tolist() if "description" in table else nothing
+    questions = table["question"].tolist() if "question" in table else nothing
+    return Classes(
+        table[column].tolist(), descriptions, [text.strip() or None for text in questions]
+    )
 
 
 def _read_class_lines(source: Path) -> Classes:
