@@ -625,6 +625,27 @@ def ask_next_table() -> Table:
     return table
 
 
+def annotation_scale_table() -> Table:
+    """Return what a large annotation project costs, before and now."""
+    found = measured("annotation_scale")
+    page, answer = found["lead_milliseconds"], found["answer_milliseconds"]
+    rows = [["", "before", "now", "now over before"]]
+    for title, key in (("init", "init_cpu_seconds"), ("export as .csv", "export_cpu_seconds")):
+        row = found[key]
+        cells = [f"{row[name]:g}" for name in ("before", "after", "after_over_before")]
+        rows.append([f"{title}, CPU seconds", *cells])
+    ratio = page["after_over_before_p95"]
+    cells = [f"{page['before_p95']:g}", f"{page['after_p95']:g}", f"{ratio:.2g}"]
+    rows.append(["the lead's page, p95, milliseconds", *cells])
+    for state in ("closed", "open"):
+        before, after = (answer[f"{title}_{state}_p95"] for title in ("before", "after"))
+        title = f"an answer while that page is {state}, p95, milliseconds"
+        rows.append([title, f"{before:g}", f"{after:g}", f"{after / before:.2g}"])
+    before, after = (answer[f"{title}_open_over_closed"] for title in ("before", "after"))
+    rows.append(["the same, open over closed", f"{before:g}", f"{after:g}", ""])
+    return rows
+
+
 def annotation_load_table() -> Table:
     """Return how long an answer takes, by who answers."""
     titles = {
@@ -989,6 +1010,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "image-features": image_features_table,
     "image-speed": image_speed_table,
     "annotation-load": annotation_load_table,
+    "annotation-scale": annotation_scale_table,
     "annotation-kills": annotation_kills_table,
     "annotation-attacks": annotation_attacks_table,
     "annotation-photo": annotation_photo_table,
