@@ -193,7 +193,12 @@ def _read_texts(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     table = _read_json_lines(path) if is_lines else read_table(path, columns)
     kept = [column for column in columns if column in table]
     return table.assign(
-        **{column: [as_text(cell) for cell in table[column].tolist()] for column in kept}
+        **{
+            column: [
+                cell if type(cell) is str else as_text(cell) for cell in table[column].tolist()
+            ]
+            for column in kept
+        }
     )
 
 
@@ -236,6 +241,11 @@ def _check_unique(names: list[str], source: Path) -> list[str]:
 
 def check_characters(values: Sequence[str]) -> None:
     """Raise at the first value that a database cannot store: with NUL, or not in UTF-8."""
+    try:
+        if b"\0" not in "".join(values).encode():
+            return
+    except UnicodeEncodeError:
+        pass  # one of them, which is found now
     for value in values:
         try:
             value.encode()
