@@ -78,6 +78,7 @@ def open_page(
 
 
 def say_name(page: Any, name: str) -> None:
+    page.wait_for_selector("#start:enabled")
     page.locator("#name").fill(name)
     page.keyboard.press("Enter")
 
