@@ -158,8 +158,8 @@ def test_answers_without_a_network_wait_and_are_sent_once(
         settle(page)
         page.wait_for_timeout(300)  # the next pictures are there
         page.context.set_offline(True)
-        page.keyboard.press("x")
-        page.keyboard.press("Space")
+        answer(page, "x")
+        answer(page, "Space")
         page.wait_for_function(
             "() => document.querySelector('#network').innerText.includes('for the network')"
         )
