@@ -138,13 +138,19 @@ def measure(address: str) -> list[float]:
     return each
 
 
+def find_family(process: int) -> set[str]:
+    """Return a process and its children."""
+    tasks = Path(f"/proc/{process}/task").iterdir()
+    return {
+        str(process),
+        *(one for task in tasks for one in (task / "children").read_text().split()),
+    }
+
+
 def read_memory(process: int, field: str) -> float:
     """Return megabytes of a process and its children: VmRSS now, VmHWM at most."""
-    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    for task in Path(f"/proc/{process}/task").iterdir():
-        children += (task / "children").read_text().split()
     total = 0
-    for one in {str(process), *children}:
+    for one in find_family(process):
         lines = Path(f"/proc/{one}/status").read_text().splitlines()
         total += next(int(line.split()[1]) for line in lines if line.startswith(field))
     return total / 1024
@@ -154,7 +160,8 @@ def take_turn(address: str, server: int, attack: Attack, turn: int) -> dict[str,
     """Measure before and during an attack."""
     port, ends = int(address.rpartition(":")[2]), multiprocessing.Event()
     found: dict[str, Any] = {"before": measure(address)}
-    Path(f"/proc/{server}/clear_refs").write_text("5")  # the most memory starts anew
+    for one in find_family(server):
+        Path(f"/proc/{one}/clear_refs").write_text("5")  # the most memory starts anew
     found["resident_before"] = read_memory(server, "VmRSS")
     attacker = multiprocessing.Process(target=attack, args=(port, turn, ends), daemon=True)
     attacker.start()

@@ -220,6 +220,7 @@ def test_two_decode_at_once_others_wait_and_too_many_are_sent_away(
         return real(*given)
 
     monkeypatch.setattr(decoding.Decoder, "make", dawdle)
+    monkeypatch.setattr(decoding, "AT_ONCE", 2)
     monkeypatch.setattr(decoding, "MOST_WAITING", 3)
     with serve(make(folder)) as client, ThreadPoolExecutor(20) as pool:
         same = [pool.submit(client.get, "/items/1") for _ in range(6)]

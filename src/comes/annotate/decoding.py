@@ -1,4 +1,4 @@
-"""Display sizes made by two programs of their own, and a queue that ends.
+"""Display sizes made by programs of their own, at most two, and a queue that ends.
 
 What is decoded comes from files that others made. In a process of its own a decoder cannot hold up
 the server, whose threads share one interpreter, nor take its memory.
@@ -6,6 +6,7 @@ the server, whose threads share one interpreter, nor take its memory.
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -22,8 +23,8 @@ from starlette.exceptions import HTTPException
 
 from comes.annotate.display_sizes import MOST_MEMORY, Display, UnshownError
 
-AT_ONCE = 2
-MOST_WAITING = 24  # a page fetches a few pictures ahead
+AT_ONCE = max(1, min(2, (os.cpu_count() or 2) - 1))  # a core is left for answers
+MOST_WAITING = 100  # every page fetches a few pictures ahead
 RETRY = 1  # second after which a browser may ask again
 LONGEST = 60.0  # seconds that a picture may take
 PROGRAM = Path(__file__).with_name("display_sizes.py")
@@ -52,7 +53,7 @@ class Memory:
 
 
 class Decoder:
-    """Makes display sizes, two at a time; what is asked for twice at the same time is made once."""
+    """Makes display sizes, two at a time at most; what is asked for twice at once is made once."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(AT_ONCE, "decoder")

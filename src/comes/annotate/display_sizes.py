@@ -27,7 +27,7 @@ SHOWN = {
 SMALL_FILE = 300_000  # bytes; a smaller file that fits its display size is sent as it is
 FEW_PIXELS = 250_000  # that a lossless format may hold
 MOST_MEMORY = 400 << 20  # bytes that all decoding together may take: 100 megapixels in colour
-NICE = 5  # answers go first; more, and a busy machine would keep people waiting for pictures
+NICE = 10  # answers go first; at 19 a busy machine would keep people waiting for pictures
 OWN_MEMORY = 1 << 30  # bytes of address space that the program has beside it
 BYTES = {"L": 1, "I;16": 2, "I;16B": 2, "I;16L": 2}  # per pixel; others have 4
 
