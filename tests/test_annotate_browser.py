@@ -256,10 +256,10 @@ def test_a_link_with_the_token_on_another_site_lets_one_in(
 def test_a_broken_picture_can_only_be_skipped(browser: Any, tmp_path: Path) -> None:
     folder = tmp_path / "pictures"
     folder.mkdir()
-    Image.new("RGB", (80, 60)).save(folder / "broken.png")
+    Image.new("RGB", (8, 8)).save(folder / "broken.png")
     (tmp_path / "classes.txt").write_text("sky\n")
     project = create_project(tmp_path / "project", folder, tmp_path / "classes.txt", rate=1)
-    (folder / "broken.png").write_bytes(b"no picture")  # broke after it was checked
+    (folder / "broken.png").write_bytes(b"no picture")  # since the project was made
     with serve_in_thread(project) as address:
         context = browser.new_context()
         page = context.new_page()
