@@ -83,7 +83,7 @@ def make_project(home: Path, n_scenes: int, by: Any) -> tuple[Project, Say]:
     rng = np.random.default_rng(0)
 
     def say(item: str, label: str) -> str:
-        if rng.random() < 0.05:
+        if rng.random() < 0.08:
             return "maybe"
         return "yes" if relevant[items.index(item), truth.label_names.index(label)] else "no"
 
@@ -94,6 +94,7 @@ def open_page(browser: Any, address: str, name: str, **options: Any) -> Any:
     """Open the page as somebody who has said her name, and sees the introduction."""
     page = browser.new_context(**options).new_page()
     page.goto(f"{address}/join")
+    page.wait_for_selector("#start:enabled")
     page.locator("#name").fill(name)
     page.keyboard.press("Enter")
     page.wait_for_selector("#introduction[open] #intro-item *")
@@ -135,9 +136,9 @@ def take_cards(browser: Any, address: str, say: Say) -> None:
     save(page, "help")
     page.keyboard.press("Escape")
     page.keyboard.press("c")
-    page.locator("#note-text").fill("The boat is cut off: does it count?")
+    page.locator("#note-text").fill("Do birds so far away count?")
     save(page, "comment")
-    page.keyboard.press("Escape")
+    page.locator("#note-form .main").click()
     for scheme in ("light", "dark"):
         phone = open_page(browser, address, f"Bo {scheme}", color_scheme=scheme, **PHONE)
         phone.locator("#intro-skip").click()
@@ -158,10 +159,19 @@ def take_guidelines(page: Any) -> None:
 
 
 def take_lead(browser: Any, address: str) -> None:
-    """Take a picture of the lead's page."""
-    page = browser.new_context(viewport={"width": 1200, "height": 1000}).new_page()
-    page.goto(f"{address}/lead")
-    save(page, "lead")
+    """Take pictures of the lead's pages."""
+    desktop = {"viewport": {"width": 1200, "height": 1000}}
+    for name, place, options in (
+        ("lead", "lead", desktop),
+        ("lead-phone", "lead", PHONE),
+        ("disagreements", "lead/disagreements", DESKTOP),
+        ("notes", "lead/notes", DESKTOP),
+    ):
+        page = browser.new_context(**options).new_page()
+        page.goto(f"{address}/{place}")
+        page.wait_for_load_state("networkidle")
+        save(page, name)
+        page.context.close()
 
 
 def take_grid(browser: Any, address: str, say: Say) -> None:

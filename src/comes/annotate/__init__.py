@@ -2,43 +2,106 @@
 
 A project is a folder with its items, its classes and a database of cards, each of which asks about
 one class of one item. People answer cards on a page in the browser.
+
+What is here is loaded on first use: who exports answers does not wait for the web server.
 """
 
-from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
-from comes.annotate.addresses import address_of, is_private, list_addresses
-from comes.annotate.asking import Asking, change_asking, read_question
-from comes.annotate.connections import Limits
-from comes.annotate.control_cards import set_controls
-from comes.annotate.decisions import decide_pairs, list_disagreements, set_frozen, set_left_out
-from comes.annotate.drawing import (
-    add_active_cards,
-    count_new_answers,
-    count_rounds,
-    estimate_shares,
-    find_open_pairs,
-)
-from comes.annotate.enlarging import add_classes, add_items
-from comes.annotate.exchange import collect_answers, collect_data, export_answers
-from comes.annotate.importing import import_answers
-from comes.annotate.item_sources import ItemSource
-from comes.annotate.links import Link, list_links, make_link, revoke_links
-from comes.annotate.overview import describe_summary, tabulate_classes, write_overview
-from comes.annotate.project import Project, create_project, open_project
-from comes.annotate.raw_export import export_raw_answers, read_raw_answers
-from comes.annotate.robots import RobotReport, run_robots
-from comes.annotate.sampling import sample_cards
-from comes.annotate.server import make_app
-from comes.annotate.server_options import ServerOptions
-from comes.annotate.serving import (
-    check_images_exist,
-    find_links,
-    open_port,
-    serve,
-    serve_in_thread,
-)
-from comes.annotate.summary import Summary, summarise
-from comes.annotate.trial import trial_project
-from comes.annotate.webhooks import check_webhook, post_webhook
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
+    from comes.annotate.addresses import address_of, is_private, list_addresses
+    from comes.annotate.asking import Asking, change_asking, read_question
+    from comes.annotate.connections import Limits
+    from comes.annotate.control_cards import set_controls
+    from comes.annotate.decisions import decide_pairs, list_disagreements, set_frozen, set_left_out
+    from comes.annotate.drawing import (
+        add_active_cards,
+        count_new_answers,
+        count_rounds,
+        estimate_shares,
+        find_open_pairs,
+    )
+    from comes.annotate.enlarging import add_classes, add_items
+    from comes.annotate.exchange import collect_answers, collect_data, export_answers
+    from comes.annotate.importing import import_answers
+    from comes.annotate.item_sources import ItemSource
+    from comes.annotate.links import Link, list_links, make_link, revoke_links
+    from comes.annotate.overview import describe_summary, tabulate_classes, write_overview
+    from comes.annotate.project import Project, create_project, open_project
+    from comes.annotate.raw_export import export_raw_answers, read_raw_answers
+    from comes.annotate.robots import RobotReport, run_robots
+    from comes.annotate.sampling import sample_cards
+    from comes.annotate.server import make_app
+    from comes.annotate.server_options import ServerOptions
+    from comes.annotate.serving import (
+        check_images_exist,
+        find_links,
+        open_port,
+        serve,
+        serve_in_thread,
+    )
+    from comes.annotate.summary import Summary, summarise
+    from comes.annotate.trial import trial_project
+    from comes.annotate.webhooks import check_webhook, post_webhook
+
+_MODULES = {
+    "Asking": "asking",
+    "ItemSource": "item_sources",
+    "Limits": "connections",
+    "Link": "links",
+    "Project": "project",
+    "RobotReport": "robots",
+    "ServerOptions": "server_options",
+    "Summary": "summary",
+    "add_active_cards": "drawing",
+    "add_chosen_cards": "adding",
+    "add_classes": "enlarging",
+    "add_items": "enlarging",
+    "add_random_cards": "adding",
+    "address_of": "addresses",
+    "change_asking": "asking",
+    "check_images_exist": "serving",
+    "check_webhook": "webhooks",
+    "collect_answers": "exchange",
+    "collect_data": "exchange",
+    "count_new_answers": "drawing",
+    "count_rounds": "drawing",
+    "create_project": "project",
+    "decide_pairs": "decisions",
+    "describe_summary": "overview",
+    "estimate_shares": "drawing",
+    "export_answers": "exchange",
+    "export_raw_answers": "raw_export",
+    "find_links": "serving",
+    "find_open_pairs": "drawing",
+    "import_answers": "importing",
+    "is_private": "addresses",
+    "list_addresses": "addresses",
+    "list_disagreements": "decisions",
+    "list_links": "links",
+    "make_app": "server",
+    "make_link": "links",
+    "open_port": "serving",
+    "open_project": "project",
+    "post_webhook": "webhooks",
+    "read_question": "asking",
+    "read_raw_answers": "raw_export",
+    "reopen_skipped_cards": "adding",
+    "revoke_links": "links",
+    "run_robots": "robots",
+    "sample_cards": "sampling",
+    "serve": "serving",
+    "serve_in_thread": "serving",
+    "set_controls": "control_cards",
+    "set_frozen": "decisions",
+    "set_left_out": "decisions",
+    "summarise": "summary",
+    "tabulate_classes": "overview",
+    "trial_project": "trial",
+    "write_overview": "overview",
+}
 
 __all__ = [
     "Asking",
@@ -96,3 +159,13 @@ __all__ = [
     "trial_project",
     "write_overview",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'comes.annotate' has no attribute {name!r}")
+    return getattr(import_module(f"comes.annotate.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

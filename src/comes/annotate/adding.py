@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func, select, update
 
 from comes.annotate.project import Project
 from comes.annotate.sampling import sample_more
-from comes.annotate.schema import RANDOM, answers, cards, classes, insert_rows, settings
+from comes.annotate.schema import CONTROL, RANDOM, answers, cards, classes, insert_rows, settings
 from comes.datasets import BY_MODEL, MODEL
 from comes.errors import ComesError, listed
 
@@ -48,15 +48,14 @@ def add_random_cards(project: Project, wanted: Sequence[str], rate: float, seed:
     with project.writing() as connection:
         n_drawn, number_of_round, rates = 0, next_round(connection), read_rates(connection)
         for number in numbers:
-            own = select(cards.c.item_id, cards.c.source).where(cards.c.class_id == number)
+            is_own = cards.c.class_id == number, cards.c.source != CONTROL
+            own = select(cards.c.item_id, cards.c.source).where(*is_own)
             source_of = {row.item_id: row.source for row in connection.execute(own)}
             drawn = np.zeros(n_items, dtype=bool)
             drawn[[item - 1 for item, source in source_of.items() if source not in BY_MODEL]] = True
             more = [row + 1 for row in sample_more(drawn, rate, seed + number)]
             is_chosen = cards.c.item_id.in_([item for item in more if item in source_of])
-            connection.execute(
-                update(cards).where(cards.c.class_id == number, is_chosen).values(source=RANDOM)
-            )
+            connection.execute(update(cards).where(*is_own, is_chosen).values(source=RANDOM))
             new = [(item, number, 0) for item in more if item not in source_of]
             n_open = max(n_items - len(source_of), 1)
             drawn_with = [{"round": number_of_round, "probability": len(new) / n_open}] * len(new)
@@ -101,7 +100,8 @@ def add_chosen_cards(project: Project, pairs: pd.DataFrame) -> int:
     labels = _number_classes(project, list(pairs["label"].astype(str)))
     chosen = list(dict.fromkeys(zip(items, labels, strict=True)))
     with project.writing() as connection:
-        asked = connection.execute(select(cards.c.item_id, cards.c.class_id))
+        is_asked = cards.c.source != CONTROL  # which may also be asked for its answer
+        asked = connection.execute(select(cards.c.item_id, cards.c.class_id).where(is_asked))
         known = {(row.item_id, row.class_id) for row in asked}
         new = [(*pair, 0) for pair in chosen if pair not in known]
         return append_cards(connection, new, MODEL, [{"round": next_round(connection)}] * len(new))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, Row, delete, func, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select
 
 from comes.annotate.project import Project
 from comes.annotate.schema import CONTROL, CONTROLS, cards, controls, insert_rows, settings
@@ -131,13 +131,11 @@ def insert_controls(
 
 def _insert_card(connection: Connection, control: Row[Any], position: int) -> int:
     """Insert a card for one person, beside those that others had."""
-    item, class_ = control.item_id, control.class_id
-    same = cards.c.item_id == item, cards.c.class_id == class_, cards.c.turn >= CONTROLS
-    last = connection.execute(select(func.max(cards.c.turn)).where(*same)).scalar_one()
     row = {
-        "item_id": item,
-        "class_id": class_,
-        "turn": CONTROLS if last is None else last + 1,
+        "item_id": control.item_id,
+        "class_id": control.class_id,
+        # Not the next one, which another server may be giving to somebody else.
+        "turn": CONTROLS + random.randrange(2**30),
         "source": CONTROL,
         "known": control.known,
         "position": position,

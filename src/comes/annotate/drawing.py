@@ -21,7 +21,9 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def find_open_pairs(project: Project) -> npt.NDArray[np.bool_]:
-    """Return which pairs of item and class have no card, (n_items, n_classes).
+    """Return which pairs of item and class nobody was to be asked about, (n_items, n_classes).
+
+    A control card, whose answer is known, is no question.
 
     Examples
     --------
@@ -136,7 +138,8 @@ def _find_open(connection: Connection) -> npt.NDArray[np.bool_]:
         for table in (items, classes)
     )
     is_open = np.ones((n_items, n_classes), dtype=bool)
-    asked = connection.execute(select(cards.c.item_id, cards.c.class_id)).all()
+    pairs = select(cards.c.item_id, cards.c.class_id).where(cards.c.source != CONTROL)
+    asked = connection.execute(pairs).all()
     if asked:
         row, column = np.array(asked, dtype=np.int64).T - 1
         is_open[row, column] = False

@@ -148,8 +148,8 @@ def _read_item_table(source: Path, how: ItemSource) -> Items:
         )
     column = next((name for name in NAME_COLUMNS if name in table and name != text_column), None)
     if how.images is None and text_column in table:
-        texts = list(table[text_column])
-        names = list(table[column]) if column else [str(k) for k in range(1, len(texts) + 1)]
+        texts = table[text_column].tolist()
+        names = table[column].tolist() if column else [str(k) for k in range(1, len(texts) + 1)]
         return Items(_check_unique(names, source), texts)
     if how.images is None or column is None:
         raise ComesError(
@@ -157,7 +157,7 @@ def _read_item_table(source: Path, how: ItemSource) -> Items:
             f"images (in a column {', '.join(NAME_COLUMNS)}) with --images DIR; it has {columns}."
         )
     place = expanded(how.images)
-    given = _check_unique(list(table[column]), source)
+    given = _check_unique(table[column].tolist(), source)
     found, _ = open_images(place, given, how.skip_broken)
     return Items(keep_good_pictures(place, list(found.names), how.skip_broken), images=place)
 
@@ -171,9 +171,11 @@ def _read_class_table(source: Path) -> Classes:
             f"{listed([*map(str, table)])}."
         )
     nothing = [""] * len(table)
-    descriptions = list(table["description"]) if "description" in table else nothing
-    questions = list(table["question"]) if "question" in table else nothing
-    return Classes(list(table[column]), descriptions, [text.strip() or None for text in questions])
+    descriptions = table["description"].tolist() if "description" in table else nothing
+    questions = table["question"].tolist() if "question" in table else nothing
+    return Classes(
+        table[column].tolist(), descriptions, [text.strip() or None for text in questions]
+    )
 
 
 def _read_class_lines(source: Path) -> Classes:
@@ -191,7 +193,12 @@ def _read_texts(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     table = _read_json_lines(path) if is_lines else read_table(path, columns)
     kept = [column for column in columns if column in table]
     return table.assign(
-        **{column: [as_text(cell) for cell in table[column].tolist()] for column in kept}
+        **{
+            column: [
+                cell if type(cell) is str else as_text(cell) for cell in table[column].tolist()
+            ]
+            for column in kept
+        }
     )
 
 
@@ -234,6 +241,11 @@ def _check_unique(names: list[str], source: Path) -> list[str]:
 
 def check_characters(values: Sequence[str]) -> None:
     """Raise at the first value that a database cannot store: with NUL, or not in UTF-8."""
+    try:
+        if b"\0" not in "".join(values).encode():
+            return
+    except UnicodeEncodeError:
+        pass  # one of them, which is found now
     for value in values:
         try:
             value.encode()

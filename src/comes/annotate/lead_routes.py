@@ -90,6 +90,9 @@ class LeadPages:
     async def lead(self, request: Request) -> Response:
         """Show progress, agreement and pace."""
         summary, said = await self._summarise()
+        return await run_in_threadpool(self._render_overview, request, summary, said)
+
+    def _render_overview(self, request: Request, summary: Summary, said: Said) -> Response:
         kind = self._site.project.kind
         examples = _pick_examples(said) if kind == "image" else {}
         return self._render(request, "lead", summary=summary, kind=kind, examples=examples)

@@ -137,8 +137,8 @@ class _Cards(_Columns):
     """The cards by their number; 0 is no card."""
 
     def __init__(self) -> None:
-        small = dict.fromkeys(("turn", "source", "known"), np.int16)
-        super().__init__(item=np.int32, class_=np.int32, is_there=np.bool_, **small)
+        kinds: dict[str, Any] = dict.fromkeys(("item", "class_", "turn"), np.int32)
+        super().__init__(**kinds, source=np.int16, known=np.int16, is_there=np.bool_)
         self.n_cards = 0
         self._counted = (0, 0)  # all cards, and those that were not drawn at random
         self.question, self.n_questions = np.zeros(0, np.int64), 0

@@ -1,6 +1,7 @@
 """A project: a folder that names its items and its database, and the database with its cards."""
 
 import json
+import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,10 +23,12 @@ from comes.annotate.schema import (
     bring_up_to_date,
     cards,
     classes,
+    create_indexes,
+    create_tables,
     explain,
+    hurry_sqlite,
     insert_rows,
     items,
-    metadata,
     open_engine,
     settings,
 )
@@ -223,15 +226,22 @@ def create_project(
     with replacing_folder(home, ()) as temporary:
         _write_description(temporary, read, address)
         engine = open_engine(address, temporary)
+        if database is None:
+            hurry_sqlite(engine)
         try:
             with engine.execution_options(**WRITES).begin() as connection:
-                _create_tables(connection)
+                _refuse_another_project(connection)
+                create_tables(connection)
                 _insert_contents(connection, read, named, drawn)
                 _insert_settings(connection, {"rate": rate, **drawn_with, **described})
+                create_indexes(connection)
         except SQLAlchemyError as error:
             raise explain(error, home.name) from None
         finally:
             engine.dispose()
+        if database is None:
+            with (temporary / DATABASE).open("rb") as file:
+                os.fsync(file.fileno())  # without a journal, nothing has waited for the disk
         make_private(temporary)
     return open_project(home)
 
@@ -280,14 +290,13 @@ def _write_description(folder: Path, read: Items, address: str) -> None:
     path.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
 
 
-def _create_tables(connection: Connection) -> None:
-    """Create the tables; raise if the database has those of another project."""
+def _refuse_another_project(connection: Connection) -> None:
+    """Raise if a database has the tables of a project."""
     if inspect(connection).has_table(cards.name):
         raise ComesError(
             "the database already holds a project. Give each project its own database, or serve "
             "the folder of that project."
         )
-    metadata.create_all(connection)
 
 
 def _insert_contents(connection: Connection, read: Items, named: Classes, drawn: Cards) -> None:

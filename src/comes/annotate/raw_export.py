@@ -10,7 +10,17 @@ from sqlalchemy import Connection, and_, func, select
 
 from comes.annotate.exchange import PROBABILITY, fetch_all, read_first_rates
 from comes.annotate.project import Project
-from comes.annotate.schema import CONTROL, RANDOM, answers, cards, classes, items, notes, people
+from comes.annotate.schema import (
+    CONTROL,
+    LEADS_TAB,
+    RANDOM,
+    answers,
+    cards,
+    classes,
+    items,
+    notes,
+    people,
+)
 from comes.datasets import PERSON, SOURCE, write_table
 from comes.errors import ComesError
 
@@ -88,7 +98,7 @@ def read_raw_answers(
         at=[_tell_time(at) for at in table["at"]],
         seconds=table["seconds"].astype(float),
         probability=table[PROBABILITY].astype(float).mask(is_first, chance.astype(float)).round(6),
-        decision=np.where(table["decision"] == "lead", "lead", ""),
+        decision=np.where(table["decision"] == LEADS_TAB, "lead", ""),
         comment=[written.get(card, "") for card in table["comment"]],
     )
 

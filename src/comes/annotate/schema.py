@@ -33,6 +33,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.schema import CreateTable
 
 from comes.errors import ComesError, first_line
 
@@ -75,7 +76,7 @@ cards = Table(
     Column("tab", String),  # that holds the card, or held it last
     Column("annotator", Text),
     Column("leased_until", Float),
-    UniqueConstraint("item_id", "class_id", "turn"),
+    Index("cards_by_question", "item_id", "class_id", "turn", unique=True),
     Index("cards_by_position", "is_done", "position"),
     Index("cards_by_tab", "tab", "is_done"),
 )
@@ -204,6 +205,29 @@ def _prepare_sqlite(connection: Any, _: Any) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")  # an answer is on disk when it is acknowledged
     connection.execute("PRAGMA foreign_keys = ON")
+
+
+def hurry_sqlite(engine: Engine) -> None:
+    """Let a database that is being made, and deleted if that fails, keep no journal."""
+    event.listen(engine, "connect", _leave_out_journal)
+
+
+def _leave_out_journal(connection: Any, _: Any) -> None:
+    for setting in ("journal_mode", "synchronous", "foreign_keys"):
+        connection.execute(f"PRAGMA {setting} = OFF")
+
+
+def create_tables(connection: Connection) -> None:
+    """Create the tables; their indexes come when they are filled, which is faster."""
+    for table in metadata.sorted_tables:
+        connection.execute(CreateTable(table))
+
+
+def create_indexes(connection: Connection) -> None:
+    """Create the indexes of all tables."""
+    for table in metadata.sorted_tables:
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            index.create(connection)
 
 
 def _begin_sqlite(connection: Any) -> None:

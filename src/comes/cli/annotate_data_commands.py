@@ -102,11 +102,11 @@ def _print_report(reported: "ProjectReport") -> None:
     """Print a row per class, without the columns that have nothing to show."""
     table, summary = reported.table(), reported.summary
     left_out = ["asked", "torn", "pairs", "kappa_lower", "kappa_upper", "more_cards"]
-    left_out += ["share_no", "share_maybe", "seconds_left"]
+    left_out += ["share_no", "share_maybe", "share_yes", "seconds_left"]
     may_be_empty = ["skipped", "confirmed", "decided", "chosen_by_model", "agreement", "kappa"]
-    may_be_empty += ["seconds", "share_yes", "prior_at_least"]
+    may_be_empty += ["seconds", "prior_at_least"]
     left_out += [name for name in may_be_empty if not table[name].fillna(0).any()]
-    named = {"chosen_by_model": "by model", "share_yes": "yes"}
+    named = {"chosen_by_model": "by model", "agreement": "agree"}
     named |= {"prior_at_least": "prior ≥", "prior_at_most": "prior ≤"}
     shown = table.drop(columns=left_out).rename(columns=named).round(2)
     rows: Any = shown.astype(object).where(shown.notna(), "–").to_dict("records")
@@ -116,12 +116,14 @@ def _print_report(reported: "ProjectReport") -> None:
         f"item would take {summary.n_saved} more questions."
     )
     _print_shares(reported)
+    if summary.to_ask:
+        print("Classes with too few exclusions for stable training:")
     for row in summary.to_ask:
         needs = f"about {row.more_cards} more answers are needed"
         if not row.can_be_enough:
-            needs = f"the {row.more_cards} remaining items will hardly be enough"
-        few = "exclusion is" if row.n_excluded == 1 else "exclusions are"
-        print(f"{row.name}: {row.n_excluded} {few} few; {needs}.")
+            left = "1 item is" if row.more_cards == 1 else f"{row.more_cards or 'no'} items are"
+            needs = f"{left} left to ask about"
+        print(f"  {row.name}: {row.n_excluded}; {needs}")
 
 
 def _print_shares(reported: "ProjectReport") -> None:

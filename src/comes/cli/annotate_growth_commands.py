@@ -147,6 +147,9 @@ def learn(
             flush=True,
         )
 
+    def tell_wait(missing: int) -> None:
+        print(f"waiting for {missing} more answers; Ctrl-C ends it", file=sys.stderr, flush=True)
+
     learn_in_rounds(
         folder,
         every,
@@ -156,4 +159,5 @@ def learn(
         floor=floor,
         seed=seed,
         on_round=tell,
+        on_wait=tell_wait,
     )

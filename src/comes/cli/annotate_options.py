@@ -1,5 +1,6 @@
 """What the commands of ``comes annotate`` share."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -16,11 +17,6 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free 
 
 def check_extra() -> None:
     """Raise if a package of the annotation page is missing, and say what to install."""
-    try:
-        import sqlalchemy  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise ComesError(
-            f"the annotation page needs {error.name}: pip install 'comes[annotate]'."
-        ) from None
+    for package in ("sqlalchemy", "starlette", "uvicorn"):
+        if find_spec(package) is None:
+            raise ComesError(f"the annotation page needs {package}: pip install 'comes[annotate]'.")

@@ -190,20 +190,25 @@ def people(
     if as_json:
         print_json([vars(person) for person in found])
         return
-    for person in found:
-        controls = f"{person.n_right} of {person.n_controls}" if person.n_controls else "–"
-        notes = ("left out",) * person.is_left_out + person.warnings
-        facts = {
+    rows = [
+        {
+            "name": person.name,
             "answers": person.n_answers,
             "no": f"{person.share_no:.0%}",
             "cannot tell": f"{person.share_maybe:.0%}",
             "yes": f"{person.share_yes:.0%}",
             "seconds": round(person.seconds, 1),
             "agrees": f"{person.agreement:.0%} of {person.n_pairs}" if person.n_pairs else "–",
-            "controls right": controls,
+            "controls": f"{person.n_right} of {person.n_controls}" if person.n_controls else "–",
+            "counts": "left out" if person.is_left_out else "yes",
         }
-        line = ", ".join(f"{value} {name}" for name, value in facts.items())
-        print(f"{person.name}: {line}{''.join(f'; {note}' for note in notes)}")
+        for person in found
+    ]
+    if rows:
+        print_rows(rows)
+    for person in found:
+        for warning in person.warnings:
+            print(f"{person.name}: {warning}.")
     if not found:
         print(f"Nobody has answered in {project.name} yet.")
 

@@ -1,8 +1,33 @@
-"""Tables as people have them: what every column is, and one matrix of numbers made of them."""
+"""Tables as people have them: what every column is, and one matrix of numbers made of them.
 
-from comes.columns.column_encoder import ColumnEncoder, encode_table, match_by_name
-from comes.columns.column_kinds import Column, describe_columns, find_item_column, needs_encoding
-from comes.columns.embeddings import Embedding, embed_texts, open_embedding
+What is here is loaded on first use: who only looks at columns does not wait for scikit-learn.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from comes.columns.column_encoder import ColumnEncoder, encode_table, match_by_name
+    from comes.columns.column_kinds import (
+        Column,
+        describe_columns,
+        find_item_column,
+        needs_encoding,
+    )
+    from comes.columns.embeddings import Embedding, embed_texts, open_embedding
+
+_MODULES = {
+    "Column": "column_kinds",
+    "ColumnEncoder": "column_encoder",
+    "Embedding": "embeddings",
+    "describe_columns": "column_kinds",
+    "embed_texts": "embeddings",
+    "encode_table": "column_encoder",
+    "find_item_column": "column_kinds",
+    "match_by_name": "column_encoder",
+    "needs_encoding": "column_kinds",
+    "open_embedding": "embeddings",
+}
 
 __all__ = [
     "Column",
@@ -16,3 +41,13 @@ __all__ = [
     "needs_encoding",
     "open_embedding",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'comes.columns' has no attribute {name!r}")
+    return getattr(import_module(f"comes.columns.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -10,7 +10,6 @@ import pandas as pd
 from scipy import sparse
 
 from comes.answers import Answers, LongAnswers, State
-from comes.columns import match_by_name
 from comes.datasets.dataset import Dataset
 from comes.datasets.dataset_parts import check_item_names
 from comes.datasets.feature_matrices import take_rows
@@ -104,6 +103,8 @@ def _stack_rows(first: Any, second: Any) -> Any:
     if isinstance(first, Images):
         return Images.joined([first, second])
     if isinstance(first, pd.DataFrame) and isinstance(second, pd.DataFrame):
+        from comes.columns import match_by_name  # brings scikit-learn
+
         return pd.concat([first, match_by_name(second, list(first.columns))], ignore_index=True)
     if sparse.issparse(first):
         return sparse.vstack([first, second], "csr")

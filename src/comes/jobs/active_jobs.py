@@ -157,6 +157,7 @@ def learn_in_rounds(
     rounds: int | None = None,
     wait: float = 2.0,
     on_round: Callable[[ActiveRound], None] = lambda drawn: None,
+    on_wait: Callable[[int], None] = lambda missing: None,
     seed: int = 0,
     **options: Any,
 ) -> list[ActiveRound]:
@@ -175,6 +176,8 @@ def learn_in_rounds(
         Seconds between two looks for new answers.
     on_round : callable (drawn) -> None
         Called after each round.
+    on_wait : callable (missing) -> None
+        Called when a round must wait, with how many answers are missing.
     seed : int
         Of the first round; every round adds its number.
     **options
@@ -193,8 +196,12 @@ def learn_in_rounds(
     project = open_project(project) if isinstance(project, str | Path) else project
     done: list[ActiveRound] = []
     while rounds is None or len(done) < rounds:
-        while count_new_answers(project) < every:
+        missing = every - count_new_answers(project)
+        if missing > 0:
+            on_wait(missing)
+        while missing > 0:
             time.sleep(wait)
+            missing = every - count_new_answers(project)
         if not find_open_pairs(project).any():
             break
         done.append(draw_round(project, every, seed=seed + count_rounds(project), **options))
