@@ -94,6 +94,7 @@ def open_page(browser: Any, address: str, name: str, **options: Any) -> Any:
     """Open the page as somebody who has said her name, and sees the introduction."""
     page = browser.new_context(**options).new_page()
     page.goto(f"{address}/join")
+    page.wait_for_selector("#start:enabled")
     page.locator("#name").fill(name)
     page.keyboard.press("Enter")
     page.wait_for_selector("#introduction[open] #intro-item *")

@@ -78,6 +78,7 @@ def open_page(
 
 
 def say_name(page: Any, name: str) -> None:
+    page.wait_for_selector("#start:enabled")
     page.locator("#name").fill(name)
     page.keyboard.press("Enter")
 
@@ -96,7 +97,11 @@ def card_of(page: Any) -> tuple[str, str]:
 
 
 def answer(page: Any, key: str) -> tuple[str, str]:
-    """Press a key, and return the card that it was for, when another can be answered."""
+    """Press a key once it counts; return the card that it was for, when the next can be answered.
+
+    What is pressed before a card is on the screen is no answer to it.
+    """
+    wait(page)
     before = card_of(page)
     page.keyboard.press(key)
     page.wait_for_function(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from annotation_browser import (
@@ -158,8 +159,8 @@ def test_answers_without_a_network_wait_and_are_sent_once(
         settle(page)
         page.wait_for_timeout(300)  # the next pictures are there
         page.context.set_offline(True)
-        page.keyboard.press("x")
-        page.keyboard.press("Space")
+        answer(page, "x")
+        answer(page, "Space")
         page.wait_for_function(
             "() => document.querySelector('#network').innerText.includes('for the network')"
         )
@@ -245,9 +246,8 @@ def test_a_link_with_the_token_on_another_site_lets_one_in(
         page.goto("about:blank")
         page.set_content(f'<a href="{address}/?token={token}">our annotation</a>')
         page.click("a")
-        page.locator("#name").fill("Ada")
+        say_name(page, "Ada")
         assert token not in page.url
-        page.keyboard.press("Enter")
         skip_introduction(page)
         wait(page)
         assert not page.evaluate("document.cookie")  # no script can read the token
@@ -256,9 +256,10 @@ def test_a_link_with_the_token_on_another_site_lets_one_in(
 def test_a_broken_picture_can_only_be_skipped(browser: Any, tmp_path: Path) -> None:
     folder = tmp_path / "pictures"
     folder.mkdir()
-    (folder / "broken.png").write_bytes(b"no picture")
+    Image.new("RGB", (8, 8)).save(folder / "broken.png")
     (tmp_path / "classes.txt").write_text("sky\n")
     project = create_project(tmp_path / "project", folder, tmp_path / "classes.txt", rate=1)
+    (folder / "broken.png").write_bytes(b"no picture")  # since the project was made
     with serve_in_thread(project) as address:
         context = browser.new_context()
         page = context.new_page()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.responses import PlainTextResponse
 
 from annotation_site import port_of, request, text_project
 from comes.annotate import Limits, Project, ServerOptions, serve_in_thread
@@ -119,6 +120,30 @@ def test_a_connection_is_kept_for_a_while_and_then_closed(project: Project) -> N
         connection.close()
 
 
+def test_a_request_is_dealt_with_when_its_body_is_there(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from comes.annotate.guard import Guard
+
+    seen: list[str] = []
+    real = Guard.__call__
+
+    async def note(self: Any, scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope.get("path", ""))
+        await real(self, scope, receive, send)
+
+    monkeypatch.setattr(Guard, "__call__", note)
+    with served(project) as port, connect(port) as connection, connect(port) as other:
+        connection.sendall(BODY[0] + BODY[1] + BODY[2][:5])
+        other.sendall(BODY[0] + BODY[1] + BODY[2][:5])
+        other.close()
+        time.sleep(0.3)
+        assert "/api/join" not in seen
+        connection.sendall(BODY[2][5:])
+        assert b" 200 " in connection.recv(4096)
+        assert seen.count("/api/join") == 1
+
+
 def test_a_request_that_takes_long_is_waited_for(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,7 +152,7 @@ def test_a_request_that_takes_long_is_waited_for(
 
     async def dawdle(self: Any, request: Any) -> Any:
         await asyncio.sleep(2.5)
-        return self._site.render_page("join.html.jinja", name=None)
+        return PlainTextResponse("at last")
 
     monkeypatch.setattr(AnswerPages, "join", dawdle)
     with served(project) as port:

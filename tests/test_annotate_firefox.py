@@ -28,7 +28,9 @@ def firefox() -> Iterator[Firefox]:
 def join(firefox: Firefox, address: str) -> None:
     """Say a name on the page of a project, and skip the introduction."""
     firefox.goto(f"{address}/join")
-    firefox.wait_for("document.activeElement.id === 'name'")
+    firefox.wait_for(
+        "document.activeElement.id === 'name' && document.querySelector('#start:enabled')"
+    )
     firefox.type("Ada")
     firefox.press("Enter")
     firefox.wait_for("document.querySelector('#introduction[open]')")

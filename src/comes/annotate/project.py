@@ -319,11 +319,7 @@ def _insert_contents(connection: Connection, read: Items, named: Classes, drawn:
     )
     insert_rows(connection, items, item_rows)
     insert_rows(connection, classes, class_rows)
-    for index in cards.indexes:  # an index of all cards is made faster than one that grows
-        index.drop(connection)
     insert_rows(connection, cards, card_rows)
-    for index in cards.indexes:
-        index.create(connection)
 
 
 def _insert_settings(connection: Connection, chosen: dict[str, Any]) -> None:

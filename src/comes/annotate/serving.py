@@ -18,6 +18,7 @@ from comes.annotate.links import Role, list_links, make_link, revoke_links
 from comes.annotate.project import DESCRIPTION, Project
 from comes.annotate.server import LEASE, make_app
 from comes.annotate.server_options import ServerOptions
+from comes.annotate.whole_bodies import WholeBodies
 from comes.errors import ComesError
 
 STARTING = 30.0  # seconds
@@ -191,7 +192,7 @@ def _make_server(app: Any, listener: Door, options: ServerOptions) -> uvicorn.Se
     listener.places = Places(options.limits)
     protocol: Any = partial(TimedProtocol, places=listener.places)
     config = uvicorn.Config(
-        app,
+        WholeBodies(app),
         log_level="warning",
         access_log=False,
         server_header=False,

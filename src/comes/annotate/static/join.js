@@ -36,3 +36,4 @@ find("other").addEventListener("click", () => {
   find("name").select();
 });
 find("language").addEventListener("change", (event) => chooseLanguage(event.target.value));
+find("start").disabled = false; // until now, the browser would have sent the form in its own way
