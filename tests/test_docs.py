@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.main import get_command
@@ -552,6 +553,33 @@ def test_chosen_questions_bring_what_the_document_says() -> None:
     for data, bound in (("scenes", 0.02), ("scene", 0.02), ("yeast", 0.01)):
         assert max(map(abs, gains(data, "average_precision"))) < bound
     assert max(map(abs, gains("yeast", "mean_average_precision"))) < 0.01
+
+
+def test_active_draws_bring_what_the_document_says() -> None:
+    rows, text = stored("active_draws")["rows"], prose("docs/annotate-growing.md")
+    inside = {way: sum(row[way]["inside"] for row in rows) for way in ("active", "random")}
+    count = sum(row["active"]["intervals"] for row in rows)
+    told = f"the truth {inside['active']:.0f} times of {count} with active draws, and "
+    assert f"{told}{inside['random']:.0f} times" in text
+    assert min(inside.values()) >= 0.95 * count
+
+    def mean_of(data: str, way: str, name: str) -> float:
+        return float(np.mean([row[way][name] for row in rows if row["data"] == data]))
+
+    def gains(data: str, name: str) -> list[float]:
+        return [row["active"][name] - row["random"][name] for row in rows if row["data"] == data]
+
+    mAP = gains("scenes", "mean_average_precision")
+    assert f"mAP {min(mAP):.3f} to {max(mAP):.3f}" in text
+    assert min(gains("scenes", "average_precision")) > 0
+    for name in ("average_precision", "mean_average_precision"):
+        assert np.mean(gains("scene", name)) > 0.005
+        assert abs(np.mean(gains("yeast", name))) < 0.005
+    assert -0.015 < np.mean(gains("emotions", "mean_average_precision")) < 0
+    for data in ("scenes", "scene", "yeast", "emotions"):
+        assert mean_of(data, "active", "error") < mean_of(data, "random", "error")
+    for data in ("scenes", "scene"):
+        assert mean_of(data, "active", "plain_error") > mean_of(data, "active", "error") + 0.01
 
 
 def test_choosing_on_candidates_costs_what_the_document_says() -> None:
