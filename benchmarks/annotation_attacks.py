@@ -39,7 +39,7 @@ from PIL import Image
 
 from comes.annotate import create_project, run_robots
 
-REPEATS = 8
+REPEATS = 6
 FILES = 256  # that the server may open
 ROBOTS, PAUSE, ANSWERS = 10, 0.25, 15
 SOCKETS = 300
