@@ -25,8 +25,8 @@ from comes.annotate.leases import (
     store_answers,
     undo_answers,
 )
-from comes.annotate.own_progress import count_progress
 from comes.annotate.schema import answers, cards
+from comes.annotate.web.own_progress import count_progress
 from comes.answers import State
 from comes.datasets import Dataset
 

@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse
 
 from annotation_site import port_of, request, text_project
 from comes.annotate import Limits, Project, ServerOptions, serve_in_thread
-from comes.annotate.connections import Places, Visit, allow_many_files
+from comes.annotate.web.connections import Places, Visit, allow_many_files
 
 QUICK = Limits(first=0.5, body=0.7, kept=1.0, total=30.0)
 
@@ -123,7 +123,7 @@ def test_a_connection_is_kept_for_a_while_and_then_closed(project: Project) -> N
 def test_a_request_is_dealt_with_when_its_body_is_there(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from comes.annotate.guard import Guard
+    from comes.annotate.web.guard import Guard
 
     seen: list[str] = []
     real = Guard.__call__
@@ -148,7 +148,7 @@ def test_a_request_that_takes_long_is_waited_for(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Deadlines are for clients, not for the server's own work."""
-    from comes.annotate.answer_routes import AnswerPages
+    from comes.annotate.web.answer_routes import AnswerPages
 
     async def dawdle(self: Any, request: Any) -> Any:
         await asyncio.sleep(2.5)

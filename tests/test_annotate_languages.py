@@ -12,7 +12,7 @@ PACKAGE = files("comes.annotate")
 SOURCES = [
     file.read_text(encoding="utf-8")
     for folder in ("static", "pages")
-    for file in PACKAGE.joinpath(folder).iterdir()
+    for file in PACKAGE.joinpath("web", folder).iterdir()
     if file.name.endswith((".js", ".jinja"))
 ]
 FORMS = (".one", ".other")

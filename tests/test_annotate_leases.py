@@ -22,7 +22,7 @@ from comes.annotate.leases import (
 )
 from comes.annotate.sampling import BLOCK
 from comes.annotate.schema import answers, cards
-from comes.annotate.writer import Writer
+from comes.annotate.web.writer import Writer
 from comes.errors import ComesError
 from projects import LEASE, Card, Desk, Projects, all_cards, new_answer, refusal, stored
 

@@ -27,8 +27,8 @@ from comes.annotate import (
     revoke_links,
 )
 from comes.annotate import links as links_module
-from comes.annotate.guard import ROLE, Guard
 from comes.annotate.links import KnownLinks, digest_token
+from comes.annotate.web.guard import ROLE, Guard
 from comes.cli import app
 from comes.errors import ComesError
 from projects import Projects

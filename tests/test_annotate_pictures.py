@@ -21,16 +21,16 @@ from comes.annotate import (
     ItemSource,
     Project,
     create_project,
-    decoding,
     display_sizes,
     make_app,
     open_project,
     picture_files,
 )
-from comes.annotate.decoding import Decoder, Memory
-from comes.annotate.display_cache import DisplayCache
 from comes.annotate.display_sizes import UnshownError, make_display
 from comes.annotate.picture_checks import find_unshown
+from comes.annotate.web import decoding
+from comes.annotate.web.decoding import Decoder, Memory
+from comes.annotate.web.display_cache import DisplayCache
 from comes.errors import ComesError, ComesWarning
 
 RED_TOP = np.zeros((60, 100, 3), dtype=np.uint8)

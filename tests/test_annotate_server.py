@@ -30,19 +30,12 @@ from annotation_site import (
     standing,
     text_project,
 )
-from comes.annotate import (
-    Project,
-    Summary,
-    answer_routes,
-    create_project,
-    lead_routes,
-    make_app,
-    serve_in_thread,
-)
-from comes.annotate.guard import HEADERS
+from comes.annotate import Project, Summary, create_project, make_app, serve_in_thread
 from comes.annotate.leases import ITEMS_AT_ONCE
 from comes.annotate.ledger import Said
 from comes.annotate.summary import summarise_said
+from comes.annotate.web import answer_routes, lead_routes
+from comes.annotate.web.guard import HEADERS
 from comes.errors import ComesWarning
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from comes.annotate import Project
 from comes.annotate.leases import RefusedError
 from comes.annotate.schema import settings
-from comes.annotate.writer import COMMANDS_AT_ONCE, Writer
+from comes.annotate.web.writer import COMMANDS_AT_ONCE, Writer
 from projects import Projects, on_sqlite
 
 

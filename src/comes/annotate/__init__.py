@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
-    from comes.annotate.addresses import address_of, is_private, list_addresses
     from comes.annotate.asking import Asking, change_asking, read_question
-    from comes.annotate.connections import Limits
     from comes.annotate.control_cards import set_controls
     from comes.annotate.decisions import decide_pairs, list_disagreements, set_frozen, set_left_out
     from comes.annotate.drawing import (
@@ -28,41 +26,43 @@ if TYPE_CHECKING:
     from comes.annotate.importing import import_answers
     from comes.annotate.item_sources import ItemSource
     from comes.annotate.links import Link, list_links, make_link, revoke_links
-    from comes.annotate.overview import describe_summary, tabulate_classes, write_overview
     from comes.annotate.project import Project, create_project, open_project
     from comes.annotate.raw_export import export_raw_answers, read_raw_answers
-    from comes.annotate.robots import RobotReport, run_robots
     from comes.annotate.sampling import sample_cards
-    from comes.annotate.server import make_app
-    from comes.annotate.server_options import ServerOptions
-    from comes.annotate.serving import (
+    from comes.annotate.summary import Summary, summarise
+    from comes.annotate.trial import trial_project
+    from comes.annotate.web.addresses import address_of, is_private, list_addresses
+    from comes.annotate.web.connections import Limits
+    from comes.annotate.web.overview import describe_summary, tabulate_classes, write_overview
+    from comes.annotate.web.robots import RobotReport, run_robots
+    from comes.annotate.web.server import make_app
+    from comes.annotate.web.server_options import ServerOptions
+    from comes.annotate.web.serving import (
         check_images_exist,
         find_links,
         open_port,
         serve,
         serve_in_thread,
     )
-    from comes.annotate.summary import Summary, summarise
-    from comes.annotate.trial import trial_project
     from comes.annotate.webhooks import check_webhook, post_webhook
 
 _MODULES = {
     "Asking": "asking",
     "ItemSource": "item_sources",
-    "Limits": "connections",
+    "Limits": "web.connections",
     "Link": "links",
     "Project": "project",
-    "RobotReport": "robots",
-    "ServerOptions": "server_options",
+    "RobotReport": "web.robots",
+    "ServerOptions": "web.server_options",
     "Summary": "summary",
     "add_active_cards": "drawing",
     "add_chosen_cards": "adding",
     "add_classes": "enlarging",
     "add_items": "enlarging",
     "add_random_cards": "adding",
-    "address_of": "addresses",
+    "address_of": "web.addresses",
     "change_asking": "asking",
-    "check_images_exist": "serving",
+    "check_images_exist": "web.serving",
     "check_webhook": "webhooks",
     "collect_answers": "exchange",
     "collect_data": "exchange",
@@ -70,37 +70,37 @@ _MODULES = {
     "count_rounds": "drawing",
     "create_project": "project",
     "decide_pairs": "decisions",
-    "describe_summary": "overview",
+    "describe_summary": "web.overview",
     "estimate_shares": "drawing",
     "export_answers": "exchange",
     "export_raw_answers": "raw_export",
-    "find_links": "serving",
+    "find_links": "web.serving",
     "find_open_pairs": "drawing",
     "import_answers": "importing",
-    "is_private": "addresses",
-    "list_addresses": "addresses",
+    "is_private": "web.addresses",
+    "list_addresses": "web.addresses",
     "list_disagreements": "decisions",
     "list_links": "links",
-    "make_app": "server",
+    "make_app": "web.server",
     "make_link": "links",
-    "open_port": "serving",
+    "open_port": "web.serving",
     "open_project": "project",
     "post_webhook": "webhooks",
     "read_question": "asking",
     "read_raw_answers": "raw_export",
     "reopen_skipped_cards": "adding",
     "revoke_links": "links",
-    "run_robots": "robots",
+    "run_robots": "web.robots",
     "sample_cards": "sampling",
-    "serve": "serving",
-    "serve_in_thread": "serving",
+    "serve": "web.serving",
+    "serve_in_thread": "web.serving",
     "set_controls": "control_cards",
     "set_frozen": "decisions",
     "set_left_out": "decisions",
     "summarise": "summary",
-    "tabulate_classes": "overview",
+    "tabulate_classes": "web.overview",
     "trial_project": "trial",
-    "write_overview": "overview",
+    "write_overview": "web.overview",
 }
 
 __all__ = [

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from comes.annotate.decoding import Decoder
-from comes.annotate.display_cache import DisplayCache
 from comes.annotate.display_sizes import WIDTHS, Display, UnshownError
 from comes.annotate.picture_files import PictureFiles
-from comes.annotate.site import Site
+from comes.annotate.web.decoding import Decoder
+from comes.annotate.web.display_cache import DisplayCache
+from comes.annotate.web.site import Site
 from comes.errors import ComesError, first_line
 
 FOLDER = "display"  # of display sizes, in the folder of the project

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from comes.annotate.asking import GUIDELINES, read_asking
 from comes.annotate.guidelines import Guideline, find_guideline, read_picture
 from comes.annotate.schema import classes
-from comes.annotate.site import Site
+from comes.annotate.web.site import Site
 from comes.errors import ComesError
 
 

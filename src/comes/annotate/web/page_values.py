@@ -17,7 +17,7 @@ from comes.annotate.asking import (
 from comes.annotate.languages import LANGUAGES, read_words
 from comes.annotate.project import Project
 from comes.annotate.schema import classes, items
-from comes.annotate.site import read_role
+from comes.annotate.web.site import read_role
 
 LANGUAGE_COOKIE = "comes_language"
 

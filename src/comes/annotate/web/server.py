@@ -12,16 +12,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from comes.annotate.answer_routes import AnswerPages
-from comes.annotate.guard import Guard, make_refusal
-from comes.annotate.guideline_routes import GuidelineRoutes
-from comes.annotate.lead_routes import LeadPages
 from comes.annotate.leases import RefusedError
 from comes.annotate.links import KnownLinks
-from comes.annotate.picture_routes import PictureRoutes
 from comes.annotate.project import Project
-from comes.annotate.script_routes import ScriptRoutes
-from comes.annotate.site import Site
+from comes.annotate.web.answer_routes import AnswerPages
+from comes.annotate.web.guard import Guard, make_refusal
+from comes.annotate.web.guideline_routes import GuidelineRoutes
+from comes.annotate.web.lead_routes import LeadPages
+from comes.annotate.web.picture_routes import PictureRoutes
+from comes.annotate.web.script_routes import ScriptRoutes
+from comes.annotate.web.site import Site
 from comes.errors import ComesError
 
 LEASE = 300.0  # seconds that a silent tab keeps its cards
@@ -82,7 +82,7 @@ async def _send_static(request: Request) -> Response:
 
 @lru_cache
 def _load_static_files() -> dict[str, tuple[bytes, str]]:
-    folder = files("comes.annotate").joinpath("static")
+    folder = files("comes.annotate.web").joinpath("static")
     return {
         file.name: (file.read_bytes(), kind)
         for file in folder.iterdir()

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from comes.annotate.project import Project
-from comes.annotate.rendering import render
 from comes.annotate.summary import Summary, summarise
+from comes.annotate.web.rendering import render
 from comes.files import check_file_target, replacing_file
 
 BOUNDS = ["class_prior", "lower", "upper"]  # of a table of priors
@@ -44,7 +44,7 @@ def write_overview(
     """
     target = check_file_target(path)
     summary = summarise(project)
-    static = files("comes.annotate").joinpath("static")
+    static = files("comes.annotate.web").joinpath("static")
     sheets = [static.joinpath(f"{name}.css") for name in ("annotate", "lead")]
     style = "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
     page = render(

@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from starlette.requests import ClientDisconnect, Request
 
 from comes.annotate.card_notes import MOST_CHARACTERS
-from comes.annotate.guard import LARGEST_BODY
 from comes.annotate.leases import Answer, RefusedError
+from comes.annotate.web.guard import LARGEST_BODY
 
 MOST_IN_A_REQUEST = 300  # answers or keys
 MOST_OPEN = 3000  # cards that a page may have

@@ -11,14 +11,14 @@ from typing import Any
 
 import uvicorn
 
-from comes.annotate.addresses import address_of
-from comes.annotate.connections import Door, Places, TimedProtocol
-from comes.annotate.guard import is_loopback
 from comes.annotate.links import Role, list_links, make_link, revoke_links
 from comes.annotate.project import DESCRIPTION, Project
-from comes.annotate.server import LEASE, make_app
-from comes.annotate.server_options import ServerOptions
-from comes.annotate.whole_bodies import WholeBodies
+from comes.annotate.web.addresses import address_of
+from comes.annotate.web.connections import Door, Places, TimedProtocol
+from comes.annotate.web.guard import is_loopback
+from comes.annotate.web.server import LEASE, make_app
+from comes.annotate.web.server_options import ServerOptions
+from comes.annotate.web.whole_bodies import WholeBodies
 from comes.errors import ComesError
 
 STARTING = 30.0  # seconds

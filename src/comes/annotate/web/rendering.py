@@ -32,7 +32,7 @@ def write_duration(seconds: float) -> str:
 @lru_cache
 def _make_environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("comes.annotate", "pages"),
+        loader=jinja2.PackageLoader("comes.annotate.web", "pages"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

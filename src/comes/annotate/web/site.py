@@ -13,11 +13,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from comes.annotate.guard import ROLE
 from comes.annotate.leases import RefusedError
 from comes.annotate.project import Project
-from comes.annotate.rendering import render
-from comes.annotate.writer import Writer
+from comes.annotate.web.guard import ROLE
+from comes.annotate.web.rendering import render
+from comes.annotate.web.writer import Writer
 
 NAME_COOKIE = "comes_name"
 Result = TypeVar("Result")

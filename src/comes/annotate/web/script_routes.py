@@ -21,7 +21,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from comes.annotate.adding import add_chosen_cards
-from comes.annotate.bodies import MOST_IN_A_REQUEST, AnswerBody, Body, Id, read_body
 from comes.annotate.enlarging import insert_more_classes, insert_more_items
 from comes.annotate.exchange import export_answers
 from comes.annotate.item_sources import Classes, Items
@@ -36,7 +35,8 @@ from comes.annotate.leases import (
 from comes.annotate.person_names import clean_name
 from comes.annotate.raw_export import export_raw_answers, read_raw_answers
 from comes.annotate.schema import CONTROL, answers, cards, classes, items
-from comes.annotate.site import Site
+from comes.annotate.web.bodies import MOST_IN_A_REQUEST, AnswerBody, Body, Id, read_body
+from comes.annotate.web.site import Site
 from comes.errors import ComesError
 
 MOST_ON_A_PAGE = 1000

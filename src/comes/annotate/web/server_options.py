@@ -5,7 +5,7 @@ import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from comes.annotate.connections import Limits
+from comes.annotate.web.connections import Limits
 from comes.errors import ComesError, first_line
 
 

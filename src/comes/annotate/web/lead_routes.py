@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from comes.annotate.bodies import Body, read_body
 from comes.annotate.decisions import (
     Verdict,
     decide_pair,
@@ -25,8 +24,9 @@ from comes.annotate.decisions import (
     show_disagreements,
 )
 from comes.annotate.ledger import YES, Ledger, Said
-from comes.annotate.site import Site, read_name
 from comes.annotate.summary import Summary, summarise_said
+from comes.annotate.web.bodies import Body, read_body
+from comes.annotate.web.site import Site, read_name
 from comes.errors import ComesError
 
 FRESH = 2.0  # seconds for which a summary is shown again

@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from comes.annotate.links import KnownLinks
-from comes.annotate.rendering import render
+from comes.annotate.web.rendering import render
 from comes.errors import ComesError
 
 LARGEST_BODY = 64 * 1024  # bytes

@@ -11,15 +11,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from comes.annotate.answer_history import find_history
-from comes.annotate.bodies import (
-    AnswersBody,
-    CardsBody,
-    JoinBody,
-    NoteBody,
-    ReleaseBody,
-    UndoBody,
-    read_body,
-)
 from comes.annotate.card_notes import write_note
 from comes.annotate.leases import (
     FROZEN,
@@ -30,10 +21,19 @@ from comes.annotate.leases import (
     store_answers,
     undo_answers,
 )
-from comes.annotate.own_progress import ProgressCounter
-from comes.annotate.page_values import describe_page
 from comes.annotate.person_names import KnownNameError, clean_name, join_person
-from comes.annotate.site import NAME_COOKIE, Site, read_name
+from comes.annotate.web.bodies import (
+    AnswersBody,
+    CardsBody,
+    JoinBody,
+    NoteBody,
+    ReleaseBody,
+    UndoBody,
+    read_body,
+)
+from comes.annotate.web.own_progress import ProgressCounter
+from comes.annotate.web.page_values import describe_page
+from comes.annotate.web.site import NAME_COOKIE, Site, read_name
 
 
 class AnswerPages:

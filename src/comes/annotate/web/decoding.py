@@ -27,7 +27,7 @@ AT_ONCE = max(1, min(2, (os.cpu_count() or 2) - 1))  # a core is left for answer
 MOST_WAITING = 100  # every page fetches a few pictures ahead
 RETRY = 1  # second after which a browser may ask again
 LONGEST = 60.0  # seconds that a picture may take
-PROGRAM = Path(__file__).with_name("display_sizes.py")
+PROGRAM = Path(__file__).parents[1] / "display_sizes.py"
 
 Result = TypeVar("Result")
 

@@ -1,0 +1,1 @@
+"""The web page of a project: its routes, who may use them, and the server."""
