@@ -203,7 +203,7 @@ def test_a_closed_tab_gives_its_cards_back_and_they_and_undo_are_found_again(
         context = page.context
         page.goto("about:blank")
         page.close()
-        until = time.monotonic() + 5
+        until = time.monotonic() + 20
         while held(project) and time.monotonic() < until:
             time.sleep(0.02)
         assert held(project) == set()
