@@ -1,5 +1,6 @@
 """``comes annotate``: a project that grows, by items, classes, and what a model draws."""
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -129,11 +130,12 @@ def learn(
         float, typer.Option(help="Share of the questions drawn as if there were no model.")
     ] = 0.2,
     seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Draw questions with a model, round by round, beside the server: run it on any machine.
 
     Each round waits for new answers, trains on all, and draws what is asked next. Ctrl-C ends it;
-    started again, it goes on.
+    started again, it goes on. --json prints a line for each round.
 
     Example: comes annotate learn project --every 200
     """
@@ -141,6 +143,9 @@ def learn(
     from comes.jobs import learn_in_rounds
 
     def tell(drawn: "ActiveRound") -> None:
+        if as_json:
+            print(json.dumps(_describe_round(drawn)), flush=True)
+            return
         print(
             f"round {drawn.round}: learned from {drawn.answers} answers in {drawn.seconds:.0f} s, "
             f"drew {drawn.cards} cards of {drawn.bits:.2f} bits",
