@@ -46,6 +46,7 @@ def main() -> None:
         with serve_in_thread(project) as address:
             run_robots(address, 4, say, most=60)
             take_cards(browser, address, say)
+            run_robots(address, 4, say, most=130, name="colleague")  # some of them disagree
             take_lead(browser, address)
         project, say = make_project(Path(name, "grid"), 20, "item")
         with serve_in_thread(project) as address:
