@@ -1,0 +1,95 @@
+"""One learner of ``extreme.py``, in a process and an environment of its own.
+
+    python experiments/extreme_learner.py FOLDER KIND LEARNER SETTINGS
+
+reads the training rows, what is known of their labels, and the features of the test rows; writes
+the five best labels of each test row, and what that took. No true label of a test row is read.
+Learners of LibMultiLabel need nothing but LibMultiLabel; ours need nothing but comes.
+"""
+
+import json
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+TOP, THREADS = 5, 2
+ROWS_AT_A_TIME = 250  # LibMultiLabel scores all labels of the rows that it is given
+
+Fitted = Callable[[Any], npt.NDArray[np.int64]]
+
+
+def fit_ours(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
+    """Fit a CandidateClassifier to ticked labels."""
+    import torch
+
+    from comes.answers import Answers
+    from comes.errors import ComesWarning
+    from comes.estimator import CandidateClassifier
+
+    torch.set_num_threads(THREADS)
+    warnings.simplefilter("ignore", ComesWarning)
+    classifier = CandidateClassifier(random_state=0, progress=False, device="cpu", **settings)
+    classifier.fit(X, answers=Answers.from_positives(ticked))
+    return lambda rows: np.asarray(classifier.predict_top(rows, TOP).labels)
+
+
+def fit_libmultilabel(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
+    """Fit a tree, or a linear model of each label against the rest."""
+    from libmultilabel import linear
+
+    np.random.seed(0)  # of the clusters of labels
+    trains = {"tree": linear.train_tree, "1vsrest": linear.train_1vsrest}[settings["technique"]]
+    y, x = sparse.csr_matrix(ticked, dtype=float), sparse.csr_matrix(X, dtype=float)
+    model = trains(y, x, options=settings["options"], verbose=False)
+
+    def best(rows: Any) -> npt.NDArray[np.int64]:
+        parts = range(0, rows.shape[0], ROWS_AT_A_TIME)
+        return np.vstack([best_of(sparse.csr_matrix(rows[i : i + ROWS_AT_A_TIME])) for i in parts])
+
+    def best_of(rows: Any) -> npt.NDArray[np.int64]:
+        scores = model.predict_values(rows)
+        some = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
+        order = np.argsort(-np.take_along_axis(scores, some, axis=1), axis=1)
+        return np.take_along_axis(some, order, axis=1)
+
+    return best
+
+
+def peak_megabytes() -> int:
+    """Return the most memory that this process had at a time.
+
+    Of the kernel's own count, since getrusage counts the parent's memory when the process starts.
+    """
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return round(int(found[1]) / 1024)
+
+
+def main() -> None:
+    """Fit, predict, and write both files."""
+    folder, (kind, learner, settings) = Path(sys.argv[1]), sys.argv[2:]
+    X, ticked = (sparse.load_npz(folder / f"{name}.npz") for name in ("X", kind))
+    fit = fit_libmultilabel if learner.startswith("LibMultiLabel") else fit_ours
+    started = time.perf_counter()
+    predict = fit(X, ticked, json.loads(settings))
+    fitted = time.perf_counter()
+    best = predict(sparse.load_npz(folder / "X_test.npz"))
+    cost = {
+        "seconds_of_training": round(fitted - started, 1),
+        "seconds_of_prediction": round(time.perf_counter() - fitted, 1),
+        "peak_megabytes": peak_megabytes(),
+    }
+    np.save(folder / "best.npy", best)
+    (folder / "cost.json").write_text(json.dumps(cost))
+
+
+if __name__ == "__main__":
+    main()
