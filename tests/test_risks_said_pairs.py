@@ -85,7 +85,7 @@ def test_the_mean_over_parts_of_the_labels_is_the_whole(name: str, silence: Stat
     value, gradient = differentiate(risk, scores, said)
     total, parts = torch.zeros_like(value), []
     for start, stop in ((0, 4), (4, 5), (5, Q)):
-        part = risk.of_labels(start, stop)
+        part = risk.of_labels(slice(start, stop))
         own = differentiate(part, scores[:, start:stop], said.of_labels(start, stop))
         total += own[0] * (stop - start) / Q
         parts.append(own[1] * (stop - start) / Q)

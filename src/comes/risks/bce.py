@@ -110,10 +110,10 @@ class BceRisk(nn.Module):
         self.loss = loss
         self.register_buffer("label_weight", optional_tensor(label_weight, "label_weight"))
 
-    def of_labels(self, start: int, stop: int) -> "BceRisk":
-        """Return the risk of the labels from start to stop; the whole is the mean over labels."""
+    def of_labels(self, labels: slice | Tensor) -> "BceRisk":
+        """Return the risk of some labels, by place; the whole is the mean over labels."""
         weight = self.label_weight
-        return BceRisk(loss=self.loss, label_weight=None if weight is None else weight[start:stop])
+        return BceRisk(loss=self.loss, label_weight=None if weight is None else weight[labels])
 
     def forward(
         self, scores: Tensor, candidates: Tensor | SaidPairs, sample_weight: Tensor | None = None

@@ -281,12 +281,12 @@ class HammingRisk(nn.Module):
         self.correction = correction
         self.skip_empty = skip_empty
 
-    def of_labels(self, start: int, stop: int) -> "HammingRisk":
-        """Return the risk of the labels from start to stop; the whole is the mean over labels."""
+    def of_labels(self, labels: slice | Tensor) -> "HammingRisk":
+        """Return the risk of some labels, by place; the whole is the mean over labels."""
         shares = (self.exclude_share, self.asked_share)
-        exclude, asked = (None if share is None else share[start:stop] for share in shares)
+        exclude, asked = (None if share is None else share[labels] for share in shares)
         return HammingRisk(
-            self.class_prior[start:stop],
+            self.class_prior[labels],
             loss=self.loss,
             correction=self.correction,
             exclude_share=exclude,

@@ -162,13 +162,18 @@ class LikelihoodRisk(nn.Module):
         self.can_say_yes = bool(b.any())
         self.only_excludes = mistake_rate == 0 and not self.can_say_yes
 
-    def of_labels(self, start: int, stop: int) -> "LikelihoodRisk":
-        """Return the risk of the labels from start to stop; the whole is the mean over labels."""
-        part = copy.copy(self)
-        part._buffers = {  # a label weight is over q
-            "leanings": self.leanings[:, start:stop],
-            "label_weight": self.label_weight[start:stop] * len(self.label_weight) / (stop - start),
-            "class_prior": None if self.class_prior is None else self.class_prior[start:stop],
+    @property
+    def costs_unasked(self) -> bool:
+        """Whether pairs that nobody was asked about count: they do where a prior is kept."""
+        return self.class_prior is not None
+
+    def of_labels(self, labels: slice | Tensor) -> "LikelihoodRisk":
+        """Return the risk of some labels, by place; the whole is the mean over labels."""
+        part, weight = copy.copy(self), self.label_weight[labels]
+        part._buffers = {
+            "leanings": self.leanings[:, labels],
+            "label_weight": weight * (len(self.label_weight) / len(weight)),  # it is over q
+            "class_prior": None if self.class_prior is None else self.class_prior[labels],
         }
         return part
 

@@ -60,6 +60,11 @@ class SaidPairs:
             shape=(self.shape[0], stop - start),
         )
 
+    def of_asked_labels(self) -> tuple[Tensor, "SaidPairs"]:
+        """Return the labels that have an answer, and the pairs with these alone, numbered anew."""
+        asked, places = torch.unique(self.labels, return_inverse=True)
+        return asked, replace(self, labels=places, shape=(self.shape[0], len(asked)))
+
     def to(self, device: torch.device) -> "SaidPairs":
         """Return the same on a device."""
         moved = (values.to(device) for values in (self.rows, self.labels, self.states))
