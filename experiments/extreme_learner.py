@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 TOP, THREADS = 5, 2
-ROWS_AT_A_TIME = 250  # LibMultiLabel scores all labels of the rows that it is given
+ROWS_AT_A_TIME = 250  # all labels of these rows are scored
 
 Fitted = Callable[[Any], npt.NDArray[np.int64]]
 
@@ -38,7 +38,7 @@ def fit_ours(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
     warnings.simplefilter("ignore", ComesWarning)
     classifier = CandidateClassifier(random_state=0, progress=False, device="cpu", **settings)
     classifier.fit(X, answers=Answers.from_positives(ticked))
-    return lambda rows: np.asarray(classifier.predict_top(rows, TOP).labels)
+    return lambda rows: best_in_parts(classifier.decision_function, rows)
 
 
 def fit_libmultilabel(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
@@ -49,18 +49,21 @@ def fit_libmultilabel(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
     trains = {"tree": linear.train_tree, "1vsrest": linear.train_1vsrest}[settings["technique"]]
     y, x = sparse.csr_matrix(ticked, dtype=float), sparse.csr_matrix(X, dtype=float)
     model = trains(y, x, options=settings["options"], verbose=False)
+    return lambda rows: best_in_parts(model.predict_values, rows)
 
-    def best(rows: Any) -> npt.NDArray[np.int64]:
-        parts = range(0, rows.shape[0], ROWS_AT_A_TIME)
-        return np.vstack([best_of(sparse.csr_matrix(rows[i : i + ROWS_AT_A_TIME])) for i in parts])
 
-    def best_of(rows: Any) -> npt.NDArray[np.int64]:
-        scores = model.predict_values(rows)
-        some = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
-        order = np.argsort(-np.take_along_axis(scores, some, axis=1), axis=1)
-        return np.take_along_axis(some, order, axis=1)
+def best_in_parts(score: Callable[[Any], Any], rows: Any) -> npt.NDArray[np.int64]:
+    """Return the labels with the highest scores, best first, (n, 5)."""
+    matrix = sparse.csr_matrix(rows)
+    starts = range(0, matrix.shape[0], ROWS_AT_A_TIME)
+    return np.vstack([best_of(score(matrix[i : i + ROWS_AT_A_TIME])) for i in starts])
 
-    return best
+
+def best_of(scores: Any) -> npt.NDArray[np.int64]:
+    """Return the labels with the highest of all scores of each row."""
+    some = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
+    order = np.argsort(-np.take_along_axis(scores, some, axis=1), axis=1)
+    return np.take_along_axis(some, order, axis=1)
 
 
 def peak_megabytes() -> int:
