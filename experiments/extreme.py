@@ -119,7 +119,7 @@ def judge(best: npt.NDArray[np.int64], relevant: Any) -> dict[str, float]:
 
 def run(folder: Path, python: Path, kind: str, learner: str, settings: dict[str, Any]) -> Any:
     """Return the best labels of the test rows, and what they cost, from a process of its own."""
-    command = [python, LEARNER, folder, kind, learner, json.dumps(settings)]
+    command = [str(python), str(LEARNER), str(folder), kind, learner, json.dumps(settings)]
     threads = {"OMP_NUM_THREADS": THREADS, "OPENBLAS_NUM_THREADS": THREADS}
     subprocess.run(command, check=True, env=os.environ | threads, stdout=subprocess.DEVNULL)
     return np.load(folder / "best.npy"), json.loads((folder / "cost.json").read_text())

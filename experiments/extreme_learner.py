@@ -43,7 +43,7 @@ def fit_ours(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
 
 def fit_libmultilabel(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
     """Fit a tree, or a linear model of each label against the rest."""
-    from libmultilabel import linear
+    from libmultilabel import linear  # type: ignore[import-not-found,unused-ignore]
 
     np.random.seed(0)  # of the clusters of labels
     trains = {"tree": linear.train_tree, "1vsrest": linear.train_1vsrest}[settings["technique"]]
