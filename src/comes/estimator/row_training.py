@@ -14,15 +14,12 @@ from comes.answers import Answers, State, keep_one_excluded
 from comes.errors import ComesError
 from comes.estimator.first_stage import FirstStage
 from comes.estimator.inputs import check_same_rows
-from comes.estimator.many_labels import (
-    check_many_labels,
-    has_many_labels,
-    prepare_many_labels,
-)
+from comes.estimator.many_labels import check_many_labels, prepare_many_labels
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.reading_answers import (
     check_can_learn,
     choose_method,
+    has_many_labels,
     warn_of_idle_labels,
 )
 from comes.estimator.row_risks import (
