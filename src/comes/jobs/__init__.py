@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from comes.jobs.prior_jobs import estimate_priors
     from comes.jobs.report_jobs import WrittenReport, report_results
     from comes.jobs.split_jobs import Split, split_data
+    from comes.jobs.top_jobs import WrittenTop, write_top
 
 _MODULES = {
     "ActiveRound": "active_jobs",
@@ -60,6 +61,7 @@ _MODULES = {
     "Split": "split_jobs",
     "WrittenPage": "page_jobs",
     "WrittenReport": "report_jobs",
+    "WrittenTop": "top_jobs",
     "add_questions": "annotate_jobs",
     "check_assumption": "check_jobs",
     "choose_model": "fit_jobs",
@@ -86,6 +88,7 @@ _MODULES = {
     "show_examples": "page_jobs",
     "split_data": "split_jobs",
     "summarise_dataset": "data_jobs",
+    "write_top": "top_jobs",
 }
 
 __all__ = [
@@ -104,6 +107,7 @@ __all__ = [
     "Split",
     "WrittenPage",
     "WrittenReport",
+    "WrittenTop",
     "add_questions",
     "check_assumption",
     "choose_model",
@@ -130,6 +134,7 @@ __all__ = [
     "show_examples",
     "split_data",
     "summarise_dataset",
+    "write_top",
 ]
 
 
