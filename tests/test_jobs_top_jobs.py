@@ -11,6 +11,7 @@ import pytest
 
 from comes import CandidateClassifier
 from comes.datasets import (
+    Dataset,
     make_scenes,
     read_predictions,
     read_table,
@@ -20,7 +21,8 @@ from comes.datasets import (
 )
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import top_predictions
-from comes.jobs import write_top
+from comes.jobs import judge_top, write_top
+from comes.top_metrics import ndcg_at_k, precision_at_k
 from command_line import command_runner
 
 N, Q, K = 60, 10, 3
@@ -121,3 +123,38 @@ def test_the_command_writes_the_best_labels(
     for option in ("--page", "--ask-next"):
         error = run(*command, option, "next.csv", code=1).stderr
         assert f"{option} needs the scores of all labels" in error
+
+
+@pytest.mark.parametrize(("top", "ks"), [(1, [1]), (2, [1, 2]), (5, [1, 3, 5]), (7, [1, 3, 5, 7])])
+def test_the_best_labels_are_judged_as_all_scores_are(top: int, ks: list[int]) -> None:
+    held_out = make_scenes(n=50, seed=1)
+    truth = held_out.known_relevant().copy()
+    truth[:4] = False
+    scores = MODEL.decision_function(held_out.X)
+    judged = judge_top(MODEL, replace(held_out, relevant=truth, label_names=NAMES), top)
+    expected = {f"precision@{k}": precision_at_k(scores, truth, k) for k in ks}
+    expected |= {f"ndcg@{k}": ndcg_at_k(scores, truth, k) for k in ks}
+    assert judged.metrics == pytest.approx(expected)
+    assert (judged.n_rows, judged.n_empty, judged.n_seen) == (50, 4, 0)
+
+
+def test_the_command_prints_how_good_the_best_labels_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = command_runner(monkeypatch, capsys)
+    MODEL.save("model")
+    write_npz(SCENES, "scenes.npz")
+    command = ("evaluate", "scenes.npz", "-m", "model", "--top", str(K))
+    found = json.loads(run(*command, "--json").stdout)
+    assert found == pytest.approx(judge_top(MODEL, SCENES, K).as_dict())
+    assert found["rows_seen_in_training"] == N
+    printed = run(*command).stdout
+    assert "precision@3" in printed and f"{found['ndcg@3']:.3f}" in printed
+    assert "rows without relevant, which count 0: 0" in printed
+    assert "that training saw" in printed
+    assert "--top compares with true labels" in run(*command, "--priors", "p.csv", code=1).stderr
+    candidates = Dataset(SCENES.X, NAMES, SCENES.known_relevant())
+    write_npz(candidates, "candidates.npz")
+    error = run("evaluate", "candidates.npz", *command[2:], code=1).stderr
+    assert "true labels are needed" in error

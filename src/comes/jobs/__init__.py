@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from comes.jobs.prior_jobs import estimate_priors
     from comes.jobs.report_jobs import WrittenReport, report_results
     from comes.jobs.split_jobs import Split, split_data
-    from comes.jobs.top_jobs import WrittenTop, write_top
+    from comes.jobs.top_jobs import JudgedTop, WrittenTop, judge_top, write_top
 
 _MODULES = {
     "ActiveRound": "active_jobs",
@@ -54,6 +54,7 @@ _MODULES = {
     "FittedModel": "fit_jobs",
     "ImageFeatures": "feature_jobs",
     "JudgedMetric": "judge_jobs",
+    "JudgedTop": "top_jobs",
     "Judgement": "judge_jobs",
     "PageOptions": "predict_jobs",
     "Predicted": "predict_jobs",
@@ -76,6 +77,7 @@ _MODULES = {
     "generate_answers": "generate_jobs",
     "generate_candidates": "data_jobs",
     "judge_model": "judge_jobs",
+    "judge_top": "top_jobs",
     "learn_in_rounds": "active_jobs",
     "list_datasets": "data_jobs",
     "predict_items": "predict_jobs",
@@ -100,6 +102,7 @@ __all__ = [
     "FittedModel",
     "ImageFeatures",
     "JudgedMetric",
+    "JudgedTop",
     "Judgement",
     "PageOptions",
     "Predicted",
@@ -122,6 +125,7 @@ __all__ = [
     "generate_answers",
     "generate_candidates",
     "judge_model",
+    "judge_top",
     "learn_in_rounds",
     "list_datasets",
     "predict_items",

@@ -10,7 +10,8 @@ labels themselves, the best first, as `predict_top` of a classifier has them. Th
 or sparse; a sparse one is never made dense.
 
 - ties between scores are broken by column: the label that comes first wins
-- a row without a relevant label counts 0, in every mean; `count_empty_rows` counts them
+- a row without a relevant label counts 0 in P@k and nDCG@k, and adds nothing to either of the two
+  means of a propensity-scored metric; `count_empty_rows` counts them
 - k may be larger than the number of labels; the labels that are not there are no hits
 """
 
