@@ -1,5 +1,6 @@
 """`predict_top`: what `decision_function` and `predict_proba` say, in less memory."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -110,8 +111,14 @@ def test_probabilities_have_the_level_and_the_calibration_of_the_classifier() ->
     assert np.abs(clf.score_offset_).max() > 0.01
     check_top(clf, X, 3)
     others = make_scenes(n=100, seed=1)
-    clf.calibrate(others.X, relevant=others.relevant)
+    found = clf.calibrate(others.X, relevant=others.relevant).calibration_
     check_top(clf, X, 3)
+    assert found is not None
+    top = clf.predict_top(X, 3)
+    for row, label in enumerate(top.labels[:, 1]):
+        above = top.scores[row, 1] - clf.score_offset_[label]
+        expected = 1 / (1 + math.exp(-(found.slope[label] * above + found.level[label])))
+        assert top.probabilities[row, 1] == pytest.approx(expected)
 
 
 def test_bent_scores_are_ordered_after_they_are_bent() -> None:
@@ -159,12 +166,14 @@ def test_a_hundred_thousand_labels_are_scored_in_parts() -> None:
 
 def test_the_sparse_matrix_has_the_probabilities_in_their_columns() -> None:
     top = fitted().predict_top(X, 4)
+    labels, probabilities = top.labels.copy(), top.probabilities.copy()
     matrix = top.to_csr()
     assert matrix.nnz == 4 * len(X) and matrix.has_sorted_indices
     dense = np.zeros((len(X), Q))
-    np.put_along_axis(dense, top.labels, top.probabilities, axis=1)
+    np.put_along_axis(dense, labels, probabilities, axis=1)
     np.testing.assert_array_equal(matrix.toarray(), dense)
-    assert (np.diff(top.scores, axis=1) <= 0).all()  # and the arrays are as they were
+    np.testing.assert_array_equal(top.labels, labels)  # and the arrays are as they were
+    np.testing.assert_array_equal(top.probabilities, probabilities)
 
 
 def test_the_best_labels_can_be_judged() -> None:

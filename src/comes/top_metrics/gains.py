@@ -78,7 +78,7 @@ def discounts(k: int) -> FloatArray:
 
 
 def best_gains(compared: Compared, k: int) -> FloatArray:
-    """Return the largest sum of discounts that a row can have; 1 where no label is relevant."""
+    """Return the largest sum of discounts that a row can have; that of a hit if it has none."""
     m = count_relevant(compared.relevant)
     best = np.cumsum(discounts(min(k, max(int(m.max()), 1))))
-    return np.where(m > 0, best[np.clip(m, 1, len(best)) - 1], 1.0)
+    return np.asarray(best[np.clip(m, 1, len(best)) - 1])
