@@ -17,6 +17,7 @@ from comes.estimator.pretrained import pretrained_backbone
 from comes.estimator.seen_rows import count_seen_rows
 from comes.estimator.storage import check_model_target
 from comes.estimator.together import fit_together
+from comes.estimator.top_predictions import TopPredictions
 from comes.estimator.variations import vary_settings
 from comes.estimator.view_heads import ViewHead, cross_score, fit_view_head, view_probe
 
@@ -27,6 +28,7 @@ __all__ = [
     "CrossFitted",
     "Evidence",
     "ImageClassifier",
+    "TopPredictions",
     "ViewHead",
     "check_model_target",
     "choose_classifier",
