@@ -140,10 +140,12 @@ def test_the_format_of_a_checkpoint_stays(tmp_path: Path) -> None:
     state = torch.load(tmp_path / "training.pt", weights_only=True)
     assert set(state) == {
         "best", "fingerprint", "is_enough", "model", "optimiser", "random", "risk", "shuffle",
+        "steps", "total",
     }  # fmt: skip
     assert set(state["best"]) == {"best", "scores", "weights"}
     assert state["is_enough"] is True
-    assert len(state["random"]) == 1  # process
+    assert len(state["random"]) == 1  # that of a process which trains alone
+    assert state["steps"] == 0  # of the next epoch
 
 
 @pytest.mark.parametrize("when", [{"at_score": 2}, {"at_score": 7}, {"at_score": 8}])

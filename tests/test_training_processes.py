@@ -23,13 +23,14 @@ from comes.training import (
     count_processes,
     join_processes,
     leave_processes,
-    loop,
     make_optimizer,
     of_all_processes,
     of_each_process,
     predict_scores,
     process_number,
+    processes,
     seeded,
+    steps,
     train,
 )
 from drawn_problems import annotate, prior_of, problem
@@ -102,8 +103,12 @@ TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
 
 def naively_trained(name: str) -> dict[str, Any]:
     """Train on the risk of each process, as data parallelism without thought does."""
+
+    def of_own_rows(risk: Risk, n: int) -> Risk:
+        return lambda scores, seen: risk(scores, processes.take_share(seen))
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "of_all_processes", lambda risk: risk)
+        patch.setattr(steps, "of_whole_batch", of_own_rows)
         return trained(name)
 
 

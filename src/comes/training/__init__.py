@@ -25,15 +25,18 @@ from comes.training.processes import (
 )
 from comes.training.proximal import ProximalGradient
 from comes.training.random_states import seeded
+from comes.training.row_order import BlockOrder
 from comes.training.rows import SparseRows, becomes_dense, choose_device, to_device
 from comes.training.soft_targets import fit_soft_targets
 from comes.training.stacked import Trainee, train_together
+from comes.training.streamed_rows import StreamedRows
 from comes.training.train_options import TrainOptions, Validation
 from comes.training.watching import Callback, TrainedEpoch, describe_epoch
 
 __all__ = [
     "AUGMENTATIONS",
     "OPTIMIZERS",
+    "BlockOrder",
     "Callback",
     "Checkpoint",
     "History",
@@ -44,6 +47,7 @@ __all__ = [
     "Risk",
     "Rows",
     "SparseRows",
+    "StreamedRows",
     "TrainOptions",
     "TrainedEpoch",
     "Trainee",

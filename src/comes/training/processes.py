@@ -101,16 +101,36 @@ def of_all_processes(risk: Risk) -> Risk:
         start = sum(sizes[: process_number()])
         rows = slice(start, start + len(scores))
         scores = scores.float() if scores.dtype.itemsize < 4 else scores
-        all_scores = scores.new_zeros(sum(sizes), scores.shape[1])
+        all_scores = scores.new_zeros(sum(sizes), *scores.shape[1:])
         all_scores[rows] = scores
         known = candidates.to(torch.uint8) if candidates.dtype == torch.bool else candidates
-        all_known = known.new_zeros(all_scores.shape)  # a bool matrix cannot be summed
+        all_known = known.new_zeros(sum(sizes), known.shape[1])  # a bool matrix cannot be summed
         all_known[rows] = known
         dist.all_reduce(all_known)
         whole = _Sum.apply(all_scores)  # type: ignore[no-untyped-call]
         return risk(whole, all_known.to(candidates.dtype))
 
     return risk_of_all
+
+
+def of_whole_batch(risk: Risk, n: int) -> Risk:
+    """Return the risk of a batch of n rows, given the scores of those that `take_share` takes.
+
+    What else it is given is that of all rows, which every process knows.
+    """
+
+    def risk_of_batch(scores: Tensor, *others: Any) -> Tensor:
+        scores = scores.float() if scores.dtype.itemsize < 4 else scores
+        return risk(gather_rows(scores, n), *others)
+
+    return risk_of_batch
+
+
+def gather_rows(own: Tensor, n: int) -> Tensor:
+    """Return n rows, given those that `take_share` takes; the inverse of it, with a gradient."""
+    rows = own.new_zeros(n, *own.shape[1:])
+    rows[process_number() :: count_processes()] = own
+    return _Sum.apply(rows)  # type: ignore[no-untyped-call,no-any-return]
 
 
 class _Sum(torch.autograd.Function):
