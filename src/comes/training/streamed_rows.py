@@ -201,7 +201,7 @@ class _Places:
 
     def _find_blocks(self, rows: Tensor) -> Tensor:
         """Return the block of every row."""
-        return torch.bucketize(rows, self.ends, right=True)
+        return torch.bucketize(rows.contiguous(), self.ends, right=True)
 
 
 def read_ahead(read: Callable[[Key, Event], Found], keys: Sequence[Key]) -> Iterator[Found]:
