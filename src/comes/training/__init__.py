@@ -21,6 +21,7 @@ from comes.training.processes import (
     leave_processes,
     of_all_processes,
     of_each_process,
+    of_first_process,
     process_number,
 )
 from comes.training.proximal import ProximalGradient
@@ -64,6 +65,7 @@ __all__ = [
     "make_optimizer",
     "of_all_processes",
     "of_each_process",
+    "of_first_process",
     "predict_scores",
     "process_number",
     "seeded",

@@ -25,6 +25,9 @@ class Checkpoint:
     every : float, optional
         Seconds after which the state is also kept within an epoch; None keeps it at the ends of
         epochs alone.
+    at_ends : bool
+        Keep the state at the end of every epoch. False is for short epochs: ``every`` alone says
+        when.
 
     Examples
     --------
@@ -40,6 +43,7 @@ class Checkpoint:
     path: Path
     fingerprint: str
     every: float | None = 300.0
+    at_ends: bool = True
 
     def read(self) -> dict[str, Any] | None:
         """Return the state, or None if there is no file; refuse that of another training."""

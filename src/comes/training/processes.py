@@ -7,7 +7,8 @@ owns the row. This is exact for every risk, including one of your own.
 """
 
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -16,6 +17,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from comes.errors import ComesError
 from comes.training.gradients import Risk
+
+Made = TypeVar("Made")
 
 
 def count_processes() -> int:
@@ -181,6 +184,26 @@ def of_each_process(value: Any) -> list[Any]:
     if len(values) > 1:
         dist.all_gather_object(values, value)
     return values
+
+
+def of_first_process(make: Callable[[], Made]) -> Made:
+    """Return in all processes what the first one makes, or raise the error that it meets.
+
+    Examples
+    --------
+    >>> of_first_process(lambda: "made once")
+    'made once'
+    """
+    made: tuple[Any, ComesError | None] = None, None
+    if process_number() == 0:
+        try:
+            made = make(), None
+        except ComesError as error:
+            made = None, error
+    value, met = of_each_process(made)[0]
+    if met is not None:
+        raise met
+    return value  # type: ignore[no-any-return]
 
 
 def _is_distributed() -> bool:

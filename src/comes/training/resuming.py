@@ -85,19 +85,23 @@ class TrainingState:
 
     def finish_step(self, n_steps: int, total: Tensor) -> None:
         """Keep the state within an epoch, if the last time is long ago."""
-        if self.checkpoint is None or self.checkpoint.every is None:
-            return
-        if time.monotonic() - self._last_write >= self.checkpoint.every:
+        if self.checkpoint is not None and self._is_time(self.checkpoint):
             self._keep(self.checkpoint, self._shuffle_before, n_steps, total)
 
     def finish_epoch(self, risk: list[float]) -> bool:
         """Judge the weights and keep the state; return whether to stop."""
         self.risk = list(risk)
         is_enough = self.best.judge_epoch()
-        if self.checkpoint is not None:
+        checkpoint = self.checkpoint
+        if checkpoint is not None and (checkpoint.at_ends or self._is_time(checkpoint)):
             nothing = torch.zeros(())
-            self._keep(self.checkpoint, self.shuffle.get_state(), 0, nothing, is_enough)
+            self._keep(checkpoint, self.shuffle.get_state(), 0, nothing, is_enough)
         return is_enough
+
+    def _is_time(self, checkpoint: Checkpoint) -> bool:
+        """Return whether the state was last kept long enough ago."""
+        every = checkpoint.every
+        return every is not None and time.monotonic() - self._last_write >= every
 
     def _keep(
         self,
