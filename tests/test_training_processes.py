@@ -11,16 +11,20 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from scipy import sparse
 from torch import Tensor, nn
 
+from comes.answers import State
 from comes.errors import ComesError
 from comes.models import Ensemble, OfEachNetwork, mlp
 from comes.risks import HammingRisk, LikelihoodRisk, RankingRisk
 from comes.training import (
     BlockOrder,
     Checkpoint,
+    LabelChunks,
     PixelRows,
     Risk,
+    SaidRows,
     StreamedRows,
     TrainOptions,
     Validation,
@@ -151,6 +155,18 @@ class ToDouble(nn.Module):
         return x.flatten(1).double() / 255
 
 
+def in_chunks(name: str, silence: State, dropout: float = 0.5) -> dict[str, Any]:
+    """Train in chunks of a label, of which a process has every second."""
+    said = SaidRows(sparse.csr_array((STATES * (STATES != State.MAYBE)).numpy()), silence, CPU)
+    many = name == "networks at once"
+    risk: Any = risk_of("hamming" if many else name)
+    return trained_on(
+        candidates=said,
+        make=lambda: Ensemble(3, 4, 8, dropout=dropout) if many else mlp(3, 4, 8, dropout=dropout),
+        risk=LabelChunks(OfEachNetwork(risk) if many else risk, 4, chunk=1),
+    )
+
+
 SIZES = (10, 3, 12, 7, 11)
 BLOCKS = BlockOrder(SIZES, 15)
 
@@ -182,6 +198,10 @@ TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
     "a stream": lambda: trained_on(
         streamed(), None, lambda: nn.Sequential(ToDouble(), network()), order=BLOCKS
     ),
+    "hamming in chunks of labels": lambda: in_chunks("hamming", State.MAYBE),
+    "likelihood in chunks of labels": lambda: in_chunks("likelihood", State.NOT_ASKED),
+    "asked labels alone": lambda: in_chunks("hamming", State.NOT_ASKED),
+    "networks in chunks of labels": lambda: in_chunks("networks at once", State.MAYBE),
     "mirrored pictures": lambda: on_pixels("flip"),
     "cut pictures": lambda: on_pixels("crop"),
 }

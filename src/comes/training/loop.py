@@ -21,6 +21,7 @@ from comes.training.checkpoints import Checkpoint
 from comes.training.epochs import check_weights, run_epochs
 from comes.training.gradients import Risk
 from comes.training.history import History
+from comes.training.label_chunks import LabelChunks
 from comes.training.pixels import PixelRows
 from comes.training.processes import count_processes, process_number, wrap_model
 from comes.training.random_states import read_random_state, seeded, set_random_state
@@ -93,7 +94,7 @@ def train(
     if is_shared and process_number() > 0:
         options = replace(options, progress=False)
     optimiser = options.optimizer(model.parameters())
-    network = wrap_model(model) if is_shared else model
+    network = wrap_model(model) if is_shared and not isinstance(risk, LabelChunks) else model
     step = Step(network, risk, optimiser, options, sample_weight, mean_weight, is_shared)
     record = options.graph and not is_shared
     take_steps = plan_steps(step, find_source(X), candidates, device, record=record)

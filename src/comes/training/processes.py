@@ -7,8 +7,8 @@ owns the row. This is exact for every risk, including one of your own.
 """
 
 import os
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -16,7 +16,9 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from comes.errors import ComesError
-from comes.training.gradients import Risk
+
+if TYPE_CHECKING:
+    from comes.training.gradients import Risk
 
 Made = TypeVar("Made")
 
@@ -74,7 +76,7 @@ def leave_processes() -> None:
         dist.destroy_process_group()
 
 
-def of_all_processes(risk: Risk) -> Risk:
+def of_all_processes(risk: "Risk") -> "Risk":
     """Return the risk over the rows of all processes, for gradients averaged as DDP does.
 
     Parameters
@@ -116,7 +118,7 @@ def of_all_processes(risk: Risk) -> Risk:
     return risk_of_all
 
 
-def of_whole_batch(risk: Risk, n: int) -> Risk:
+def of_whole_batch(risk: "Risk", n: int) -> "Risk":
     """Return the risk of a batch of n rows, given the scores of those that `take_share` takes.
 
     What else it is given is that of all rows, which every process knows.
@@ -150,6 +152,12 @@ class _Sum(torch.autograd.Function):
         gradient = gradient.clone()
         dist.all_reduce(gradient)
         return gradient
+
+
+def sum_over_processes(values: Iterable[Tensor]) -> None:
+    """Replace each tensor by its sum over all processes."""
+    for own in values:
+        dist.all_reduce(own)
 
 
 def wrap_model(model: nn.Module) -> nn.Module:

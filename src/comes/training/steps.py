@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from comes.training.batch_sources import OnDevice, Streamed
 from comes.training.gradients import Risk, add_gradient
 from comes.training.graphs import GraphedStep
+from comes.training.label_chunks import LabelChunks
 from comes.training.mixing import mix_pairs
 from comes.training.processes import gather_rows, of_whole_batch, take_share
 from comes.training.resuming import TrainingState
@@ -82,13 +83,19 @@ class Step:
             self.network,
             x,
             seen,
-            of_whole_batch(risk, len(rows)) if self.is_shared else risk,
+            self._of_batch(risk, len(rows)),
             scale=self.options.risk_scale * share,
             part_size=self.options.part_size,
             precision=self.options.precision,
         )
         self.optimiser.step()
         return value * share
+
+    def _of_batch(self, risk: Risk, n: int) -> Risk:
+        """Return the risk of a batch of n rows, of which this process may have a share."""
+        if not self.is_shared or isinstance(risk, LabelChunks):  # which shares labels itself
+            return risk
+        return of_whole_batch(risk, n)
 
     def _weigh_rows(self, rows: Tensor) -> tuple[Risk, float | Tensor]:
         """Return the risk with the weights of a batch, and their mean over that of all rows.
