@@ -65,11 +65,12 @@ def read_labels(
     *,
     empty_is_none: bool = False,
     is_truth: bool = False,
+    by_name: bool = False,
     separator: str | None = None,
 ) -> tuple[BoolMatrix, list[str]]:
     """Return the marked labels of every row, from 0/1 columns or one of label names."""
     words = TRUTHS if is_truth else INDICATORS
-    if are_names(cells, words):
+    if by_name:
         sets = names_of_cells(cells.iloc[:, 0], empty_is_none, separator, is_truth)
         return from_sets(sets, wanted)
     columns = list(cells.columns)
