@@ -101,7 +101,7 @@ def _stack_rows(first: Any, second: Any) -> Any:
     if first is None or second is None:
         return None
     if isinstance(first, Images):
-        return Images.joined([first, second])
+        return type(first).joined([first, second])
     if isinstance(first, pd.DataFrame) and isinstance(second, pd.DataFrame):
         from comes.columns import match_by_name  # brings scikit-learn
 
