@@ -8,7 +8,8 @@ Complementary labels state the same the other way round.
 `BoolMatrix` is the type of matrices, `Kind` names what a pair without an answer means.
 """
 
-from comes.answers.answer_matrix import Answers, Kind
+from comes.answers.answer_matrix import Answers
+from comes.answers.answer_views import Kind
 from comes.answers.draws import Drawn, draw_questions, find_inclusion
 from comes.answers.indicators import (
     BoolMatrix,

@@ -1,15 +1,15 @@
 """`Answers`: what people said about pairs of item and label."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from comes.answers.answer_views import AnswerViews, Kind
 from comes.answers.indicators import BoolMatrix, as_candidates
 from comes.answers.label_names import match_names
 from comes.answers.masks import (
-    GIVEN,
     check_count,
     combine_masks,
     find_first,
@@ -17,17 +17,18 @@ from comes.answers.masks import (
     read_masks,
     show_label,
 )
-from comes.answers.people import Codes, LongAnswers
+from comes.answers.people import LongAnswers
+from comes.answers.sparse_states import (
+    as_states,
+    combine_sparse_masks,
+    is_sparse,
+    keep_states,
+)
 from comes.answers.states import State
 from comes.errors import ComesError, listed
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-Kind = Literal["answers", "candidates", "positives"]
-
-
-class Answers:
+class Answers(AnswerViews):
     """What was said about pairs of item and label: no, yes, maybe, or nobody was asked.
 
     Only ``no`` given are candidates: what is not excluded is still possible, and who was asked is
@@ -38,7 +39,8 @@ class Answers:
     ----------
     no, yes, maybe : array, sparse matrix, DataFrame (n_samples, n_labels), or list of sets of names
         1 where somebody said so: surely irrelevant, surely relevant, cannot tell. Columns of
-        DataFrames and names in sets are matched by name. A pair may have one answer.
+        DataFrames and names in sets are matched by name. A pair may have one answer. Where all are
+        sparse they stay so: memory grows with what was said, not with the number of pairs.
     label_names : sequence of str, optional
         For arrays; for sets, all labels in the order wanted.
     chosen : as no, optional
@@ -48,7 +50,12 @@ class Answers:
     Attributes
     ----------
     codes : int8 array of shape (n_samples, n_labels)
-        The `State` of every pair.
+        The `State` of every pair; of sparse answers made when it is asked for, and refused where it
+        would be huge. The masks below are made of it.
+    states : int8 CSR matrix of shape (n_samples, n_labels)
+        The `State` of every pair with an answer.
+    is_sparse : bool
+        Whether only the pairs with an answer are stored.
     kind : {"answers", "candidates", "positives"}
         What a pair without an answer means: not asked; still possible; not ticked.
     label_names : list of str, or None
@@ -80,16 +87,19 @@ class Answers:
         if no is None:
             raise ComesError("Answers needs no=; where only yes can be said, use from_positives.")
         given = {"no": no, "yes": yes, "maybe": maybe, "chosen": chosen}
-        matrices, names = read_masks(
-            {name: values for name, values in given.items() if values is not None}, label_names
-        )
+        given = {name: values for name, values in given.items() if values is not None}
+        kind: Kind = "answers" if {"yes", "maybe"} & set(given) else "candidates"
+        if chosen is None and all(map(is_sparse, given.values())):
+            states, names = combine_sparse_masks(given, label_names)
+            self._set(states, kind, names)
+            return
+        matrices, names = read_masks(given, label_names)
         marked = matrices.pop("chosen", None)
-        kind: Kind = "candidates" if set(matrices) == {"no"} else "answers"
         self._set(combine_masks(matrices, names), kind, names, chosen=marked)
 
     def _set(
         self,
-        codes: Codes,
+        stored: Any,  # states of all pairs, int8 (n, q), or a CSR matrix of those with an answer
         kind: Kind,
         label_names: list[str] | None,
         *,
@@ -97,7 +107,7 @@ class Answers:
         chosen: BoolMatrix | None = None,
     ) -> None:
         """Fill in what an object of this class holds."""
-        self.codes, self.kind, self.label_names = codes, kind, label_names
+        self._stored, self.kind, self.label_names = stored, kind, label_names
         self.said, self.chosen = said, chosen
         if chosen is not None and kind != "answers":
             raise ComesError(
@@ -141,6 +151,24 @@ class Answers:
         return made
 
     @classmethod
+    def of_states(
+        cls, states: Any, kind: Kind = "answers", label_names: Sequence[str] | None = None
+    ) -> "Answers":
+        """Return sparse answers from a sparse matrix of `State` numbers, (n_samples, n_labels).
+
+        Examples
+        --------
+        >>> from scipy import sparse
+        >>> Answers.of_states(sparse.csr_array([[0, 1, 0], [2, 0, 0]]))
+        Answers about 2 rows and 3 labels: 2 of 6 pairs asked, 1 no, 1 yes, 0 maybe
+        """
+        checked = as_states(states, label_names)
+        names = None if label_names is None else check_count(label_names, checked.shape[1])
+        made = cls.__new__(cls)
+        made._set(checked, kind, names)
+        return made
+
+    @classmethod
     def from_candidates(
         cls, candidates: Any, label_names: Sequence[str] | None = None
     ) -> "Answers":
@@ -170,6 +198,9 @@ class Answers:
         >>> Answers.from_positives([{"sea", "sky"}, {"sky"}])
         Ticked labels of 2 rows and 2 labels: 3 of 4 pairs ticked; nobody says no
         """
+        if is_sparse(yes):
+            states, names = combine_sparse_masks({"yes": yes}, label_names)
+            return cls.of_states(states, "positives", names)
         matrices, names = read_masks({"yes": yes}, label_names)
         return cls.of_codes(combine_masks(matrices, names), "positives", names)
 
@@ -201,59 +232,6 @@ class Answers:
             )
         return cls.of_codes(said.combine(shape), "answers", label_names, said=said, chosen=chosen)
 
-    @property
-    def excluded(self) -> BoolMatrix:
-        """True where somebody said no: surely irrelevant."""
-        return np.asarray(self.codes == State.NO)
-
-    @property
-    def candidates(self) -> BoolMatrix:
-        """True where the label is still possible."""
-        return np.asarray(self.codes != State.NO)
-
-    @property
-    def confirmed(self) -> BoolMatrix:
-        """True where somebody said yes: surely relevant."""
-        return np.asarray(self.codes == State.YES)
-
-    @property
-    def doubtful(self) -> BoolMatrix:
-        """True where somebody was asked and could not tell, or people disagree."""
-        return np.asarray(self.codes == State.MAYBE)
-
-    @property
-    def asked(self) -> BoolMatrix | None:
-        """True where somebody answered; None if it is not known who was asked."""
-        return np.asarray(self.codes != State.NOT_ASKED) if self.kind == "answers" else None
-
-    @property
-    def codes_with_silence(self) -> Codes:
-        """The `State` of every pair, for risks that take silence as an answer where it is one.
-
-        A label that is still possible, or not ticked, was asked about as far as anybody knows, and
-        counts as MAYBE. A pair that nobody was asked about stays NOT_ASKED.
-        """
-        if self.kind == "answers":
-            return self.codes
-        return np.where(self.codes == State.NOT_ASKED, np.int8(State.MAYBE), self.codes)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and labels."""
-        n, q = self.codes.shape
-        return n, q
-
-    @property
-    def ndim(self) -> int:
-        """Two: rows and labels."""
-        return 2
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        return np.array(self.codes, dtype=dtype)
-
     def __getitem__(self, rows: Any) -> "Answers":
         """Return the answers about some rows: a slice, numbers, or a bool mask."""
         if isinstance(rows, tuple):  # as scikit-learn writes it: answers[rows, ...]
@@ -265,6 +243,8 @@ class Answers:
             raise ComesError(
                 f"answers are indexed by several rows; got {rows!r}. Write [[{rows}]]."
             )
+        if self.is_sparse:
+            return self._with(self._stored[index])
         said = None if self.said is None else self.said.take(index, len(self))
         chosen = None if self.chosen is None else self.chosen[index]
         codes = self.codes[index]
@@ -273,10 +253,11 @@ class Answers:
     def of_labels(self, label_names: Sequence[str]) -> "Answers":
         """Return the answers about some labels, in the order of these names."""
         own = self.label_names or [str(number) for number in range(self.shape[1])]
-        missing = [name for name in label_names if name not in set(own)]
+        place = {name: number for number, name in enumerate(own)}
+        missing = [name for name in label_names if name not in place]
         if missing:
             raise ComesError(f"the answers have no label {missing[0]!r}; they have {listed(own)}.")
-        return self._take_labels([own.index(name) for name in label_names], list(label_names))
+        return self._take_labels([place[name] for name in label_names], list(label_names))
 
     def with_labels(self, label_names: Sequence[str]) -> "Answers":
         """Return the answers with their labels matched to these names, and in their order."""
@@ -291,9 +272,16 @@ class Answers:
     def _take_labels(self, places: Sequence[int], names: list[str]) -> "Answers":
         """Return the answers about the labels at these places, each at most once."""
         index = np.asarray(places, dtype=np.int64)
+        if self.is_sparse:
+            is_same = len(index) == self.shape[1] and (index[:-1] < index[1:]).all()
+            return self._with(self._stored if is_same else self._stored[:, index], names)
         said = None if self.said is None else self.said.take_labels(index, self.shape[1])
         chosen = None if self.chosen is None else self.chosen[:, index]
         return Answers.of_codes(self.codes[:, index], self.kind, names, said=said, chosen=chosen)
+
+    def _with(self, states: Any, label_names: list[str] | None = None) -> "Answers":
+        """Return sparse answers with other states, of the same kind."""
+        return Answers.of_states(states, self.kind, label_names or self.label_names)
 
     def drawn(self) -> "Answers":
         """Return the answers without those to questions that a model chose."""
@@ -310,35 +298,7 @@ class Answers:
         if self.said is not None:
             sure = self.said.without_maybe()
             return Answers.from_long(sure, self.shape, self.label_names, chosen=self.chosen)
+        if self.is_sparse:
+            return self._with(keep_states(self._stored, self._stored.data != State.MAYBE))
         codes = np.where(self.codes == State.MAYBE, np.int8(State.NOT_ASKED), self.codes)
         return Answers.of_codes(codes, self.kind, self.label_names, chosen=self.chosen)
-
-    def count(self) -> "pd.DataFrame":
-        """Return how many pairs were asked, no, yes and maybe, by label.
-
-        Examples
-        --------
-        >>> Answers(no=[[1, 0]], yes=[[0, 1]], label_names=["sea", "sky"]).count()
-          label  asked  no  yes  maybe
-        0   sea      1   1    0      0
-        1   sky      1   0    1      0
-        """
-        import pandas as pd
-
-        states = {name: (self.codes == state).sum(axis=0) for name, state in GIVEN.items()}
-        names = self.label_names or [str(number) for number in range(self.shape[1])]
-        return pd.DataFrame({"label": names, "asked": sum(states.values()), **states})
-
-    def __repr__(self) -> str:
-        n, q = self.shape
-        no, yes, maybe = (int((self.codes == state).sum()) for state in GIVEN.values())
-        if self.kind == "candidates":
-            said = f"{no} of {n * q} pairs excluded; who was asked is not known"
-            return f"Candidates of {n} rows and {q} labels: {said}"
-        if self.kind == "positives":
-            said = f"{yes} of {n * q} pairs ticked; nobody says no"
-            return f"Ticked labels of {n} rows and {q} labels: {said}"
-        said = f"{no + yes + maybe} of {n * q} pairs asked, {no} no, {yes} yes, {maybe} maybe"
-        if self.said is not None:
-            said += f"; {len(self.said.people)} people"
-        return f"Answers about {n} rows and {q} labels: {said}"

@@ -106,9 +106,14 @@ def combine_masks(matrices: dict[str, BoolMatrix], names: list[str] | None) -> C
         if both.any():
             row, label = find_first(both)
             other, shown = State(codes[row, label]).word, show_label(label, names)
-            raise ComesError(
-                f"{int(both.sum())} pairs have two answers; row {row}, label {shown} has {other!r} "
-                f"and {name!r}. Keep one, or give who said it (comes.answers.LongAnswers)."
-            )
+            refuse_two_answers(int(both.sum()), row, shown, other, name)
         codes[matrix] = GIVEN[name]
     return codes
+
+
+def refuse_two_answers(count: int, row: int, label: str, one: str, other: str) -> None:
+    """Raise the error about pairs with two answers."""
+    raise ComesError(
+        f"{count} pairs have two answers; row {row}, label {label} has {one!r} and {other!r}. Keep "
+        "one, or give who said it (comes.answers.LongAnswers)."
+    )

@@ -54,7 +54,8 @@ def read_answers(
             )
         read = values
     elif names[0] == "complementary":
-        read = Answers.from_candidates(from_complementary(values))
+        is_sparse = hasattr(values, "tocsr")  # then only what was said is kept
+        read = Answers(no=values) if is_sparse else Answers.from_candidates(from_complementary(values))
     else:
         read = Answers.from_candidates(values)
     named = _name_labels(read, values, label_names)

@@ -1,0 +1,111 @@
+"""Sparse answers: memory for what was said, and the same views as dense ones."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from comes.answers import Answers, State
+from comes.errors import ComesError
+
+CODES = np.array([[1, 0, 0, 3], [0, 0, 0, 0], [2, 1, 0, 0]], dtype=np.int8)
+NAMES = ["sea", "sky", "sun", "ice"]
+VIEWS = ("codes", "excluded", "candidates", "confirmed", "doubtful", "codes_with_silence")
+
+
+def mask(state: State) -> Any:
+    return sparse.csr_array(state == CODES)
+
+
+def both(kind: Any = "answers") -> tuple[Answers, Answers]:
+    return Answers.of_states(sparse.csr_array(CODES), kind, NAMES), Answers.of_codes(
+        CODES, kind, NAMES
+    )
+
+
+def assert_same(one: Answers, other: Answers) -> None:
+    assert one.is_sparse
+    assert not other.is_sparse
+    assert (one.kind, one.shape, one.label_names) == (other.kind, other.shape, other.label_names)
+    for view in VIEWS:
+        np.testing.assert_array_equal(getattr(one, view), getattr(other, view), strict=True)
+    np.testing.assert_array_equal(one.states.toarray(), other.states.toarray(), strict=True)
+    assert (one.asked is None) == (other.asked is None)
+    assert repr(one) == repr(other)
+    assert one.count().equals(other.count())
+
+
+@pytest.mark.parametrize("kind", ["answers", "candidates", "positives"])
+def test_sparse_answers_show_what_dense_ones_show(kind: Any) -> None:
+    sparse_ones, dense = both(kind)
+    assert_same(sparse_ones, dense)
+    assert_same(sparse_ones[[2, 0, 2]], dense[[2, 0, 2]])
+    assert_same(sparse_ones[CODES[:, 0] > 0], dense[CODES[:, 0] > 0])
+    assert_same(sparse_ones.of_labels(["ice", "sea"]), dense.of_labels(["ice", "sea"]))
+    assert_same(sparse_ones.named(list("abcd")), dense.named(list("abcd")))
+    assert_same(sparse_ones.without_maybe(), dense.without_maybe())
+    assert_same(sparse_ones.drawn(), dense.drawn())
+    assert_same(pickle.loads(pickle.dumps(sparse_ones)), dense)
+
+
+def test_masks_that_are_all_sparse_stay_sparse() -> None:
+    answers = Answers(mask(State.NO), mask(State.YES), mask(State.MAYBE), label_names=NAMES)
+    assert_same(answers, both()[1])
+    assert Answers(no=mask(State.NO)).kind == "candidates"
+    assert Answers.from_positives(mask(State.YES)).kind == "positives"
+    assert not Answers(mask(State.NO), (CODES == State.YES)).is_sparse
+
+
+def test_memory_grows_with_what_was_said() -> None:
+    n, q, each = 20_000, 100_000, 10
+    starts = np.arange(0, n * each + 1, each)
+    labels = np.sort(np.random.default_rng(0).integers(0, q, (n, each)), axis=1).ravel()
+    no = sparse.csr_array((np.ones(n * each, dtype=bool), labels, starts), shape=(n, q))
+    no.sum_duplicates()
+    states = Answers(no=no).states
+    held = states.data.nbytes + states.indices.nbytes + states.indptr.nbytes
+    assert held < 2 * states.nnz * (4 + 1)  # a number of a label and a state
+
+
+def test_a_huge_matrix_is_not_made() -> None:
+    answers = Answers(no=sparse.csr_array(([True], ([3], [5])), shape=(10**6, 10**5)))
+    with pytest.raises(ComesError, match=r"would take 93 GB.*answers.states"):
+        _ = answers.codes
+    assert "1 of 100000000000 pairs excluded" in repr(answers)
+    assert answers[:10].codes.sum() == State.NO
+    assert answers.count_state(State.NO)[5] == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Answers.of_states(sparse.csr_array([[0, 4]])), "got 4 at row 0, label 1"),
+        (lambda: Answers.of_states(sparse.csr_array([[0, 1.5]])), "got 1.5 at row 0, label 1"),
+        (lambda: Answers.of_states(sparse.csr_array((0, 2))), r"rows and labels; got \(0, 2\)"),
+        (lambda: Answers(no=sparse.csr_array([[0, 2]])), "no must be 0 or 1; got 2 at row 0"),
+        (
+            lambda: Answers(no=sparse.csr_array([[0, 1]]), yes=sparse.csr_array([[0, 1]])),
+            "1 pairs have two answers; row 0, label 1 has 'no' and 'yes'",
+        ),
+        (
+            lambda: Answers(no=sparse.csr_array([[0, 1]]), yes=sparse.csr_array([[0, 1, 0]])),
+            r"no and yes must have one shape \(n, q\); got \(1, 2\) and \(1, 3\)",
+        ),
+        (
+            lambda: Answers.of_states(sparse.csr_array(([1, 1], [0, 0], [0, 2]), shape=(1, 2))),
+            "1 are stored twice",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(ComesError, match=message):
+        make()
+
+
+def test_stored_zeros_are_not_answers_and_what_is_given_stays_as_it_is() -> None:
+    given = sparse.csr_array(([0, 1], [1, 0], [0, 2]), shape=(1, 2), dtype=np.int8)
+    answers = Answers.of_states(given)
+    assert answers.states.nnz == 1
+    assert given.indices.tolist() == [1, 0]
