@@ -15,7 +15,6 @@ from comes.datasets.answer_tables import (
     SOURCE,
     answers_of,
     combine_answers,
-    long_table,
 )
 from comes.datasets.answer_words import MAYBE, NO, NOT_ASKED, YES, as_text
 from comes.datasets.archive import write_npz
@@ -32,6 +31,7 @@ from comes.datasets.images import (
     open_images,
 )
 from comes.datasets.joining import join_features, join_rows
+from comes.datasets.long_writing import long_table
 from comes.datasets.opening import (
     load_dataset,
     open_dataset,

@@ -1,10 +1,10 @@
 """The form of the labels in a table, found once, and the labels that rows of that form hold."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
-from comes.answers import Answers, BoolMatrix
+from comes.answers import Answers
 from comes.datasets.answer_tables import warn_of_ticks
 from comes.datasets.column_roles import Roles
 from comes.datasets.label_columns import (
@@ -19,6 +19,7 @@ from comes.datasets.label_columns import (
 from comes.datasets.reading import Reading
 from comes.datasets.separators import check_given, find_separator
 from comes.datasets.similar_names import warn_of_similar
+from comes.datasets.sparse_marks import Marks, answers_of_marks
 from comes.errors import ComesError
 
 
@@ -36,7 +37,7 @@ class Labels(NamedTuple):
     """What a table says about labels."""
 
     answers: Answers | None
-    truth: BoolMatrix | None
+    truth: Marks | None
     names: list[str]
 
 
@@ -119,7 +120,6 @@ def _read_answers(
     if roles.labels_are == "positives" and not form.by_name:
         empty = cells.isna() | (cells.astype(object) == "")
         cells = cells.astype(object).mask(empty, 0)  # what is not ticked
-    marked: Any
     marked, names = read_labels(
         cells,
         names,
@@ -127,6 +127,4 @@ def _read_answers(
         by_name=form.by_name,
         separator=form.separator,
     )
-    if roles.labels_are == "positives":
-        return Answers.from_positives(marked, names)
-    return Answers.from_candidates(marked if is_possible else ~marked, names)
+    return answers_of_marks(marked, roles.labels_are, names)

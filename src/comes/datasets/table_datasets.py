@@ -15,7 +15,6 @@ from comes.datasets.answer_tables import (
     SOURCE,
     as_ticked,
     long_dataset,
-    long_table,
     warn_of_ticks,
 )
 from comes.datasets.column_roles import Roles, find_long_columns, find_roles
@@ -23,6 +22,7 @@ from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images
 from comes.datasets.label_columns import is_reserved, names_columns, wide_columns
 from comes.datasets.label_forms import LabelForm, find_form, read_label_cells
+from comes.datasets.long_writing import long_table
 from comes.datasets.reading import Reading
 from comes.datasets.tables import (
     check_table_name,
