@@ -91,9 +91,15 @@ def read_label_cells(
             by_name=form.truth_by_name,
             separator=form.truth_separator,
         )
-    if reading.label_names is None and (form.by_name or form.truth_by_name):
-        warn_of_similar(names or [])
     return Labels(answers, truth, names or [])
+
+
+def warn_of_labels(labels: Labels, reading: Reading, form: LabelForm) -> None:
+    """Warn of answers that are all yes, and of names that are nearly the same."""
+    if labels.answers is not None:
+        warn_of_ticks(labels.answers)
+    if reading.label_names is None and (form.by_name or form.truth_by_name):
+        warn_of_similar(labels.names)
 
 
 def _read_answers(
@@ -109,13 +115,10 @@ def _read_answers(
             "the labels are answers, and 'no' excludes a label; leave out labels_are "
             f"(--{roles.labels_are}), or say what the words mean (words; --answers)."
         )
-    if form.in_words or roles.are_state_sets:
-        if form.in_words:
-            answers = read_answers(cells, names, reading.words)
-        else:
-            answers = read_state_sets(cells, names, form.separator)
-        warn_of_ticks(answers)
-        return answers
+    if form.in_words:
+        return read_answers(cells, names, reading.words)
+    if roles.are_state_sets:
+        return read_state_sets(cells, names, form.separator)
     is_possible = roles.labels_are == "candidates"
     if roles.labels_are == "positives" and not form.by_name:
         empty = cells.isna() | (cells.astype(object) == "")

@@ -7,7 +7,8 @@ numbers.
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
@@ -33,15 +34,10 @@ def read_svmlight(path: Path, reading: Reading) -> Dataset:
         start = file.tell() if header else mark
         n, d, q = (int(size) for size in header.groups()) if header else (None, None, None)
         file.seek(start)
-        try:
+        with explain_lines(path.name):
             X, labels = load_svmlight_file(
                 file, multilabel=True, n_features=d or reading.n_features, zero_based=bool(header)
             )
-        except (ValueError, OverflowError, UnicodeDecodeError) as error:
-            raise ComesError(
-                f"{path.name} cannot be read as LIBSVM ({error}); lines such as '1,3 5:0.2' were "
-                "wanted, features counted from 1 (from 0 after a first line 'n d q')."
-            ) from None
     if n is not None and X.shape[0] != n:
         raise ComesError(f"the first line of {path.name} says {n} rows; got {X.shape[0]}.")
     label_names = None if reading.label_names is None else list(reading.label_names)
@@ -49,6 +45,18 @@ def read_svmlight(path: Path, reading: Reading) -> Dataset:
         label_names = [str(label) for label in range(q)]
     relevant, label_names = mark_numbers(labels, label_names)
     return Dataset(sparse.csr_array(X), label_names, relevant=relevant)
+
+
+@contextmanager
+def explain_lines(name: str) -> Iterator[None]:
+    """Say what lines were wanted where they cannot be read."""
+    try:
+        yield
+    except (ValueError, OverflowError, UnicodeDecodeError) as error:
+        raise ComesError(
+            f"{name} cannot be read as LIBSVM ({error}); lines such as '1,3 5:0.2' were "
+            "wanted, features counted from 1 (from 0 after a first line 'n d q')."
+        ) from None
 
 
 def mark_numbers(

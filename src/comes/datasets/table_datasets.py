@@ -21,7 +21,7 @@ from comes.datasets.column_roles import Roles, find_long_columns, find_roles
 from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images
 from comes.datasets.label_columns import is_reserved, names_columns, wide_columns
-from comes.datasets.label_forms import LabelForm, find_form, read_label_cells
+from comes.datasets.label_forms import find_form, read_label_cells, warn_of_labels
 from comes.datasets.long_writing import long_table
 from comes.datasets.reading import Reading
 from comes.datasets.tables import (
@@ -63,18 +63,8 @@ def read_table_dataset(path: Path, reading: Reading) -> Dataset:
         words = find_columns(columns, reading.word_columns) + find_code_columns(path)
     table = read_table(path, {*roles.text_columns, *words})
     form = find_form(table, roles, reading)
-    return table_dataset(table, roles, reading, form, words)
-
-
-def table_dataset(
-    table: pd.DataFrame,
-    roles: Roles,
-    reading: Reading,
-    form: LabelForm,
-    words: Sequence[str] = (),
-) -> Dataset:
-    """Return the data set that the rows of a table make, given what its columns are."""
     labels = read_label_cells(table, roles, reading, form)
+    warn_of_labels(labels, reading, form)
     X = None
     if not reading.has_labels_alone:
         features = reading.feature_columns or find_features(table, roles, labels.names, words)
