@@ -80,6 +80,7 @@ def list_shards(place: str | Path) -> list[ShardFile]:
     """Return the files of a folder, pattern, path or address, by name; all of one format."""
     files = _list_remote(str(place)) if is_address(place) else _list_local(place)
     files = [file for file in files if file.ending and not file.name.startswith((".", "_"))]
+    files.sort(key=lambda file: file.address)
     if not files:
         raise ComesError(
             f"{place} has no shards; expected files that end in {', '.join(ENDINGS[:-1])} or "
@@ -94,7 +95,7 @@ def list_shards(place: str | Path) -> list[ShardFile]:
     empty = [file.name for file in files if not file.size]
     if empty:
         raise ComesError(f"the shards {listed(empty)} are empty; expected rows. Remove them.")
-    return sorted(files, key=lambda file: file.address)
+    return files
 
 
 def _list_local(place: str | Path) -> list[ShardFile]:

@@ -138,9 +138,10 @@ def _read_numbers(
             advice = "Fill it in, or let a shard with such a gap come first."
         if wrong.any():
             row = int(wrong.argmax())
+            cell = frame[name].iloc[row]
             raise ComesError(
                 f"column {name!r} of {file.name} must hold numbers, as in the first block; got "
-                f"{frame[name].iloc[row]!r} at row {block.first + row}. {advice}"
+                f"{'nothing' if pd.isna(cell) else repr(cell)} at row {block.first + row}. {advice}"
             )
     return found
 
