@@ -66,7 +66,8 @@ def mark_numbers(
     lengths = np.fromiter(map(len, labels), dtype=np.int64, count=len(labels))
     numbers = np.fromiter(chain.from_iterable(labels), dtype=np.float64, count=lengths.sum())
     found, places = np.unique(numbers, return_inverse=True)
-    names = [as_text(float(number)) for number in found]
+    is_whole = (found == np.floor(found)).all()
+    names = [str(int(number)) if is_whole else as_text(float(number)) for number in found]
     label_names = names if label_names is None else label_names
     check_names(label_names)
     place = {name: index for index, name in enumerate(label_names)}
