@@ -99,6 +99,11 @@ class AnswerViews:
             return count_states(self._stored, state)
         return np.asarray((self._stored == state).sum(axis=0))
 
+    def says(self, state: State) -> bool:
+        """Return whether anything is in a state; not for NOT_ASKED."""
+        stored = self._stored.data if self.is_sparse else self._stored
+        return bool((stored == state).any())
+
     def count(self) -> "pd.DataFrame":
         """Return how many pairs were asked, no, yes and maybe, by label.
 

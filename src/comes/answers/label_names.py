@@ -42,10 +42,12 @@ def match_names(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     stripped = _strip_common_ends(names), _strip_common_ends(wanted)
     for these, those in ((names, wanted), stripped):
         if set(these) == set(those):
-            return [list(these).index(name) for name in those]
-    missing = [name for name in wanted if name not in set(names)]
+            place = {name: number for number, name in reversed(list(enumerate(these)))}
+            return [place[name] for name in those]
+    own, others = set(names), set(wanted)
+    missing = [name for name in wanted if name not in own]
     if len(names) != len(wanted) or len(missing) < len(wanted):
-        unknown = [name for name in names if name not in set(wanted)]
+        unknown = [name for name in names if name not in others]
         differing = {"missing": missing, "not among them": unknown}
         told = "; ".join(f"{what}: {listed(found)}" for what, found in differing.items() if found)
         raise ComesError(

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import AnswerRates, Answers
+from comes.answers import AnswerRates, Answers, State
 from comes.errors import ComesError, ComesWarning
+from comes.estimator.given_rates import check_mistakes, check_rates
 from comes.estimator.inputs import per_label
-from comes.estimator.reading_answers import warn_of_impossible_prior
+from comes.estimator.reading_answers import has_many_labels, warn_of_impossible_prior
 from comes.methods import METHODS, Knowledge, Method
 from comes.priors import (
     MAX_RATE,
+    AnswerCounts,
     ClassPriorEstimate,
     CleanSample,
     RatesEstimate,
@@ -23,6 +25,7 @@ from comes.priors import (
     estimate_transition,
     find_class_prior,
     flip_rate_from_prior,
+    pool_rates,
     sharpen_prior,
     sharpen_rates,
 )
@@ -61,22 +64,8 @@ class FirstStage:
             found = replace(found, class_prior_error=prior_error(source))
         if self.clean is not None and not self._depends_on_instance:
             found = self._sharpen(found, self.clean)
-        self._check_mistakes(found)
+        check_mistakes(found, self._names)
         return found
-
-    def _check_mistakes(self, found: Knowledge) -> None:
-        """Raise an error if mistakes would be as common as true answers about a label."""
-        for name in ("no_rate", "yes_rate"):
-            rate = getattr(found, name)
-            if rate is None or not found.mistake_rate:
-                continue
-            wrong = np.flatnonzero((rate > 0) & (rate <= found.mistake_rate))
-            if len(wrong):
-                raise ComesError(
-                    f"mistake_rate must be below the {name} of every label; got "
-                    f"{found.mistake_rate:g}, and {rate[wrong[0]]:.3g} for label "
-                    f"{self._names[wrong[0]]!r}. Lower it."
-                )
 
     def _sharpen(self, found: Knowledge, clean: CleanSample) -> Knowledge:
         """Return what was estimated, averaged with what a clean sample shows."""
@@ -85,8 +74,8 @@ class FirstStage:
             found = replace(found, class_prior=prior, class_prior_error=error)
             is_implied = self.answers.kind == "candidates" and self.given.exclude_rate is None
             if found.no_rate is not None and is_implied:
-                share = 1 - self._candidates.mean(axis=0)
-                found = replace(found, no_rate=_imply_exclude_rate(share, prior))
+                rate = _imply_exclude_rate(self._excluded_share, prior)
+                found = replace(found, no_rate=rate)
         if found.no_rate is None or clean.answers is None:
             return found
         rates = AnswerRates(found.no_rate, found.yes_rate, **self._find_rate_errors(found))
@@ -150,8 +139,15 @@ class FirstStage:
         return self.answers.drawn().candidates
 
     @property
+    def _excluded_share(self) -> Array:
+        """The share of rows that exclude a label."""
+        return np.asarray(self.answers.drawn().count_state(State.NO) / len(self.answers))
+
+    @property
     def _weighted_share(self) -> Array:
-        """The share of rows that exclude a label, each row with its weight."""
+        """The same, each row with its weight."""
+        if self.weight is None:
+            return self._excluded_share
         return np.asarray(1 - np.average(self._candidates, axis=0, weights=self.weight))
 
     def _check_given(self, method: Method) -> None:
@@ -206,7 +202,8 @@ class FirstStage:
             return self._find_exclude_rate(found)
         if self.answers.kind == "positives" and self.given.yes_rate is not None:
             rate = per_label(self.given.yes_rate, "yes_rate", self._names)
-            prior = np.minimum(self.answers.confirmed.mean(axis=0) / np.maximum(rate, 1e-9), 1)
+            ticked = self.answers.count_state(State.YES) / len(self.answers)
+            prior = np.minimum(ticked / np.maximum(rate, 1e-9), 1)
             given = self.given.class_prior
             prior = prior if given is None else per_label(given, "class_prior", self._names)
             return replace(found, class_prior=prior, no_rate=np.zeros_like(rate), yes_rate=rate)
@@ -217,7 +214,7 @@ class FirstStage:
             for name, values in given.items()
             if values is not None
         }
-        self._check_rates(known)
+        check_rates(known, self.answers, self._names)
         if len(known) == len(names):  # nothing is left to estimate
             return replace(found, **known)
         a, b = known.get("no_rate"), known.get("yes_rate")
@@ -235,22 +232,9 @@ class FirstStage:
         )
         return replace(found, **known)
 
-    def _check_rates(self, known: dict[str, Any]) -> None:
-        """Raise an error if a rate that is given says that an answer which was given cannot be."""
-        for name, said in (
-            ("no_rate", self.answers.excluded),
-            ("yes_rate", self.answers.confirmed),
-        ):
-            never = np.flatnonzero((known.get(name, 1) == 0) & said.any(axis=0))
-            if len(never):
-                raise ComesError(
-                    f"{name} must be above 0 where somebody said {name.removesuffix('_rate')!r}; "
-                    f"got 0 for label {self._names[never[0]]!r}. Leave it out to have it estimated."
-                )
-
     def _find_exclude_rate(self, found: Knowledge) -> Knowledge:
         """Return the exclude rate and the class prior of candidates; either implies the other."""
-        share = 1 - self._candidates.mean(axis=0)
+        share = self._excluded_share
         if self._depends_on_instance and self.given.class_prior is None:
             prior, error = self._count_clean_rows()
             found = replace(found, class_prior_error=error)
@@ -279,12 +263,12 @@ class FirstStage:
 
     def _find_class_prior(self) -> Array:
         """Return the class prior given or estimated, 0 for labels that every row excludes."""
-        S, names = self._candidates, self._names
         if self.given.class_prior is None:
             return np.asarray(self._estimate_prior().class_prior)
-        prior = per_label(self.given.class_prior, "class_prior", names)
-        prior[~S.any(axis=0)] = 0
-        warn_of_impossible_prior(prior, S, names)
+        prior = per_label(self.given.class_prior, "class_prior", self._names)
+        possible = 1 - self._excluded_share
+        prior[possible == 0] = 0
+        warn_of_impossible_prior(prior, possible, len(self.answers), self._names)
         return prior
 
     def _estimate_prior(self, **known: Any) -> Any:
@@ -292,6 +276,8 @@ class FirstStage:
         if self.given.exclude_rate is not None:
             rate = per_label(self.given.exclude_rate, "exclude_rate", self._names)
             known["exclude_rate"] = rate
+        if has_many_labels(self.answers):
+            return self._pool_rates(**known)
         with warnings.catch_warnings():  # of labels that `warn_of_idle_labels` has named
             warnings.filterwarnings("ignore", ".*(no|every) row excludes it", ComesWarning)
             found = find_class_prior(
@@ -302,6 +288,16 @@ class FirstStage:
                 is_scaled=self.is_scaled,
                 **known,
             )
+        self.made.append(found)
+        return found
+
+    def _pool_rates(
+        self, no_rate: Any = None, yes_rate: Any = None, exclude_rate: Any = None
+    ) -> Any:
+        """Return class priors and rates of very many labels, from counts alone."""
+        a = no_rate if exclude_rate is None else exclude_rate
+        counts, kind = AnswerCounts.of(self.answers.drawn()), self.answers.kind
+        found = pool_rates(counts, kind, no_rate=a, yes_rate=yes_rate, label_names=self._names)
         self.made.append(found)
         return found
 
@@ -330,8 +326,8 @@ class FirstStage:
             return Knowledge(flip_rate=rate)
         if given.class_prior is not None:
             return Knowledge(self._find_class_prior(), flip_rate=rate)
-        excluded_share = 1 - S.mean(axis=0)
-        return Knowledge(np.maximum(1 - excluded_share / (1 - rate), 0), flip_rate=rate)
+        prior = np.maximum(1 - self._excluded_share / (1 - rate), 0)
+        return Knowledge(prior, flip_rate=rate)
 
     def _estimate(self, estimate: Callable[..., Any], **options: Any) -> Any:
         """Return what one of the estimators of `comes.priors` finds on these candidates."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from comes.answers import Answers
+from comes.answers import Answers, State
 from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.preparation import Training
@@ -19,6 +19,7 @@ from comes.training import History, PixelRows, process_number, seeded
 FloatArray = npt.NDArray[np.floating]
 
 MOST_ROWS, MOST_PICTURES = 2048, 256  # that are looked at
+MOST_SCORES = 2**24  # of these rows
 FEWEST_ROWS = 20
 FEWEST_STEPS = 100  # fewer, where somebody sets the epochs, are meant to be a short training
 RAN_AWAY, FAR_AWAY = 100.0, 1e4  # times the risk of scores of 0: upwards, and either way
@@ -106,7 +107,8 @@ def warn_of_many(histories: list[History]) -> None:
 
 def _draw_rows(training: Training) -> Tensor:
     """Return the numbers of some rows, in main memory."""
-    n, most = len(training.seen), MOST_ROWS
+    n, q = training.seen.shape
+    most = min(MOST_ROWS, max(FEWEST_ROWS, MOST_SCORES // q))
     if isinstance(training.X, PixelRows):
         most = MOST_PICTURES
     elif training.method.is_over_pairs:  # whose risk is large
@@ -138,7 +140,7 @@ def _score_rows(training: Training, rows: Tensor) -> Tensor:
 @torch.no_grad()
 def _compare_risks(training: Training, rows: Tensor, scores: Tensor) -> Risks:
     """Return the risks of the scores of some rows, of constant ones, and of zeros."""
-    seen = training.seen[rows.to(training.seen.device)]
+    seen = training.seen.index_select(0, rows.to(training.seen.device))
     constant = scores.mean(dim=0, keepdim=True).expand_as(scores).contiguous()
     others = (scores, constant, torch.zeros_like(scores))
     return Risks(*(float(training.risk(some, seen)) for some in others))
@@ -226,7 +228,7 @@ def _compare_halves(training: Training, weights: list[nn.Parameter], rows: Tenso
 
 def _find_gradient(training: Training, weights: list[nn.Parameter], rows: Tensor) -> Tensor:
     """Return the gradient of the risk of some rows, as one vector."""
-    seen = training.seen[rows.to(training.seen.device)]
+    seen = training.seen.index_select(0, rows.to(training.seen.device))
     risk = training.risk(training.module(_take_rows(training, rows)), seen)
     of_each = torch.autograd.grad(risk, weights, allow_unused=True)
     return torch.cat([g.to_dense().flatten() for g in of_each if g is not None])
@@ -265,8 +267,8 @@ def _say_flat_labels(
 ) -> list[str]:
     """Say which labels have one score for all rows; not those of which nothing is said."""
     flat = scores.std(axis=0) < FLAT
-    said = answers.excluded | answers.confirmed
-    flat &= said.any(axis=0) & ~said.all(axis=0)
+    n_said = answers.count_state(State.NO) + answers.count_state(State.YES)
+    flat &= (n_said > 0) & (n_said < len(answers))
     if not flat.any():
         return []
     names = [classifier.label_names_[j] for j in np.flatnonzero(flat)]
@@ -302,5 +304,5 @@ def _find_expected_share(classifier: PredictsFromScores, answers: Answers) -> fl
     """Return the share of pairs that are relevant, as far as that is known."""
     if classifier.class_prior_ is not None:
         return float(classifier.class_prior_.mean())
-    no, yes = answers.excluded.sum(), answers.confirmed.sum()
+    no, yes = (int(answers.count_state(state).sum()) for state in (State.NO, State.YES))
     return float(yes / (no + yes)) if answers.kind == "answers" and no + yes else None

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from comes.estimator.preparation import Training
 from comes.selection import check_ranking_risk
-from comes.training import predict_scores
+from comes.training import LabelChunks, predict_scores
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
@@ -20,6 +20,8 @@ def find_impossible_risk(
     """
     held_out, prior = training.held_out, classifier.class_prior_
     if held_out is None or prior is None or held_out.answers.kind == "positives":
+        return []
+    if isinstance(training.risk, LabelChunks):  # too many labels for their pairs
         return []
     scores = predict_scores(training.module, held_out.X, precision=training.options.precision)
     found = check_ranking_risk(

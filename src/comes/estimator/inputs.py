@@ -69,7 +69,8 @@ def _refuse_numbers(
 ) -> None:
     """Raise unless there is a number in [0, 1] for every label, and not 0 for all priors."""
     wanted = f"{name} must hold one number in [0, 1] for each of the {len(label_names)} labels"
-    missing = [label for label in label_names if label not in names]
+    named = set(names)
+    missing = [label for label in label_names if label not in named]
     if numbers.ndim == 1 and missing and len(missing) < len(label_names):
         raise ComesError(f"{wanted}; got none for {listed(missing)}. Add it.")
     if numbers.shape != (len(label_names),):

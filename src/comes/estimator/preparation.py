@@ -18,6 +18,8 @@ from comes.risks import choose_pair_sums
 from comes.training import (
     Checkpoint,
     History,
+    LabelChunks,
+    PixelRows,
     Risk,
     Rows,
     TrainOptions,
@@ -35,13 +37,19 @@ class HeldOut:
 
     X: Rows
     answers: Answers
-    seen: Tensor  # what the risk sees of the answers
+    seen: Any  # what the risk sees of the answers: a tensor (n, q), or SaidRows
     risk: Risk  # with the counts of these rows
     patience: int | None  # epochs to wait for a better one
 
     @torch.no_grad()
     def compute_risk(self, module: nn.Module, precision: torch.dtype | None) -> float:
         """Return the risk of a network on these rows."""
+        if isinstance(self.risk, LabelChunks):
+            assert not isinstance(self.X, PixelRows)
+            module.eval()
+            rows = torch.arange(len(self.X))
+            x, seen = self.X[rows], self.seen.index_select(0, rows)
+            return float(self.risk.compute_risk(module, x, seen))
         scores = predict_scores(module, self.X, precision=precision)
         return float(self.risk(scores, self.seen))
 
@@ -53,7 +61,7 @@ class Training:
     method: Method
     module: nn.Module
     X: Rows
-    seen: Tensor  # what the risk sees of the answers, (n, q)
+    seen: Any  # what the risk sees of the answers: a tensor (n, q), or SaidRows
     risk: Risk
     options: TrainOptions
     is_ours: bool  # network, risk and optimiser are from comes: none reads from the device

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from comes.answers import (
     Answers,
-    BoolMatrix,
+    State,
     as_relevant,
     check_relevant_inside,
     from_complementary,
@@ -20,7 +20,14 @@ from comes.methods import DEFAULT, Method
 
 TOO_FEW = "that is too few to learn it from. Ask more about it, or leave it out."
 FEWEST_ROWS = 20  # with fewer, nobody expects much
+MANY_PAIRS = 2**26  # sparse answers about more pairs than these are not made a matrix
 FEWEST_SAID = 3  # sure answers of a kind; from fewer, a label cannot be learned
+
+
+def has_many_labels(answers: Answers) -> bool:
+    """Return whether answers are trained on without a matrix of all pairs."""
+    n, q = answers.shape
+    return answers.is_sparse and n * q > MANY_PAIRS
 
 
 def read_answers(
@@ -55,7 +62,9 @@ def read_answers(
         read = values
     elif names[0] == "complementary":
         is_sparse = hasattr(values, "tocsr")  # then only what was said is kept
-        read = Answers(no=values) if is_sparse else Answers.from_candidates(from_complementary(values))
+        read = (
+            Answers(no=values) if is_sparse else Answers.from_candidates(from_complementary(values))
+        )
     else:
         read = Answers.from_candidates(values)
     named = _name_labels(read, values, label_names)
@@ -112,11 +121,15 @@ def check_can_learn(answers: Answers, method: Method, name: str) -> None:
             f"method {name!r} learns from excluded labels, and ticked labels exclude none. Take "
             f"method={DEFAULT!r}."
         )
-    if (answers.asked is not None and not answers.asked.any()) or (
-        answers.kind == "positives" and not answers.confirmed.any()
-    ):
+    says_no, says_yes, in_doubt = map(answers.says, (State.NO, State.YES, State.MAYBE))
+    is_silent = {
+        "answers": not (says_no or says_yes or in_doubt),
+        "positives": not says_yes,
+        "candidates": False,
+    }
+    if is_silent[answers.kind]:
         raise ComesError("nothing can be learned: there is no answer about any pair.")
-    if answers.kind == "answers" and not (answers.excluded | answers.confirmed).any():
+    if answers.kind == "answers" and not (says_no or says_yes):
         raise ComesError("nothing can be learned: every answer is 'maybe'.")
     if answers.kind == "answers" and not method.takes_positives:
         _check_exclusions(answers, name)
@@ -126,8 +139,8 @@ def check_can_learn(answers: Answers, method: Method, name: str) -> None:
 
 def _check_exclusions(answers: Answers, name: str) -> None:
     """Raise an error if a method that learns from "no" would see none."""
-    if not answers.drawn().excluded.any():
-        chosen = " to a question drawn at random" if answers.excluded.any() else ""
+    if not answers.drawn().says(State.NO):
+        chosen = " to a question drawn at random" if answers.says(State.NO) else ""
         raise ComesError(
             f"method {name!r} learns from labels that somebody said 'no' to, and no answer{chosen} "
             f"is 'no'. Take method={DEFAULT!r}."
@@ -137,8 +150,8 @@ def _check_exclusions(answers: Answers, name: str) -> None:
 def warn_of_idle_labels(answers: Answers, method: Method) -> None:
     """Warn of labels from which nothing, or only one thing, can be learned."""
     if answers.kind == "candidates":
-        _warn_of_idle_candidates(answers.candidates, answers.label_names or [], method)
-    elif answers.asked is not None:
+        _warn_of_idle_candidates(answers, method)
+    elif answers.kind == "answers":
         _warn_of_idle_answers(answers)
     if answers.shape[1] == 1 and (method.is_over_pairs or method.needs_transition):
         _warn(f"This risk needs two labels; with one nothing is learned. Take method={DEFAULT!r}.")
@@ -146,9 +159,9 @@ def warn_of_idle_labels(answers: Answers, method: Method) -> None:
 
 def _warn_of_idle_answers(answers: Answers) -> None:
     """Warn of labels that nobody was asked about, or about which all say the same."""
-    no, yes, maybe = (
-        m.any(axis=0) for m in (answers.excluded, answers.confirmed, answers.doubtful)
-    )
+    states = (State.NO, State.YES, State.MAYBE)
+    n_no, n_yes, n_maybe = (answers.count_state(state) for state in states)
+    no, yes, maybe = n_no > 0, n_yes > 0, n_maybe > 0
     can_say_no, can_say_yes = no.any(), yes.any()
     cases = {
         "Nobody was asked about label {}: nothing is learned about it.": ~(no | yes | maybe),
@@ -160,7 +173,6 @@ def _warn_of_idle_answers(answers: Answers) -> None:
         & ~yes
         & can_say_yes,
     }
-    n_no, n_yes = answers.excluded.sum(axis=0), answers.confirmed.sum(axis=0)
     few = {
         "'yes'": yes & (n_yes < FEWEST_SAID) & (no | ~can_say_no),
         "'no'": no & (n_no < FEWEST_SAID) & (yes | ~can_say_yes),
@@ -174,13 +186,12 @@ def _warn_of_idle_answers(answers: Answers) -> None:
             _warn(message.format(listed(names)))
 
 
-def _warn_of_idle_candidates(S: BoolMatrix, label_names: list[str], method: Method) -> None:
+def _warn_of_idle_candidates(answers: Answers, method: Method) -> None:
     """Warn of labels that no row, or every row, excludes."""
-    n_candidate = S.sum(axis=0)
-    never = [label_names[j] for j in np.flatnonzero(n_candidate == len(S))]
-    always = [label_names[j] for j in np.flatnonzero(n_candidate == 0)]
-    n_excluded = len(S) - n_candidate
-    rarely = (n_excluded > 0) & (n_excluded < FEWEST_SAID) & (len(S) >= FEWEST_ROWS)
+    label_names, n_excluded = answers.label_names or [], answers.count_state(State.NO)
+    never = [label_names[j] for j in np.flatnonzero(n_excluded == 0)]
+    always = [label_names[j] for j in np.flatnonzero(n_excluded == len(answers))]
+    rarely = (n_excluded > 0) & (n_excluded < FEWEST_SAID) & (len(answers) >= FEWEST_ROWS)
     few = [label_names[j] for j in np.flatnonzero(rarely)]
     if never:
         _warn(f"No row excludes label {listed(never)}: {_effect_of_no_exclusion(method)}")
@@ -214,18 +225,20 @@ def _effect_of_no_candidate(method: Method) -> str:
 
 
 def warn_of_impossible_prior(
-    prior: npt.NDArray[np.float64], S: BoolMatrix, label_names: list[str]
+    prior: npt.NDArray[np.float64],
+    possible: npt.NDArray[np.float64],  # share of the rows in which a label is a candidate, (q,)
+    n: int,
+    label_names: list[str],
 ) -> None:
     """Warn of priors of 0, and above the share of rows in which the label is a candidate."""
-    zero = [label_names[j] for j in np.flatnonzero((prior == 0) & S.any(axis=0))]
+    zero = [label_names[j] for j in np.flatnonzero((prior == 0) & (possible > 0))]
     if zero:
         _warn(
             f"The class prior of label {listed(zero)} is 0: it is learned as never relevant. "
             "Correct the prior if that is not known to be so."
         )
-    rate = S.mean(axis=0)
-    sampling_error = np.sqrt(prior * (1 - prior) / len(S))
-    too_high = [label_names[j] for j in np.flatnonzero(prior > rate + 4 * sampling_error + 1e-9)]
+    highest = possible + 4 * np.sqrt(prior * (1 - prior) / n) + 1e-9
+    too_high = [label_names[j] for j in np.flatnonzero(prior > highest)]
     if too_high:
         _warn(
             f"The class prior of label {listed(too_high)} is above the share of rows in which it "

@@ -8,7 +8,8 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from comes.answers import Answers, keep_one_excluded
+from comes.answers import Answers, State, keep_one_excluded
+from comes.estimator.reading_answers import has_many_labels
 from comes.methods import Knowledge, Method, RiskOptions, find_method
 from comes.priors import ClassPriorEstimate
 from comes.training import Risk
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
 
 Array = npt.NDArray[np.float64]
+SAID = (State.NO, State.YES, State.MAYBE)
 SMALLEST_SHARE = 1e-3  # of pairs that say something
 
 
@@ -35,11 +37,20 @@ class Counts:
     @classmethod
     def of(cls, answers: Answers, weight: Array | None = None) -> "Counts":
         """Count answers."""
+        if answers.is_sparse and weight is None:
+            return cls._of_sparse(answers)
         fair, n = answers.drawn(), len(answers) if weight is None else float(weight.sum())
         masks = (fair.candidates, fair.asked, answers.asked)
         possible, drawn, asked = (None if m is None else sum_rows(m, weight) for m in masks)
         assert possible is not None
         return cls(n, possible, drawn, asked)
+
+    @classmethod
+    def _of_sparse(cls, answers: Answers) -> "Counts":
+        """Count answers without a matrix of all pairs."""
+        no, yes, maybe = (answers.count_state(s).astype(float) for s in SAID)
+        asked = no + yes + maybe if answers.kind == "answers" else None
+        return cls(len(answers), len(answers) - no, asked, asked)
 
     def __add__(self, other: "Counts") -> "Counts":
         pairs = ((self.drawn, other.drawn), (self.asked, other.asked))
@@ -50,11 +61,6 @@ class Counts:
 def sum_rows(mask: Any, weight: Array | None) -> Array:
     """Return how many rows have a label in a mask, each counted with its weight, (q,)."""
     return np.asarray(mask.sum(axis=0) if weight is None else weight @ mask, dtype=np.float64)
-
-
-def share_of_rows(mask: Any, weight: Array | None) -> Array:
-    """Return the share of rows that have a label in a mask, each counted with its weight, (q,)."""
-    return sum_rows(mask, weight) / (len(mask) if weight is None else weight.sum())
 
 
 def make_risk(
@@ -117,7 +123,9 @@ def weigh_prior(classifier: "CandidateClassifier", answers: Answers) -> float:
     """
     if classifier.prior_weight is not None:
         return classifier.prior_weight
-    if answers.kind != "answers" or answers.confirmed.any():
+    if has_many_labels(answers):  # a batch says nothing of priors below one in its rows
+        return 0.0
+    if answers.kind != "answers" or answers.says(State.YES):
         return 1.0
     given = classifier.class_prior
     return 0.0 if given is None or isinstance(given, ClassPriorEstimate) else 0.3

@@ -10,20 +10,22 @@ import torch
 from sklearn.utils import _safe_indexing
 from torch import nn
 
-from comes.answers import Answers, keep_one_excluded
+from comes.answers import Answers, State, keep_one_excluded
 from comes.errors import ComesError
 from comes.estimator.first_stage import FirstStage
 from comes.estimator.inputs import check_same_rows
+from comes.estimator.many_labels import check_many_labels, prepare_many_labels
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.reading_answers import (
     check_can_learn,
     choose_method,
+    has_many_labels,
     warn_of_idle_labels,
 )
 from comes.estimator.row_risks import (
+    SAID,
     Counts,
     make_risk,
-    share_of_rows,
     show_answers,
     sum_rows,
 )
@@ -78,6 +80,8 @@ def prepare_rows(
     check_row_settings(classifier)
     device = choose_device(classifier.device)
     check_same_rows(X, answers)
+    if has_many_labels(answers):
+        check_many_labels(classifier, method, start)
     if start.counts is None:
         check_can_learn(answers, method, str(classifier.method_))
         warn_of_idle_labels(answers, method)
@@ -97,6 +101,8 @@ def prepare_rows(
     if is_new and find_settings(classifier, classifier.method_)["starts_at_prior"]:
         prior = guess_prior(method, classifier.knowledge_, answers, start.weight)
         start_at_prior(classifier.module_, prior)
+    if has_many_labels(answers):
+        return prepare_many_labels(classifier, method, X, scaled, answers, device, options)
     return prepare_training(classifier, method, X, scaled, answers, device, options, start)
 
 
@@ -170,14 +176,24 @@ def guess_prior(
     """
     if knowledge.class_prior is not None and (method.needs_class_prior or method.needs_rates):
         return np.asarray(knowledge.class_prior)
+    n_no, n_yes, n_maybe = (_count_rows(answers, state, weight) for state in SAID)
+    n = len(answers) if weight is None else weight.sum()
     if answers.kind == "candidates":
-        return share_of_rows(answers.candidates, weight)
+        return np.asarray(1 - n_no / n)
     if answers.kind == "positives":
-        return share_of_rows(answers.confirmed, weight)
-    n_yes, n_no = sum_rows(answers.confirmed, weight), sum_rows(answers.excluded, weight)
+        return np.asarray(n_yes / n)
     if not n_yes.any():  # then maybe counts as yes
-        n_yes = sum_rows(answers.doubtful, weight)
+        n_yes = n_maybe
     return np.asarray((n_yes + 0.5) / (n_yes + n_no + 1))
+
+
+def _count_rows(
+    answers: Answers, state: State, weight: npt.NDArray[np.float64] | None
+) -> npt.NDArray[np.float64]:
+    """Return how many rows have each label in a state, a row of weight 2 counted twice, (q,)."""
+    if weight is None:
+        return answers.count_state(state).astype(np.float64)
+    return sum_rows(answers.codes == state, weight)
 
 
 def start_at_prior(module: nn.Module, class_prior: npt.NDArray[np.float64]) -> None:

@@ -2,7 +2,7 @@
 
 import math
 
-from comes.answers import Answers
+from comes.answers import Answers, State
 
 PASSES = 25  # over the rows, where much was said
 ENOUGH = 5000  # sure answers that make a set bear all passes
@@ -11,7 +11,7 @@ LEAST_STEPS = 100  # where almost nothing is sure; 1000 where everything is
 
 def count_sure(answers: Answers) -> int:
     """Return about how many pairs somebody was sure."""
-    return int(answers.excluded.sum() + answers.confirmed.sum())
+    return int(sum(answers.count_state(state).sum() for state in (State.NO, State.YES)))
 
 
 def choose_epochs(n: int, q: int, n_sure: int, batch_size: int) -> int:

@@ -11,7 +11,14 @@ from typing import Any
 
 from comes.methods.knowledge import Knowledge, RiskOptions
 from comes.methods.method import AS_MEASURED, Method, MethodFamily, Risk
-from comes.methods.sights import see_all, see_asked, see_sure
+from comes.methods.sights import (
+    see_all,
+    see_all_sparse,
+    see_asked,
+    see_asked_sparse,
+    see_sure,
+    see_sure_sparse,
+)
 
 DEFAULT = "likelihood"  # of the estimators and the command line: uses everything that was said
 PUBLISHED = "comes-hl"  # the method of the paper that does best in its tables and ours
@@ -135,7 +142,7 @@ _FAMILIES = (
     MethodFamily(
         "comes-hl",
         "COMES-HL",
-        {"corrected": Method(_make_hamming, see_asked, needs_class_prior=True)},
+        {"corrected": Method(_make_hamming, see_asked, see_asked_sparse, needs_class_prior=True)},
         place=5,
         is_ours=True,
         may_be_selected=True,
@@ -157,7 +164,7 @@ _FAMILIES = (
     MethodFamily(
         "bce",
         "BCE",
-        {"candidates": Method(_make_bce, see_sure)},
+        {"candidates": Method(_make_bce, see_sure, see_sure_sparse)},
         place=0,
         may_be_selected=True,
         settings=AS_MEASURED,
@@ -208,7 +215,10 @@ _FAMILIES = (
         "COMES-HL unbiased",
         {
             "uncorrected": Method(
-                partial(_make_hamming, corrected=False), see_asked, needs_class_prior=True
+                partial(_make_hamming, corrected=False),
+                see_asked,
+                see_asked_sparse,
+                needs_class_prior=True,
             )
         },
         is_ours=True,
@@ -232,6 +242,7 @@ _FAMILIES = (
             "answers": Method(
                 _make_likelihood,
                 see_all,
+                see_all_sparse,
                 needs_rates=True,
             )
         },

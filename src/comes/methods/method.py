@@ -7,11 +7,12 @@ from typing import Any, Literal
 from comes.answers import Answers
 from comes.errors import ComesError
 from comes.methods.knowledge import Knowledge, RiskOptions
-from comes.methods.sights import see_asked, see_candidates
+from comes.methods.sights import Said, see_asked, see_candidates
 
 Use = Literal["rows", "images"]
 Risk = Callable[[Any, Any], Any]  # risk(scores, what it sees of the answers) -> scalar tensor
 See = Callable[[Answers, Knowledge], Any]  # what a risk sees, an array (n, q)
+SeeSparse = Callable[[Answers], Said]
 REDUCTIONS = ("sum", "mean", "per_label")
 # How rows are trained on, as the paper trains where it says so, and as measured on many sets
 # (docs/training.md). Epochs of None are as many as the answers can bear.
@@ -64,6 +65,7 @@ class Method:
 
     make_risk: Callable[[Knowledge, RiskOptions], Risk]
     see: See = see_candidates
+    see_sparse: SeeSparse | None = None  # the same for very many labels; None: not for these
     needs_class_prior: bool = False
     needs_flip_rate: bool = False
     needs_transition: bool = False

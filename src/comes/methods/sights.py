@@ -7,6 +7,10 @@ import numpy as np
 from comes.answers import Answers, State, lean_answers
 from comes.methods.knowledge import Knowledge
 
+# What a risk over very many labels sees: states of the pairs with an answer, a CSR matrix, and what
+# a pair without one counts as.
+Said = tuple[Any, State]
+
 
 def see_candidates(answers: Answers, knowledge: Knowledge) -> Any:
     """Return the candidates, (n, q): what nobody excluded. Who was asked is not seen."""
@@ -41,3 +45,24 @@ def see_all(answers: Answers, knowledge: Knowledge) -> Any:
     if answers.said is not None:
         return lean_answers(answers, knowledge.rates)
     return answers.candidates if answers.kind == "candidates" else answers.codes_with_silence
+
+
+def see_asked_sparse(answers: Answers) -> Said:
+    """Return `see_asked` without a matrix of all pairs."""
+    drawn = answers.drawn()
+    return drawn.states, State.NOT_ASKED if drawn.kind == "answers" else State.MAYBE
+
+
+def see_sure_sparse(answers: Answers) -> Said:
+    """Return `see_sure` without a matrix of all pairs."""
+    silence = {"positives": State.NO, "candidates": State.YES, "answers": State.NOT_ASKED}
+    states = answers.states
+    if answers.kind == "answers" and not answers.says(State.YES):
+        states = states.copy()
+        states.data[states.data == State.MAYBE] = State.YES
+    return states, silence[answers.kind]
+
+
+def see_all_sparse(answers: Answers) -> Said:
+    """Return `see_all` without a matrix of all pairs."""
+    return answers.states, State.NOT_ASKED if answers.kind == "answers" else State.MAYBE

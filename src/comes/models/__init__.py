@@ -14,6 +14,7 @@ from comes.models.backbones import (
     zero_linear,
 )
 from comes.models.ensembles import Ensemble, OfEachNetwork
+from comes.models.label_heads import LabelHead, find_label_head
 from comes.models.making import make_backbone
 from comes.models.preprocessing import Preprocessing, stored_preprocessing
 from comes.models.resnet import ResNet
@@ -27,6 +28,7 @@ __all__ = [
     "Ensemble",
     "ImageNetwork",
     "InputLayer",
+    "LabelHead",
     "OfEachNetwork",
     "Preprocessing",
     "ResNet",
@@ -34,6 +36,7 @@ __all__ = [
     "Views",
     "as_csr_tensor",
     "choose_strides",
+    "find_label_head",
     "linear",
     "load_weights",
     "make_backbone",

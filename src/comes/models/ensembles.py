@@ -45,11 +45,14 @@ class Ensemble(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the scores of each network in training mode, else their mean."""
+        scores = torch.baddbmm(self.bias, self.units(x), self.weight).transpose(0, 1)
+        return scores if self.training else scores.mean(dim=1)
+
+    def units(self, x: Tensor) -> Tensor:
+        """Return the hidden units of each network, (n_networks, n, hidden)."""
         n_networks, hidden, _ = self.weight.shape
         units: Tensor = self.dropout(self.inputs(x).relu())
-        of_each = units.view(-1, n_networks, hidden).transpose(0, 1)
-        scores = torch.baddbmm(self.bias, of_each, self.weight).transpose(0, 1)
-        return scores if self.training else scores.mean(dim=1)
+        return units.view(-1, n_networks, hidden).transpose(0, 1)
 
 
 class OfEachNetwork(nn.Module):
@@ -71,6 +74,15 @@ class OfEachNetwork(nn.Module):
     def __init__(self, risk: Callable[..., Tensor]) -> None:
         super().__init__()
         self.risk = risk
+
+    @property
+    def costs_unasked(self) -> bool:
+        """Whether pairs that nobody was asked about count."""
+        return getattr(self.risk, "costs_unasked", False)
+
+    def of_labels(self, labels: slice | Tensor) -> "OfEachNetwork":
+        """Return the risk of some labels, by place."""
+        return OfEachNetwork(self.risk.of_labels(labels))  # type: ignore[attr-defined]
 
     def forward(self, scores: Tensor, *others: Tensor) -> Tensor:
         """Return the mean risk of scores of shape (n, n_networks, q), or the risk of (n, q).

@@ -28,6 +28,7 @@ from comes.risks.ranking import (
     ranking_risk_from_sums,
     ranking_sums,
 )
+from comes.risks.said_pairs import SaidPairs
 
 __all__ = [
     "BceRisk",
@@ -43,6 +44,7 @@ __all__ = [
     "MlclRisk",
     "RankingRisk",
     "RankingSums",
+    "SaidPairs",
     "bce_risk",
     "ccmn_hamming_risk",
     "ccmn_ranking_risk",

@@ -22,11 +22,12 @@ from comes.risks.excluded import (
     mean_of_rows,
     optional_tensor,
 )
+from comes.risks.said_pairs import SaidPairs, check_said, sum_losses
 
 
 def bce_risk(
     scores: Tensor,  # g, real, (n, q)
-    candidates: Tensor,  # s, bool, or states, int8, (n, q)
+    candidates: Tensor | SaidPairs,  # s, bool, or states, int8, (n, q)
     *,
     loss: BinaryLoss = logistic_loss,
     label_weight: Tensor | None = None,
@@ -37,7 +38,7 @@ def bce_risk(
     Parameters
     ----------
     scores : float tensor of shape (n_samples, n_labels)
-    candidates : bool or int8 tensor of shape (n_samples, n_labels)
+    candidates : bool or int8 tensor of shape (n_samples, n_labels), or SaidPairs
         bool: candidates. int8: `comes.answers.State`, of which only NO and YES count.
     loss : callable (scores, 0 or 1) -> tensor
     label_weight : float tensor of shape (n_labels,), optional
@@ -56,11 +57,14 @@ def bce_risk(
     >>> bce_risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
     tensor(0.6931)
     """
-    scores, candidates = check_states(scores, candidates)
     label_weight = optional_tensor(label_weight, "label_weight")
-    check_width(scores, label_weight=label_weight)
     check_weights(label_weight, "label_weight")
     check_callable(loss, "loss")
+    if isinstance(candidates, SaidPairs):
+        check_said(scores, candidates, sample_weight)
+        return _risk_of_said(scores, candidates, loss, label_weight)
+    scores, candidates = check_states(scores, candidates)
+    check_width(scores, label_weight=label_weight)
     scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     if candidates.dtype == torch.bool:
         losses = torch.where(candidates, loss(scores, 1), loss(scores, 0))
@@ -70,6 +74,21 @@ def bce_risk(
     if label_weight is not None:
         return (mean_of_each(losses, weight) * label_weight).mean()
     return mean_of_rows(losses, weight)
+
+
+def _risk_of_said(
+    scores: Tensor, said: SaidPairs, loss: BinaryLoss, label_weight: Tensor | None
+) -> Tensor:
+    """Return the risk where what was said is given by index."""
+    check_width(scores, label_weight=label_weight)
+    targets = {State.YES: 1, State.NO: 0}
+    per_label = sum_losses(
+        in_full_precision(scores),
+        said,
+        lambda own, state: loss(own, targets[state]) if state in targets else None,
+    )
+    per_label = per_label / max(1, said.shape[0])
+    return (per_label if label_weight is None else per_label * label_weight).mean()
 
 
 class BceRisk(nn.Module):
@@ -91,8 +110,13 @@ class BceRisk(nn.Module):
         self.loss = loss
         self.register_buffer("label_weight", optional_tensor(label_weight, "label_weight"))
 
+    def of_labels(self, labels: slice | Tensor) -> "BceRisk":
+        """Return the risk of some labels, by place; the whole is the mean over labels."""
+        weight = self.label_weight
+        return BceRisk(loss=self.loss, label_weight=None if weight is None else weight[labels])
+
     def forward(
-        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+        self, scores: Tensor, candidates: Tensor | SaidPairs, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
         return bce_risk(

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from comes.answers import State
 from comes.losses import BinaryLoss, logistic_loss
 from comes.risks.excluded import (
     as_tensor,
@@ -34,6 +35,7 @@ from comes.risks.excluded import (
     in_full_precision,
     times_weight,
 )
+from comes.risks.said_pairs import SaidPairs, check_said
 
 
 class HammingSums(NamedTuple):
@@ -57,7 +59,7 @@ class HammingSums(NamedTuple):
 
 def hamming_sums(
     scores: Tensor,
-    candidates: Tensor,
+    candidates: Tensor | SaidPairs,
     *,
     loss: BinaryLoss = logistic_loss,
     sample_weight: Tensor | None = None,
@@ -67,7 +69,7 @@ def hamming_sums(
     Parameters
     ----------
     scores : float tensor of shape (n_samples, n_labels)
-    candidates : bool or int8 tensor of shape (n_samples, n_labels)
+    candidates : bool or int8 tensor of shape (n_samples, n_labels), or SaidPairs
         As in `hamming_risk`.
     loss : callable (scores, 0 or 1) -> tensor
     sample_weight : float tensor of shape (n_samples,), optional
@@ -83,8 +85,11 @@ def hamming_sums(
     >>> sums.n_rows, sums.n_excluded
     (tensor(3.), tensor([0., 3.]))
     """
-    scores, candidates = check_states(scores, candidates)
     check_callable(loss, "loss")
+    if isinstance(candidates, SaidPairs):
+        check_said(scores, candidates, sample_weight)
+        return _sums_of_said(in_full_precision(scores), candidates, loss)
+    scores, candidates = check_states(scores, candidates)
     scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     excluded, asked = excluded_mask(candidates, scores), asked_mask(candidates, scores)
     n_rows, if_relevant = count_rows(scores, weight), times_weight(loss(scores, 1), weight)
@@ -96,6 +101,26 @@ def hamming_sums(
         if_relevant=(if_relevant if asked is None else asked * if_relevant).sum(dim=0),
         excluded_if_relevant=(excluded * if_relevant).sum(dim=0),
         excluded_if_irrelevant=(excluded * if_irrelevant).sum(dim=0),
+    )
+
+
+def _sums_of_said(scores: Tensor, said: SaidPairs, loss: BinaryLoss) -> HammingSums:
+    """Return the sums where what was said is given by index: one pass over all scores."""
+    own = said.select(scores)
+    excluded = (said.states == State.NO).to(scores.dtype)
+    own_if_relevant, n_rows = loss(own, 1), scores.new_full((), scores.shape[0])
+    if said.silence == State.NOT_ASKED:
+        n_asked = said.sum_by_label(torch.ones_like(own))
+        if_relevant = said.sum_by_label(own_if_relevant)
+    else:
+        n_asked, if_relevant = n_rows, loss(scores, 1).sum(dim=0)
+    return HammingSums(
+        n_rows=n_rows,
+        n_excluded=said.sum_by_label(excluded),
+        n_asked=n_asked,
+        if_relevant=if_relevant,
+        excluded_if_relevant=said.sum_by_label(excluded * own_if_relevant),
+        excluded_if_irrelevant=said.sum_by_label(excluded * loss(own, 0)),
     )
 
 
@@ -164,7 +189,7 @@ def _combine_sums(
 
 def hamming_risk(
     scores: Tensor,  # g, real, (n, q)
-    candidates: Tensor,  # s, bool, or states, int8, (n, q)
+    candidates: Tensor | SaidPairs,  # s, bool, or states, int8, (n, q)
     class_prior: Tensor,  # pi, in [0, 1], (q,)
     *,
     loss: BinaryLoss = logistic_loss,
@@ -180,9 +205,9 @@ def hamming_risk(
     ----------
     scores : float tensor of shape (n_samples, n_labels)
         Raw scores (logits). Half precision is computed in float32.
-    candidates : bool or int8 tensor of shape (n_samples, n_labels)
+    candidates : bool or int8 tensor of shape (n_samples, n_labels), or SaidPairs
         bool: True where the label is still possible. int8: `comes.answers.State`, where it is known
-        who was asked.
+        who was asked. `SaidPairs`: what was said, by index.
     class_prior : float tensor of shape (n_labels,)
         How often each label is relevant, in [0, 1]; among asked rows, if these are known.
     loss : callable (scores, 0 or 1) -> tensor
@@ -256,8 +281,21 @@ class HammingRisk(nn.Module):
         self.correction = correction
         self.skip_empty = skip_empty
 
+    def of_labels(self, labels: slice | Tensor) -> "HammingRisk":
+        """Return the risk of some labels, by place; the whole is the mean over labels."""
+        shares = (self.exclude_share, self.asked_share)
+        exclude, asked = (None if share is None else share[labels] for share in shares)
+        return HammingRisk(
+            self.class_prior[labels],
+            loss=self.loss,
+            correction=self.correction,
+            exclude_share=exclude,
+            asked_share=asked,
+            skip_empty=self.skip_empty,
+        )
+
     def forward(
-        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+        self, scores: Tensor, candidates: Tensor | SaidPairs, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
         return _combine_sums(

@@ -17,6 +17,7 @@ Class priors that are known keep the mean probability of a batch near them: a pe
 divergence of the two, which does not add up over rows.
 """
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from torch.nn import functional as F
 
 from comes.answers import AnswerRates, State, lean_states
 from comes.errors import ComesError
@@ -39,14 +39,18 @@ from comes.risks.excluded import (
     in_full_precision,
     optional_tensor,
 )
-
-SURE = 1e-6  # mean probabilities are kept this far from 0 and 1
-FAR = 80.0  # exp(80) and exp(-80) are numbers in single precision
+from comes.risks.leaning_losses import (
+    diverge,
+    lose_by_candidates,
+    lose_by_leaning,
+    said_loss,
+)
+from comes.risks.said_pairs import SaidPairs, check_said
 
 
 def likelihood_risk(
     scores: Tensor,  # g, real, (n, q)
-    answers: Tensor,  # bool, int8 or real, (n, q)
+    answers: Tensor | SaidPairs,  # bool, int8 or real, (n, q)
     no_rate: Tensor,  # a, or p for candidates, in [0, 1], (q,)
     yes_rate: Tensor | None = None,  # b, in [0, 1], (q,)
     *,
@@ -62,7 +66,7 @@ def likelihood_risk(
     ----------
     scores : float tensor of shape (n_samples, n_labels)
         Raw scores (logits). Half precision is computed in float32.
-    answers : tensor of shape (n_samples, n_labels)
+    answers : tensor of shape (n_samples, n_labels), or SaidPairs
         bool: candidates, True where the label is still possible. int8: `comes.answers.State`, 0 not
         asked, 1 no, 2 yes, 3 maybe. float: `comes.answers.lean_answers`, where several people
         answered; the rates are in them already.
@@ -151,17 +155,39 @@ class LikelihoodRisk(nn.Module):
         rates = AnswerRates(_as_array(a), _as_array(b), mistake_rate)
         precision = torch.promote_types(a.dtype, torch.float32)
         self.register_buffer("leanings", torch.as_tensor(lean_states(rates), dtype=precision))
-        weight = torch.ones(len(a)) if label_weight is None else label_weight
+        weight = torch.ones(len(a), dtype=precision) if label_weight is None else label_weight
         self.register_buffer("label_weight", weight / len(a))
         self.register_buffer("class_prior", class_prior)
         self.prior_weight = prior_weight
         self.can_say_yes = bool(b.any())
         self.only_excludes = mistake_rate == 0 and not self.can_say_yes
 
+    @property
+    def costs_unasked(self) -> bool:
+        """Whether pairs that nobody was asked about count: they do where a prior is kept."""
+        return self.class_prior is not None
+
+    def of_labels(self, labels: slice | Tensor) -> "LikelihoodRisk":
+        """Return the risk of some labels, by place; the whole is the mean over labels."""
+        part, weight = copy.copy(self), self.label_weight[labels]
+        part._buffers = {
+            "leanings": self.leanings[:, labels],
+            "label_weight": weight * (len(self.label_weight) / len(weight)),  # it is over q
+            "class_prior": None if self.class_prior is None else self.class_prior[labels],
+        }
+        return part
+
     def forward(
-        self, scores: Tensor, answers: Tensor, sample_weight: Tensor | None = None
+        self, scores: Tensor, answers: Tensor | SaidPairs, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
+        if isinstance(answers, SaidPairs):
+            check_said(scores, answers, sample_weight)
+            check_width(scores, no_rate=self.label_weight)
+            scores, prior = in_full_precision(scores), self.class_prior
+            leanings, weight = self.leanings.to(scores), self.label_weight.to(scores)
+            prior = None if prior is None else prior.to(scores)
+            return said_loss(scores, answers, leanings, weight, prior, self.prior_weight)
         scores, answers = check_answers(scores, answers)
         if self.can_say_yes and answers.dtype == torch.bool:
             raise ComesError(
@@ -228,15 +254,15 @@ class _MeanLoss(torch.autograd.Function):
         of_rows: Tensor | None,  # weights with mean 1, (n, 1)
     ) -> tuple[Tensor, Tensor]:
         if exclude_rate is None:
-            losses, descents = _lose_by_leaning(scores, answers)
+            losses, descents = lose_by_leaning(scores, answers)
         else:
-            losses, descents = _lose_by_candidates(scores, answers, exclude_rate)
+            losses, descents = lose_by_candidates(scores, answers, exclude_rate)
         if of_rows is not None:
             losses = losses * of_rows
         descents.mul_(weight)
         risk = torch.dot(losses.mean(dim=0), weight)  # autocast would round a @
         if class_prior is not None:
-            away, pull = _diverge(scores.sigmoid(), class_prior, of_rows)
+            away, pull = diverge(scores.sigmoid(), class_prior, of_rows)
             share = prior_weight / len(class_prior)
             risk = risk.add(away, alpha=share)
             descents.add_(pull, alpha=share)
@@ -264,35 +290,3 @@ def _mean_loss(*arguments: Tensor | float | None) -> Tensor:
     apply = _MeanLoss.apply if needs_all else super(torch.autograd.Function, _MeanLoss).apply
     value: Tensor = apply(*arguments)[0]  # type: ignore[no-untyped-call]
     return value
-
-
-def _lose_by_leaning(g: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the losses log(1 + |r| / (1 - |r| + e^t)), and minus their slopes, each (n, q).
-
-    This form of the loss has no difference that could cancel. Few passes, as each costs time.
-    """
-    t = (g * r.sign()).clamp(min=-FAR)
-    surely = (g * r.trunc()).neg_()  # -t where |r| = 1: what the loss is where e^t underflows
-    odds = r / t.exp().add_(1 - r.abs())
-    losses = torch.maximum(odds.abs().log1p_(), surely)
-    return losses, t.sigmoid_().mul_(odds)
-
-
-def _lose_by_candidates(g: Tensor, possible: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the same where nobody says yes: r is p for what is possible, else -1."""
-    odds = p / g.exp().add_(1 - p)
-    losses = torch.where(possible, odds.log1p(), F.softplus(g))
-    return losses, torch.where(possible, odds, -1).mul_(g.sigmoid())
-
-
-def _diverge(probability: Tensor, prior: Tensor, of_rows: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return how far mean probabilities are from their prior, over labels, and the way back.
-
-    The sum of divergences of Bernoulli distributions, and minus n times its gradient, (n, q).
-    """
-    weighted = probability if of_rows is None else probability * of_rows
-    mean = weighted.mean(dim=0).clamp(SURE, 1 - SURE)
-    rest, other = 1 - mean, 1 - prior
-    away = torch.special.xlogy(prior, prior / mean).add_(torch.special.xlogy(other, other / rest))
-    slope = (prior - mean).div_(rest.mul_(mean))
-    return away.sum(), torch.addcmul(probability, probability, probability, value=-1).mul_(slope)

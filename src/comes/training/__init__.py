@@ -11,6 +11,7 @@ from comes.training.batch_sources import Rows
 from comes.training.checkpoints import Checkpoint
 from comes.training.gradients import Risk, add_gradient
 from comes.training.history import History
+from comes.training.label_chunks import LabelChunks
 from comes.training.loop import predict_scores, train
 from comes.training.micro_batches import PartOfRisk, split_risk
 from comes.training.optimizers import OPTIMIZERS, MakeOptimizer, make_optimizer
@@ -26,6 +27,7 @@ from comes.training.processes import (
 from comes.training.proximal import ProximalGradient
 from comes.training.random_states import seeded
 from comes.training.rows import SparseRows, becomes_dense, choose_device, to_device
+from comes.training.said_rows import SaidRows
 from comes.training.soft_targets import fit_soft_targets
 from comes.training.stacked import Trainee, train_together
 from comes.training.train_options import TrainOptions, Validation
@@ -37,12 +39,14 @@ __all__ = [
     "Callback",
     "Checkpoint",
     "History",
+    "LabelChunks",
     "MakeOptimizer",
     "PartOfRisk",
     "PixelRows",
     "ProximalGradient",
     "Risk",
     "Rows",
+    "SaidRows",
     "SparseRows",
     "TrainOptions",
     "TrainedEpoch",

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from comes.errors import ComesError
+from comes.training.label_chunks import LabelChunks
 from comes.training.random_states import read_random_state, set_random_state
 
 Risk = Callable[..., Tensor]  # risk(scores, candidates[, weights of the rows]) -> scalar
@@ -17,7 +19,7 @@ Risk = Callable[..., Tensor]  # risk(scores, candidates[, weights of the rows]) 
 def add_gradient(
     model: nn.Module,
     x: Tensor,
-    candidates: Tensor,
+    candidates: Any,
     risk: Risk,
     *,
     scale: float | Tensor = 1.0,
@@ -35,6 +37,7 @@ def add_gradient(
     model : module
     x : tensor of shape (batch, ...)
     candidates : bool tensor of shape (batch, n_labels)
+        What the risk sees; for `LabelChunks`, `comes.risks.SaidPairs`.
     risk : callable (scores, candidates) -> scalar tensor
     scale : float or scalar tensor
         Multiplies the gradient, not the risk that is returned.
@@ -57,6 +60,10 @@ def add_gradient(
     >>> all(torch.allclose(a, b) for a, b in zip(whole, parts))
     True
     """
+    if isinstance(risk, LabelChunks):
+        if part_size is not None or precision is not None:
+            raise ComesError("chunks of labels take neither part_size nor precision; leave them.")
+        return risk.add_gradient(model, x, candidates, scale=scale)
     is_shared = isinstance(model, DistributedDataParallel)  # then all processes do the same
     if part_size is None or (part_size >= len(x) and not is_shared):
         value = risk(_compute_scores(model, x, precision), candidates)

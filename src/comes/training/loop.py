@@ -22,6 +22,7 @@ from comes.training.pixels import PixelRows
 from comes.training.processes import of_all_processes, process_number, wrap_model
 from comes.training.random_states import seeded, set_random_state
 from comes.training.resuming import TrainingState
+from comes.training.said_rows import SaidRows
 from comes.training.steps import Epoch, Step, plan_steps
 from comes.training.train_options import TrainOptions, Validation
 from comes.training.watching import TrainedEpoch, call_each
@@ -30,7 +31,7 @@ from comes.training.watching import TrainedEpoch, call_each
 def train(
     model: nn.Module,
     X: Rows,
-    candidates: Tensor,
+    candidates: Tensor | SaidRows,
     risk: Risk,
     options: TrainOptions,
     *,
@@ -46,7 +47,7 @@ def train(
     model : module
         Maps rows of X to scores of shape (rows, n_labels); on the device of X.
     X : float tensor of shape (n_samples, n_features), SparseRows, or PixelRows
-    candidates : bool tensor of shape (n_samples, n_labels)
+    candidates : bool tensor of shape (n_samples, n_labels), or SaidRows with `LabelChunks`
     risk : callable (scores, candidates) -> scalar tensor
         Called on batches; a `comes.risks` module or a function of your own.
     options : TrainOptions

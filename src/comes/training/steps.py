@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,7 @@ from comes.training.gradients import Risk, add_gradient
 from comes.training.graphs import GraphedStep
 from comes.training.mixing import mix_pairs
 from comes.training.processes import take_share
+from comes.training.said_rows import SaidRows
 from comes.training.train_options import TrainOptions
 
 # Rows of each batch, in main memory and on the device -> the risk of each, after its step.
@@ -22,7 +24,7 @@ class Step:
     """Moves the weights against the gradient of the risk of a batch."""
 
     network: nn.Module
-    candidates: Tensor
+    candidates: Tensor | SaidRows
     risk: Risk
     optimiser: torch.optim.Optimizer
     options: TrainOptions
@@ -32,7 +34,7 @@ class Step:
     def __call__(self, x: Tensor, rows: Tensor) -> Tensor:
         """Take the step on a batch of features, and the numbers of its rows; return the risk."""
         self.optimiser.zero_grad()
-        seen = self.candidates.index_select(0, rows)  # faster than [rows]
+        seen: Any = self.candidates.index_select(0, rows)  # faster than [rows]
         if self.options.mixes_pairs:
             x, seen = mix_pairs(x, seen)
         risk, share = self._weigh_rows(rows)

@@ -1,0 +1,110 @@
+"""Fits with very many labels: sparse answers, a risk in chunks of labels, rates from counts."""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from comes.answers import Answers, State
+from comes.errors import ComesError
+from comes.estimator.preparation import HeldOut, Training, split_rows
+from comes.estimator.row_risks import Counts, make_risk
+from comes.estimator.settings import LEARNED_THRESHOLDS
+from comes.methods import METHODS, Method
+from comes.models import Ensemble, OfEachNetwork
+from comes.training import LabelChunks, Risk, SaidRows, TrainOptions, to_device
+
+if TYPE_CHECKING:
+    from comes.estimator.classifier import CandidateClassifier
+    from comes.estimator.row_training import Start
+
+SCORES_HELD_OUT = 2**24  # that are computed at a time
+
+
+def check_many_labels(classifier: "CandidateClassifier", method: Method, start: "Start") -> None:
+    """Raise an error if a setting needs a matrix of all pairs."""
+    if method.see_sparse is None:
+        able = [name for name, family in METHODS.items() if family.default.see_sparse is not None]
+        raise ComesError(
+            f"method {classifier.method_!r} needs the scores of all labels at once, and there are "
+            f"too many. Take method={', '.join(map(repr, able[:-1]))} or {able[-1]!r}, or fewer "
+            "labels."
+        )
+    if classifier.threshold in LEARNED_THRESHOLDS:
+        raise ComesError(
+            f"threshold={classifier.threshold!r} is learned from the scores of all pairs, and "
+            "there are too many. Take 'auto', and predict_top(X, k) for the best labels of a row."
+        )
+    if start.weight is not None or start.clean is not None:
+        raise ComesError(
+            "sample_weight and clean need a matrix of all pairs, and there are too many. Leave "
+            "them out: repeat rows instead, and give class_prior or rates that are known."
+        )
+    if isinstance(classifier.exclude_rate, str):
+        raise ComesError(
+            f"exclude_rate={classifier.exclude_rate!r} needs the scores of all pairs, and there "
+            "are too many. Give a number, or leave it out."
+        )
+
+
+def prepare_many_labels(
+    classifier: "CandidateClassifier",
+    method: Method,
+    X: Any,  # as it was given, and
+    scaled: Any,
+    answers: Answers,
+    device: torch.device,
+    options: TrainOptions,
+) -> Training:
+    """Return the training of the classifier's network in chunks of labels."""
+    own, held_out, trained = answers, None, scaled
+    if classifier.early_stopping:
+        rows, held = split_rows(len(answers), classifier.validation_share, options.seed)
+        held_out = HeldOut(
+            to_device(scaled[held], device),
+            answers[held],
+            _see(classifier, method, answers[held], device),
+            _chunk(classifier, method, answers[held], device, len(held), corrected=False),
+            classifier.patience,
+        )
+        trained, own = scaled[rows], answers[rows]
+    counts = Counts.of(own)
+    return Training(
+        method=method,
+        module=classifier.module_,
+        X=to_device(trained, device),
+        seen=_see(classifier, method, own, device),
+        risk=_chunk(classifier, method, own, device, options.batch_size, counts=counts),
+        held_out=held_out,
+        raw=(X, answers),
+        is_ours=False,  # chunks read places of labels from the device
+        options=options,
+        counts=counts,
+    )
+
+
+def _see(
+    classifier: "CandidateClassifier", method: Method, answers: Answers, device: torch.device
+) -> SaidRows:
+    """Return what the risk sees of the answers."""
+    assert method.see_sparse is not None
+    shown = answers if classifier.uses_maybe else answers.without_maybe()
+    states, silence = method.see_sparse(shown)
+    return SaidRows(states, State(silence), device)
+
+
+def _chunk(
+    classifier: "CandidateClassifier",
+    method: Method,
+    answers: Answers,
+    device: torch.device,
+    n_rows: int,
+    **options: Any,
+) -> LabelChunks:
+    """Return the risk in chunks of labels whose scores fit memory, for so many rows at a time."""
+    risk: Risk = make_risk(classifier, method, answers, device, **options)
+    if not options.get("corrected", True):  # of held-out rows, by the mean of all networks
+        chunk = max(1, SCORES_HELD_OUT // n_rows)
+        return LabelChunks(risk, answers.shape[1], chunk)
+    if isinstance(classifier.module_, Ensemble):
+        risk, n_rows = OfEachNetwork(risk), n_rows * len(classifier.module_.weight)
+    return LabelChunks.fitting(risk, answers.shape[1], n_rows, device)

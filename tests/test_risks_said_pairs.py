@@ -1,0 +1,120 @@
+"""Risks on pairs given by index: those on the matrix of all pairs, value and gradient."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from comes.answers import State
+from comes.errors import ComesError
+from comes.losses import sigmoid_loss
+from comes.risks import BceRisk, HammingRisk, LikelihoodRisk, SaidPairs
+
+N, Q = 7, 11
+RATE = torch.linspace(0.1, 0.9, Q, dtype=torch.float64)
+PRIOR = torch.linspace(0.05, 0.6, Q, dtype=torch.float64)
+WEIGHT = torch.linspace(0.5, 2.0, Q, dtype=torch.float64)
+ALL = (State.NOT_ASKED, State.NO, State.YES, State.MAYBE)
+
+RISKS: dict[str, tuple[Callable[[], Any], tuple[State, ...]]] = {
+    "bce": (BceRisk, ALL),
+    "bce, sigmoid loss, weighted": (partial(BceRisk, loss=sigmoid_loss, label_weight=WEIGHT), ALL),
+    "hamming": (partial(HammingRisk, PRIOR), (State.NOT_ASKED, State.MAYBE)),
+    "hamming, shares of the data set": (
+        partial(HammingRisk, PRIOR, exclude_share=RATE / 3, asked_share=RATE),
+        (State.NOT_ASKED, State.MAYBE),
+    ),
+    "hamming, unbiased": (
+        partial(HammingRisk, PRIOR, correction=torch.positive, skip_empty=False),
+        (State.NOT_ASKED, State.MAYBE),
+    ),
+    "likelihood of candidates": (partial(LikelihoodRisk, RATE), (State.NOT_ASKED, State.MAYBE)),
+    "likelihood of ticked labels": (
+        partial(LikelihoodRisk, torch.zeros_like(RATE), RATE),
+        (State.NOT_ASKED, State.MAYBE),
+    ),
+    "likelihood with mistakes, weights and a prior": (
+        partial(
+            LikelihoodRisk,
+            RATE,
+            RATE.flip(0) / 20,
+            mistake_rate=0.01,
+            label_weight=WEIGHT,
+            class_prior=PRIOR,
+            prior_weight=0.3,
+        ),
+        (State.NOT_ASKED,),
+    ),
+}
+CASES = [(name, silence) for name, (_, silences) in RISKS.items() for silence in silences]
+
+
+def draw_said(silence: State, share: float = 0.3, n: int = N, q: int = Q) -> SaidPairs:
+    generator = torch.Generator().manual_seed(3)
+    labels, rows = torch.nonzero(torch.rand(q, n, generator=generator) < share).T
+    states = torch.randint(1, 4, rows.shape, generator=generator).to(torch.int8)
+    return SaidPairs(rows, labels, states, silence, (n, q))
+
+
+def draw_scores(n: int = N, q: int = Q, size: float = 3.0) -> Tensor:
+    generator = torch.Generator().manual_seed(4)
+    return size * torch.randn(n, q, generator=generator, dtype=torch.float64)
+
+
+def differentiate(risk: Any, scores: Tensor, seen: Any) -> tuple[Tensor, Tensor]:
+    own = scores.clone().requires_grad_()
+    value = risk(own, seen)
+    return value.detach(), torch.autograd.grad(value, own)[0]
+
+
+@pytest.mark.parametrize(("name", "silence"), CASES)
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_a_risk_by_index_is_the_risk_of_the_matrix(name: str, silence: State, share: float) -> None:
+    risk, said, scores = RISKS[name][0](), draw_said(silence, share), draw_scores()
+    expected = differentiate(risk, scores, said.as_matrix())
+    for one, other in zip(differentiate(risk, scores, said), expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("name", "silence"), CASES)
+def test_the_mean_over_parts_of_the_labels_is_the_whole(name: str, silence: State) -> None:
+    risk, said, scores = RISKS[name][0](), draw_said(silence), draw_scores()
+    value, gradient = differentiate(risk, scores, said)
+    total, parts = torch.zeros_like(value), []
+    for start, stop in ((0, 4), (4, 5), (5, Q)):
+        part = risk.of_labels(slice(start, stop))
+        own = differentiate(part, scores[:, start:stop], said.of_labels(start, stop))
+        total += own[0] * (stop - start) / Q
+        parts.append(own[1] * (stop - start) / Q)
+    torch.testing.assert_close(total, value, rtol=1e-12, atol=1e-14)
+    torch.testing.assert_close(torch.cat(parts, dim=1), gradient, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", RISKS)
+@pytest.mark.parametrize("size", [1e3, 1e-8])
+def test_huge_scores_and_half_precision_give_numbers(name: str, size: float) -> None:
+    silence = RISKS[name][1][-1]
+    risk, said = RISKS[name][0]().float(), draw_said(silence)
+    for precision in (torch.float32, torch.float16, torch.bfloat16):
+        value, gradient = differentiate(risk, draw_scores(size=size).to(precision), said)
+        assert value.dtype == torch.float32
+        assert value.isfinite()
+        assert gradient.isfinite().all()
+
+
+def test_one_row_and_one_label() -> None:
+    said = draw_said(State.MAYBE, 1.0, 1, 1)
+    scores = torch.zeros(1, 1, dtype=torch.float64)
+    for make in (partial(LikelihoodRisk, RATE[:1]), partial(HammingRisk, PRIOR[:1]), BceRisk):
+        assert make()(scores, said) == make()(scores, said.as_matrix())
+
+
+def test_shapes_and_weights_are_checked() -> None:
+    said, risk = draw_said(State.MAYBE), LikelihoodRisk(RATE)
+    with pytest.raises(ComesError, match=r"one shape \(n, q\); got \(7, 10\) and \(7, 11\)"):
+        risk(draw_scores()[:, :10], said)
+    with pytest.raises(ComesError, match=r"sample_weight .*got SaidPairs. Repeat rows"):
+        risk(draw_scores(), said, torch.ones(N))
