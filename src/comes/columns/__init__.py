@@ -1,6 +1,7 @@
 """Tables as people have them: what every column is, and one matrix of numbers made of them.
 
 What is here is loaded on first use: who only looks at columns does not wait for scikit-learn.
+`SAMPLE_ROWS` of a stream are what an encoder is fitted on.
 """
 
 from importlib import import_module

@@ -16,13 +16,12 @@ from comes.estimator.picture_views import Evidence, make_views, show_views
 from comes.estimator.pretrained import pretrained_backbone
 from comes.estimator.seen_rows import count_seen_rows
 from comes.estimator.storage import check_model_target
-from comes.estimator.stream_statistics import AnswerCounts, StreamStatistics, gather_statistics
+from comes.estimator.stream_statistics import StreamStatistics, gather_statistics
 from comes.estimator.together import fit_together
 from comes.estimator.variations import vary_settings
 from comes.estimator.view_heads import ViewHead, cross_score, fit_view_head, view_probe
 
 __all__ = [
-    "AnswerCounts",
     "CandidateClassifier",
     "Choice",
     "Contest",

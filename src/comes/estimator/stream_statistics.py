@@ -15,38 +15,13 @@ import pandas as pd
 from scipy import sparse
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from comes.answers import Answers, Kind, State
+from comes.answers import Answers, Kind
 from comes.columns import SAMPLE_ROWS, ColumnEncoder, EncoderFold
 from comes.datasets import Dataset, Images
 from comes.errors import ComesError
 from comes.estimator.scaling import Scaling, check_scaling, find_flags, fit_scaling
 from comes.estimator.table_inputs import is_table
-
-Counts = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class AnswerCounts:
-    """How often each label got each answer, in rows with even and with odd numbers.
-
-    Answers to questions that a model chose are left out.
-
-    Attributes
-    ----------
-    n_rows : int array of shape (2,)
-    no, yes, maybe : int arrays of shape (2, n_labels)
-
-    Examples
-    --------
-    >>> one = np.array([[1], [0]])
-    >>> AnswerCounts(np.array([5, 5]), no=one, yes=0 * one, maybe=0 * one).no.sum()
-    np.int64(1)
-    """
-
-    n_rows: Counts
-    no: Counts
-    yes: Counts
-    maybe: Counts
+from comes.priors import AnswerCounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +32,7 @@ class StreamStatistics:
     ----------
     n_rows : int
     kind : {"answers", "candidates", "positives"}
-    counts : AnswerCounts
+    counts : comes.priors.AnswerCounts
     encoder : ColumnEncoder, or None
         What makes a matrix of a table; None where X is one.
     scaling : Scaling
@@ -120,20 +95,21 @@ def gather_statistics(
     """
     answers, features = AnswerFold(), None
     for block in blocks:
-        answers.add(block.known_answers().drawn())
+        answers.add(block.known_answers())
         if features is None:
             features = _start_fold(block.X, scale, encoder, sample_rows, seed)
         if features is not None:
             features.add(block.X)
-    counts = answers.finish()
+    if answers.counts is None or answers.kind is None:
+        raise ComesError("statistics need rows; got no block. Open shards that hold some.")
     scaling, fitted = Scaling(), None
     if isinstance(features, ScaleFold):
         scaling = features.finish()
     elif features is not None:
         fitted = features.finish()
         scaling = fit_scaling(fitted.transform(features.sample.rows()), scale)
-    assert answers.kind is not None
-    return StreamStatistics(int(counts.n_rows.sum()), answers.kind, counts, fitted, scaling)
+    n_rows = int(answers.counts.n_rows.sum())
+    return StreamStatistics(n_rows, answers.kind, answers.counts, fitted, scaling)
 
 
 def _start_fold(
@@ -148,39 +124,28 @@ def _start_fold(
 
 
 class AnswerFold:
-    """Count answers in one pass over blocks of rows."""
+    """Count answers in one pass over blocks of rows: what `AnswerCounts.of` all of them gives."""
 
     def __init__(self) -> None:
         self.kind: Kind | None = None
-        self._n_rows: Counts = np.zeros(2, dtype=np.int64)
-        self._counts: dict[State, Counts] = {}
+        self.counts: AnswerCounts | None = None
 
     def add(self, answers: Answers) -> None:
         """Count the answers about the next rows."""
-        if self.kind is None:
-            self.kind = answers.kind
-            empty = np.zeros((2, answers.shape[1]), dtype=np.int64)
-            self._counts = {state: empty.copy() for state in (State.NO, State.YES, State.MAYBE)}
+        self.kind = self.kind or answers.kind
         if answers.kind != self.kind:
             raise ComesError(
                 f"the labels must be of one kind in every block; got {self.kind} and "
-                f"{answers.kind}."
+                f"{answers.kind}. Read all of them alike."
             )
-        first = int(self._n_rows.sum()) % 2  # whether the next row has an odd number
-        for half in (0, 1):
-            start = (half + first) % 2
-            if start == len(answers):  # a single row has one half
-                continue
-            rows = answers[start::2]
-            self._n_rows[half] += len(rows)
-            for state, counts in self._counts.items():
-                counts[half] += rows.count_state(state)
-
-    def finish(self) -> AnswerCounts:
-        """Return the counts."""
-        if not self._counts:
-            raise ComesError("statistics need rows; got no block. Open shards that hold some.")
-        return AnswerCounts(self._n_rows, *self._counts.values())
+        counts = AnswerCounts.of(answers)
+        if self.counts is None:
+            self.counts = counts
+            return
+        if self.counts.n_rows.sum() % 2:  # the first row of the block has an odd number
+            parts = (counts.n_rows, counts.no, counts.yes, counts.maybe)
+            counts = AnswerCounts(*(part[::-1] for part in parts))
+        self.counts = self.counts + counts
 
 
 class ScaleFold:
