@@ -82,7 +82,7 @@ def test_slopes_are_the_information_of_the_moments() -> None:
 def test_one_group_is_the_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
     """E[h (no / a + yes / b - 1)] = 0 is linear in 1 / a and 1 / b, whatever the weights h."""
     nothing = (np.zeros(2), np.zeros((2, 2)))
-    monkeypatch.setattr(rate_effects, "_weigh_prior", lambda mean: nothing)
+    monkeypatch.setattr(rate_effects, "weigh_prior", lambda mean: nothing)
     records = draw(3, 0.85, 0.7)
     a, b = expit(fit_rates(records, START).logit[0])
     matrix, total = np.zeros((2, 2)), np.zeros(2)

@@ -20,6 +20,8 @@ from comes.answers.indicators import (
     from_complementary,
     from_sets,
     keep_one_excluded,
+    place_sets,
+    refuse_outside,
     to_sets,
 )
 from comes.answers.label_names import check_names, match_names
@@ -62,7 +64,9 @@ __all__ = [
     "lean_answers",
     "lean_states",
     "match_names",
+    "place_sets",
     "pool_shares",
+    "refuse_outside",
     "relevance_given",
     "spread_over_labels",
     "to_sets",

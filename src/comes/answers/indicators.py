@@ -16,6 +16,7 @@ from comes.answers.label_names import check_names
 from comes.errors import ComesError, listed
 
 BoolMatrix = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
 
 
 def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
@@ -164,6 +165,34 @@ def from_sets(
     (array([[ True,  True],
            [False,  True]]), ['apple', 'plate'])
     """
+    rows, labels, names = place_sets(sets, label_names)
+    indicators = np.zeros((len(sets), len(names)), dtype=bool)
+    indicators[rows, labels] = True
+    return indicators, names
+
+
+def place_sets(
+    sets: Collection[Iterable[str]], label_names: Sequence[str] | None = None
+) -> tuple[Places, Places, list[str]]:
+    """Return the row and the label of every name in sets, and the names of the labels.
+
+    Parameters
+    ----------
+    sets : collection of n_samples iterables of label names
+    label_names : sequence of str, optional
+        All labels, in the order of the columns. By default every name that occurs, sorted.
+
+    Returns
+    -------
+    rows, labels : int arrays of shape (n_names,)
+    label_names : list of str
+
+    Examples
+    --------
+    >>> rows, labels, names = place_sets([{"plate"}, {"apple"}])
+    >>> rows.tolist(), labels.tolist(), names
+    ([0, 1], [1, 0], ['apple', 'plate'])
+    """
     rows = [list(row) for row in sets if not isinstance(row, str)]
     if len(rows) != len(sets):
         raise ComesError(
@@ -172,7 +201,6 @@ def from_sets(
     names = sorted({name for row in rows for name in row}) if label_names is None else label_names
     check_names(names)
     column = {name: index for index, name in enumerate(names)}
-    indicators = np.zeros((len(rows), len(column)), dtype=bool)
     try:
         labels = [column[name] for row in rows for name in row]
     except KeyError as unknown:
@@ -180,8 +208,12 @@ def from_sets(
             f"label {unknown.args[0]!r} occurs in a set but is not one of the label names, "
             f"{listed(names)}. Add it to the names, or correct the set."
         ) from None
-    indicators[np.repeat(np.arange(len(rows)), [len(row) for row in rows]), labels] = True
-    return indicators, list(names)
+    lengths = [len(row) for row in rows]
+    return (
+        np.repeat(np.arange(len(rows)), np.asarray(lengths, dtype=np.int64)),
+        np.asarray(labels, dtype=np.int64),
+        list(names),
+    )
 
 
 def to_sets(indicators: npt.ArrayLike, label_names: Sequence[str]) -> list[list[str]]:
@@ -256,10 +288,22 @@ def check_relevant_inside(
         )
     outside = relevant & ~candidates
     if outside.any():
-        row, label = (int(index) for index in np.argwhere(outside)[0])
-        shown = label if label_names is None else repr(label_names[label])
-        raise ComesError(
-            f"{np.count_nonzero(outside.any(axis=1))} rows have a relevant label outside their "
-            f"candidates (first: row {row}, label {shown}). Candidates must contain every relevant "
-            "label. Correct them; if they are complementary labels, pass them as such."
-        )
+        rows, labels = np.nonzero(outside)
+        refuse_outside(rows, labels, label_names)
+
+
+def refuse_outside(rows: Places, labels: Places, label_names: Sequence[str] | None = None) -> None:
+    """Raise the error that relevant labels are excluded, at these pairs in the order of rows.
+
+    Examples
+    --------
+    >>> refuse_outside(np.array([3]), np.array([0]), ["sea"])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    comes.errors.ComesError: 1 rows have a relevant label outside their candidates (first: row 3...
+    """
+    shown = int(labels[0]) if label_names is None else repr(label_names[labels[0]])
+    raise ComesError(
+        f"{len(np.unique(rows))} rows have a relevant label outside their candidates (first: row "
+        f"{int(rows[0])}, label {shown}). Candidates must contain every relevant label. Correct "
+        "them; if they are complementary labels, pass them as such."
+    )

@@ -1,6 +1,7 @@
 """Tables as people have them: what every column is, and one matrix of numbers made of them.
 
 What is here is loaded on first use: who only looks at columns does not wait for scikit-learn.
+`SAMPLE_ROWS` of a stream are what an encoder is fitted on.
 """
 
 from importlib import import_module
@@ -15,11 +16,15 @@ if TYPE_CHECKING:
         needs_encoding,
     )
     from comes.columns.embeddings import Embedding, embed_texts, open_embedding
+    from comes.columns.encoder_fold import SAMPLE_ROWS, EncoderFold, RowSample
 
 _MODULES = {
     "Column": "column_kinds",
     "ColumnEncoder": "column_encoder",
     "Embedding": "embeddings",
+    "EncoderFold": "encoder_fold",
+    "RowSample": "encoder_fold",
+    "SAMPLE_ROWS": "encoder_fold",
     "describe_columns": "column_kinds",
     "embed_texts": "embeddings",
     "encode_table": "column_encoder",
@@ -30,9 +35,12 @@ _MODULES = {
 }
 
 __all__ = [
+    "SAMPLE_ROWS",
     "Column",
     "ColumnEncoder",
     "Embedding",
+    "EncoderFold",
+    "RowSample",
     "describe_columns",
     "embed_texts",
     "encode_table",

@@ -14,7 +14,7 @@ from comes.columns.encoded_columns import Arrays, Encoded, Part
 from comes.columns.raw_cells import Cells, read_texts
 
 MOST_TERMS = 2_000  # more are no likelier on held-out rows, and cost time: docs/texts.md
-WORD = r"(?u)\b\w+\b"
+TERMS: dict[str, Any] = {"ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,4 @@ class TfidfPart(Part):
 
 def _make_vectorizer(**options: Any) -> TfidfVectorizer:
     """Return scikit-learn's vectorizer with our settings, to be fitted or with a vocabulary."""
-    return TfidfVectorizer(
-        ngram_range=(1, 2), sublinear_tf=True, token_pattern=WORD, dtype=np.float32, **options
-    )
+    return TfidfVectorizer(**TERMS, sublinear_tf=True, dtype=np.float32, **options)

@@ -15,7 +15,6 @@ from comes.datasets.answer_tables import (
     SOURCE,
     answers_of,
     combine_answers,
-    long_table,
 )
 from comes.datasets.answer_words import MAYBE, NO, NOT_ASKED, YES, as_text
 from comes.datasets.archive import write_npz
@@ -32,6 +31,7 @@ from comes.datasets.images import (
     open_images,
 )
 from comes.datasets.joining import join_features, join_rows
+from comes.datasets.long_writing import long_table
 from comes.datasets.opening import (
     load_dataset,
     open_dataset,
@@ -43,7 +43,6 @@ from comes.datasets.prediction_tables import (
     Predictions,
     check_item_column,
     check_prediction_name,
-    check_top,
     prediction_table,
     read_predictions,
     write_prediction_table,
@@ -51,8 +50,10 @@ from comes.datasets.prediction_tables import (
 from comes.datasets.reading import Reading, as_reading
 from comes.datasets.row_files import RowFile, find_copies, open_row_file
 from comes.datasets.scenes import make_scenes
+from comes.datasets.sharded import ShardedDataset, open_shards
 from comes.datasets.table_datasets import TableForm, list_roles
 from comes.datasets.tables import check_table_name, is_table_name, read_table, write_table
+from comes.datasets.top_tables import check_top, top_table, write_top_tables
 from comes.datasets.truth_files import open_truth
 from comes.datasets.writing import check_writable, write_dataset
 
@@ -75,6 +76,7 @@ __all__ = [
     "Predictions",
     "Reading",
     "RowFile",
+    "ShardedDataset",
     "TableForm",
     "answers_of",
     "as_reading",
@@ -100,6 +102,7 @@ __all__ = [
     "open_dataset",
     "open_images",
     "open_row_file",
+    "open_shards",
     "open_truth",
     "prediction_table",
     "read_dataset",
@@ -108,9 +111,11 @@ __all__ = [
     "read_predictions",
     "read_table",
     "take_rows",
+    "top_table",
     "write_dataset",
     "write_features",
     "write_npz",
     "write_prediction_table",
     "write_table",
+    "write_top_tables",
 ]

@@ -17,10 +17,10 @@ from comes.datasets.answer_tables import (
     SOURCE,
     as_ticked,
     combine_answers,
-    long_table,
 )
 from comes.datasets.answer_words import MAYBE, NO, NOT_ASKED, STATES, WORDS, YES
 from comes.datasets.dataset import Dataset
+from comes.datasets.long_writing import long_table
 from comes.datasets.reading import Reading
 from comes.errors import ComesError, listed
 from comes.files import replacing_file

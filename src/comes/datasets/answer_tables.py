@@ -15,11 +15,13 @@ from warnings import warn
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import sparse
 
 from comes.answers import Answers, BoolMatrix, Kind, LongAnswers, State, check_names
 from comes.datasets.answer_words import STATES, Codes, as_states, as_texts
 from comes.datasets.dataset import Dataset
 from comes.datasets.dataset_parts import check_item_names, check_size
+from comes.datasets.sparse_marks import marks_of_state, stays_sparse
 from comes.errors import ComesError, ComesWarning, listed
 
 LONG = ("item", "label", "answer")
@@ -117,6 +119,8 @@ def _combine_said(
     said: LongAnswers, by_model: BoolMatrix, shape: tuple[int, int], warn_of_torn: bool
 ) -> Answers:
     """Return answers in long form as answers about pairs."""
+    if stays_sparse(len(said), shape) and said.people in ((), ("",)) and not by_model.any():
+        return _combine_sparse(said, shape, warn_of_torn)
     codes = said.combine(shape)
     if find_kind(codes) == "candidates":
         drawn = mark_pairs(said.row[~by_model], said.label[~by_model], shape)
@@ -134,15 +138,33 @@ def _combine_said(
         chosen = mark_pairs(said.row, said.label, shape) & ~drawn
     if said.people != ("",):
         return Answers.from_long(said, shape, chosen=chosen)
-    torn = _count_torn(said, shape[1])
-    if torn and warn_of_torn:
+    _warn_of_torn(_count_torn(said, shape[1]) if warn_of_torn else 0)
+    return Answers.of_codes(codes, chosen=chosen)
+
+
+def _warn_of_torn(torn: int) -> None:
+    """Warn of pairs about which nobody in particular gave different answers."""
+    if torn:
         warn(
             f"{torn} pairs of item and label have different answers; they count as 'maybe', "
             f"and the labels stay candidates. A column {PERSON!r} would keep who said what.",
             ComesWarning,
-            stacklevel=3,
+            stacklevel=5,
         )
-    return Answers.of_codes(codes, chosen=chosen)
+
+
+def _combine_sparse(said: LongAnswers, shape: tuple[int, int], warn_of_torn: bool) -> Answers:
+    """Return few answers about many pairs as sparse ones, given by nobody in particular."""
+    pair, place = np.unique(said.row * shape[1] + said.label, return_inverse=True)
+    lowest = np.full(len(pair), State.MAYBE, dtype=np.int8)
+    highest = np.zeros(len(pair), dtype=np.int8)
+    np.minimum.at(lowest, place, said.code)
+    np.maximum.at(highest, place, said.code)
+    torn = lowest != highest
+    _warn_of_torn(int(torn.sum()) if warn_of_torn else 0)
+    code = np.where(torn, np.int8(State.MAYBE), highest)
+    row, label = np.divmod(pair, shape[1])
+    return Answers.of_states(sparse.csr_array((code, (row, label)), shape=shape), find_kind(code))
 
 
 def _count_torn(said: LongAnswers, q: int) -> int:
@@ -160,20 +182,22 @@ def find_kind(codes: Codes) -> Kind:
 
 def as_ticked(dataset: Dataset) -> Dataset:
     """Return a data set whose answers are all yes with them as ticked labels."""
-    answers = _answers_to_write(dataset)
-    if np.isin(answers.codes, (State.NO, State.MAYBE)).any():
+    answers = answers_to_write(dataset)
+    if any(answers.count_state(state).any() for state in (State.NO, State.MAYBE)):
         raise ComesError(
             "ticked labels are all 'yes', and the data has other answers too. Leave out labels_are "
             "(--positives)."
         )
-    return replace(dataset, answers=Answers.from_positives(answers.confirmed, dataset.label_names))
+    ticked = marks_of_state(answers, State.YES)
+    return replace(dataset, answers=Answers.from_positives(ticked, dataset.label_names))
 
 
 def warn_of_ticks(answers: Answers) -> None:
     """Warn if all answers are yes: then nobody could say no, perhaps."""
     if (
         answers.kind == "answers"
-        and (answers.codes[answers.codes != State.NOT_ASKED] == State.YES).all()
+        and not answers.count_state(State.NO).any()
+        and not answers.count_state(State.MAYBE).any()
     ):
         warn(
             "every answer is 'yes'. If labels were ticked and nobody could say no, read them as "
@@ -215,62 +239,6 @@ def long_dataset(
     )
 
 
-def long_table(dataset: Dataset) -> pd.DataFrame:
-    """Return a table with one row per answer, in which every item and every label occurs.
-
-    The first item has a row for every label, in their order; an item that nobody was asked about
-    has a single row that says so.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        With answers.
-
-    Returns
-    -------
-    table : DataFrame
-        The columns are `LONG`: item, label and answer; `PERSON` where it is known who said it; and
-        `SOURCE`, which is "model" where a model chose the question, if it ever did.
-
-    Examples
-    --------
-    >>> long_table(combine_answers(["p", "q"], ["sky", "sea"], ["no", "maybe"]))
-      item label     answer
-    0    p   sky         no
-    1    p   sea  not asked
-    2    q   sea      maybe
-    """
-    answers = _answers_to_write(dataset)
-    is_said = answers.codes != State.NOT_ASKED
-    silent = np.zeros_like(is_said)
-    silent[0] = True
-    silent[~is_said.any(axis=1), 0] = True
-    silent &= ~is_said
-    row, column = np.nonzero(is_said)
-    said = answers.said
-    if said is None:
-        said = LongAnswers(row, column, np.zeros_like(row), answers.codes[row, column], ("",))
-    row, column = (
-        np.concatenate([own, more])
-        for own, more in zip((said.row, said.label), np.nonzero(silent), strict=True)
-    )
-    order = np.lexsort((column, row))
-    gaps = np.zeros(len(row) - len(said), dtype=np.int8)
-    words = np.array([State(code).word for code in range(4)], dtype=object)
-    items = dataset.items or [str(number) for number in range(len(dataset))]
-    values = {
-        "item": np.asarray(items, dtype=object)[row],
-        "label": np.asarray(dataset.label_names, dtype=object)[column],
-        "answer": words[np.concatenate([said.code, gaps])],
-    }
-    if answers.said is not None:
-        people = np.asarray(said.people, dtype=object)[said.person]
-        values[PERSON] = np.concatenate([people, np.full(len(gaps), "", dtype=object)])
-    if answers.chosen is not None:
-        values[SOURCE] = np.where(answers.chosen[row, column], MODEL, "").astype(object)
-    return pd.DataFrame({name: cells[order] for name, cells in values.items()})
-
-
 def answers_of(dataset: Dataset) -> tuple[BoolMatrix, BoolMatrix]:
     """Return the candidates, and the pairs about which there is an answer.
 
@@ -286,11 +254,11 @@ def answers_of(dataset: Dataset) -> tuple[BoolMatrix, BoolMatrix]:
     >>> asked.tolist()
     [[False], [True]]
     """
-    answers = _answers_to_write(dataset)
+    answers = answers_to_write(dataset)
     return answers.candidates, np.asarray(answers.codes != State.NOT_ASKED)
 
 
-def _answers_to_write(dataset: Dataset) -> Answers:
+def answers_to_write(dataset: Dataset) -> Answers:
     """Return the answers; raise if there are only true labels."""
     if dataset.answers is None:
         raise ComesError("answers are candidates or complementary labels, and the data has none.")

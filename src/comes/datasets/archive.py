@@ -7,12 +7,17 @@ matrix; ``feature_names`` (d,); ``label_names`` (q,); ``items`` (n,). Of labels,
 per answer: ``said_row``, ``said_label``, ``said_person``, ``said_code`` (a `State`), and the names
 ``said_people``. Beside candidates, ``asked`` says where somebody answered. Labels of some kind are
 needed, the rest is optional.
+
+Since format 2, which an array ``format`` says, labels may be sparse: ``states`` is a CSR matrix of
+`State` numbers beside ``kind``, what a pair without an answer means, and ``relevant`` one of ones.
+Either is stored in four parts, as X is. A file without sparse labels says no format.
 """
 
 import zipfile
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +27,7 @@ from scipy import sparse
 from comes.answers import (
     Answers,
     BoolMatrix,
+    Kind,
     LongAnswers,
     State,
     as_candidates,
@@ -35,15 +41,29 @@ from comes.datasets.reading import Reading
 from comes.errors import ComesError
 from comes.files import replacing_file
 
-CSR_PARTS = ("X_data", "X_indices", "X_indptr", "X_shape")
+FORMAT = 2  # the newest that is read
+SPARSE_PARTS = ("data", "indices", "indptr", "shape")
+CSR_PARTS = tuple(f"X_{part}" for part in SPARSE_PARTS)
 SAID_PARTS = ("said_row", "said_label", "said_person", "said_code", "said_people")
 
 
 def read_npz(path: Path, _: Reading) -> Dataset:
     """Read a data set from an npz file; the names of its arrays say what they are."""
-    arrays = _load_arrays(path)
+    arrays = load_arrays(path)
+    return npz_dataset(arrays, path)
+
+
+def npz_dataset(arrays: Mapping[str, Any], path: Path) -> Dataset:
+    """Return the data set that arrays hold; errors name the path."""
+    if int(np.asarray(arrays.get("format", 1)).ravel()[0]) > FORMAT:
+        raise ComesError(
+            f"{path.name} has format {arrays['format']}; this version of comes reads up to "
+            f"{FORMAT}. Update comes."
+        )
     candidates, answers = _read_labels(arrays, path)
-    relevant = as_relevant(arrays["relevant"]) if "relevant" in arrays else None
+    relevant: Any = as_relevant(arrays["relevant"]) if "relevant" in arrays else None
+    if "relevant_shape" in arrays:
+        relevant = _read_sparse(arrays, "relevant", path).astype(bool)
     known = next((part for part in (candidates, answers, relevant) if part is not None), None)
     if known is None:
         raise ComesError(
@@ -58,13 +78,18 @@ def read_npz(path: Path, _: Reading) -> Dataset:
         relevant,
         as_indicators(arrays["asked"], "asked") if "asked" in arrays else None,
         _read_names(arrays, "items", path),
-        from_complementary="complementary" in arrays,
+        from_complementary="complementary" in arrays or "are_complementary" in arrays,
         answers=answers,
     )
 
 
 def _read_labels(arrays: Mapping[str, Any], path: Path) -> tuple[BoolMatrix | None, Answers | None]:
     """Return the candidates, or the answers, or neither."""
+    if "states_shape" in arrays:
+        kind = str(arrays.get("kind", ""))
+        if kind not in get_args(Kind):
+            raise ComesError(f"{path.name} must say the kind of its answers; got {kind!r}.")
+        return None, Answers.of_states(_read_sparse(arrays, "states", path), cast(Kind, kind))
     found = [name for name in ("candidates", "complementary", "positives", "no") if name in arrays]
     if len(found) > 1:
         raise ComesError(f"{path.name} has {found[0]!r} and {found[1]!r} labels; keep one of them.")
@@ -116,7 +141,7 @@ def _is_place(numbers: npt.NDArray[Any], size: int) -> bool:
 
 def read_npz_features(path: Path, _: Reading) -> tuple[Any, list[str] | None]:
     """Read the features of an npz file and the names of its items, and nothing else."""
-    arrays = _load_arrays(path)
+    arrays = load_arrays(path)
     return _make_features(arrays, path), _read_names(arrays, "items", path)
 
 
@@ -149,13 +174,18 @@ def _feature_arrays(X: Any) -> dict[str, Any]:
     if X is None or isinstance(X, Images):
         return {}
     if sparse.issparse(X):
-        X = sparse.csr_array(X)
-        parts = (X.data, X.indices, X.indptr, np.asarray(X.shape))
-        return dict(zip(CSR_PARTS, parts, strict=True))
+        return _sparse_arrays("X", X)
     arrays = {"X": np.asarray(X)}
     if isinstance(X, pd.DataFrame):
         arrays["feature_names"] = np.asarray(X.columns, dtype=np.str_)
     return arrays
+
+
+def _sparse_arrays(name: str, matrix: Any) -> dict[str, Any]:
+    """Return the four arrays that hold a sparse matrix."""
+    matrix = sparse.csr_array(matrix)
+    parts = (matrix.data, matrix.indices, matrix.indptr, np.asarray(matrix.shape))
+    return {f"{name}_{part}": array for part, array in zip(SPARSE_PARTS, parts, strict=True)}
 
 
 def _label_arrays(dataset: Dataset) -> dict[str, Any]:
@@ -163,7 +193,9 @@ def _label_arrays(dataset: Dataset) -> dict[str, Any]:
     arrays: dict[str, Any] = {"label_names": np.asarray(dataset.label_names, dtype=np.str_)}
     if dataset.answers is not None:
         arrays.update(_answer_arrays(dataset.answers, dataset.from_complementary))
-    if dataset.relevant is not None:
+    if sparse.issparse(dataset.relevant):
+        arrays |= {**_sparse_arrays("relevant", dataset.relevant), "format": np.array(FORMAT)}
+    elif dataset.relevant is not None:
         arrays["relevant"] = dataset.relevant
     if dataset.items is not None:
         arrays["items"] = np.asarray(dataset.items, dtype=np.str_)
@@ -172,6 +204,11 @@ def _label_arrays(dataset: Dataset) -> dict[str, Any]:
 
 def _answer_arrays(answers: Answers, are_complementary: bool) -> dict[str, Any]:
     """Return the arrays that hold answers."""
+    if answers.is_sparse:
+        beside = {"kind": np.array(answers.kind), "format": np.array(FORMAT)}
+        if are_complementary:
+            beside["are_complementary"] = np.array(True)
+        return _sparse_arrays("states", answers.states) | beside
     if answers.kind == "positives":
         return {"positives": answers.confirmed}
     if answers.kind == "candidates" and not are_complementary:
@@ -196,13 +233,16 @@ def _answer_arrays(answers: Answers, are_complementary: bool) -> dict[str, Any]:
     return arrays
 
 
-def _load_arrays(path: Path) -> dict[str, Any]:
+def load_arrays(path: Path, stream: Any = None) -> dict[str, Any]:
+    """Return the arrays of an npz file, or of a stream of one."""
     wanted = "arrays of numbers and text are wanted, as numpy.savez writes them"
     try:
-        if not zipfile.is_zipfile(path):
+        if not zipfile.is_zipfile(path if stream is None else stream):
             raise ComesError(f"{path.name} is not an npz file, which is a zip archive; {wanted}.")
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = dict(archive)
+        with nullcontext(stream) if stream is not None else path.open("rb") as file:
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                arrays = dict(archive)
     except ComesError:
         raise
     except Exception as error:  # a damaged file makes numpy raise almost anything
@@ -229,11 +269,16 @@ def _make_features(arrays: Mapping[str, Any], path: Path) -> Any:
             f"{path.name} needs an array 'X', or {', '.join(CSR_PARTS)}; it has "
             f"{', '.join(arrays) or 'none'}."
         )
-    data, indices, indptr, shape = (arrays[part] for part in CSR_PARTS)
+    return _read_sparse(arrays, "X", path)
+
+
+def _read_sparse(arrays: Mapping[str, Any], name: str, path: Path) -> Any:
+    """Return a checked sparse matrix from its four parts."""
     try:
+        data, indices, indptr, shape = (arrays[f"{name}_{part}"] for part in SPARSE_PARTS)
         X = sparse.csr_array((data, indices, indptr), shape=tuple(int(size) for size in shape))
         X.check_format(full_check=True)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise ComesError(f"the sparse matrix in {path.name} is damaged: {error}.") from None
     return X
 

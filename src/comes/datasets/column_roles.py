@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from comes.datasets.answer_tables import LONG
-from comes.datasets.dataset import LabelsAre
+from comes.datasets.dataset_parts import LabelsAre
 from comes.datasets.label_columns import (
     ANSWER,
     CANDIDATE,

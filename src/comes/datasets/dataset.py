@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,23 +12,22 @@ from comes.answers import (
     Answers,
     BoolMatrix,
     check_names,
-    check_relevant_inside,
     match_names,
 )
 from comes.datasets.dataset_parts import (
+    LabelsAre,
     check_item_names,
+    check_none_excluded,
     check_shape,
     check_size,
     combine_candidates,
     count_rows,
     describe_answers,
-    name_labels,
 )
 from comes.datasets.feature_matrices import check_features, is_table, take_rows
 from comes.datasets.images import Images
+from comes.datasets.sparse_marks import Marks, answers_of_marks, count_marks
 from comes.errors import ComesError, counted, listed
-
-LabelsAre = Literal["candidates", "complementary", "positives"]
 
 
 @dataclass(frozen=True, init=False)
@@ -42,7 +41,7 @@ class Dataset:
     label_names : list of str
     candidates : bool array of shape (n_samples, n_labels), optional
         Instead of ``answers``, where only what is excluded is known.
-    relevant : bool array of shape (n_samples, n_labels), optional
+    relevant : bool array or CSR matrix of shape (n_samples, n_labels), optional
         The truth, where it is known.
     asked : bool array of shape (n_samples, n_labels), optional
         Beside ``candidates``, where somebody answered: "no" where the label is not a candidate,
@@ -71,7 +70,7 @@ class Dataset:
     X: Any
     label_names: list[str]
     answers: Answers | None
-    relevant: BoolMatrix | None
+    relevant: Marks | None
     items: list[str] | None
     from_complementary: bool
 
@@ -80,7 +79,7 @@ class Dataset:
         X: Any,
         label_names: list[str],
         candidates: BoolMatrix | None = None,
-        relevant: BoolMatrix | None = None,
+        relevant: Marks | None = None,
         asked: BoolMatrix | None = None,
         items: list[str] | None = None,
         from_complementary: bool = False,
@@ -132,14 +131,14 @@ class Dataset:
                 )
             return
         if self.answers.label_names is None:
-            self._set(answers=name_labels(self.answers, self.label_names))
+            self._set(answers=self.answers.named(self.label_names))
         if self.answers.label_names != self.label_names:
             raise ComesError(
                 f"the answers must be about the labels {listed(self.label_names)}, in this order; "
                 f"got {listed(self.answers.label_names or [])}. Use answers.with_labels."
             )
         if self.answers.kind == "candidates" and self.relevant is not None:
-            check_relevant_inside(self.relevant, self.answers.candidates, self.label_names)
+            check_none_excluded(self.relevant, self.answers, self.label_names)
 
     @property
     def candidates(self) -> BoolMatrix | None:
@@ -178,7 +177,7 @@ class Dataset:
         answers = self.answers
         if answers is not None:
             answers = answers.of_labels([self.label_names[place] for place in order])
-            answers = name_labels(answers, label_names)
+            answers = answers.named(label_names)
         return self._replace(
             label_names=list(label_names),
             answers=answers,
@@ -203,12 +202,10 @@ class Dataset:
                 "columns of a .csv or .parquet file."
             )
         marked = self.known_relevant()
-        if labels_are == "positives":
-            answers = Answers.from_positives(marked)
-        else:
-            answers = Answers.from_candidates(~marked if labels_are == "complementary" else marked)
         return self._replace(
-            answers=answers, relevant=None, from_complementary=labels_are == "complementary"
+            answers=answers_of_marks(marked, labels_are),
+            relevant=None,
+            from_complementary=labels_are == "complementary",
         )
 
     def known_features(self) -> Any:
@@ -257,7 +254,7 @@ class Dataset:
             )
         return answers.candidates
 
-    def known_relevant(self) -> BoolMatrix:
+    def known_relevant(self) -> Marks:
         """Return the true labels; raise if they are not known."""
         if self.relevant is None:
             raise ComesError(
@@ -278,7 +275,8 @@ class Dataset:
         if self.answers is not None:
             parts.append(describe_answers(self.answers))
         if self.relevant is not None:
-            parts.append(f"{self.relevant.sum(axis=1).mean():.2f} relevant per row")
-            n_empty = int((~self.relevant.any(axis=1)).sum())
+            per_row = count_marks(self.relevant, axis=1)
+            parts.append(f"{per_row.mean():.2f} relevant per row")
+            n_empty = int((per_row == 0).sum())
             parts.append(f"{counted(n_empty, 'row')} without a relevant label")
         return ", ".join(parts)

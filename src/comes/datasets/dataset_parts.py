@@ -1,12 +1,15 @@
 """The parts of a data set: how many rows they have, and whether they fit together."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 
-from comes.answers import Answers, BoolMatrix, State
+from comes.answers import Answers, BoolMatrix, State, check_relevant_inside, refuse_outside
 from comes.errors import ComesError
+
+LabelsAre = Literal["candidates", "complementary", "positives"]
 
 
 def count_rows(known: Sequence[Any]) -> int:
@@ -53,20 +56,27 @@ def combine_candidates(
     return Answers.of_codes(np.where(candidates, np.where(asked, State.MAYBE, 0), State.NO))
 
 
-def name_labels(answers: Answers, label_names: Sequence[str]) -> Answers:
-    """Return the answers with other names of the same labels."""
-    said, chosen = answers.said, answers.chosen
-    return Answers.of_codes(answers.codes, answers.kind, label_names, said=said, chosen=chosen)
+def check_none_excluded(relevant: Any, answers: Answers, label_names: Sequence[str]) -> None:
+    """Raise if a relevant label is excluded; nothing that is sparse becomes dense."""
+    if not answers.is_sparse and not sparse.issparse(relevant):
+        check_relevant_inside(relevant, answers.candidates, label_names)
+        return
+    excluded = sparse.csr_array(answers.states == State.NO)
+    outside = excluded.multiply(sparse.csr_array(relevant)).tocoo()
+    if outside.nnz:
+        order = np.lexsort((outside.col, outside.row))
+        refuse_outside(outside.row[order], outside.col[order], label_names)
 
 
 def describe_answers(answers: Answers) -> str:
     """Return what was said, in a few words."""
+    n, q = answers.shape
     if answers.kind == "candidates":
-        return f"{answers.candidates.sum(axis=1).mean():.2f} candidates per row"
+        return f"{(n * q - answers.count_state(State.NO).sum()) / n:.2f} candidates per row"
     if answers.kind == "positives":
-        return f"{answers.confirmed.sum(axis=1).mean():.2f} ticked labels per row"
+        return f"{answers.count_state(State.YES).sum() / n:.2f} ticked labels per row"
     count = answers.count()[["asked", "no", "yes", "maybe"]].sum()
-    text = f"{count['asked']} of {answers.codes.size} pairs asked: "
+    text = f"{count['asked']} of {n * q} pairs asked: "
     text += f"{count['no']} no, {count['yes']} yes, {count['maybe']} maybe"
     if answers.said is not None:
         text += f"; {len(answers.said.people)} people"

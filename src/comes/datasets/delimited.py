@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pandas as pd
 
@@ -27,13 +27,19 @@ def find_delimiter(path: Path) -> str:
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     _refuse_nul(path)
     usual = "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        return choose_delimiter(file, usual)
+
+
+def choose_delimiter(file: TextIO, usual: str) -> str:
+    """Return what separates the columns of a stream of text that can be rewound."""
     for delimiter in (usual, *DELIMITERS):
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            try:
-                lines = islice(csv.reader(file, delimiter=delimiter), LINES)
-                counts = {len(cells) for cells in lines if cells}
-            except csv.Error:  # a cell that is too long: pandas says what is wrong, if anything is
-                continue
+        file.seek(0)
+        try:
+            lines = islice(csv.reader(file, delimiter=delimiter), LINES)
+            counts = {len(cells) for cells in lines if cells}
+        except csv.Error:  # a cell that is too long: pandas says what is wrong, if anything is
+            continue
         if len(counts) == 1 and max(counts) > 1:
             return delimiter
     return usual

@@ -8,12 +8,13 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import Answers, BoolMatrix
+from comes.answers import Answers, BoolMatrix, State
 from comes.columns import describe_columns
 from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import is_table
 from comes.datasets.images import Images, find_broken
 from comes.datasets.similar_names import find_similar
+from comes.datasets.sparse_marks import count_marks, marks_of_state
 from comes.errors import counted, listed
 
 ROWS_AT_ONCE = 1024
@@ -89,14 +90,12 @@ def _check_labels(dataset: Dataset) -> list[Finding]:
     elif dataset.answers is not None:
         findings += _check_answers(dataset.answers, names)
     if dataset.relevant is not None:
-        relevant = dataset.relevant
+        n_relevant = count_marks(dataset.relevant, axis=0)
         findings += [
-            _describe_labels(
-                "never_relevant", ~relevant.any(axis=0), names, "are relevant to no row"
-            ),
+            _describe_labels("never_relevant", n_relevant == 0, names, "are relevant to no row"),
             _find_copied_truth(dataset),
             _describe_labels(
-                "always_relevant", relevant.all(axis=0), names, "are relevant to every row"
+                "always_relevant", n_relevant == len(dataset), names, "are relevant to every row"
             ),
         ]
     return findings
@@ -116,15 +115,20 @@ def _find_spellings(table: pd.DataFrame) -> Finding:
 
 def _find_copied_truth(dataset: Dataset) -> Finding:
     """Return whether the candidates are the true labels, so that nothing is left to find out."""
-    candidates, relevant = dataset.candidates, dataset.relevant
-    is_copy = candidates is not None and np.array_equal(candidates, np.asarray(relevant))
+    answers, is_copy = dataset.answers, False
+    if answers is not None and dataset.relevant is not None:
+        excluded = marks_of_state(answers, State.NO)
+        n_possible = len(dataset) * len(dataset.label_names) - excluded.sum()
+        is_copy = bool(dataset.relevant.sum() == n_possible)
+        is_copy = is_copy and not (excluded * dataset.relevant).sum()
     text = "the candidates are the same as the true labels in every row. Is that meant?"
     return Finding("candidates_are_the_truth", int(is_copy), text)
 
 
 def _check_ticks(answers: Answers, names: Sequence[str]) -> list[Finding]:
     """Return what deserves a look in ticked labels."""
-    never, always = ~answers.confirmed.any(axis=0), answers.confirmed.all(axis=0)
+    n_ticked = answers.count_state(State.YES)
+    never, always = n_ticked == 0, n_ticked == len(answers)
     return [
         _describe_labels("never_ticked", never, names, "are ticked in no row"),
         _describe_labels("always_ticked", always, names, "are ticked in every row"),
@@ -133,13 +137,14 @@ def _check_ticks(answers: Answers, names: Sequence[str]) -> list[Finding]:
 
 def _check_answers(answers: Answers, names: Sequence[str]) -> list[Finding]:
     """Return what deserves a look in answers, of which candidates are the simplest."""
-    excluded, asked = answers.excluded, answers.asked
-    n_empty = int(excluded.all(axis=1).sum())
+    n_no, n_yes, n_maybe = (answers.count_state(s) for s in (State.NO, State.YES, State.MAYBE))
+    per_row = count_marks(marks_of_state(answers, State.NO), axis=1)
+    n_empty = int((per_row == len(names)).sum())
     findings = []
     is_known: BoolMatrix = np.ones(len(names), dtype=bool)
-    if asked is not None:
-        is_known = np.asarray(asked.any(axis=0))
-        unsure = is_known & ~(excluded | answers.confirmed).any(axis=0)
+    if answers.kind == "answers":
+        is_known = np.asarray(n_no + n_yes + n_maybe > 0)
+        unsure = is_known & (n_no + n_yes == 0)
         torn = 0 if answers.said is None else answers.said.count_torn(answers.shape)
         pairs = counted(torn, "pair")
         findings += [
@@ -148,7 +153,7 @@ def _check_answers(answers: Answers, names: Sequence[str]) -> list[Finding]:
             Finding("disagreements", torn, f"people disagree about {pairs}: yes and no."),
         ]
         is_known = is_known & ~unsure
-    never, always = is_known & ~excluded.any(axis=0), excluded.all(axis=0)
+    never, always = is_known & (n_no == 0), n_no == len(answers)
     return [
         *findings,
         _describe_labels("never_excluded", never, names, "are excluded by no row"),
@@ -204,9 +209,7 @@ def _find_duplicates(
     n = int(repeated.sum())
     if not n:
         return Finding("duplicate_rows", 0, "")
-    codes = None if dataset.answers is None else dataset.answers.codes
-    known = [m for m in (codes, dataset.relevant) if m is not None]
-    labels = row_hashes(np.concatenate(known, axis=1).astype(np.uint8))
+    labels = _hash_labels(dataset)
     both = pd.DataFrame({"row": hashes, "labels": labels})
     others = int(n - both.duplicated().to_numpy()[repeated].sum())
     first = repeated.argmax() if rows is None else rows[repeated.argmax()]
@@ -217,6 +220,18 @@ def _find_duplicates(
         f"{counted(n, 'row', f'repeat the {what} of an earlier row')}, {others} with other labels "
         f"(first: row {int(first)}).",
     )
+
+
+def _hash_labels(dataset: Dataset) -> npt.NDArray[np.uint64]:
+    """Return a number per row that rows with equal labels share."""
+    answers, known = dataset.answers, []
+    if answers is not None:
+        known.append(answers.states if answers.is_sparse else answers.codes)
+    if dataset.relevant is not None:
+        known.append(dataset.relevant)
+    if any(map(sparse.issparse, known)):
+        return row_hashes(sparse.hstack(known, "csr"))
+    return row_hashes(np.concatenate(known, axis=1).astype(np.uint8))
 
 
 def _find_constant_columns(X: Any) -> Finding:

@@ -123,7 +123,7 @@ def _read_json(path: Path, reading: Reading) -> Dataset:
                 f"{path.name} is a COCO file, which names its labels and items. Leave out {name!r}."
             )
     dataset = coco_dataset(content, path, reading)
-    if reading.unannotated is not None and dataset.candidates is not None:
+    if reading.unannotated is not None and dataset.answers is not None:
         raise ComesError(
             f"'unannotated' does not apply to {path.name}, whose labels are verified. Leave it out."
         )

@@ -76,6 +76,9 @@ def _stack_answers(first: Answers | None, second: Answers | None) -> Answers | N
         return None
     if first.kind != second.kind:
         raise ComesError(f"two files must have labels of one kind; got {first!r} and {second!r}.")
+    if first.is_sparse or second.is_sparse:
+        states = sparse.vstack([first.states, second.states], "csr")
+        return Answers.of_states(states, first.kind, first.label_names)
     codes = np.concatenate([first.codes, second.codes])
     if first.kind != "answers":
         return Answers.of_codes(codes, first.kind, first.label_names)
@@ -101,12 +104,12 @@ def _stack_rows(first: Any, second: Any) -> Any:
     if first is None or second is None:
         return None
     if isinstance(first, Images):
-        return Images.joined([first, second])
+        return type(first).joined([first, second])
     if isinstance(first, pd.DataFrame) and isinstance(second, pd.DataFrame):
         from comes.columns import match_by_name  # brings scikit-learn
 
         return pd.concat([first, match_by_name(second, list(first.columns))], ignore_index=True)
-    if sparse.issparse(first):
+    if sparse.issparse(first) or sparse.issparse(second):
         return sparse.vstack([first, second], "csr")
     return np.concatenate([first, second])
 

@@ -22,20 +22,25 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import sparse
 
 from comes.answers import (
     Answers,
-    BoolMatrix,
     State,
     as_indicators,
-    from_sets,
     match_names,
-    to_sets,
 )
 from comes.datasets.answer_tables import find_kind
 from comes.datasets.answer_words import ADVICE, WORDS, as_states, as_text
 from comes.datasets.dataset import Dataset
 from comes.datasets.separators import LIST, NOTHING, SEPARATOR, find_separator, split_cell
+from comes.datasets.sparse_marks import (
+    Marks,
+    fill_marks,
+    find_sets,
+    marks_of_sets,
+    marks_of_state,
+)
 from comes.datasets.tables import NAMELESS, is_numeric
 from comes.errors import ComesError
 
@@ -65,13 +70,14 @@ def read_labels(
     *,
     empty_is_none: bool = False,
     is_truth: bool = False,
+    by_name: bool = False,
     separator: str | None = None,
-) -> tuple[BoolMatrix, list[str]]:
+) -> tuple[Marks, list[str]]:
     """Return the marked labels of every row, from 0/1 columns or one of label names."""
     words = TRUTHS if is_truth else INDICATORS
-    if are_names(cells, words):
+    if by_name:
         sets = names_of_cells(cells.iloc[:, 0], empty_is_none, separator, is_truth)
-        return from_sets(sets, wanted)
+        return marks_of_sets(sets, wanted)
     columns = list(cells.columns)
     cells = _convert_words(cells, words)
     _refuse_empty_cells(cells, is_truth)
@@ -162,8 +168,10 @@ def read_state_sets(
     if not names:
         raise ComesError(f"no label stands in the columns {', '.join(sets)}; expected names.")
     nothing: list[set[str]] = [set() for _ in range(len(cells))]
-    no, yes, maybe = (from_sets(sets.get(name, nothing), names)[0] for name in STATE_COLUMNS)
-    return Answers(no, yes, maybe, label_names=names)
+    masks = [marks_of_sets(sets.get(name, nothing), names)[0] for name in STATE_COLUMNS]
+    if not all(map(sparse.issparse, masks)):
+        masks = [fill_marks(mask, "answers") for mask in masks]
+    return Answers(*masks, label_names=names)
 
 
 def wide_columns(dataset: Dataset) -> pd.DataFrame:
@@ -179,20 +187,21 @@ def wide_columns(dataset: Dataset) -> pd.DataFrame:
     elif answers is not None:
         parts.append(_make_frame(answers.candidates.astype(np.int8), CANDIDATE, dataset))
     if dataset.relevant is not None:
-        parts.append(_make_frame(dataset.relevant.astype(np.int8), RELEVANT, dataset))
+        relevant = fill_marks(dataset.relevant, "a column for every label")
+        parts.append(_make_frame(relevant.astype(np.int8), RELEVANT, dataset))
     return pd.concat(parts, axis=1)
 
 
-def named_labels(dataset: Dataset) -> dict[str, BoolMatrix]:
-    """Return the labels that each column of names marks."""
+def named_labels(dataset: Dataset) -> dict[str, Marks]:
+    """Return the labels that each column of names marks; of sparse candidates, the others."""
     columns, answers = {}, dataset.answers
     if answers is not None and answers.kind == "answers":
-        masks = (answers.excluded, answers.confirmed, answers.doubtful)
-        columns = dict(zip(STATE_COLUMNS, masks, strict=True))
+        states = (State.NO, State.YES, State.MAYBE)
+        columns = {s.word: marks_of_state(answers, s) for s in states}
     elif answers is not None and answers.kind == "positives":
-        columns["positives"] = answers.confirmed
-    elif answers is not None and dataset.from_complementary:
-        columns["complementary"] = answers.excluded
+        columns["positives"] = marks_of_state(answers, State.YES)
+    elif answers is not None and (dataset.from_complementary or answers.is_sparse):
+        columns["complementary"] = marks_of_state(answers, State.NO)
     elif answers is not None:
         columns["candidates"] = answers.candidates
     if dataset.relevant is not None:
@@ -210,7 +219,7 @@ def names_columns(dataset: Dataset) -> pd.DataFrame:
             )
     table = pd.DataFrame(
         {
-            column: [SEPARATOR.join(s) or NOTHING for s in to_sets(marked, dataset.label_names)]
+            column: [SEPARATOR.join(s) or NOTHING for s in find_sets(marked, dataset.label_names)]
             for column, marked in named_labels(dataset).items()
         }
     )

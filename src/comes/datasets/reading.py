@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from comes.datasets.answer_words import STATES
-from comes.datasets.dataset import LabelsAre
+from comes.datasets.dataset_parts import LabelsAre
 from comes.errors import ComesError
 
 Difficult = Literal["irrelevant", "relevant"]

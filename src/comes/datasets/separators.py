@@ -131,7 +131,7 @@ def are_all_names(cells: "pd.Series[Any]", wanted: set[str]) -> bool:
 
 def _drop_quotes(name: str) -> str:
     """Return a name without quotes around it."""
-    found = QUOTED.fullmatch(name)
+    found = QUOTED.fullmatch(name) if name[:1] in ("'", '"') else None
     return name if found is None else (found[1] or found[2]).strip()
 
 

@@ -7,15 +7,20 @@ numbers.
 
 import re
 from codecs import BOM_UTF8
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
 from scipy import sparse
 
-from comes.answers import from_sets
+from comes.answers import check_names
 from comes.datasets.answer_words import as_text
 from comes.datasets.dataset import Dataset
 from comes.datasets.reading import Reading
-from comes.errors import ComesError
+from comes.datasets.sparse_marks import Marks, mark_places
+from comes.errors import ComesError, listed
 
 
 def read_svmlight(path: Path, reading: Reading) -> Dataset:
@@ -29,22 +34,49 @@ def read_svmlight(path: Path, reading: Reading) -> Dataset:
         start = file.tell() if header else mark
         n, d, q = (int(size) for size in header.groups()) if header else (None, None, None)
         file.seek(start)
-        try:
+        with explain_lines(path.name):
             X, labels = load_svmlight_file(
                 file, multilabel=True, n_features=d or reading.n_features, zero_based=bool(header)
             )
-        except (ValueError, OverflowError, UnicodeDecodeError) as error:
-            raise ComesError(
-                f"{path.name} cannot be read as LIBSVM ({error}); lines such as '1,3 5:0.2' were "
-                "wanted, features counted from 1 (from 0 after a first line 'n d q')."
-            ) from None
     if n is not None and X.shape[0] != n:
         raise ComesError(f"the first line of {path.name} says {n} rows; got {X.shape[0]}.")
-    names = [[as_text(float(label)) for label in row] for row in labels]
-    label_names = reading.label_names
+    label_names = None if reading.label_names is None else list(reading.label_names)
     if label_names is None and q is not None:
         label_names = [str(label) for label in range(q)]
-    if label_names is None:
-        label_names = sorted({name for row in names for name in row}, key=float)
-    relevant, _ = from_sets(names, label_names)
-    return Dataset(sparse.csr_array(X), list(label_names), relevant=relevant)
+    relevant, label_names = mark_numbers(labels, label_names)
+    return Dataset(sparse.csr_array(X), label_names, relevant=relevant)
+
+
+@contextmanager
+def explain_lines(name: str) -> Iterator[None]:
+    """Say what lines were wanted where they cannot be read."""
+    try:
+        yield
+    except (ValueError, OverflowError, UnicodeDecodeError) as error:
+        raise ComesError(
+            f"{name} cannot be read as LIBSVM ({error}); lines such as '1,3 5:0.2' were "
+            "wanted, features counted from 1 (from 0 after a first line 'n d q')."
+        ) from None
+
+
+def mark_numbers(
+    labels: Sequence[Sequence[float]], label_names: list[str] | None = None
+) -> tuple[Marks, list[str]]:
+    """Return the marks of labels that are named by their numbers, and their names."""
+    lengths = np.fromiter(map(len, labels), dtype=np.int64, count=len(labels))
+    numbers = np.fromiter(chain.from_iterable(labels), dtype=np.float64, count=lengths.sum())
+    found, places = np.unique(numbers, return_inverse=True)
+    is_whole = (found == np.floor(found)).all()
+    names = [str(int(number)) if is_whole else as_text(float(number)) for number in found]
+    label_names = names if label_names is None else label_names
+    check_names(label_names)
+    place = {name: index for index, name in enumerate(label_names)}
+    unknown = [name for name in names if name not in place]
+    if unknown:
+        raise ComesError(
+            f"label {unknown[0]!r} occurs in a set but is not one of the label names, "
+            f"{listed(label_names)}. Add it to the names, or correct the set."
+        )
+    columns = np.array([place[name] for name in names], dtype=np.int64)[places]
+    rows = np.repeat(np.arange(len(labels)), lengths)
+    return mark_places(rows, columns, (len(labels), len(label_names))), label_names

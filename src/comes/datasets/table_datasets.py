@@ -4,39 +4,26 @@ import fnmatch
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import Answers, BoolMatrix
 from comes.columns import find_item_column
 from comes.datasets.answer_tables import (
     PERSON,
     SOURCE,
     as_ticked,
     long_dataset,
-    long_table,
     warn_of_ticks,
 )
 from comes.datasets.column_roles import Roles, find_long_columns, find_roles
 from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images
-from comes.datasets.label_columns import (
-    TRUTHS,
-    are_answers,
-    are_names,
-    is_reserved,
-    names_columns,
-    names_of_cells,
-    read_answers,
-    read_labels,
-    read_state_sets,
-    wide_columns,
-)
+from comes.datasets.label_columns import is_reserved, names_columns, wide_columns
+from comes.datasets.label_forms import find_form, read_label_cells, warn_of_labels
+from comes.datasets.long_writing import long_table
 from comes.datasets.reading import Reading
-from comes.datasets.separators import check_given, find_separator
-from comes.datasets.similar_names import warn_of_similar
 from comes.datasets.tables import (
     check_table_name,
     find_code_columns,
@@ -59,14 +46,6 @@ TableForm = Literal["wide", "names", "long"]
 ROWS_AT_ONCE = 1000  # of a sparse matrix, written as a table
 
 
-class Labels(NamedTuple):
-    """What a table says about labels."""
-
-    answers: Answers | None
-    truth: BoolMatrix | None
-    names: list[str]
-
-
 def read_table_dataset(path: Path, reading: Reading) -> Dataset:
     """Read features and labels from the columns of a csv or parquet file."""
     columns = read_columns(path)
@@ -83,10 +62,12 @@ def read_table_dataset(path: Path, reading: Reading) -> Dataset:
     if not reading.has_labels_alone:
         words = find_columns(columns, reading.word_columns) + find_code_columns(path)
     table = read_table(path, {*roles.text_columns, *words})
-    labels = _read_roles(table, roles, reading)
+    form = find_form(table, roles, reading)
+    labels = read_label_cells(table, roles, reading, form)
+    warn_of_labels(labels, reading, form)
     X = None
     if not reading.has_labels_alone:
-        features = reading.feature_columns or _find_features(table, roles, labels.names, words)
+        features = reading.feature_columns or find_features(table, roles, labels.names, words)
         X = select_features(table, features) if features else None
     item = roles.item
     if item is None and X is not None:
@@ -101,7 +82,7 @@ def read_table_dataset(path: Path, reading: Reading) -> Dataset:
     )
 
 
-def _find_features(
+def find_features(
     table: pd.DataFrame, roles: Roles, label_names: Sequence[str], words: Sequence[str]
 ) -> list[str]:
     """Return the columns to learn from: not those that give the labels away, unless asked for."""
@@ -144,77 +125,6 @@ def list_roles(which: str | Path, reading: Reading | None = None) -> dict[str, s
     found |= dict.fromkeys(roles.ignored, "ignored")
     found |= dict.fromkeys(roles.truth, "truth") | dict.fromkeys(roles.labels, "label")
     return {name: found[name] for name in columns if name in found}
-
-
-def _read_roles(table: pd.DataFrame, roles: Roles, reading: Reading) -> Labels:
-    """Return what the columns say about labels."""
-    of_labels, of_truth = table[roles.labels], table[roles.truth]
-    names = None if reading.label_names is None else list(reading.label_names)
-    by_name = roles.are_state_sets or (are_names(of_labels) and not _are_words(of_labels, roles))
-    truth_by_name = are_names(of_truth, TRUTHS)
-    of_names, of_true_names = (
-        (reading.separator or find_separator([columns[c] for c in columns], names))
-        if is_names
-        else None
-        for columns, is_names in ((of_labels, by_name), (of_truth, truth_by_name))
-    )
-    if reading.separator is not None:
-        named = [of_labels] * by_name + [of_truth] * truth_by_name
-        check_given(reading.separator, [columns[c] for columns in named for c in columns])
-    if names is None and by_name and truth_by_name:  # names of either are labels
-        found = _list_names(of_labels, of_names) | _list_names(of_truth, of_true_names)
-        names = sorted(found)
-    answers = truth = None
-    if roles.labels:
-        answers = _read_answers(of_labels, names, roles, reading, of_names)
-        names = answers.label_names
-    if roles.truth:
-        truth, names = read_labels(of_truth, names, is_truth=True, separator=of_true_names)
-    if reading.label_names is None and (by_name or truth_by_name):
-        warn_of_similar(names or [])
-    return Labels(answers, truth, names or [])
-
-
-def _are_words(cells: pd.DataFrame, roles: Roles) -> bool:
-    """Return whether columns of labels hold answers in words."""
-    return roles.in_states or are_answers(cells)
-
-
-def _list_names(columns: pd.DataFrame, separator: str | None) -> set[str]:
-    """Return every label name in columns of names."""
-    cells = pd.Series([cell for name in columns for cell in columns[name]], dtype=object)
-    return {name for row in names_of_cells(cells, True, separator) for name in row}
-
-
-def _read_answers(
-    cells: pd.DataFrame,
-    names: list[str] | None,
-    roles: Roles,
-    reading: Reading,
-    separator: str | None,
-) -> Answers:
-    """Return what the columns of labels say, with the names of the labels."""
-    is_in_words = _are_words(cells, roles)
-    if (is_in_words or roles.are_state_sets) and roles.labels_are != "candidates":
-        raise ComesError(
-            "the labels are answers, and 'no' excludes a label; leave out labels_are "
-            f"(--{roles.labels_are}), or say what the words mean (words; --answers)."
-        )
-    if is_in_words or roles.are_state_sets:
-        if is_in_words:
-            answers = read_answers(cells, names, reading.words)
-        else:
-            answers = read_state_sets(cells, names, separator)
-        warn_of_ticks(answers)
-        return answers
-    is_possible = roles.labels_are == "candidates"
-    if roles.labels_are == "positives" and not are_names(cells):
-        empty = cells.isna() | (cells.astype(object) == "")
-        cells = cells.astype(object).mask(empty, 0)  # what is not ticked
-    marked, names = read_labels(cells, names, empty_is_none=not is_possible, separator=separator)
-    if roles.labels_are == "positives":
-        return Answers.from_positives(marked, names)
-    return Answers.from_candidates(marked if is_possible else ~marked, names)
 
 
 def read_table_features(path: Path, reading: Reading) -> tuple[Any, list[str] | None]:

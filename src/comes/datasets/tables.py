@@ -46,11 +46,11 @@ def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
     >>> read_table(path, ["item", "label"]).to_dict("records")
     [{'item': '001', 'label': 'NA'}]
     """
-    with _explain_errors(path):
+    with explain_errors(path):
         if is_csv(path):
             table = _read_csv(path, text_columns)
         elif find_ending(path) == ".xlsx":
-            table = _drop_superfluous(read_excel(path, text_columns))
+            table = drop_superfluous(read_excel(path, text_columns))
         else:
             table = _read_parquet(path)
     if table.empty:
@@ -60,7 +60,7 @@ def read_table(path: Path, text_columns: Collection[str] = ()) -> pd.DataFrame:
 
 def read_columns(path: Path) -> list[str]:
     """Return the names of the columns of a csv, parquet or Excel file."""
-    with _explain_errors(path):
+    with explain_errors(path):
         if find_ending(path) == ".xlsx":
             return read_excel_columns(path)
         if not is_csv(path):
@@ -213,27 +213,43 @@ def find_ending(path: Path) -> str:
 
 def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
     names = read_columns(path)
+    refuse_repeated(names)
+    table = read_csv_cells(path, names, find_delimiter(path), text_columns)
+    return read_decimal_commas(drop_superfluous(table), text_columns)
+
+
+def refuse_repeated(names: Sequence[str]) -> None:
+    """Raise if two columns have one name."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise ValueError(f"column {repeated[0]!r} occurs more than once")
+
+
+def read_csv_cells(
+    source: Any,
+    names: Sequence[str],
+    delimiter: str,
+    text_columns: Collection[str] = (),
+    word_columns: Collection[str] = (),
+) -> pd.DataFrame:
+    """Return the cells of a csv file or stream: texts as written, words as text or missing."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than column names
-        table = pd.read_csv(
-            path,
-            sep=find_delimiter(path),
+        return pd.read_csv(
+            source,
+            sep=delimiter,
             index_col=False,
-            dtype=dict.fromkeys(text_columns, str),
+            dtype=dict.fromkeys([*text_columns, *word_columns], str),
             keep_default_na=False,
             na_values={name: list(MISSING) for name in names if name not in text_columns},
         )
-    return read_decimal_commas(_drop_superfluous(table), text_columns)
 
 
 def find_code_columns(path: Path) -> list[str]:
     """Return the columns of digits that begin with 0, as in 00123: codes, and no numbers."""
     if not is_csv(path):
         return []
-    with _explain_errors(path):
+    with explain_errors(path):
         cells = pd.read_csv(
             path,
             sep=find_delimiter(path),
@@ -242,6 +258,11 @@ def find_code_columns(path: Path) -> list[str]:
             keep_default_na=False,
             nrows=max(CODE_CELLS // len(read_columns(path)), 1),
         )
+    return list_codes(cells)
+
+
+def list_codes(cells: pd.DataFrame) -> list[str]:
+    """Return the columns of digits that begin with 0, of cells that are texts."""
     found = []
     for place, name in enumerate(cells.columns):
         words = [word for word in cells.iloc[:, place] if word]
@@ -250,7 +271,7 @@ def find_code_columns(path: Path) -> list[str]:
     return found
 
 
-def _drop_superfluous(table: pd.DataFrame) -> pd.DataFrame:
+def drop_superfluous(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table without columns that have no name and say nothing."""
     return table.drop(columns=[c for c in table.columns if _is_superfluous(str(c), table[c])])
 
@@ -271,7 +292,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 @contextmanager
-def _explain_errors(path: Path) -> Iterator[None]:
+def explain_errors(path: Path) -> Iterator[None]:
     """Turn errors of pandas and pyarrow into a sentence that names the file."""
     try:
         yield

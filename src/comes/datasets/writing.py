@@ -12,6 +12,7 @@ from comes.datasets.feature_matrices import is_table
 from comes.datasets.formats import FORMATS, Writer, find_format
 from comes.datasets.images import Images
 from comes.datasets.label_columns import named_labels
+from comes.datasets.sparse_marks import count_marks
 from comes.datasets.table_datasets import TableForm
 from comes.datasets.tables import find_ending
 from comes.errors import ComesError, ComesWarning, listed
@@ -84,7 +85,7 @@ def _find_writer(path: Path, form: str) -> Writer:
 def _list_parts(dataset: Dataset) -> list[str]:
     """Return the parts that a data set has, of those that a file may lose."""
     answers = dataset.answers
-    is_answered = dataset.asked is not None
+    is_answered = answers is not None and answers.kind == "answers"
     parts = {
         formats.FEATURES: not isinstance(dataset.X, Images) and dataset.X is not None,
         formats.FEATURE_NAMES: isinstance(dataset.X, pd.DataFrame),
@@ -114,7 +115,7 @@ def _warn_of_labels_not_shown(dataset: Dataset, path: Path) -> None:
     """Warn of labels that no cell of names would show."""
     shown = np.zeros(len(dataset.label_names), dtype=bool)
     for marked in named_labels(dataset).values():
-        shown |= marked.any(axis=0)
+        shown |= count_marks(marked, axis=0) > 0
     hidden = [name for name, seen in zip(dataset.label_names, shown, strict=True) if not seen]
     if len(hidden) == len(shown):
         raise ComesError(f"no cell of {path.name} would show a label. Write another form.")

@@ -16,7 +16,9 @@ from comes.estimator.picture_views import Evidence, make_views, show_views
 from comes.estimator.pretrained import pretrained_backbone
 from comes.estimator.seen_rows import count_seen_rows
 from comes.estimator.storage import check_model_target
+from comes.estimator.stream_statistics import StreamStatistics, gather_statistics
 from comes.estimator.together import fit_together
+from comes.estimator.top_predictions import TopPredictions
 from comes.estimator.variations import vary_settings
 from comes.estimator.view_heads import ViewHead, cross_score, fit_view_head, view_probe
 
@@ -27,6 +29,8 @@ __all__ = [
     "CrossFitted",
     "Evidence",
     "ImageClassifier",
+    "StreamStatistics",
+    "TopPredictions",
     "ViewHead",
     "check_model_target",
     "choose_classifier",
@@ -40,6 +44,7 @@ __all__ = [
     "features_of",
     "fit_together",
     "fit_view_head",
+    "gather_statistics",
     "lay_over",
     "load_model",
     "make_views",

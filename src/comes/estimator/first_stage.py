@@ -12,10 +12,11 @@ from comes.answers import AnswerRates, Answers, State
 from comes.errors import ComesError, ComesWarning
 from comes.estimator.given_rates import check_mistakes, check_rates
 from comes.estimator.inputs import per_label
-from comes.estimator.reading_answers import warn_of_impossible_prior
+from comes.estimator.reading_answers import has_many_labels, warn_of_impossible_prior
 from comes.methods import METHODS, Knowledge, Method
 from comes.priors import (
     MAX_RATE,
+    AnswerCounts,
     ClassPriorEstimate,
     CleanSample,
     RatesEstimate,
@@ -24,6 +25,7 @@ from comes.priors import (
     estimate_transition,
     find_class_prior,
     flip_rate_from_prior,
+    pool_rates,
     sharpen_prior,
     sharpen_rates,
 )
@@ -274,6 +276,8 @@ class FirstStage:
         if self.given.exclude_rate is not None:
             rate = per_label(self.given.exclude_rate, "exclude_rate", self._names)
             known["exclude_rate"] = rate
+        if has_many_labels(self.answers):
+            return self._pool_rates(**known)
         with warnings.catch_warnings():  # of labels that `warn_of_idle_labels` has named
             warnings.filterwarnings("ignore", ".*(no|every) row excludes it", ComesWarning)
             found = find_class_prior(
@@ -284,6 +288,16 @@ class FirstStage:
                 is_scaled=self.is_scaled,
                 **known,
             )
+        self.made.append(found)
+        return found
+
+    def _pool_rates(
+        self, no_rate: Any = None, yes_rate: Any = None, exclude_rate: Any = None
+    ) -> Any:
+        """Return class priors and rates of very many labels, from counts alone."""
+        a = no_rate if exclude_rate is None else exclude_rate
+        counts, kind = AnswerCounts.of(self.answers.drawn()), self.answers.kind
+        found = pool_rates(counts, kind, no_rate=a, yes_rate=yes_rate, label_names=self._names)
         self.made.append(found)
         return found
 

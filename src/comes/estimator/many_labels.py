@@ -17,14 +17,7 @@ if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
     from comes.estimator.row_training import Start
 
-MANY_PAIRS = 2**26  # sparse answers about more pairs than these are not made a matrix
 SCORES_HELD_OUT = 2**24  # that are computed at a time
-
-
-def has_many_labels(answers: Answers) -> bool:
-    """Return whether answers are trained on without a matrix of all pairs."""
-    n, q = answers.shape
-    return answers.is_sparse and n * q > MANY_PAIRS
 
 
 def check_many_labels(classifier: "CandidateClassifier", method: Method, start: "Start") -> None:

@@ -20,7 +20,14 @@ from comes.methods import DEFAULT, Method
 
 TOO_FEW = "that is too few to learn it from. Ask more about it, or leave it out."
 FEWEST_ROWS = 20  # with fewer, nobody expects much
+MANY_PAIRS = 2**26  # sparse answers about more pairs than these are not made a matrix
 FEWEST_SAID = 3  # sure answers of a kind; from fewer, a label cannot be learned
+
+
+def has_many_labels(answers: Answers) -> bool:
+    """Return whether answers are trained on without a matrix of all pairs."""
+    n, q = answers.shape
+    return answers.is_sparse and n * q > MANY_PAIRS
 
 
 def read_answers(

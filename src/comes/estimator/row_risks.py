@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from comes.answers import Answers, State, keep_one_excluded
+from comes.estimator.reading_answers import has_many_labels
 from comes.methods import Knowledge, Method, RiskOptions, find_method
 from comes.priors import ClassPriorEstimate
 from comes.training import Risk
@@ -122,6 +123,8 @@ def weigh_prior(classifier: "CandidateClassifier", answers: Answers) -> float:
     """
     if classifier.prior_weight is not None:
         return classifier.prior_weight
+    if has_many_labels(answers):  # a batch says nothing of priors below one in its rows
+        return 0.0
     if answers.kind != "answers" or answers.says(State.YES):
         return 1.0
     given = classifier.class_prior

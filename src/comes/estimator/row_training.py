@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +15,12 @@ from comes.answers import Answers, State, keep_one_excluded
 from comes.errors import ComesError
 from comes.estimator.first_stage import FirstStage
 from comes.estimator.inputs import check_same_rows
-from comes.estimator.many_labels import (
-    check_many_labels,
-    has_many_labels,
-    prepare_many_labels,
-)
+from comes.estimator.many_labels import check_many_labels, prepare_many_labels
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.reading_answers import (
     check_can_learn,
     choose_method,
+    has_many_labels,
     warn_of_idle_labels,
 )
 from comes.estimator.row_risks import (
@@ -50,7 +48,10 @@ from comes.training import (
     MakeOptimizer,
     TrainOptions,
     choose_device,
+    join_processes,
     make_optimizer,
+    of_each_process,
+    of_first_process,
     seeded,
     to_device,
 )
@@ -71,6 +72,7 @@ class Start:
     module: nn.Module | None = None  # an earlier network to go on with, and
     scaling: Scaling | None = None  # the scaling that it was trained with
     counts: Counts | None = None  # of earlier parts of a stream
+    is_shared: bool = False  # by the processes that torchrun started
 
 
 def prepare_rows(
@@ -82,6 +84,7 @@ def prepare_rows(
     method = find_method(classifier.method_, classifier.variant)
     check_row_settings(classifier)
     device = choose_device(classifier.device)
+    device = join_processes(device) if start.is_shared else device
     check_same_rows(X, answers)
     if has_many_labels(answers):
         check_many_labels(classifier, method, start)
@@ -91,22 +94,24 @@ def prepare_rows(
     d, q = X.shape[1], answers.shape[1]
     classifier.label_names_, classifier.classes_ = list(answers.label_names or ()), np.arange(q)
     seed = draw_seed(classifier.random_state)
+    seed = of_each_process(seed)[0] if start.is_shared else seed
     options = make_options(classifier, method, answers, seed)
     with seeded(seed, device):
         made = start.module or make_module(classifier, d, q)
         classifier.module_ = copy.deepcopy(made).to(device) if start.module else made.to(device)
     classifier.scaling_ = start.scaling or fit_scaling(X, classifier.scale, start.weight)
     scaled = classifier.scaling_(X)
-    classifier.knowledge_ = start.known or find_knowledge(
-        classifier, method, X, scaled, answers, seed, start
-    )
+    find = partial(find_knowledge, classifier, method, X, scaled, answers, seed, start)
+    classifier.knowledge_ = start.known or (of_first_process(find) if start.is_shared else find())
     is_new = isinstance(classifier.model, str) and start.module is None
     if is_new and find_settings(classifier, classifier.method_)["starts_at_prior"]:
         prior = guess_prior(method, classifier.knowledge_, answers, start.weight)
         start_at_prior(classifier.module_, prior)
     if has_many_labels(answers):
-        return prepare_many_labels(classifier, method, X, scaled, answers, device, options)
-    return prepare_training(classifier, method, X, scaled, answers, device, options, start)
+        training = prepare_many_labels(classifier, method, X, scaled, answers, device, options)
+    else:
+        training = prepare_training(classifier, method, X, scaled, answers, device, options, start)
+    return replace(training, is_shared=start.is_shared)
 
 
 def make_module(

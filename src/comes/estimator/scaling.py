@@ -61,7 +61,7 @@ def is_scaled_for_priors(X: Any, how: str | None) -> bool:
     """Return whether X so scaled is, bit for bit, what the estimators of priors would train on."""
     if sparse.issparse(X) or X.dtype != np.float64:
         return False
-    return how in ("dense", "standard") or (how == "auto" and not _find_flags(X).any())
+    return how in ("dense", "standard") or (how == "auto" and not find_flags(X).any())
 
 
 def fit_scaling(X: Any, how: str | None, weight: npt.NDArray[np.float64] | None = None) -> Scaling:
@@ -74,18 +74,11 @@ def fit_scaling(X: Any, how: str | None, weight: npt.NDArray[np.float64] | None 
     outweigh everything else.
     """
     is_sparse = sparse.issparse(X)
+    check_scaling(how, is_sparse)
     if how is None or (is_sparse and how in ("auto", "dense")):
         return Scaling()
     if how == "auto":
         return _leave_flags(X, fit_scaling(X, "standard", weight))
-    if how not in SCALINGS:
-        names = ", ".join(map(repr, SCALINGS))
-        raise ComesError(f"scale must be {names} or None; got {how!r}.")
-    if is_sparse and how != "maxabs":
-        raise ComesError(
-            f"scale={how!r} subtracts the mean, which would fill a sparse X. "
-            "Take scale='maxabs' or None, or pass a dense X."
-        )
     if how in ("dense", "standard"):
         scaler = StandardScaler().fit(X, sample_weight=weight)
         return Scaling(scaler.mean_, scaler.scale_)
@@ -96,14 +89,26 @@ def fit_scaling(X: Any, how: str | None, weight: npt.NDArray[np.float64] | None 
     return Scaling(scale=MaxAbsScaler().fit(X).scale_)
 
 
+def check_scaling(how: str | None, is_sparse: bool) -> None:
+    """Raise unless X, which may be sparse, can be scaled so."""
+    if how is not None and how not in SCALINGS:
+        names = ", ".join(map(repr, SCALINGS))
+        raise ComesError(f"scale must be {names} or None; got {how!r}.")
+    if is_sparse and how in ("standard", "centre"):
+        raise ComesError(
+            f"scale={how!r} subtracts the mean, which would fill a sparse X. "
+            "Take scale='maxabs' or None, or pass a dense X."
+        )
+
+
 def _leave_flags(X: Any, scaling: Scaling) -> Scaling:
     """Return the scaling with columns that hold nothing but 0 and 1 left as they are."""
     assert scaling.shift is not None and scaling.scale is not None
-    flags = _find_flags(X)
+    flags = find_flags(X)
     return Scaling(np.where(flags, 0.0, scaling.shift), np.where(flags, 1.0, scaling.scale))
 
 
-def _find_flags(X: Any) -> npt.NDArray[np.bool_]:
+def find_flags(X: Any) -> npt.NDArray[np.bool_]:
     """Return which columns hold nothing but 0 and 1, (d,)."""
     values = np.asarray(X)
     found: npt.NDArray[np.bool_] = ((values == 0) | (values == 1)).all(axis=0)

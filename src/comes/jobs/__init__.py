@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from comes.jobs.prior_jobs import estimate_priors
     from comes.jobs.report_jobs import WrittenReport, report_results
     from comes.jobs.split_jobs import Split, split_data
+    from comes.jobs.top_jobs import JudgedTop, WrittenTop, judge_top, write_top
 
 _MODULES = {
     "ActiveRound": "active_jobs",
@@ -53,6 +54,7 @@ _MODULES = {
     "FittedModel": "fit_jobs",
     "ImageFeatures": "feature_jobs",
     "JudgedMetric": "judge_jobs",
+    "JudgedTop": "top_jobs",
     "Judgement": "judge_jobs",
     "PageOptions": "predict_jobs",
     "Predicted": "predict_jobs",
@@ -60,6 +62,7 @@ _MODULES = {
     "Split": "split_jobs",
     "WrittenPage": "page_jobs",
     "WrittenReport": "report_jobs",
+    "WrittenTop": "top_jobs",
     "add_questions": "annotate_jobs",
     "check_assumption": "check_jobs",
     "choose_model": "fit_jobs",
@@ -74,6 +77,7 @@ _MODULES = {
     "generate_answers": "generate_jobs",
     "generate_candidates": "data_jobs",
     "judge_model": "judge_jobs",
+    "judge_top": "top_jobs",
     "learn_in_rounds": "active_jobs",
     "list_datasets": "data_jobs",
     "predict_items": "predict_jobs",
@@ -86,6 +90,7 @@ _MODULES = {
     "show_examples": "page_jobs",
     "split_data": "split_jobs",
     "summarise_dataset": "data_jobs",
+    "write_top": "top_jobs",
 }
 
 __all__ = [
@@ -97,6 +102,7 @@ __all__ = [
     "FittedModel",
     "ImageFeatures",
     "JudgedMetric",
+    "JudgedTop",
     "Judgement",
     "PageOptions",
     "Predicted",
@@ -104,6 +110,7 @@ __all__ = [
     "Split",
     "WrittenPage",
     "WrittenReport",
+    "WrittenTop",
     "add_questions",
     "check_assumption",
     "choose_model",
@@ -118,6 +125,7 @@ __all__ = [
     "generate_answers",
     "generate_candidates",
     "judge_model",
+    "judge_top",
     "learn_in_rounds",
     "list_datasets",
     "predict_items",
@@ -130,6 +138,7 @@ __all__ = [
     "show_examples",
     "split_data",
     "summarise_dataset",
+    "write_top",
 ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from comes.answers import Answers
+from comes.answers import Answers, State
 from comes.datasets import (
     KNOWN,
     Dataset,
@@ -142,9 +142,9 @@ def count_labels(dataset: Dataset) -> pd.DataFrame:
     if answers is not None and answers.kind == "answers":
         counts = answers.count()
     elif answers is not None and answers.kind == "candidates":
-        counts["excluded"] = answers.excluded.sum(axis=0)
+        counts["excluded"] = answers.count_state(State.NO)
     elif answers is not None:
-        counts["ticked"] = answers.confirmed.sum(axis=0)
+        counts["ticked"] = answers.count_state(State.YES)
     if dataset.relevant is not None:
         counts["relevant"] = dataset.relevant.sum(axis=0)
     return counts

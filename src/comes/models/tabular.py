@@ -7,7 +7,7 @@ non-zeros, and so does ``nn.Linear``, more slowly, so your own network works wit
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -112,6 +112,9 @@ class Dropout(nn.Dropout):
     torch draws a number for every unit; here 64 random bits serve four. The share that is left out
     is rounded to 1/65536, and what remains is divided by what is then kept.
 
+    Where several processes share a batch, ``share`` draws for the whole batch and takes the rows of
+    this process, so that what is left out does not depend on how many there are.
+
     Examples
     --------
     >>> Dropout(0.5)(torch.ones(1000)).unique()
@@ -120,8 +123,17 @@ class Dropout(nn.Dropout):
     tensor([1., 1., 1.])
     """
 
+    # A function of n that draws for n rows -> what it drew for the rows of this process.
+    share: Callable[[Callable[[int], Tensor]], Tensor] | None = None
+
     def forward(self, x: Tensor) -> Tensor:
         """Return x with some entries 0 and the others larger; in evaluation mode x."""
+        if self.share is None or not self.training:
+            return self._leave_out(x)
+        return x * self.share(lambda n: self._leave_out(x.new_ones(n, *x.shape[1:])))
+
+    def _leave_out(self, x: Tensor) -> Tensor:
+        """Return x with some entries 0 and the others larger, by torch's random numbers."""
         left_out = round(2**16 * self.p)
         if not self.training or x.device.type != "cpu" or left_out in (0, 2**16):
             return super().forward(x)

@@ -4,6 +4,7 @@
 `TO_FILL_IN` the column of a table of class priors for what is known.
 """
 
+from comes.priors.answer_counts import AnswerCounts
 from comes.priors.answer_rates import RatesEstimate, estimate_answer_rates
 from comes.priors.class_prior import PRIOR_METHODS, ClassPriorEstimate, estimate_class_prior
 from comes.priors.clean_sample import (
@@ -15,6 +16,7 @@ from comes.priors.clean_sample import (
 from comes.priors.evidence import gradient_error
 from comes.priors.flip_rates import MAX_RATE, estimate_flip_rate, flip_rate_from_prior
 from comes.priors.found_priors import fill_class_prior, find_class_prior
+from comes.priors.pooled_rates import pool_rates
 from comes.priors.prior_tables import (
     TO_FILL_IN,
     prior_table,
@@ -28,6 +30,7 @@ __all__ = [
     "MAX_RATE",
     "PRIOR_METHODS",
     "TO_FILL_IN",
+    "AnswerCounts",
     "ClassPriorEstimate",
     "CleanSample",
     "RatesEstimate",
@@ -42,6 +45,7 @@ __all__ = [
     "find_class_prior",
     "flip_rate_from_prior",
     "gradient_error",
+    "pool_rates",
     "prior_table",
     "read_prior_estimate",
     "read_priors",

@@ -53,7 +53,13 @@ def estimate_priors(
     is_asked = counts.any(axis=1)
     own = solve_priors(counts, rates, half)
     error = _standard_error(own, counts, rates, covariance, half)
-    others = fit_beta(own[is_asked], error[is_asked])
+    return find_priors(counts, rates, covariance, fit_beta(own[is_asked], error[is_asked]))
+
+
+def find_priors(
+    counts: FloatArray, rates: FloatArray, covariance: FloatArray, others: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the class prior of every label and its error, given alpha and beta of the others."""
     prior = solve_priors(counts, rates, others)
     return prior, _standard_error(prior, counts, rates, covariance, others)
 

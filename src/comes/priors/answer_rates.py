@@ -19,10 +19,11 @@ from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
 from comes.answers import AnswerRates, Answers, Kind, LongAnswers, State
-from comes.errors import ComesError, ComesWarning, listed
+from comes.errors import ComesError, ComesWarning
 from comes.priors.answer_priors import count_answers, estimate_priors
 from comes.priors.answer_records import draw_rows, find_best_bins, find_leanings, read_records
 from comes.priors.class_prior import ClassPriorEstimate, estimate_class_prior
+from comes.priors.prior_flags import warn_of_flags
 from comes.priors.rate_effects import RateEffects, Records, fit_rates
 from comes.priors.small_models import check_rows
 
@@ -151,10 +152,10 @@ def estimate_answer_rates(
             "none. Give no_rate, yes_rate and class_prior."
         )
     counts = count_answers(records, answers.shape[1])
-    flags = _choose_flags(counts, answers.kind)
+    flags = choose_flags(counts, answers.kind)
     counts[[flag == "all maybe" for flag in flags]] = 0  # they could mean anything
     if no_rate is not None and yes_rate is not None:
-        _warn_of_flags(flags, names)
+        warn_of_flags("The answers about label", flags, FLAGS, names)
         return replace(_count_priors(counts, no_rate, yes_rate), flags=flags)
     rows = draw_rows(records, len(answers), MOST_RECORDS, seed)
     if len(rows) < len(answers):
@@ -162,7 +163,7 @@ def estimate_answer_rates(
     if counts[:, :2].any():
         estimate = _estimate(X, records, counts, len(rows), seed, is_scaled)
     else:
-        estimate = _know_nothing(len(records), answers.shape[1])
+        estimate = know_nothing(len(records), answers.shape[1])
     if (estimate.overall_error > UNCERTAIN).any():
         warnings.warn(
             "The rates of answers are uncertain (a standard error of "
@@ -171,7 +172,7 @@ def estimate_answer_rates(
             ComesWarning,
             stacklevel=2,
         )
-    _warn_of_flags(flags, names)
+    warn_of_flags("The answers about label", flags, FLAGS, names)
     return replace(estimate, flags=flags)
 
 
@@ -221,7 +222,7 @@ def _count_priors(
     return RatesEstimate(known, prior, error, rates.mean(axis=0), np.zeros(2), ())
 
 
-def _know_nothing(n_answers: int, q: int) -> RatesEstimate:
+def know_nothing(n_answers: int, q: int) -> RatesEstimate:
     """Return an estimate where every answer is "maybe": sure answers are rare, truth is unknown."""
     half, few = np.full(q, 0.5), np.full(q, 0.5 / (n_answers + 1))
     rates = AnswerRates(few, few, no_error=few, yes_error=few)
@@ -302,7 +303,7 @@ def _from_exclude_rate(prior: ClassPriorEstimate) -> RatesEstimate:
     )
 
 
-def _choose_flags(counts: FloatArray, kind: Kind) -> tuple[str, ...]:
+def choose_flags(counts: FloatArray, kind: Kind) -> tuple[str, ...]:
     """Return the flag of every label: the first condition that holds, else "ok"."""
     no, yes, maybe = counts.T > 0
     asked = counts.sum(axis=1)
@@ -316,13 +317,3 @@ def _choose_flags(counts: FloatArray, kind: Kind) -> tuple[str, ...]:
     }
     chosen = np.select(list(conditions.values()), list(conditions), "ok")
     return tuple(str(flag) for flag in chosen)
-
-
-def _warn_of_flags(flags: Sequence[str], names: Sequence[str]) -> None:
-    """Warn of every flag that is not "ok", with the names of its labels."""
-    for flag, meaning in FLAGS.items():
-        found = [name for name, other in zip(names, flags, strict=True) if other == flag]
-        if found:
-            warnings.warn(
-                f"The answers about label {listed(found)}: {meaning}.", ComesWarning, stacklevel=3
-            )

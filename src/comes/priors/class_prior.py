@@ -8,7 +8,6 @@ excluding ones are all irrelevant. docs/priors.md says when that is near the tru
 """
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,10 +17,11 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from comes.answers import BoolMatrix, as_candidates, check_paired
-from comes.errors import ComesError, ComesWarning, listed
+from comes.errors import ComesError
 from comes.priors.best_bin import best_bin_rate, prior_bounds, share_bounds, shrink
 from comes.priors.known_rates import check_exclude_rate, exceeds_rate, shrink_priors
 from comes.priors.mixtures import bbe, dedpul, km2
+from comes.priors.prior_flags import warn_of_flags
 from comes.priors.rate_model import RatePosterior, count_bins, fit_rates
 from comes.priors.small_models import check_rows, score_out_of_fold
 
@@ -169,7 +169,7 @@ def estimate_class_prior(
         X = X if is_scaled else check_rows(X, candidates)
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         estimate = _estimate_all(method, X, candidates, seed, is_scaled=is_scaled)
-    _warn_of_flags(estimate.flags, label_names)
+    warn_of_flags("The class prior of label", estimate.flags, FLAGS, label_names)
     return estimate
 
 
@@ -287,14 +287,3 @@ def _choose_flags(
         "uncertain": error > UNCERTAIN,
     }
     return tuple(str(flag) for flag in np.select(list(conditions.values()), list(conditions), "ok"))
-
-
-def _warn_of_flags(flags: Sequence[str], label_names: Sequence[str] | None) -> None:
-    """Warn of every flag that is not "ok", with the names of its labels."""
-    names = [str(j) for j in range(len(flags))] if label_names is None else label_names
-    for flag, meaning in FLAGS.items():
-        found = [name for name, other in zip(names, flags, strict=True) if other == flag]
-        if found:
-            warnings.warn(
-                f"The class prior of label {listed(found)}: {meaning}.", ComesWarning, stacklevel=3
-            )

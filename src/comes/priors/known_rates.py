@@ -47,19 +47,9 @@ def shrink_priors(
     n : int
     rate : array of shape (n_labels,)
     """
-    highest = 1 - n_excluded / n
-    plug_in = np.clip(1 - n_excluded / (n * rate), 0, highest)
-    reach = REACH * np.sqrt((1 - rate) * (n_excluded + 1)) / (n * rate) + 1 / n
-    low, high = np.maximum(plug_in - reach, 0), np.minimum(plug_in + reach, highest)
+    low, high = bound_priors(n_excluded, n, rate)
     nodes = low[:, None] + (high - low)[:, None] * (np.arange(N_NODES) + 0.5) / N_NODES
-    irrelevant = n * (1 - nodes)
-    seen = n_excluded[:, None]
-    log_likelihood = (
-        gammaln(irrelevant + 1)
-        - gammaln(np.maximum(irrelevant - seen, 0) + 1)
-        + irrelevant * np.log1p(-np.minimum(rate, 1 - 1e-9))[:, None]
-    )
-    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True))
+    likelihood = find_likelihood(nodes, n_excluded, n, rate)
     a, b, weight = beta_parameters()  # (betas,)
     inside = np.clip(nodes, 1e-9, 1 - 1e-9)
     log_density = np.multiply.outer(a - 1, np.log(inside)) + np.multiply.outer(
@@ -76,6 +66,36 @@ def shrink_priors(
     return np.asarray(mean), np.asarray(error)
 
 
-def exceeds_rate(share: FloatArray, n: int, rate: FloatArray) -> npt.NDArray[np.bool_]:
+def bound_priors(
+    n_excluded: npt.NDArray[np.int64], n: npt.ArrayLike, rate: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return between which class priors the likelihood of every label is not negligible."""
+    n = np.asarray(n)
+    highest = 1 - n_excluded / n
+    plug_in = np.clip(1 - n_excluded / (n * rate), 0, highest)
+    reach = REACH * np.sqrt((1 - rate) * (n_excluded + 1)) / (n * rate) + 1 / n
+    return np.maximum(plug_in - reach, 0), np.minimum(plug_in + reach, highest)
+
+
+def find_likelihood(
+    prior: FloatArray, n_excluded: npt.NDArray[np.int64], n: npt.ArrayLike, rate: FloatArray
+) -> FloatArray:
+    """Return the likelihood of class priors, (n_labels, n_nodes), relative to the highest.
+
+    ``n`` is the number of rows, or one for each label.
+    """
+    irrelevant = np.broadcast_to(n, len(rate))[:, None] * (1 - prior)
+    seen = n_excluded[:, None]
+    log_likelihood = (
+        gammaln(irrelevant + 1)
+        - gammaln(np.maximum(irrelevant - seen, 0) + 1)
+        + irrelevant * np.log1p(-np.minimum(rate, 1 - 1e-9))[:, None]
+    )
+    return np.asarray(np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True)))
+
+
+def exceeds_rate(
+    share: FloatArray, n: npt.ArrayLike, rate: FloatArray, reach: float = TOO_HIGH
+) -> npt.NDArray[np.bool_]:
     """Return for which labels more rows exclude than the rate allows, had they no relevant row."""
-    return np.asarray(share - rate > TOO_HIGH * np.sqrt(rate * (1 - rate) / n) + 1e-9)
+    return np.asarray(share - rate > reach * np.sqrt(rate * (1 - rate) / np.asarray(n)) + 1e-9)

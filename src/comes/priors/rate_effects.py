@@ -124,7 +124,7 @@ def fit_rates(records: Records, start: FloatArray) -> RateEffects:
         if step % 4 == 0:
             spread = choose_spread(slope, moment, mean)
         follow, weight = _weigh_groups(slope, spread)
-        prior_moment, prior_slope = _weigh_prior(mean)
+        prior_moment, prior_slope = weigh_prior(mean)
         towards = np.einsum("gba,gb->a", follow, moment) + prior_moment
         move = np.linalg.solve(weight.sum(axis=0) + prior_slope, towards)
         mean = _move(mean, mean + move)
@@ -135,7 +135,7 @@ def fit_rates(records: Records, start: FloatArray) -> RateEffects:
         before, logit = logit, _move(logit, mean + np.einsum("gab,gb->ga", own, pull))
         if step % 4 and abs(logit - before).max() < 1e-6:
             break
-    covariance = _mean_covariance(records, logit, follow, spread, _weigh_prior(mean)[1])
+    covariance = _mean_covariance(records, logit, follow, spread, weigh_prior(mean)[1])
     return RateEffects(logit, mean, spread, own, follow, covariance)
 
 
@@ -183,7 +183,7 @@ def choose_spread(slope: FloatArray, pull: FloatArray, mean: FloatArray) -> Floa
     """
     grid = np.stack(np.meshgrid(SPREADS, SPREADS), axis=-1).reshape(-1, 2)
     follow, weight = _weigh_groups(slope, grid[:, None])  # (grid, g, 2, 2)
-    prior_moment, prior_slope = (A_LITTLE * part for part in _weigh_prior(mean))
+    prior_moment, prior_slope = (A_LITTLE * part for part in weigh_prior(mean))
     precision = weight.sum(axis=1) + prior_slope
     towards = np.einsum("sgba,gb->sa", follow, pull) + prior_moment
     shift = np.linalg.solve(precision, towards[:, :, None])[:, :, 0]
@@ -198,7 +198,7 @@ def choose_spread(slope: FloatArray, pull: FloatArray, mean: FloatArray) -> Floa
     return np.asarray(grid[deviance.argmin()])
 
 
-def _weigh_prior(mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+def weigh_prior(mean: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the moment of the prior of the mean, (2,), and its slope, (2, 2)."""
     rate = expit(mean.mean())
     return (0.5 - rate) / 2 - ALIKE @ mean, ALIKE + rate * (1 - rate) / 4

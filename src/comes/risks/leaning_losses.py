@@ -77,22 +77,22 @@ class _SaidLoss(torch.autograd.Function):
         class_prior: Tensor | None,
         prior_weight: float,
     ) -> Tensor:
-        n, places = max(1, len(scores)), (said.rows, said.labels)
-        own = scores[places]
+        places, weight = (said.rows, said.labels), weight / max(1, len(scores))
+        own, own_weight = scores[places], weight[said.labels]
         losses, descents = lose_by_leaning(own, of_pairs)
         if of_silence is None:
-            sums, of_all = torch.zeros_like(weight), torch.zeros_like(scores)
+            sums, slopes = torch.zeros_like(weight), torch.zeros_like(scores)
         else:
-            sums, of_all = _lose_by_silence(scores, of_silence)
+            sums, slopes = _lose_by_silence(scores, of_silence, weight)
             losses = losses - lose_by_leaning(own, of_silence[said.labels])[0]
-        of_all[places] = descents
-        of_all.mul_(weight)
-        risk = (torch.dot(sums, weight) + torch.dot(losses, weight[said.labels])) / n
+        slopes[places] = -descents * own_weight
+        risk = torch.dot(sums, weight) + torch.dot(losses, own_weight)
         if class_prior is not None:
             away, pull = diverge(scores.sigmoid(), class_prior, None)
             share = prior_weight / len(class_prior)
-            risk, of_all = risk.add(away, alpha=share), of_all.add_(pull, alpha=share)
-        ctx.save_for_backward(of_all.div_(-n))
+            risk = risk.add(away, alpha=share)
+            slopes.sub_(pull, alpha=share / max(1, len(scores)))
+        ctx.save_for_backward(slopes)
         return risk
 
     @staticmethod
@@ -102,14 +102,14 @@ class _SaidLoss(torch.autograd.Function):
         return slopes * gradient, None, None, None, None, None, None
 
 
-def _lose_by_silence(g: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
-    """Return sums over rows of `lose_by_leaning` where r is one number a label, and |r| < 1.
+def _lose_by_silence(g: Tensor, r: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Return sums over rows, (q,), of `lose_by_leaning` for one r a label, |r| < 1.
 
-    All labels lean to the same side, (q,); the second is minus the slopes, (n, q).
+    The second are their slopes times the weight of the label, (n, q).
     """
     size, side = r.abs(), r.sign()
-    odds = (g * side).clamp_(min=-FAR)
-    probability = odds.sigmoid()
+    odds = g * side
+    slopes = odds.sigmoid()
     torch.div(size, odds.exp_().add_(1 - size), out=odds)
-    descents = probability.mul_(odds)
-    return odds.log1p_().sum(dim=0), descents.mul_(side)
+    slopes.mul_(odds).mul_(side * -weight)
+    return odds.log1p_().sum(dim=0), slopes
