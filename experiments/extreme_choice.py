@@ -16,34 +16,32 @@ from typing import Any
 
 import numpy as np
 from extreme import judge
-from extreme_learner import best_of
+from extreme_learner import best_of, make_classifier
 from extreme_rows import SMALL, TENTH, Size, make_rows
 
 from comes.answers import Answers
 from comes.errors import ComesWarning
-from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
 
 RESULT = Path(__file__).parent / "results" / "extreme_choice.json"
 QUARTER = Size(*(count // 4 for count in TENTH))
 HELD_OUT = 0.1
 TRIED: list[dict[str, Any]] = [
-    {"hidden": 256, "epochs": 10, "learning_rate": 5e-4, "dropout": 0.5, "batch_size": 64},
-    {"hidden": 256, "epochs": 10, "learning_rate": 4e-3, "dropout": 0.5, "batch_size": 256},
-    {"hidden": 256, "epochs": 10, "learning_rate": 4e-3, "dropout": 0.2, "batch_size": 256},
-    {"hidden": 256, "epochs": 5, "learning_rate": 1e-2, "dropout": 0.2, "batch_size": 256},
-    {"hidden": 256, "epochs": 10, "learning_rate": 1e-2, "dropout": 0.2, "batch_size": 256},
-    {"hidden": 256, "epochs": 5, "learning_rate": 1e-2, "dropout": 0.0, "batch_size": 256},
-    {"hidden": 512, "epochs": 5, "learning_rate": 1e-2, "dropout": 0.2, "batch_size": 256},
+    {"hidden": 256, "n_networks": 1, "learning_rate": 5e-4, "dropout": 0.5},
+    {"hidden": 256, "n_networks": 1, "learning_rate": 4e-3, "dropout": 0.5},
+    {"hidden": 256, "n_networks": 1, "learning_rate": 1e-2, "dropout": 0.2},
+    {"rank": 256, "learning_rate": 3e-3, "dropout": 0.5},
+    {"rank": 256, "learning_rate": 1e-2, "dropout": 0.5},
+    {"rank": 256, "learning_rate": 1e-2, "dropout": 0.2},
+    {"rank": 512, "learning_rate": 1e-2, "dropout": 0.5},
 ]
+ALWAYS: dict[str, Any] = {"epochs": 5, "batch_size": 256}
 
 
 def run(settings: dict[str, Any], X: Any, relevant: Any) -> dict[str, Any]:
     """Return the loss and P@1 of held-out rows after training on the others."""
     n_train = round(X.shape[0] * (1 - HELD_OUT))
-    classifier = CandidateClassifier(
-        "bce", n_networks=1, random_state=0, progress=False, device="cpu", **settings
-    )
+    classifier = make_classifier(method="bce", **ALWAYS, **settings)
     started = time.perf_counter()
     classifier.fit(X[:n_train], answers=Answers.from_positives(relevant[:n_train]))
     seconds = time.perf_counter() - started
@@ -51,12 +49,16 @@ def run(settings: dict[str, Any], X: Any, relevant: Any) -> dict[str, Any]:
     row, label = held.nonzero()
     loss = np.logaddexp(0, scores).sum() - scores[row, label].sum()
     quality = judge(best_of(scores), held)
-    return settings | {
-        "held_out_loss": round(float(loss) / len(scores), 3),
-        "precision_at_1": quality["precision_at_1"],
-        "precision_at_5": quality["precision_at_5"],
-        "seconds": round(seconds, 1),
-    }
+    return (
+        ALWAYS
+        | settings
+        | {
+            "held_out_loss": round(float(loss) / len(scores), 3),
+            "precision_at_1": quality["precision_at_1"],
+            "precision_at_5": quality["precision_at_5"],
+            "seconds": round(seconds, 1),
+        }
+    )
 
 
 def main() -> None:

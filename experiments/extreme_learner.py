@@ -32,13 +32,27 @@ def fit_ours(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
 
     from comes.answers import Answers
     from comes.errors import ComesWarning
-    from comes.estimator import CandidateClassifier
 
     torch.set_num_threads(THREADS)
     warnings.simplefilter("ignore", ComesWarning)
-    classifier = CandidateClassifier(random_state=0, progress=False, device="cpu", **settings)
+    classifier = make_classifier(**settings)
     classifier.fit(X, answers=Answers.from_positives(ticked))
     return lambda rows: best_in_parts(classifier.decision_function, rows)
+
+
+def make_classifier(rank: int | None = None, dropout: float | None = None, **settings: Any) -> Any:
+    """Return a CandidateClassifier; of a rank, whose scores are a linear map of that rank."""
+    from torch import nn
+
+    from comes.estimator import CandidateClassifier
+    from comes.models import InputLayer
+
+    def low_rank(d: int, q: int) -> nn.Module:
+        assert rank is not None
+        return nn.Sequential(InputLayer(d, rank), nn.Dropout(dropout or 0), nn.Linear(rank, q))
+
+    model = {"dropout": dropout} if rank is None else {"model": low_rank}
+    return CandidateClassifier(random_state=0, progress=False, device="cpu", **settings, **model)
 
 
 def fit_libmultilabel(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
