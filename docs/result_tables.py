@@ -165,6 +165,26 @@ def read_time_table() -> Table:
     ]
 
 
+def stream_memory_table() -> Table:
+    """Return the memory and the time of one pass over shards."""
+    return [
+        ["shards", "rows", "MB on disk", "peak MB", "open s", "statistics s", "read s"],
+        *(
+            [
+                form,
+                str(r["rows"]),
+                f"{r['stored_megabytes']:.0f}",
+                f"{r['peak_megabytes']:.0f}",
+                f"{r['open_seconds']:.1f}",
+                f"{r['statistics_seconds']:.1f}",
+                f"{r['read_seconds']:.1f}",
+            ]
+            for form, pair in measured("stream_memory")["forms"].items()
+            for r in (pair["once"], pair["ten_times"])
+        ),
+    ]
+
+
 def prior_errors_table() -> Table:
     """Return the errors of the estimators of class priors."""
     result = stored("priors")["estimators"]
@@ -1007,6 +1027,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "active-draws": active_draws_table,
     "circle": circle_table,
     "read-time": read_time_table,
+    "stream-memory": stream_memory_table,
     "image-features": image_features_table,
     "image-speed": image_speed_table,
     "annotation-load": annotation_load_table,
