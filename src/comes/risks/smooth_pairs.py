@@ -70,7 +70,7 @@ class Centred(NamedTuple):
 
     scores: Tensor  # (n, q)
     lowest: Tensor  # of each row, (n, 1)
-    half: Tensor  # half of the width of each row, (n, 1)
+    spread: Tensor  # from the lowest to the highest of each row, (n, 1)
     level: int
 
 
@@ -78,14 +78,14 @@ def centre(scores: Tensor, function: Function) -> Centred | None:
     """Return the scores as `sum_over_smooth_pairs` needs them; None if they lie too far apart."""
     for points in _yield_closer(scores.detach(), function):
         lowest = points.amin(dim=1, keepdim=True)  # with amax, faster than aminmax
-        half = (points.amax(dim=1, keepdim=True) - lowest).mul_(0.5)
-        width = 2 * float(half.max())
+        spread = points.amax(dim=1, keepdim=True) - lowest
+        width = float(spread.max())
         if not math.isfinite(width):
             return None
         level = _find_level(width)
         # More terms than labels would save nothing.
         if count_terms(level, points.dtype) <= min(points.shape[1], PRECISION[points.dtype].most):
-            return Centred(points, lowest, half, level)
+            return Centred(points, lowest, spread, level)
     return None
 
 
@@ -188,7 +188,7 @@ def _split_basis(basis: Tensor) -> tuple[Tensor, Tensor]:
 
 def _compute_basis(centred: Centred, rows: slice, expansion: Expansion, room: Tensor) -> Tensor:
     """Return the basis at the scores of some rows, (N_LOW - 1 + n_high, n, q)."""
-    shift = centred.half[rows] * -expansion.alpha
+    shift = centred.spread[rows] * (-expansion.alpha / 2)
     basis = room[:, : len(shift)]
     sines = torch.sub(centred.scores[rows], centred.lowest[rows], out=basis[2])
     torch.add(shift, sines, alpha=expansion.alpha, out=sines).sin_()
@@ -220,9 +220,9 @@ def _evaluate(coefficients: Tensor, basis: Tensor, room: Tensor) -> Tensor:
     low, high = _split_basis(basis)
     n_high, n, q = high.shape
     by_r = torch.bmm(coefficients.view(n, -1, n_high), high.transpose(0, 1), out=room[:n])
-    T_3, T_2, T_1, total = by_r.view(n, -1, N_LOW, q).unbind(2)
-    for values, low in zip((T_3, T_2, T_1), basis, strict=False):
-        total.addcmul_(values, low[:, None])
+    *of_low, total = by_r.view(n, -1, N_LOW, q).unbind(2)
+    for values, T_r in zip(of_low, low[:-1, :, None], strict=True):
+        total.addcmul_(values, T_r)
     return total
 
 
@@ -253,7 +253,7 @@ class _PairSums(torch.autograd.Function):
                 sums.append(of_rows.sum(dim=0))
         is_whole = len(parts) == 1
         ctx.save_for_backward(
-            *(centred.scores, centred.lowest, centred.half, excluded, others),
+            *(centred.scores, centred.lowest, centred.spread, excluded, others),
             of_slopes[0] if is_whole else torch.cat(of_slopes),
             room if is_whole else None,
         )
@@ -262,8 +262,8 @@ class _PairSums(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        scores, lowest, half, excluded, others, of_slopes, kept = ctx.saved_tensors
-        centred, expansion = Centred(scores, lowest, half, ctx.level), ctx.expansion
+        scores, lowest, spread, excluded, others, of_slopes, kept = ctx.saved_tensors
+        centred, expansion = Centred(scores, lowest, spread, ctx.level), ctx.expansion
         result = torch.empty_like(scores)
         with _switch_autocast_off(gradient):
             parts, room, terms = _split_rows(scores, expansion, n_functions=2, kept=kept)
