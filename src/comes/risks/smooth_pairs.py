@@ -57,7 +57,7 @@ PRECISION = {
 }
 N_LOW = 4  # r < N_LOW
 WIDTHS_PER_DOUBLING = 8  # widths are rounded up to powers of 2^(1/8), so that expansions recur
-NUMBERS_AT_ONCE = {"cpu": 2**20, "cuda": 2**27}  # more are made in parts, again for the gradient
+NUMBERS_AT_ONCE = {"cpu": 2**21, "cuda": 2**27}  # more are made in parts, again for the gradient
 
 
 def limit(of_device: Mapping[str, int], device: torch.device) -> int:
