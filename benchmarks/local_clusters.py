@@ -27,7 +27,7 @@ def start_dask(workers: int) -> Iterator[LocalCluster]:
     """Start a scheduler and workers of one thread; a killed worker is started again."""
     import distributed
 
-    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(**options, silence_logs=logging.CRITICAL) as started:
         (nanny, *_) = started.workers.values()
         found = Cluster("dask", started.scheduler_address)
@@ -55,19 +55,24 @@ STARTS = {"dask": start_dask, "ray": start_ray}
 
 
 @contextmanager
-def killing(kill_one: Callable[[], object], folder: Path, pattern: str, n: int) -> Iterator[None]:
-    """Kill a part of a cluster once n files are in a folder, while the block runs."""
-    over = threading.Event()
+def killing(
+    kill_one: Callable[[], object], folder: Path, pattern: str, n: int
+) -> Iterator[list[int]]:
+    """Kill a part of a cluster once n files are in a folder; give how many there were then."""
+    over, there = threading.Event(), []
 
     def wait() -> None:
-        while not over.is_set() and len(list(folder.glob(pattern))) < n:
+        while not over.is_set():
+            if (found := len(list(folder.glob(pattern)))) >= n:
+                kill_one()
+                there.append(found)
+                return
             time.sleep(0.01)
-        kill_one()
 
     thread = threading.Thread(target=wait)
     thread.start()
     try:
-        yield
+        yield there
     finally:
         over.set()
         thread.join()

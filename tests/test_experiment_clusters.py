@@ -1,14 +1,13 @@
 """Tasks on real clusters of this machine: the same results, also if a part is killed."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from local_clusters import STARTS, LocalCluster, killing
 
 from comes.clusters import PACKAGES
 from comes.experiment import Task, run_tasks
-from local_clusters import STARTS, LocalCluster, killing
 from small_experiments import read_numbers, small_tasks
 
 METHODS = [{"method": method} for method in ("bce", "comes-hl", "ccmn")]
@@ -41,7 +40,8 @@ def test_a_killed_part_of_a_cluster_loses_no_result(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where the workers are not
     backend, address = started.cluster.backend, started.cluster.scheduler
-    with killing(started.kill_one, tmp_path / "runs", "*/result.json", 3):
+    with killing(started.kill_one, tmp_path / "runs", "*/result.json", 3) as there:
         outcome = run_tasks(tasks(), "runs", backend=backend, scheduler=address)
+    assert there[0] < 12
     assert (outcome.done, outcome.failed) == (12, {})
     assert read_numbers(tmp_path / "runs") == read_numbers(alone)

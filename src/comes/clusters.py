@@ -151,7 +151,11 @@ def _open_dask(cluster: Cluster) -> Iterator[Any]:
 
 
 def _describe_local(cluster: Cluster) -> dict[str, Any]:
-    return {"n_workers": cluster.workers, "threads_per_worker": 1, "dashboard_address": None}
+    return {
+        "n_workers": cluster.workers,
+        "threads_per_worker": 1,
+        "dashboard_address": "127.0.0.1:0",
+    }
 
 
 def _read_future(future: Any) -> Any | ComesError:
