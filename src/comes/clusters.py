@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import chdir, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from itertools import islice
@@ -67,7 +67,7 @@ class Cluster:
             raise ComesError(f"backend {self.backend} needs a package: pip install {package}.")
 
     def run(
-        self, function: Callable[[Item], Found], items: Sequence[Item]
+        self, function: Callable[[Item], Found], items: Iterable[Item]
     ) -> Iterator[tuple[Item, Found | ComesError]]:
         """Give every item with what the function returns for it, in the order in which they end.
 
@@ -111,7 +111,7 @@ def _list_variables() -> dict[str, str]:
 
 
 def _run_on_dask(
-    cluster: Cluster, call: _Call, items: Sequence[Any]
+    cluster: Cluster, call: _Call, items: Iterable[Any]
 ) -> Iterator[tuple[Any, Any | ComesError]]:
     """Send calls to Dask, which makes those of a lost worker again."""
     from distributed import as_completed
@@ -173,7 +173,7 @@ def _read_future(future: Any) -> Any | ComesError:
 
 
 def _run_on_ray(
-    cluster: Cluster, call: _Call, items: Sequence[Any]
+    cluster: Cluster, call: _Call, items: Iterable[Any]
 ) -> Iterator[tuple[Any, Any | ComesError]]:
     """Send calls to Ray, which makes those of a lost worker or machine again."""
     import ray
