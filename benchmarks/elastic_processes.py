@@ -5,14 +5,17 @@
 trains COMES-HL, COMES-RL and the likelihood (four networks with dropout) in float64, once in one
 process, and once in a group of two processes of which one kills itself (SIGKILL) in the middle of
 an epoch, then in three of which one is killed, then in two to the end. Each group goes on from the
-checkpoint of the one before. ``benchmarks/results/elastic_processes.json`` has the largest
-difference of a weight between the two trainings, and how far training moved the weights.
+checkpoint of the one before. Then COMES-HL is trained by three workers of torchrun, of which one
+kills itself; torchrun starts them again. ``benchmarks/results/elastic_processes.json`` has the
+largest difference of a weight from the training in one process, and how far training moved them.
 """
 
 import multiprocessing
 import os
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -138,6 +141,51 @@ def run_group(n_processes: int, name: str, folder: Path, dies: int | None) -> li
     return [worker.exitcode for worker in workers]
 
 
+def run_torchrun(folder: Path, name: str = "comes-hl") -> dict[str, Any]:
+    """Train in three workers of torchrun, of which one is killed once; compare with one process."""
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"]
+    command += ["--max-restarts", "1", __file__, "--worker", name, str(folder)]
+    env = os.environ | {"OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(
+        [sys.executable, *command], env=env, capture_output=True, text=True, check=False
+    )
+    if ended.returncode:
+        raise RuntimeError(ended.stderr)
+    epochs_and_steps = torch.load(folder / "found.pt")
+    return {
+        "method": name,
+        "torchrun": "3 workers, one of them killed",
+        "epochs_and_steps_done": epochs_and_steps,
+        "steps_of_an_epoch": STEPS,
+        **compare(name, torch.load(folder / "weights.pt")),
+    }
+
+
+def be_torchrun_worker(name: str, folder: Path) -> None:
+    """Train as a worker of torchrun; one is killed in the second epoch, but not once restarted."""
+    is_restarted = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
+    join_processes(CPU)
+    if is_restarted and process_number() == 0:
+        state = torch.load(folder / "training.pt", weights_only=True)
+        torch.save([len(state["risk"]), state["steps"]], folder / "found.pt")
+    weights = train_case(name, folder, None if is_restarted else STEPS + 5)
+    if process_number() == 0:
+        torch.save(weights, folder / "weights.pt")
+    leave_processes()
+
+
+def compare(name: str, weights: Tensor) -> dict[str, float]:
+    """Compare weights with those of a training in one process."""
+    alone = train_case(name, None)
+    with seeded(1, CPU):
+        start = CASES[name].make_model().double()
+    moved = alone - torch.cat([p.detach().flatten() for p in start.parameters()])
+    return {
+        "largest_difference": significant(float((weights - alone).abs().max())),
+        "largest_move": significant(float(moved.abs().max())),
+    }
+
+
 def come_and_go(
     name: str, folder: Path, groups: Sequence[tuple[int, int | None]] = GROUPS
 ) -> dict[str, Any]:
@@ -147,18 +195,13 @@ def come_and_go(
         exits.append(run_group(n_processes, name, folder, dies))
         state = torch.load(folder / "training.pt", weights_only=True)
         done.append([len(state["risk"]), state["steps"]])
-    alone, together = train_case(name, None), torch.load(folder / "weights.pt")
-    with seeded(1, CPU):
-        start = CASES[name].make_model().double()
-    moved = alone - torch.cat([p.detach().flatten() for p in start.parameters()])
     return {
         "method": name,
         "processes": [n_processes for n_processes, _ in groups],
         "exit_codes": exits,
         "epochs_and_steps_done": done,
         "steps_of_an_epoch": STEPS,
-        "largest_difference": significant(float((together - alone).abs().max())),
-        "largest_move": significant(float(moved.abs().max())),
+        **compare(name, torch.load(folder / "weights.pt")),
     }
 
 
@@ -169,8 +212,14 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             rows.append(come_and_go(name, Path(folder)))
         print(rows[-1], flush=True)
-    write("elastic_processes", {"rows": rows})
+    with tempfile.TemporaryDirectory() as folder:
+        restarted = run_torchrun(Path(folder))
+    print(restarted, flush=True)
+    write("elastic_processes", {"rows": rows, "restarted": restarted})
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) > 1:
+        be_torchrun_worker(sys.argv[2], Path(sys.argv[3]))
+    else:
+        main()

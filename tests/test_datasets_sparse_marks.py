@@ -49,7 +49,7 @@ def as_dense(dataset: Dataset) -> Dataset:
     return Dataset(
         dataset.X,
         dataset.label_names,
-        relevant=relevant.toarray() if sparse.issparse(relevant) else relevant,
+        relevant=None if relevant is None else dataset.known_relevant(),
         items=dataset.items,
         from_complementary=dataset.from_complementary,
         answers=answers,
@@ -116,8 +116,7 @@ def test_long_tables_make_the_same_answers_sparse_or_not(monkeypatch: pytest.Mon
     dataset = Dataset(None, answers.label_names or [], answers=answers)
     table = long_table(dataset)
     pd.testing.assert_frame_equal(table, long_table(as_dense(dataset)))
-    columns = (table[name].to_numpy() for name in ("item", "label", "answer"))
-    again = combine_answers(*columns, answers.label_names)
+    again = combine_answers(table["item"], table["label"], table["answer"], answers.label_names)
     assert again.answers is not None and again.answers.is_sparse
     np.testing.assert_array_equal(again.answers.codes, answers.codes)
 
@@ -184,11 +183,17 @@ def test_labels_of_a_libsvm_file_may_be_many(tmp_path: Path) -> None:
     assert possible.candidates[4].tolist() == [False, False, True, True] + [False] * 5
 
 
-def test_candidates_of_too_many_pairs_are_refused() -> None:
+def test_matrices_of_too_many_pairs_are_refused(tmp_path: Path) -> None:
     marked = sparse.csr_array((100_000, 100_000), dtype=bool)
     dataset = Dataset(None, [str(j) for j in range(100_000)], relevant=marked)
-    with pytest.raises(ComesError, match="candidates, .* 9 GB. Read them as complementary"):
+    with pytest.raises(
+        ComesError, match="all other labels, would be a matrix .* 9 GB. Read them as"
+    ):
         dataset.with_labels_as("candidates", "pages.txt")
+    with pytest.raises(ComesError, match="the truth would be a matrix .* Take some rows"):
+        dataset.known_relevant()
+    with pytest.raises(ComesError, match="a column for each label would be .* Write .npz"):
+        write_dataset(dataset, tmp_path / "a.parquet")
 
 
 LARGE = """

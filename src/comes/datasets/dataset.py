@@ -26,7 +26,7 @@ from comes.datasets.dataset_parts import (
 )
 from comes.datasets.feature_matrices import check_features, is_table, take_rows
 from comes.datasets.images import Images
-from comes.datasets.sparse_marks import Marks, answers_of_marks, count_marks
+from comes.datasets.sparse_marks import Marks, answers_of_marks, count_marks, fill_marks
 from comes.errors import ComesError, counted, listed
 
 
@@ -201,9 +201,8 @@ class Dataset:
                 "and positives are arrays 'complementary' and 'positives' in an .npz file, or "
                 "columns of a .csv or .parquet file."
             )
-        marked = self.known_relevant()
         return self._replace(
-            answers=answers_of_marks(marked, labels_are),
+            answers=answers_of_marks(self.relevant, labels_are),
             relevant=None,
             from_complementary=labels_are == "complementary",
         )
@@ -254,14 +253,14 @@ class Dataset:
             )
         return answers.candidates
 
-    def known_relevant(self) -> Marks:
-        """Return the true labels; raise if they are not known."""
+    def known_relevant(self) -> BoolMatrix:
+        """Return the true labels as an array; raise if they are not known, or far too many."""
         if self.relevant is None:
             raise ComesError(
                 "true labels are needed, and the data has none. Name their columns "
                 "(--relevant on the command line), or add an array 'relevant' to the npz file."
             )
-        return self.relevant
+        return fill_marks(self.relevant, "the truth", "Take some rows (take), or .relevant.")
 
     def __str__(self) -> str:
         if self.X is None:

@@ -46,6 +46,7 @@ from comes.errors import ComesError
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
+FORMS = "Write .npz, or the form 'names' or 'long' (--form)."
 INDICATORS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
 TRUTHS = {**INDICATORS, "no": 0, "yes": 1}
 PREFIXES = CANDIDATE, EXCLUDED, POSITIVE, ANSWER, RELEVANT = (
@@ -170,7 +171,7 @@ def read_state_sets(
     nothing: list[set[str]] = [set() for _ in range(len(cells))]
     masks = [marks_of_sets(sets.get(name, nothing), names)[0] for name in STATE_COLUMNS]
     if not all(map(sparse.issparse, masks)):
-        masks = [fill_marks(mask, "answers") for mask in masks]
+        masks = [fill_marks(mask, "answers", "List fewer labels.") for mask in masks]
     return Answers(*masks, label_names=names)
 
 
@@ -187,7 +188,7 @@ def wide_columns(dataset: Dataset) -> pd.DataFrame:
     elif answers is not None:
         parts.append(_make_frame(answers.candidates.astype(np.int8), CANDIDATE, dataset))
     if dataset.relevant is not None:
-        relevant = fill_marks(dataset.relevant, "a column for every label")
+        relevant = fill_marks(dataset.relevant, "a column for each label", FORMS)
         parts.append(_make_frame(relevant.astype(np.int8), RELEVANT, dataset))
     return pd.concat(parts, axis=1)
 

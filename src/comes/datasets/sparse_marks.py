@@ -58,20 +58,19 @@ def answers_of_marks(
         if sparse.issparse(marked):
             return Answers(no=marked, label_names=names)
         return Answers.from_candidates(~marked, names)
-    return Answers.from_candidates(
-        fill_marks(marked, "candidates, which exclude all others"), names
-    )
+    advice = "Read them as complementary or ticked labels (labels_are)."
+    possible = fill_marks(marked, "candidates, which exclude all other labels,", advice)
+    return Answers.from_candidates(possible, names)
 
 
-def fill_marks(marked: Marks, what: str) -> BoolMatrix:
+def fill_marks(marked: Marks, what: str, advice: str) -> BoolMatrix:
     """Return marks as an array; refuse what memory should not be spent on."""
     if not sparse.issparse(marked):
         return np.asarray(marked)
     n, q = marked.shape
     if n * q > MOST_DENSE:
         raise ComesError(
-            f"{what}, would be a matrix of {n} rows and {q} labels, {n * q / 2**30:.0f} GB. Read "
-            "them as complementary or ticked labels (labels_are), or write another form."
+            f"{what} would be a matrix of {n} rows and {q} labels, {n * q / 2**30:.0f} GB. {advice}"
         )
     return np.asarray(marked.toarray())
 

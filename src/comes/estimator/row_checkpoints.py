@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -38,15 +38,21 @@ def keep_state(
     """
     if path is None:
         return training
-    settings = {k: v for k, v in classifier.get_params(deep=False).items() if k not in UNDECIDED}
     begun = start or classifier.model
     network = weights_hash(begun) if isinstance(begun, nn.Module) else repr(training.module)
-    given = {k: plain(v) for k, v in settings.items()}, network, training.options.seed
+    given = describe_settings(classifier), network, training.options.seed
     digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode())
     X, answers = training.raw
     weight = [] if training.weight is None else [training.weight.cpu().numpy()]
     arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
-    for array in (*arrays, answers.codes, *weight):
+    said = answers.states
+    for array in (*arrays, said.data, said.indices, said.indptr, *weight):
         digest.update(np.ascontiguousarray(array).data)
     checkpoint = Checkpoint(Path(path), digest.hexdigest(), every, at_ends=False)
     return replace(training, checkpoint=checkpoint)
+
+
+def describe_settings(classifier: "CandidateClassifier") -> dict[str, Any]:
+    """Return the settings that decide a training, by name."""
+    settings = classifier.get_params(deep=False).items()
+    return {name: plain(value) for name, value in settings if name not in UNDECIDED}

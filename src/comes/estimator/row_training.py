@@ -13,6 +13,7 @@ from torch import nn
 
 from comes.answers import Answers, State, keep_one_excluded
 from comes.errors import ComesError
+from comes.estimator.counted_answers import CountedAnswers
 from comes.estimator.first_stage import FirstStage
 from comes.estimator.inputs import check_same_rows
 from comes.estimator.many_labels import check_many_labels, prepare_many_labels
@@ -137,7 +138,10 @@ def make_module(
 
 
 def make_options(
-    classifier: "CandidateClassifier", method: Method, answers: Answers, seed: int
+    classifier: "CandidateClassifier",
+    method: Method,
+    answers: Answers | CountedAnswers,
+    seed: int,
 ) -> TrainOptions:
     """Return the options of the training; a wrong one is refused before anything takes long."""
     name = classifier.method_
@@ -175,7 +179,7 @@ def _choose_optimizer(classifier: "CandidateClassifier", settings: dict[str, Any
 def guess_prior(
     method: Method,
     knowledge: Knowledge,
-    answers: Answers,
+    answers: Answers | CountedAnswers,
     weight: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
     """Return the class prior, or for methods that do without it what the answers say, (q,).
@@ -196,10 +200,10 @@ def guess_prior(
 
 
 def _count_rows(
-    answers: Answers, state: State, weight: npt.NDArray[np.float64] | None
+    answers: Answers | CountedAnswers, state: State, weight: npt.NDArray[np.float64] | None
 ) -> npt.NDArray[np.float64]:
     """Return how many rows have each label in a state, a row of weight 2 counted twice, (q,)."""
-    if weight is None:
+    if weight is None or isinstance(answers, CountedAnswers):
         return answers.count_state(state).astype(np.float64)
     return sum_rows(answers.codes == state, weight)
 
@@ -231,7 +235,7 @@ def find_knowledge(
     Rates are estimated without the weights of rows, as they are those of who answered; a class
     prior is then carried over to the weighted rows.
     """
-    is_scaled = is_scaled_for_priors(X, classifier.scale)
+    is_scaled = X is not None and is_scaled_for_priors(X, classifier.scale)
     names = ("class_prior", "flip_rate", "exclude_rate", "no_rate", "yes_rate", "mistake_rate")
     given = Knowledge(**{name: getattr(classifier, name) for name in names})
     features = scaled if is_scaled else X

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from comes.jobs.prior_jobs import estimate_priors
     from comes.jobs.report_jobs import WrittenReport, report_results
     from comes.jobs.split_jobs import Split, split_data
+    from comes.jobs.stream_jobs import FittedStream, fit_stream
     from comes.jobs.top_jobs import JudgedTop, WrittenTop, judge_top, write_top
 
 _MODULES = {
@@ -52,6 +53,7 @@ _MODULES = {
     "ExperimentRun": "experiment_jobs",
     "ExportedModel": "export_jobs",
     "FittedModel": "fit_jobs",
+    "FittedStream": "stream_jobs",
     "ImageFeatures": "feature_jobs",
     "JudgedMetric": "judge_jobs",
     "JudgedTop": "top_jobs",
@@ -74,6 +76,7 @@ _MODULES = {
     "export_model": "export_jobs",
     "export_project": "annotate_jobs",
     "fit_model": "fit_jobs",
+    "fit_stream": "stream_jobs",
     "generate_answers": "generate_jobs",
     "generate_candidates": "data_jobs",
     "judge_model": "judge_jobs",
@@ -100,6 +103,7 @@ __all__ = [
     "ExperimentRun",
     "ExportedModel",
     "FittedModel",
+    "FittedStream",
     "ImageFeatures",
     "JudgedMetric",
     "JudgedTop",
@@ -122,6 +126,7 @@ __all__ = [
     "export_model",
     "export_project",
     "fit_model",
+    "fit_stream",
     "generate_answers",
     "generate_candidates",
     "judge_model",

@@ -44,7 +44,7 @@ def check_assumption(
     dataset = as_dataset(data, reading)
     sample = read_clean(dataset, clean, reading)
     if sample is None and dataset.relevant is not None:
-        sample = CleanSample(dataset.X, dataset.relevant, dataset.known_answers())
+        sample = CleanSample(dataset.X, dataset.known_relevant(), dataset.known_answers())
     has_features = sample is not None and not isinstance(sample.X, Images | None)
     if sample is None or sample.answers is None or not has_features:
         raise ComesError(

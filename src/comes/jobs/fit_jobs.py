@@ -206,7 +206,7 @@ def fit_model(
         classifier.fit(X, answers=answers, clean=sample, **kept)
         classifier.item_column_ = name_item_column(dataset, reading)
 
-    path, is_leader = _train_together(train, classifier, output, checkpoint)
+    path, is_leader = train_together(train, classifier, output, checkpoint)
     advice = advise(classifier, X) if is_leader else None
     return FittedModel(classifier, dataset, path, choice, is_leader, advice)
 
@@ -313,11 +313,11 @@ def _fit_images(
     def train() -> None:
         classifier.fit(dataset.X, answers=answers, checkpoint=checkpoint)
 
-    path, is_leader = _train_together(train, classifier, output, checkpoint)
+    path, is_leader = train_together(train, classifier, output, checkpoint)
     return FittedModel(classifier, dataset, path, is_leader=is_leader)
 
 
-def _train_together(
+def train_together(
     train: Callable[[], None],
     classifier: Classifier,
     output: str | Path | None,

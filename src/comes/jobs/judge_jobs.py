@@ -235,9 +235,10 @@ def judge_scores(
     cut, n_seen = classifier.cut_scores(scores), count_seen(classifier, dataset)
     metrics, degenerate, estimated, by_label = None, {}, None, []
     if dataset.relevant is not None:
-        metrics = evaluate(scores, dataset.relevant, cut, convention)
-        degenerate = count_degenerate(dataset.relevant)
-        table = measure_labels(scores, dataset.relevant, cut)
+        relevant = dataset.known_relevant()
+        metrics = evaluate(scores, relevant, cut, convention)
+        degenerate = count_degenerate(relevant)
+        table = measure_labels(scores, relevant, cut)
         by_label = list_qualities(table, dataset.label_names, COUNTS)
     if dataset.answers is not None:
         estimated = _estimate_quality(classifier, dataset, scores, cut, priors, n_seen)
@@ -269,7 +270,7 @@ def _estimate_quality(
     )
     true: dict[str, float] = {}
     if dataset.relevant is not None:
-        true = _compute_true_values(found, scores, cut, dataset.relevant)
+        true = _compute_true_values(found, scores, cut, dataset.known_relevant())
     floor = None
     if not n_seen and dataset.answers.kind != "positives":
         floor = check_ranking_risk(scores, dataset.answers, prior, class_prior_error=error)

@@ -131,7 +131,7 @@ def show_examples(
         classifier.cut_scores(scores),
         folder,
         answers=dataset.answers,
-        relevant=dataset.relevant,
+        relevant=None if dataset.relevant is None else dataset.known_relevant(),
         rates={"no": classifier.no_rate_, "yes": classifier.yes_rate_},
         n_examples=n_examples,
         seed=seed,
@@ -193,6 +193,7 @@ def report_rows(
     judged = judge_scores(classifier, dataset, scores, priors=priors)
     probabilities = classifier.squash_scores(scores)
     rates = {"no": classifier.no_rate_, "yes": classifier.yes_rate_}
+    relevant = None if dataset.relevant is None else dataset.known_relevant()
     page = write_row_report(
         dataset.known_features(),
         classifier.label_names_,
@@ -202,7 +203,7 @@ def report_rows(
         facts=_list_facts(classifier, dataset, data),
         qualities=list_reported(classifier, dataset, judged, probabilities),
         items=dataset.items,
-        known=KnownLabels(dataset.answers, dataset.relevant, rates),
+        known=KnownLabels(dataset.answers, relevant, rates),
         n_examples=n_examples,
         seed=seed,
     )

@@ -125,7 +125,8 @@ def _tabulate(
         label_names=names,
     )
     if isinstance(found, ClassPriorEstimate):
-        return prior_table(found, names, dataset.relevant)
+        relevant = None if dataset.relevant is None else dataset.known_relevant()
+        return prior_table(found, names, relevant)
     return _tabulate_rates(found, dataset)
 
 
@@ -145,7 +146,7 @@ def _tabulate_rates(found: RatesEstimate, dataset: Dataset) -> pd.DataFrame:
         }
     )
     if dataset.relevant is not None:
-        table["true_prior"] = count_class_prior(dataset.relevant)
+        table["true_prior"] = count_class_prior(dataset.known_relevant())
         table["error"] = table["class_prior"] - table["true_prior"]
     return table
 

@@ -26,7 +26,7 @@ def list_reported(
     found = []
     if judged.metrics is not None and dataset.relevant is not None:
         overall = {METRICS[name].title: f"{value:.3f}" for name, value in judged.metrics.items()}
-        truth = Answers(no=~dataset.relevant, yes=dataset.relevant)
+        truth = Answers(no=~dataset.known_relevant(), yes=dataset.known_relevant())
         bins = check_reliability(probabilities, truth, 1.0, 1.0).bins
         notes = [*warn_of_seen(judged.n_seen), *explain_missing(judged.by_label)]
         found.append(ReportedQuality("true labels", overall, judged.by_label, bins, notes))

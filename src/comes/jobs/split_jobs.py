@@ -11,6 +11,7 @@ import pandas as pd
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from comes.answers import Answers, State
 from comes.datasets import Dataset, Reading, RowFile, find_copies, open_row_file
 from comes.errors import ComesError, listed
 from comes.files import check_file_target, expanded, refuse_inputs, refuse_same
@@ -183,9 +184,16 @@ def draw_test_rows(together: Rows, test_share: float, seed: int) -> Rows:
 def describe_absent(dataset: Dataset, sides: dict[str, Rows]) -> list[str]:
     """Return a sentence for every file whose rows say nothing of some labels."""
     found = []
-    for words, known in _list_known(dataset).items():
-        for side, rows in sides.items():
-            absent = known.any(axis=0) & ~known[rows].any(axis=0)
+    answers, relevant = dataset.answers, dataset.relevant
+    parts = {
+        side: _count_known(
+            None if answers is None else answers[rows], None if relevant is None else relevant[rows]
+        )
+        for side, rows in sides.items()
+    }
+    for words, known in _count_known(answers, relevant).items():
+        for side, counts in parts.items():
+            absent = (known > 0) & (counts[words] == 0)
             names = [dataset.label_names[label] for label in np.flatnonzero(absent)]
             if names:
                 labels = "labels are" if len(names) > 1 else "label is"
@@ -197,18 +205,19 @@ def describe_absent(dataset: Dataset, sides: dict[str, Rows]) -> list[str]:
     return found
 
 
-def _list_known(dataset: Dataset) -> dict[str, npt.NDArray[np.bool_]]:
-    """Return what should be known of a label in either file, (n, q) each, by the words for it."""
-    found: dict[str, npt.NDArray[np.bool_]] = {}
-    answers = dataset.answers
-    if answers is not None and answers.kind == "answers":
-        found["asked about in"] = np.asarray(answers.excluded | answers.confirmed)
-    elif answers is not None and answers.kind == "positives":
-        found["ticked in"] = answers.confirmed
-    elif answers is not None:
-        found = {"excluded by": answers.excluded, "a candidate of": answers.candidates}
-    if dataset.relevant is not None:
-        found["relevant to"] = dataset.relevant
+def _count_known(answers: Answers | None, relevant: Any) -> dict[str, npt.NDArray[np.int64]]:
+    """Return in how many rows something is known of a label, (q,), by the words for it."""
+    found: dict[str, npt.NDArray[np.int64]] = {}
+    if answers is not None:
+        n_no, n_yes = (answers.count_state(state) for state in (State.NO, State.YES))
+        if answers.kind == "answers":
+            found["asked about in"] = n_no + n_yes
+        elif answers.kind == "positives":
+            found["ticked in"] = n_yes
+        else:
+            found = {"excluded by": n_no, "a candidate of": len(answers) - n_no}
+    if relevant is not None:
+        found["relevant to"] = np.asarray(relevant.sum(axis=0)).ravel()
     return found
 
 

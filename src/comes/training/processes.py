@@ -61,8 +61,22 @@ def join_processes(device: torch.device) -> torch.device:
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)
     if not _is_distributed():
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        _meet("nccl" if device.type == "cuda" else "gloo")
     return device
+
+
+def _meet(backend: str) -> None:
+    """Form the group of all processes; after a restart, without the addresses of those before.
+
+    torchrun keeps one store over its restarts, and torch would read where dead processes were.
+    """
+    restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    if restart == "0":
+        dist.init_process_group(backend)
+        return
+    store, rank, n_processes = next(iter(dist.rendezvous("env://")))  # type: ignore[attr-defined]
+    store = dist.PrefixStore(f"restart_{restart}", store)  # type: ignore[attr-defined]
+    dist.init_process_group(backend, store=store, rank=rank, world_size=n_processes)
 
 
 def leave_processes() -> None:
