@@ -35,11 +35,12 @@ from sklearn.model_selection import train_test_split
 
 from comes.datasets import load_dataset
 from comes.files import replacing_file
+from comes.top_metrics import ndcg_at_k, precision_at_k
 
 RESULT = Path(__file__).parent / "results" / "extreme.json"
 LEARNER = Path(__file__).with_name("extreme_learner.py")
 SETS, KINDS = ("generated", "bibtex", "delicious"), ("all", "half")
-TICKED, TEST_SHARE, TOP = 0.5, 0.2, 5
+TICKED, TEST_SHARE = 0.5, 0.2
 THREADS = "2"
 LIBLINEAR = f"-m {THREADS}"  # all else is the default of its tutorials
 LEARNERS = {
@@ -113,15 +114,10 @@ def tick(relevant: Any, rate: float, seed: int = 0) -> Any:
 
 
 def judge(best: npt.NDArray[np.int64], relevant: Any) -> dict[str, float]:
-    """Return P@1, 3, 5 and nDCG@5 of the labels that are best in each row, (n, 5)."""
-    rows = np.arange(len(best))[:, None].repeat(TOP, axis=1)
-    hits = np.asarray(relevant[rows.ravel(), best.ravel()], dtype=float).reshape(best.shape)
-    gains = 1 / np.log2(np.arange(TOP) + 2)
-    n_relevant = np.minimum(np.diff(relevant.indptr), TOP)
-    most = np.r_[0, np.cumsum(gains)][n_relevant]
-    scored = n_relevant > 0  # a row without a label has no nDCG
-    precisions = {f"precision_at_{k}": round(hits[:, :k].mean(), 4) for k in (1, 3, 5)}
-    return precisions | {"ndcg_at_5": round(((hits @ gains)[scored] / most[scored]).mean(), 4)}
+    """Return P@1, 3, 5 and nDCG@5 of the best labels of each row, (n, 5)."""
+    precisions = {f"precision_at_{k}": precision_at_k(best, relevant, k) for k in (1, 3, 5)}
+    qualities = precisions | {"ndcg_at_5": ndcg_at_k(best, relevant, 5)}
+    return {name: round(quality, 4) for name, quality in qualities.items()}
 
 
 def run(folder: Path, python: Path, kind: str, learner: str, settings: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 TOP, THREADS = 5, 2
-ROWS_AT_A_TIME = 250  # all labels of these rows are scored
+ROWS_AT_A_TIME = 250  # LibMultiLabel scores all labels of these rows
 
 Fitted = Callable[[Any], npt.NDArray[np.int64]]
 
@@ -35,13 +35,19 @@ def fit_ours(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
 
     torch.set_num_threads(THREADS)
     warnings.simplefilter("ignore", ComesWarning)
-    classifier = make_classifier(**settings)
+    classifier = make_classifier(ticked, **settings)
     classifier.fit(X, answers=Answers.from_positives(ticked))
-    return lambda rows: best_in_parts(classifier.decision_function, rows)
+    return lambda rows: np.asarray(classifier.predict_top(rows, TOP).labels)
 
 
-def make_classifier(rank: int | None = None, dropout: float | None = None, **settings: Any) -> Any:
-    """Return a CandidateClassifier; of a rank, whose scores are a linear map of that rank."""
+def make_classifier(
+    ticked: Any, rank: int | None = None, dropout: float | None = None, **settings: Any
+) -> Any:
+    """Return a CandidateClassifier; with a rank, one whose scores are linear and of that rank.
+
+    A network that is no ``mlp`` does not start at the prior unless it is made so.
+    """
+    import torch
     from torch import nn
 
     from comes.estimator import CandidateClassifier
@@ -49,10 +55,13 @@ def make_classifier(rank: int | None = None, dropout: float | None = None, **set
 
     def low_rank(d: int, q: int) -> nn.Module:
         assert rank is not None
-        return nn.Sequential(InputLayer(d, rank), nn.Dropout(dropout or 0), nn.Linear(rank, q))
+        model = nn.Sequential(InputLayer(d, rank), nn.Dropout(dropout or 0), nn.Linear(rank, q))
+        share = (torch.as_tensor(ticked.sum(axis=0)).float() + 0.5) / (ticked.shape[0] + 1)
+        model[-1].bias.data = torch.logit(share)
+        return model
 
-    model = {"dropout": dropout} if rank is None else {"model": low_rank}
-    return CandidateClassifier(random_state=0, progress=False, device="cpu", **settings, **model)
+    own = {"dropout": dropout} if rank is None else {"model": low_rank, "optimizer": "adam"}
+    return CandidateClassifier(random_state=0, progress=False, device="cpu", **settings, **own)
 
 
 def fit_libmultilabel(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
@@ -63,21 +72,18 @@ def fit_libmultilabel(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
     trains = {"tree": linear.train_tree, "1vsrest": linear.train_1vsrest}[settings["technique"]]
     y, x = sparse.csr_matrix(ticked, dtype=float), sparse.csr_matrix(X, dtype=float)
     model = trains(y, x, options=settings["options"], verbose=False)
-    return lambda rows: best_in_parts(model.predict_values, rows)
+    return lambda rows: best_in_parts(model, sparse.csr_matrix(rows))
 
 
-def best_in_parts(score: Callable[[Any], Any], rows: Any) -> npt.NDArray[np.int64]:
-    """Return the labels with the highest scores, best first, (n, 5)."""
-    matrix = sparse.csr_matrix(rows)
-    starts = range(0, matrix.shape[0], ROWS_AT_A_TIME)
-    return np.vstack([best_of(score(matrix[i : i + ROWS_AT_A_TIME])) for i in starts])
-
-
-def best_of(scores: Any) -> npt.NDArray[np.int64]:
-    """Return the labels with the highest of all scores of each row."""
-    some = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
-    order = np.argsort(-np.take_along_axis(scores, some, axis=1), axis=1)
-    return np.take_along_axis(some, order, axis=1)
+def best_in_parts(model: Any, rows: Any) -> npt.NDArray[np.int64]:
+    """Return the labels with the highest scores of a model of LibMultiLabel, (n, 5)."""
+    parts = []
+    for start in range(0, rows.shape[0], ROWS_AT_A_TIME):
+        scores = model.predict_values(rows[start : start + ROWS_AT_A_TIME])
+        some = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
+        order = np.argsort(-np.take_along_axis(scores, some, axis=1), axis=1)
+        parts.append(np.take_along_axis(some, order, axis=1))
+    return np.vstack(parts)
 
 
 def peak_megabytes() -> int:
