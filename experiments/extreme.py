@@ -54,7 +54,7 @@ RATES: dict[str, dict[str, float]] = {"all": {"yes_rate": 1.0}, "half": {}}
 # Chosen by extreme_choice.py.
 MANY_LABELS: dict[str, Any] = {
     "rank": 256,
-    "dropout": 0.5,
+    "dropout": 0.2,
     "learning_rate": 0.01,
     "batch_size": 256,
     "epochs": 5,
