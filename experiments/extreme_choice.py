@@ -4,7 +4,7 @@
 
 writes ``experiments/results/extreme_choice.json``. A quarter of the rows, words and labels of the
 generated set of ``extreme.py``, with all labels known, a tenth of the rows held out: the loss of
-their labels by row, and P@1. Its test rows are not used. What the result holds is not run again.
+their labels by row, P@1 and P@5. Its test rows are not used.
 """
 
 import argparse
@@ -33,6 +33,8 @@ TRIED: list[dict[str, Any]] = [
     {"rank": 512, "dropout": 0.5, "learning_rate": 1e-2},
     {"rank": 256, "dropout": 0.2, "learning_rate": 3e-2},
     {"hidden": 256, "n_networks": 1, "dropout": 0.5, "learning_rate": 5e-4},
+    {"rank": 256, "dropout": 0.5, "learning_rate": 3e-2},
+    {"rank": 512, "dropout": 0.5, "learning_rate": 3e-2},
 ]
 ALWAYS: dict[str, Any] = {"epochs": 5, "batch_size": 256}
 
