@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 from measuring import compared, seconds_in_turns, significant, write
-from scipy import sparse
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -68,20 +67,25 @@ def updates(X: SparseRows, model: nn.Module) -> dict[str, float]:
     }
 
 
+def read_task(name: str) -> tuple[Any, torch.Tensor, nn.Module, nn.Module]:
+    """Return the rows of a data set, its candidates, the risk and the network."""
+    dataset = load_dataset(name)
+    relevant = dataset.known_relevant()
+    S = dataset.candidates
+    S = case_b(relevant, exclude_rate=0.5) if S is None else S
+    prior = torch.tensor(count_class_prior(relevant), dtype=torch.float32)
+    X, (d, q) = to_device(dataset.X, torch.device("cpu")), (dataset.X.shape[1], S.shape[1])
+    return X, torch.tensor(S), HammingRisk(prior), mlp(d, q)
+
+
 def main() -> None:
     """Measure both loops in turns and write the medians and their ratio."""
     result: dict[str, Any] = {"repeats": REPEATS, "batch": BATCH, "seconds_per_epoch": {}}
     for name in ("mirflickr5000", "YeastBP", "bibtex", "delicious"):
-        dataset = load_dataset(name)
-        relevant = dataset.known_relevant()
-        S = dataset.candidates
-        S = case_b(relevant, exclude_rate=0.5) if S is None else S
-        prior = torch.tensor(count_class_prior(relevant), dtype=torch.float32)
-        risk, candidates = HammingRisk(prior), torch.tensor(S)
-        d, q = dataset.X.shape[1], S.shape[1]
-        X, model = to_device(dataset.X, torch.device("cpu")), mlp(d, q)
-        dense = dataset.X.toarray() if sparse.issparse(dataset.X) else np.asarray(dataset.X)
-        rows = TensorDataset(torch.tensor(dense, dtype=torch.float32), candidates)
+        X, candidates, risk, model = read_task(name)
+        dense = torch.from_numpy(X.matrix.toarray()) if isinstance(X, SparseRows) else X
+        rows = TensorDataset(dense, candidates)
+        d, q = dense.shape[1], candidates.shape[1]
         network = nn.Sequential(nn.Linear(d, 500), nn.ReLU(), nn.Linear(500, q))
         sgd = torch.optim.SGD(network.parameters(), lr=5e-3, momentum=0.9, weight_decay=1e-4)
         loader = DataLoader(rows, batch_size=BATCH, shuffle=True)

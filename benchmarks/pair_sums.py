@@ -9,6 +9,7 @@ labels. Memory is the peak of a fresh process above what it held before.
 """
 
 import functools
+import resource
 import subprocess
 import sys
 import time
@@ -104,17 +105,44 @@ def crossover() -> dict[str, dict[str, float]]:
 
 
 def growth() -> dict[str, Any]:
-    """Return seconds and memory at 4000 and at 64000 labels, and their ratios."""
+    """Return seconds and memory at 4000 and at 64000 labels, and their ratios.
+
+    A turn is one step of 64000 labels and 16 steps of 4000, which take about as long.
+    """
     sizes = (4000, 64000)
-    actions = {str(q): functools.partial(step, ranking_risk, *problem(q)) for q in sizes}
+    actions = {str(q): functools.partial(steps, q, 64000 // q) for q in sizes}
     seconds = seconds_in_turns(actions, REPEATS)
+    seconds["4000"] = [total / 16 for total in seconds["4000"]]
+    ratios = [many / few for few, many in zip(*seconds.values(), strict=True)]
     row: dict[str, Any] = compared(seconds, "4000")
+    row |= {"least_ratio": significant(min(ratios)), "most_ratio": significant(max(ratios))}
+    row |= {f"page_faults_{q}": count_page_faults(q) for q in sizes}
     memory = {
         q: float(subprocess.check_output([sys.executable, __file__, str(q)]).decode().split()[-1])
         for q in sizes
     }
     row |= {f"megabytes_{q}": significant(megabytes) for q, megabytes in memory.items()}
     return row | {"memory_ratio": significant(memory[64000] / memory[4000])}
+
+
+@functools.cache
+def cached_problem(q: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the `problem`, made once."""
+    return problem(q)
+
+
+def steps(q: int, n: int) -> None:
+    """Take some steps."""
+    for _ in range(n):
+        step(ranking_risk, *cached_problem(q))
+
+
+def count_page_faults(q: int) -> float:
+    """Return how many pages of fresh memory the system clears for a step."""
+    steps(q, 3)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    steps(q, 5)
+    return significant((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / 5)
 
 
 def print_peak(q: int) -> None:

@@ -752,6 +752,31 @@ def pair_sums_table() -> Table:
     return table
 
 
+def roofline_ranking_table() -> Table:
+    """Return milliseconds of a step of the ranking risk, and of what it must at least do."""
+    heads = ["labels", "step", "products", "memory", "calls of torch", "largest / step"]
+    names = ("seconds", "products", "memory", "calls")
+    return [
+        heads,
+        *(
+            [q, *(f"{1000 * row[name]:.3g}" for name in names), f"{row['share']:.0%}"]
+            for q, row in measured("roofline")["ranking"].items()
+        ),
+    ]
+
+
+def roofline_sparse_table() -> Table:
+    """Return seconds of an epoch on sparse rows, and of what it must at least do."""
+    names = ("seconds", "products", "memory")
+    return [
+        ["data", "epoch", "products", "memory", "sum / epoch"],
+        *(
+            [name, *(f"{row[part]:.3g}" for part in names), f"{row['share']:.0%}"]
+            for name, row in measured("roofline")["sparse"].items()
+        ),
+    ]
+
+
 def likelihood_step_table() -> Table:
     """Return the time of a training step of the likelihood, over that of BCE."""
     heads = ["data", "answers", "on", "likelihood / BCE", "with class priors that are known / BCE"]
@@ -1037,6 +1062,8 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "annotation-photo": annotation_photo_table,
     "hostile-inputs": hostile_inputs_table,
     "pair-sums": pair_sums_table,
+    "roofline-ranking": roofline_ranking_table,
+    "roofline-sparse": roofline_sparse_table,
     "likelihood-step": likelihood_step_table,
     "default-time": default_time_table,
     "default-cost": default_cost_table,

@@ -60,13 +60,13 @@ def test_masks_that_are_all_sparse_stay_sparse() -> None:
 
 def test_memory_grows_with_what_was_said() -> None:
     n, q, each = 20_000, 100_000, 10
-    starts = np.arange(0, n * each + 1, each)
+    starts = np.arange(0, n * each + 1, each)  # 64 bits, as numpy counts
     labels = np.sort(np.random.default_rng(0).integers(0, q, (n, each)), axis=1).ravel()
     no = sparse.csr_array((np.ones(n * each, dtype=bool), labels, starts), shape=(n, q))
     no.sum_duplicates()
     states = Answers(no=no).states
     held = states.data.nbytes + states.indices.nbytes + states.indptr.nbytes
-    assert held < 2 * states.nnz * (4 + 1)  # a number of a label and a state
+    assert held < 1.2 * states.nnz * (4 + 1)  # a number of a label and a state
 
 
 def test_a_huge_matrix_is_not_made() -> None:

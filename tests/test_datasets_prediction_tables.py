@@ -1,6 +1,5 @@
 """Predictions in files: what was written is read again, whatever labels and items are called."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -48,31 +47,6 @@ def test_a_table_of_predictions_is_a_data_set_without_features(tmp_path: Path, e
     found = open_dataset(path, relevant=["predicted"], label_names=PLAIN)
     assert found.X is None and found.items == [str(k) for k in range(7)]
     np.testing.assert_array_equal(found.known_relevant(), CHANCES > 0.5)
-
-
-def test_the_most_probable_labels_come_first() -> None:
-    table = prediction_table(CHANCES, CHANCES > 0.5, PLAIN, scores=CHANCES * 2, top=2)
-    assert list(table.columns[2:]) == [
-        *("label 1", "probability 1", "score 1"),
-        *("label 2", "probability 2", "score 2"),
-    ]
-    for row, cells in enumerate(table.to_dict("records")):
-        first, second = np.argsort(-CHANCES[row], kind="stable")[:2]
-        assert (cells["label 1"], cells["label 2"]) == (PLAIN[first], PLAIN[second])
-        assert cells["probability 2"] == pytest.approx(CHANCES[row, second], abs=1e-6)
-        assert cells["score 1"] == 2 * CHANCES[row, first]
-    with pytest.raises(ComesError, match=r"1 to 3, the number of labels; got 4"):
-        prediction_table(CHANCES, CHANCES > 0.5, PLAIN, top=4)
-
-
-def test_lines_of_json_list_the_most_probable_labels(tmp_path: Path) -> None:
-    path = tmp_path / "top.jsonl"
-    write_prediction_table(prediction_table(CHANCES, CHANCES > 0.5, PLAIN, top=2), path)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert lines[2]["predicted"] == [] and lines[2]["item"] == 2
-    assert [list(one) for one in lines[0]["top"]] == [["label", "probability"]] * 2
-    with pytest.raises(ComesError, match="should have the columns item, predicted"):
-        read_predictions(path)
 
 
 def test_items_come_from_the_column_that_is_named(tmp_path: Path) -> None:

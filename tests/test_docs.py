@@ -695,6 +695,8 @@ def test_the_numbers_of_speed_are_the_stored_results() -> None:
         f"{ten['comes']:.3g} s against {ten['plain']:.3g} s, {ratio}",
         f"{growth['64000_over_4000']:.3g} times as long",
         f"{growth['memory_ratio']:.3g} times the memory",
+        f"clears {growth['page_faults_64000']:.0f} pages",
+        f"between {growth['least_ratio']:.3g} and {growth['most_ratio']:.3g} times",
         f"{1000 * many['comes_rl']:.3g} ms",
         f"{many['comes_rl_over_comes_hl']:.3g} times",
         f"{sweep['touched_share']:.0%} of the features",

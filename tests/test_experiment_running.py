@@ -96,7 +96,7 @@ def test_a_cluster_gives_the_same_numbers(
 ) -> None:
     from distributed import LocalCluster
 
-    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(**options) as cluster:
         monkeypatch.chdir(tmp_path)  # where the workers are not
         address = cluster.scheduler_address

@@ -10,16 +10,13 @@ from comes.training import to_device
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize("mkl", [True, False], ids=["mkl", "embedding bag"])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("rows", [[20, 0, 19, 3, 20, 7], [20], [20, 20]])
 @pytest.mark.parametrize("kind", [InputLayer, nn.Linear])
 def test_sparse_rows_give_the_values_and_gradients_of_dense_ones(
-    mkl: bool, index: type, rows: list[int], kind: type, monkeypatch: pytest.MonkeyPatch
+    index: type, rows: list[int], kind: type
 ) -> None:
     """Row 20 is empty."""
-    if not mkl:
-        monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
     X = sparse.random_array((20, 30), density=0.2, format="csr", rng=np.random.default_rng(0))
     X = sparse.vstack([X, sparse.csr_array((1, 30))], format="csr")
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)

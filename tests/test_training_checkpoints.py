@@ -15,10 +15,12 @@ from torch import Tensor, nn
 from comes.errors import ComesError, ComesWarning
 from comes.risks import HammingRisk
 from comes.training import (
+    BlockOrder,
     Checkpoint,
     History,
     PixelRows,
     Rows,
+    StreamedRows,
     TrainOptions,
     Validation,
     seeded,
@@ -70,8 +72,10 @@ def adam_with_two_rates(parameters: Iterable[nn.Parameter]) -> torch.optim.Optim
 def trained(
     path: Path | None = None,
     *,
-    rows: Rows = X,
+    rows: Rows | StreamedRows = X,
+    order: BlockOrder | None = None,
     fingerprint: str = "the same",
+    every: float | None = None,
     at_score: int = 0,  # in which call of the validation score ...
     at_batch: int = 0,  # ... or of the risk ...
     then: Callable[[], None] = stop,  # ... what happens
@@ -80,7 +84,7 @@ def trained(
     as_score: Callable[[float], float] = float,
 ) -> tuple[dict[str, Tensor], History, int]:
     """Train; return the state, the history and how many batches were computed."""
-    model = network(3 if isinstance(rows, Tensor) else 3 * 8 * 8)
+    model = network(3 * 8 * 8 if isinstance(rows, PixelRows) else 3)
     risk, n_scores, n_batches = HammingRisk(prior_of(RELEVANT)), 0, 0
 
     def counted(scores: Tensor, candidates: Tensor) -> Tensor:
@@ -103,11 +107,11 @@ def trained(
     history = train(
         model,
         rows,
-        CANDIDATES,
+        None if isinstance(rows, StreamedRows) else CANDIDATES,
         counted,
-        TrainOptions(adam_with_two_rates, epochs=EPOCHS, batch_size=20, seed=4),
+        TrainOptions(adam_with_two_rates, epochs=EPOCHS, batch_size=20, seed=4, order=order),
         validation=Validation(score, patience) if validates else None,
-        checkpoint=None if path is None else Checkpoint(path, fingerprint),
+        checkpoint=None if path is None else Checkpoint(path, fingerprint, every),
     )
     return model.state_dict(), history, n_batches
 
@@ -140,10 +144,12 @@ def test_the_format_of_a_checkpoint_stays(tmp_path: Path) -> None:
     state = torch.load(tmp_path / "training.pt", weights_only=True)
     assert set(state) == {
         "best", "fingerprint", "is_enough", "model", "optimiser", "random", "risk", "shuffle",
+        "steps", "total",
     }  # fmt: skip
     assert set(state["best"]) == {"best", "scores", "weights"}
     assert state["is_enough"] is True
-    assert len(state["random"]) == 1  # process
+    assert len(state["random"]) == 1  # that of a process which trains alone
+    assert state["steps"] == 0  # of the next epoch
 
 
 @pytest.mark.parametrize("when", [{"at_score": 2}, {"at_score": 7}, {"at_score": 8}])
@@ -172,22 +178,124 @@ def test_stops_in_the_middle_of_epochs_change_nothing(validates: bool, tmp_path:
     assert found[2] == BATCHES * ((8 if validates else EPOCHS) - 3)
 
 
-def train_until_killed(path: Path) -> None:
-    torch.set_num_threads(1)
-    trained(path, at_batch=BATCHES * 4 + 2, then=kill)
-
-
-def test_a_killed_process_leaves_what_another_goes_on_from(tmp_path: Path) -> None:
+def test_a_stop_within_an_epoch_loses_no_step(tmp_path: Path) -> None:
     path = tmp_path / "training.pt"
-    process = multiprocessing.get_context("spawn").Process(target=train_until_killed, args=(path,))
+    for at_batch in (2, 4, 5):  # after 1, 4 and 8 steps, of 3 in an epoch
+        with pytest.raises(StoppedError):
+            trained(path, every=0, at_batch=at_batch)
+    found, expected = trained(path, every=0), trained()
+    assert_equal(found, expected)
+    assert found[2] == expected[2] - 8
+    assert [path.name for path in tmp_path.iterdir()] == ["training.pt"]
+
+
+def test_ctrl_c_within_an_epoch_loses_no_step(tmp_path: Path) -> None:
+    path = tmp_path / "training.pt"
+    with pytest.warns(ComesWarning, match="Interrupted after 2 of 12 epochs"):
+        trained(path, every=0, at_batch=9, then=interrupt)
+    found, expected = trained(path, every=0), trained()
+    assert_equal(found, expected)
+    assert found[2] == expected[2] - 8
+
+
+@pytest.mark.parametrize(("every", "n_steps"), [(0, 5), (1e6, 3), (None, 3)])
+def test_a_state_is_kept_within_an_epoch_if_the_last_is_old_enough(
+    every: float | None, n_steps: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "training.pt"
+    with pytest.raises(StoppedError):
+        trained(path, every=every, at_batch=6)
+    expected = trained()
+    assert trained(path, every=every)[2] == expected[2] - n_steps
+
+
+def test_a_state_of_an_earlier_version_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "training.pt"
+    with pytest.raises(StoppedError):
+        trained(path, at_batch=8)
+    state = torch.load(path, weights_only=True)
+    del state["steps"], state["total"]
+    torch.save(state, path)
+    found, expected = trained(path), trained()
+    assert_equal(found, expected)
+    assert found[2] == expected[2] - 2 * BATCHES
+
+
+def test_augmentation_goes_on_where_it_was_within_an_epoch(tmp_path: Path) -> None:
+    rows = PixelRows(list(pictures(60)[0]), 8, CPU, "crop")
+    with pytest.raises(StoppedError):
+        trained(tmp_path / "training.pt", rows=rows, every=0, at_batch=9)
+    assert_equal(trained(tmp_path / "training.pt", rows=rows, every=0), trained(rows=rows))
+
+
+SIZES = (7, 13, 5, 20, 9, 6)
+ORDER = BlockOrder(SIZES, 21)
+
+
+def streamed(read: list[int] | None = None) -> StreamedRows:
+    """Return the rows as a stream, which notes the blocks that are read."""
+
+    def read_block(block: int) -> tuple[Any, Tensor]:
+        if read is not None:
+            read.append(block)
+        rows = slice(ORDER.starts[block], ORDER.starts[block] + SIZES[block])
+        return X[rows].numpy(), CANDIDATES[rows]
+
+    return StreamedRows(SIZES, read_block, CPU)
+
+
+WAYS: dict[str, Callable[[], dict[str, Any]]] = {
+    "memory": dict,
+    "stream": lambda: {"rows": streamed(), "order": ORDER},
+}
+
+
+def train_until_killed(path: Path, every: float | None, way: str) -> None:
+    torch.set_num_threads(1)
+    trained(path, every=every, at_batch=BATCHES * 4 + 3, then=kill, **WAYS[way]())
+
+
+@pytest.mark.parametrize(
+    ("way", "every", "n_steps"),
+    [("memory", None, BATCHES * 4), ("memory", 0, BATCHES * 4 + 2), ("stream", 0, BATCHES * 4 + 2)],
+)
+def test_a_killed_process_leaves_what_another_goes_on_from(
+    way: str, every: float | None, n_steps: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "training.pt"
+    arguments = (path, every, way)
+    process = multiprocessing.get_context("spawn").Process(
+        target=train_until_killed, args=arguments
+    )
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
     assert path.is_file()
-    expected, found = trained(), trained(path)
+    expected, found = trained(**WAYS[way]()), trained(path, every=every, **WAYS[way]())
     assert_equal(found, expected)
-    assert found[2] == BATCHES * 4
+    assert found[2] == expected[2] - n_steps
     path.unlink()
+
+
+def test_a_stream_goes_on_without_reading_what_is_done(tmp_path: Path) -> None:
+    path, read = tmp_path / "training.pt", list[int]()
+    with pytest.raises(StoppedError):
+        trained(path, rows=streamed(), order=ORDER, every=0, at_batch=3)
+    assert_equal(
+        trained(path, rows=streamed(read), order=ORDER),
+        trained(rows=X.float(), order=ORDER),
+    )
+    drawn = ORDER.draw(torch.Generator().manual_seed(4))
+    third = set(drawn.rows[40:].tolist())  # the batch that is left of the first epoch
+    starts = ORDER.starts
+    needed = [
+        group
+        for group in drawn.groups
+        if third & {starts[b] + row for b in group for row in range(SIZES[b])}
+    ]
+    assert len(needed) < len(drawn.groups)
+    blocks = [block for group in needed for block in group]
+    assert read[: len(blocks)] == blocks
 
 
 def test_a_finished_training_trains_no_more(tmp_path: Path) -> None:

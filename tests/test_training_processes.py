@@ -11,28 +11,38 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from scipy import sparse
 from torch import Tensor, nn
 
+from comes.answers import State
 from comes.errors import ComesError
+from comes.models import Ensemble, OfEachNetwork, mlp
 from comes.risks import HammingRisk, LikelihoodRisk, RankingRisk
 from comes.training import (
+    BlockOrder,
     Checkpoint,
+    LabelChunks,
+    PixelRows,
     Risk,
+    SaidRows,
+    StreamedRows,
     TrainOptions,
     Validation,
     count_processes,
     join_processes,
     leave_processes,
-    loop,
     make_optimizer,
     of_all_processes,
     of_each_process,
     predict_scores,
     process_number,
+    processes,
     seeded,
+    steps,
     train,
 )
 from drawn_problems import annotate, prior_of, problem
+from pictures import pictures
 from two_processes import TwoProcesses
 
 CPU = torch.device("cpu")
@@ -81,6 +91,85 @@ def trained(
     return {"weights": weights(model), "risk": history.risk}
 
 
+def trained_on(
+    rows: Any = None,
+    candidates: Any = CANDIDATES,
+    make: Callable[[], nn.Module] = network,
+    risk: Any = None,
+    weight: Tensor | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Train on other rows, or another network."""
+    with seeded(2, CPU):
+        model = make().double()
+    history = train(
+        model,
+        X if rows is None else rows,
+        candidates,
+        risk or risk_of("hamming"),
+        TrainOptions(SGD, epochs=4, batch_size=9, seed=3, **options),
+        sample_weight=weight,
+        is_shared=dist.is_initialized(),
+    )
+    return {"weights": weights(model), "risk": history.risk}
+
+
+def weighted(scores: Tensor, candidates: Tensor, weight: Tensor) -> Tensor:
+    mean = (weight[:, None] * torch.where(candidates, -scores, scores).exp()).mean(dim=0)
+    return (mean - 0.3).abs().sum()  # not a sum over rows
+
+
+class Opaque:
+    """Candidates whose selected rows only a risk understands."""
+
+    device = CPU
+
+    def __len__(self) -> int:
+        return len(CANDIDATES)
+
+    def index_select(self, dim: int, index: Tensor) -> tuple[str, Tensor]:
+        return "selected", CANDIDATES.index_select(dim, index)
+
+
+def streamed() -> StreamedRows:
+    starts = BLOCKS.starts
+    return StreamedRows(
+        BLOCKS.sizes,
+        lambda b: (X[starts[b] :][: SIZES[b]].numpy(), CANDIDATES[starts[b] :][: SIZES[b]]),
+        CPU,
+    )
+
+
+def on_pixels(augment: Any, **options: Any) -> dict[str, Any]:
+    def make() -> nn.Module:
+        return nn.Sequential(ToDouble(), nn.Linear(3 * 6 * 6, 4))
+
+    rows = PixelRows(list(pictures(43)[0]), 6, CPU, augment)
+    candidates = CANDIDATES.double() if "mixes_pairs" in options else CANDIDATES
+    risk = (lambda scores, targets: (scores - targets).square().mean()) if options else None
+    return trained_on(rows, candidates, make, risk, **options)
+
+
+class ToDouble(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(1).double() / 255
+
+
+def in_chunks(name: str, silence: State, dropout: float = 0.5) -> dict[str, Any]:
+    """Train in chunks of a label, of which a process has every second."""
+    said = SaidRows(sparse.csr_array((STATES * (STATES != State.MAYBE)).numpy()), silence, CPU)
+    many = name == "networks at once"
+    risk: Any = risk_of("hamming" if many else name)
+    return trained_on(
+        candidates=said,
+        make=lambda: Ensemble(3, 4, 8, dropout=dropout) if many else mlp(3, 4, 8, dropout=dropout),
+        risk=LabelChunks(OfEachNetwork(risk) if many else risk, 4, chunk=1),
+    )
+
+
+SIZES = (10, 3, 12, 7, 11)
+BLOCKS = BlockOrder(SIZES, 15)
+
 TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
     "hamming": lambda: trained("hamming"),
     "ranking": lambda: trained("ranking"),
@@ -97,13 +186,35 @@ TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
     "likelihood of states": lambda: trained("likelihood", answers=STATES),
     "likelihood of states, in parts": lambda: trained("likelihood", answers=STATES, part_size=3),
     "likelihood of leanings": lambda: trained("likelihood", answers=LEANINGS),
+    "our dropout": lambda: trained_on(make=lambda: mlp(3, 4, 8, dropout=0.5)),
+    "networks at once": lambda: trained_on(
+        make=lambda: Ensemble(3, 4, 8, dropout=0.5), risk=OfEachNetwork(risk_of("hamming"))
+    ),
+    "weights of rows": lambda: trained_on(risk=weighted, weight=torch.linspace(0, 2, 43).double()),
+    "opaque candidates": lambda: trained_on(
+        candidates=Opaque(), risk=lambda scores, seen: risk_of("hamming")(scores, seen[1])
+    ),
+    "in the order of blocks": lambda: trained_on(order=BLOCKS),
+    "a stream": lambda: trained_on(
+        streamed(), None, lambda: nn.Sequential(ToDouble(), network()), order=BLOCKS
+    ),
+    "hamming in chunks of labels": lambda: in_chunks("hamming", State.MAYBE),
+    "likelihood in chunks of labels": lambda: in_chunks("likelihood", State.NOT_ASKED),
+    "asked labels alone": lambda: in_chunks("hamming", State.NOT_ASKED),
+    "networks in chunks of labels": lambda: in_chunks("networks at once", State.MAYBE),
+    "mirrored pictures": lambda: on_pixels("flip"),
+    "cut pictures": lambda: on_pixels("crop"),
 }
 
 
 def naively_trained(name: str) -> dict[str, Any]:
     """Train on the risk of each process, as data parallelism without thought does."""
+
+    def of_own_rows(risk: Risk, n: int) -> Risk:
+        return lambda scores, seen: risk(scores, processes.take_share(seen))
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "of_all_processes", lambda risk: risk)
+        patch.setattr(steps, "of_whole_batch", of_own_rows)
         return trained(name)
 
 
@@ -169,11 +280,12 @@ def stopped_and_resumed(folder: Path) -> dict[str, Any]:
         resumable(folder / "kept", stops_after=2)
     dist.barrier()
     files = os.listdir(folder / "kept")
+    state = (folder / "kept" / "training.pt").read_bytes()
     dist.barrier()
     resumed = resumable(folder / "kept", seed=1)
     dist.barrier()
     left = os.listdir(folder / "kept")
-    return {"through": through, "resumed": resumed, "files": files, "left": left}
+    return {"through": through, "resumed": resumed, "files": files, "left": left, "kept": state}
 
 
 def my_rows(rank: int) -> slice:
@@ -217,6 +329,7 @@ def one_process(rank: int, path: str, port: int) -> None:
     found["naive"] = {name: naively_trained(name) for name in ("hamming", "ranking")}
     found["refused"] = refused()
     found["noise"] = noise_of_one_batch()
+    found["mixed"] = on_pixels("mixup", mixes_pairs=True)
     found["checkpoint"] = stopped_and_resumed(folder)
     found["gradient"] = {name: gradient_of_30(name, rank) for name in ("hamming", "ranking")}
     found["half"] = squares_of_half_precision(rank)
@@ -245,8 +358,7 @@ def both(
 @pytest.mark.parametrize("name", TRAININGS)
 def test_two_processes_find_the_weights_of_one(name: str, both: list[dict[str, Any]]) -> None:
     alone = TRAININGS[name]()
-    start = weights(network(alone["weights"].dtype))
-    assert (alone["weights"] - start).abs().max() > 0.01
+    assert max(alone["risk"]) - min(alone["risk"]) > 1e-3
     for found in both:
         torch.testing.assert_close(found[name]["weights"], alone["weights"], rtol=0, atol=1e-6)
         assert found[name]["risk"] == pytest.approx(alone["risk"], abs=1e-6)
@@ -305,6 +417,22 @@ def test_processes_draw_different_random_numbers(both: list[dict[str, Any]]) -> 
     noises = [found["noise"] for found in both]
     assert noises[0].shape == noises[1].shape == (20, 3)
     assert not torch.equal(noises[0], noises[1])
+
+
+def test_processes_that_mix_pairs_agree(both: list[dict[str, Any]]) -> None:
+    assert torch.equal(both[0]["mixed"]["weights"], both[1]["mixed"]["weights"])
+    assert both[0]["mixed"]["risk"] == both[1]["mixed"]["risk"]
+    assert both[0]["mixed"]["risk"][-1] < both[0]["mixed"]["risk"][0]
+
+
+def test_one_process_goes_on_from_what_two_have_kept(
+    both: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    (tmp_path / "training.pt").write_bytes(both[0]["checkpoint"]["kept"])
+    found = resumable(tmp_path, seed=1)
+    assert found["calls"] == 2  # of the validation, which two have called twice
+    assert found["risk"][:2] == both[0]["checkpoint"]["through"]["risk"][:2]
+    assert len(found["risk"]) == 4
 
 
 def test_a_stopped_training_of_two_processes_goes_on_to_the_same_weights(

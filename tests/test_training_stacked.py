@@ -24,7 +24,15 @@ from comes.risks import (
     MlclRisk,
     RankingRisk,
 )
-from comes.training import Trainee, TrainOptions, epochs, make_optimizer, train, train_together
+from comes.training import (
+    BlockOrder,
+    Trainee,
+    TrainOptions,
+    epochs,
+    make_optimizer,
+    train,
+    train_together,
+)
 
 Q, D = 6, 9
 ROWS = [103, 102, 102, 103]  # in batches of 20: some steps have a row more for some models
@@ -149,10 +157,13 @@ def test_a_trainee_has_as_many_candidates_as_rows() -> None:
         Trainee(linear(D, Q), X[0], CANDIDATES[0][1:], BceRisk())
 
 
-@pytest.mark.parametrize("option", [{"part_size": 5}, {"precision": torch.bfloat16}])
-def test_parts_and_half_precision_are_refused(option: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "option",
+    [{"part_size": 5}, {"precision": torch.bfloat16}, {"order": BlockOrder((20, 20), 20)}],
+)
+def test_parts_half_precision_and_blocks_are_refused(option: dict[str, Any]) -> None:
     alone = [Trainee(linear(D, Q), X[0], CANDIDATES[0], BceRisk())]
-    with pytest.raises(ComesError, match="take whole batches in full precision"):
+    with pytest.raises(ComesError, match="take whole batches of all rows in full precision"):
         train_together(alone, TrainOptions(SGD, **option))
 
 

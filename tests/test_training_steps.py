@@ -39,16 +39,19 @@ def test_steps_on_a_gpu_are_recorded_if_they_select_their_rows(
         return step
 
     class Step(SimpleNamespace):
-        def __call__(self, x: Tensor, rows: Tensor) -> Tensor:
-            return 10 * x + rows
+        def __call__(self, x: Tensor, seen: Tensor, rows: Tensor) -> Tensor:
+            return 100 * seen + 10 * x + rows
+
+        def own(self, rows: Tensor) -> Tensor:
+            return rows
 
     monkeypatch.setattr(steps, "GraphedStep", record_step)
     step: Any = Step(
-        candidates=SimpleNamespace(device=torch.device(device)),
         options=TrainOptions(SGD, part_size=part_size),
         optimiser="optimiser",
     )
-    take_steps = steps.plan_steps(step, source, record=record)
-    batches = torch.arange(6).split(2)
-    assert torch.cat(list(take_steps(batches, batches))).tolist() == [11 * k for k in range(6)]
+    seen: Any = SimpleNamespace(index_select=lambda dim, rows: rows)
+    take_steps = steps.plan_steps(step, source, seen, torch.device(device), record=record)
+    left: Any = SimpleNamespace(split=lambda device: torch.arange(6).split(2))
+    assert torch.cat(list(take_steps(left))).tolist() == [111 * k for k in range(6)]
     assert recorded == ([("optimiser", torch.device(device))] if is_recorded else [])

@@ -15,6 +15,7 @@ from comes.answers.masks import GIVEN, check_count, find_names, refuse_two_answe
 from comes.answers.states import State
 from comes.errors import ComesError
 
+MOST_SMALL = np.iinfo(np.int32).max
 MOST_DENSE_PAIRS = 2**30  # a matrix of more pairs than these is not made
 
 
@@ -45,7 +46,17 @@ def as_states(values: Any, label_names: Sequence[str] | None = None) -> Any:
         states = states.copy()  # its arrays may be shared with what was given
         _refuse_repeated(states)
         states.eliminate_zeros()
-    return states.astype(np.int8, copy=False)
+    return _with_small_places(states.astype(np.int8, copy=False))
+
+
+def _with_small_places(states: Any) -> Any:
+    """Return states whose places take four bytes each, where these are enough."""
+    if states.indices.dtype == np.int32 or max(states.nnz, *states.shape) > MOST_SMALL:
+        return states
+    from scipy import sparse
+
+    places = (states.indices.astype(np.int32), states.indptr.astype(np.int32))
+    return sparse.csr_array((states.data, *places), shape=states.shape)
 
 
 def _refuse_repeated(states: Any) -> None:

@@ -10,10 +10,11 @@ from comes.cli.option_groups import takes_options
 from comes.cli.options import Data, Json, ModelFolder
 from comes.cli.printing import format_lines, print_json, print_metrics, print_rows
 from comes.cli.reading_options import reading_options
+from comes.errors import ComesError
 
 if TYPE_CHECKING:
     from comes.datasets import Reading
-    from comes.jobs import EstimatedQuality
+    from comes.jobs import EstimatedQuality, JudgedTop, Judgement
     from comes.label_metrics import LabelQuality
 
 LABELS_SHOWN = 30
@@ -31,6 +32,10 @@ def evaluate(
         Path | None,
         typer.Option(help="A table of class priors for estimates; by default the model's own."),
     ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(min=1, help="Only P@k and nDCG@k up to so many labels, for very many labels."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare a model's scores with true labels, or judge them by candidates where there are none.
@@ -38,9 +43,16 @@ def evaluate(
     What cannot be said of a label has a reason. The labels that a model is worst about come first.
 
     Example: comes evaluate test.csv --relevant 'is_*' --model model/
-    """
-    from comes.jobs import judge_model
 
+    Example: comes evaluate test.svm --model model/ --top 5
+    """
+    from comes.jobs import judge_model, judge_top
+
+    if top is not None:
+        if priors is not None:
+            raise ComesError("--priors are for estimates, and --top compares with true labels.")
+        _print_top(judge_top(model, data, top, reading=reading), as_json)
+        return
     judged = judge_model(model, data, reading=reading, priors=priors, convention=convention)
     if as_json:
         print_json(judged.as_dict())
@@ -52,6 +64,21 @@ def evaluate(
         _print_labels(judged.by_label, ("precision", "recall", "f1", "average_precision"))
     if judged.estimated is not None:
         _print_estimates(judged.estimated)
+    _print_seen(judged)
+
+
+def _print_top(judged: "JudgedTop", as_json: bool) -> None:
+    """Print the metrics of the best labels."""
+    if as_json:
+        print_json(judged.as_dict())
+        return
+    print_rows([{f"{name} ↑": f"{value:.3f}" for name, value in judged.metrics.items()}])
+    print(f"{judged.n_rows} rows; rows without relevant, which count 0: {judged.n_empty}")
+    _print_seen(judged)
+
+
+def _print_seen(judged: "Judgement | JudgedTop") -> None:
+    """Tell if the numbers are too good, as training saw the rows."""
     if judged.n_seen:
         print(
             f"{judged.n_seen} of {judged.n_rows} rows have the features of rows that training saw: "

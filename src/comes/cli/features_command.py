@@ -1,7 +1,7 @@
 """``comes features``: put images through a network once."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -44,6 +44,16 @@ def features(
         int | None, typer.Option(help="Images to process at a time. Default: 256.", min=1)
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    backend: Annotated[
+        Literal["dask", "ray"] | None,
+        typer.Option(help="A cluster that computes them. Default: this machine."),
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of the cluster. Default: one that is started here.")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(help="Processes of a cluster that is started here.", min=1)
+    ] = 2,
     as_json: Json = False,
 ) -> None:
     """Compute features of images by a frozen network; called again, it goes on where it stopped.
@@ -52,8 +62,14 @@ def features(
 
     Example: comes features photos.csv --images photos/ --backbone folder:dinov2/ -o features.npz
     """
+    from comes.clusters import Cluster
     from comes.jobs import compute_features
 
+    if scheduler is not None and backend is None:
+        raise ComesError(
+            f"--scheduler is the address of a cluster; got {scheduler} without --backend. Give "
+            "--backend dask or ray, or leave it out."
+        )
     try:
         found = compute_features(
             data,
@@ -67,6 +83,7 @@ def features(
             skip_broken=skip_broken,
             part_size=part_size,
             device=device,
+            cluster=None if backend is None else Cluster(backend, scheduler, workers),
         )
     except KeyboardInterrupt:
         raise ComesError(

@@ -14,6 +14,7 @@ from comes.cli.training_options import training_options
 if TYPE_CHECKING:
     from comes.datasets import Reading
     from comes.estimator import Choice
+    from comes.jobs import FittedModel, FittedStream
 
 
 @takes_options(settings=training_options, reading=reading_options)
@@ -47,6 +48,15 @@ def fit(
             "separated by commas."
         ),
     ] = None,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream", help="DATA is a folder, pattern or address of files: read them in blocks."
+        ),
+    ] = False,
+    buffer_rows: Annotated[
+        int, typer.Option(min=1, help="With --stream: about how many rows are mixed.")
+    ] = 2**17,
     as_json: Json = False,
 ) -> None:
     """Train a model on answers, candidate labels or complementary labels.
@@ -58,9 +68,19 @@ def fit(
     Example: comes fit texts.csv --text body --labels maybe --embedding wordllama -o model/
 
     Example: comes fit photos.csv --labels 'has_*' --images photos/ --backbone resnet50 -o model/
-    """
-    from comes.jobs import fit_model
 
+    Example: comes fit parts/ --stream --labels 'has_*' -o model/
+    """
+    from comes.jobs import fit_model, fit_stream
+
+    if stream:
+        unused: dict[str, Any] = {"priors": priors, "clean": clean, "select": select}
+        unused |= {"freeze": freeze, "embedding": embedding}
+        streamed = fit_stream(
+            data, settings, reading=reading, buffer_rows=buffer_rows, output=output, **unused
+        )
+        _print_fit(streamed, streamed.summary(), as_json)
+        return
     fitted = fit_model(
         data,
         settings,
@@ -73,9 +93,15 @@ def fit(
         output=output,
         on_choice=lambda choice: None if as_json else _print_choice(choice),
     )
+    _print_fit(fitted, fitted.summary(with_choice=as_json), as_json)
+
+
+def _print_fit(
+    fitted: "FittedModel | FittedStream", summary: dict[str, Any], as_json: bool
+) -> None:
     if not fitted.is_leader:
         return
-    print_summary(fitted.summary(with_choice=as_json), as_json)
+    print_summary(summary, as_json)
     if fitted.history.interrupted:
         raise typer.Exit(130)
 

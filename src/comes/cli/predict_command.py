@@ -25,7 +25,7 @@ def predict(
     top: Annotated[
         int | None,
         typer.Option(
-            min=1, help="The most probable labels, so many, in place of a column for each label."
+            min=1, help="Only so many labels of each item, the best first, a row for each of them."
         ),
     ] = None,
     images: ImageSource = None,
@@ -64,7 +64,7 @@ def predict(
 
     Example: comes predict photos/ -m model/ -o scores.csv --ask-next next.csv --asked answers.csv
     """
-    from comes.jobs import AskOptions, PageOptions, predict_more
+    from comes.jobs import AskOptions, PageOptions, predict_more, write_top
 
     _refuse_unused(page, {"--maps": maps, "--examples": examples}, "the page", "a folder (--page)")
     _refuse_unused(
@@ -73,23 +73,23 @@ def predict(
         "what to ask next",
         "a file (--ask-next)",
     )
+    given: dict[str, Any] = {"images": images, "skip_broken": skip_broken, "item": item}
+    if top is not None:
+        _refuse_beside_top({"--page": page, "--ask-next": ask_next})
+        written = write_top(model, data, output, top, scores=scores, **given)
+        summary = {"rows": written.n_items, "labels": written.n_labels, "file": str(output)}
+        print_summary(summary, as_json)
+        return
     predicted = predict_more(
         model,
         data,
         output,
-        images=images,
-        skip_broken=skip_broken,
-        item=item,
         scores=scores,
-        top=top,
+        **given,
         page=None if page is None else PageOptions(page, examples or 120, maps, seed),
         ask=None if ask_next is None else AskOptions(ask_next, questions or 200, asked),
     )
-    summary: dict[str, Any] = {
-        "rows": len(predicted.table),
-        "labels": predicted.n_labels,
-        "file": str(output),
-    }
+    summary = {"rows": len(predicted.table), "labels": predicted.n_labels, "file": str(output)}
     if predicted.page is not None:
         summary["page"] = str(predicted.page)
     if predicted.questions is not None:
@@ -102,3 +102,13 @@ def _refuse_unused(target: Path | None, options: dict[str, Any], of: str, wanted
     for option, value in options.items():
         if target is None and value:
             raise ComesError(f"{option} is for {of}: name {wanted}, or leave it out.")
+
+
+def _refuse_beside_top(options: dict[str, Any]) -> None:
+    """Raise at the first option that needs the scores of all labels."""
+    for option, value in options.items():
+        if value is not None:
+            raise ComesError(
+                f"{option} needs the scores of all labels, and --top keeps only the best of them. "
+                "Run the two apart."
+            )

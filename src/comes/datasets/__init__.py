@@ -43,7 +43,6 @@ from comes.datasets.prediction_tables import (
     Predictions,
     check_item_column,
     check_prediction_name,
-    check_top,
     prediction_table,
     read_predictions,
     write_prediction_table,
@@ -54,6 +53,7 @@ from comes.datasets.scenes import make_scenes
 from comes.datasets.sharded import ShardedDataset, open_shards
 from comes.datasets.table_datasets import TableForm, list_roles
 from comes.datasets.tables import check_table_name, is_table_name, read_table, write_table
+from comes.datasets.top_tables import check_top, top_table, write_top_tables
 from comes.datasets.truth_files import open_truth
 from comes.datasets.writing import check_writable, write_dataset
 
@@ -111,9 +111,11 @@ __all__ = [
     "read_predictions",
     "read_table",
     "take_rows",
+    "top_table",
     "write_dataset",
     "write_features",
     "write_npz",
     "write_prediction_table",
     "write_table",
+    "write_top_tables",
 ]

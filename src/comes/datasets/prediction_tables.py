@@ -53,7 +53,6 @@ def prediction_table(
     items: Sequence[str] | None = None,
     *,
     scores: npt.ArrayLike | None = None,
-    top: int | None = None,
 ) -> pd.DataFrame:
     """Return one row per item: its name, the predicted labels, and the probability of each label.
 
@@ -66,23 +65,18 @@ def prediction_table(
         By default the numbers of the rows, from 0.
     scores : array of shape (n_samples, n_labels), optional
         Columns of scores to add.
-    top : int, optional
-        So many labels of each row, the most probable first, in place of a column for each label.
 
     Returns
     -------
     table : DataFrame
         item, predicted (names joined by ";", "(none)" for none; lists where names hold a ";"), and
-        ``probability:NAME``; with ``top``, ``label 1``, ``probability 1`` and so on.
+        ``probability:NAME``.
 
     Examples
     --------
     >>> prediction_table([[0.8, 0.4]], [[1, 0]], ["apple", "plate"])
        item predicted  probability:apple  probability:plate
     0     0     apple                0.8                0.4
-    >>> prediction_table([[0.4, 0.8]], [[0, 1]], ["apple", "plate"], ["a"], top=1)
-      item predicted label 1  probability 1
-    0    a     plate   plate            0.8
     """
     values = np.asarray(probabilities, dtype=np.float64).round(DIGITS)
     sets = to_sets(as_indicators(predictions, "predictions"), label_names)
@@ -93,13 +87,10 @@ def prediction_table(
     numbers = {PROBABILITY: values}
     if scores is not None:
         numbers[SCORE] = np.asarray(scores)
-    if top is None:
-        parts = [
-            pd.DataFrame(part, columns=[prefix + name for name in label_names])
-            for prefix, part in numbers.items()
-        ]
-    else:
-        parts = [_list_top(numbers, label_names, top)]
+    parts = [
+        pd.DataFrame(part, columns=[prefix + name for name in label_names])
+        for prefix, part in numbers.items()
+    ]
     return pd.concat([pd.DataFrame(head), *parts], axis=1)
 
 
@@ -117,32 +108,6 @@ def _read_set(cell: Any) -> list[str]:
     if cell.startswith("["):
         return list(json.loads(cell))
     return [] if cell in ("", NOTHING) else cell.split(SEPARATOR)
-
-
-def _list_top(numbers: dict[str, FloatArray], label_names: Sequence[str], top: int) -> pd.DataFrame:
-    """Return the most probable labels of each row, with their numbers."""
-    check_top(top, len(label_names))
-    order = np.argsort(-numbers[PROBABILITY], axis=1, kind="stable")[:, :top]
-    columns: dict[str, Any] = {}
-    for k in range(top):
-        columns[f"label {k + 1}"] = [label_names[label] for label in order[:, k]]
-        for prefix, values in numbers.items():
-            columns[f"{prefix[:-1]} {k + 1}"] = values[np.arange(len(values)), order[:, k]]
-    return pd.DataFrame(columns)
-
-
-def check_top(top: int | None, n_labels: int) -> None:
-    """Raise unless so many labels can be listed; None means all.
-
-    Examples
-    --------
-    >>> check_top(9, 3)
-    Traceback (most recent call last):
-    ...
-    comes.errors.ComesError: top (--top) must be 1 to 3, the number of labels; got 9.
-    """
-    if top is not None and not 1 <= top <= n_labels:
-        raise ComesError(f"top (--top) must be 1 to {n_labels}, the number of labels; got {top}.")
 
 
 def check_prediction_name(path: str | Path) -> None:
@@ -190,12 +155,6 @@ def _nest_row(row: dict[Any, Any]) -> dict[str, Any]:
         for prefix in (PROBABILITY, SCORE):
             if column.startswith(prefix):
                 found.setdefault(prefix[:-1], {})[column.removeprefix(prefix)] = value
-        name, _, place = column.rpartition(" ")
-        if name in ("label", "probability", "score") and place.isdigit():
-            top = found.setdefault("top", [])
-            if name == "label":
-                top.append({})
-            top[int(place) - 1][name] = value
     return found
 
 

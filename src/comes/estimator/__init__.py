@@ -18,6 +18,7 @@ from comes.estimator.seen_rows import count_seen_rows
 from comes.estimator.storage import check_model_target
 from comes.estimator.stream_statistics import StreamStatistics, gather_statistics
 from comes.estimator.together import fit_together
+from comes.estimator.top_predictions import TopPredictions
 from comes.estimator.variations import vary_settings
 from comes.estimator.view_heads import ViewHead, cross_score, fit_view_head, view_probe
 
@@ -29,6 +30,7 @@ __all__ = [
     "Evidence",
     "ImageClassifier",
     "StreamStatistics",
+    "TopPredictions",
     "ViewHead",
     "check_model_target",
     "choose_classifier",

@@ -27,6 +27,7 @@ from comes.estimator.resumed_fits import (
     prepare_weighted,
     read_training_rows,
 )
+from comes.estimator.row_checkpoints import keep_state
 from comes.estimator.row_scores import ScoresRows
 from comes.methods import PAPER_SETTINGS, PUBLISHED
 from comes.priors import CleanSample
@@ -78,8 +79,7 @@ class CandidateClassifier(
     hidden : int, hidden units of the ``mlp``
     dropout : float, optional
         Share of the hidden units of the ``mlp`` that are left out of every step.
-    n_networks : int, optional
-        Train several ``mlp`` networks at once, and average their scores.
+    n_networks : int, optional; of ``mlp`` networks that train at once, to average their scores
     starts_at_prior : bool, optional
         Start the bias of the last layer at the log odds of the class prior.
     reduction : {"auto", "sum", "mean", "per_label"}
@@ -128,8 +128,7 @@ class CandidateClassifier(
         Refuse ``fit(X, y)`` without ``candidates=``, ``complementary=`` or ``answers=``: in
         cross-validation y is the truth, and a forgotten ``params=`` would train on it.
     progress : bool, optional; by default if standard error is a terminal
-    verbose : int
-        1 prints a line after every epoch, in place of the progress bar.
+    verbose : int; 1 prints a line after every epoch, in place of the progress bar
     callbacks : function of a `comes.training.TrainedEpoch`, or list of such, optional
         Called after every epoch; one that returns True ends the training, whose weights are kept.
         An error that one raises ends `fit`, and leaves the classifier as it was before.
@@ -276,6 +275,9 @@ class CandidateClassifier(
         clean: Any = None,
         label_names: Sequence[str] | None = None,
         sample_weight: Any = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: float = 300.0,
+        is_shared: bool = False,
     ) -> Self:
         """Train on answers or candidate labels.
 
@@ -286,17 +288,19 @@ class CandidateClassifier(
             Answers, or candidates: 1 where a label is still possible. If one of those below is
             given, y is the truth, as in scikit-learn's cross-validation; it is then only checked
             to lie inside the candidates, never trained on.
-        candidates : as y, optional
-        complementary : as y, optional
-            The other view: 1 where a label is surely irrelevant.
+        candidates, complementary : as y, optional
+            Complementary labels are the other view: 1 where a label is surely irrelevant.
         answers : comes.Answers, optional
         clean : tuple (X, relevant) or (X, relevant, answers), optional
             A small sample whose true labels are known: it sharpens class priors, learned
             thresholds and, with answers about the same rows, rates. It is not trained on.
-        label_names : sequence of n_labels str, optional
-            For candidates without column names.
+        label_names : sequence of n_labels str, optional; for candidates without column names
         sample_weight : array of shape (n_samples,), optional
             A row of weight 2 counts as two rows: docs/training.md says where.
+        checkpoint : path, optional
+            A file for the state of a long training, kept every ``checkpoint_every`` seconds; if it
+            exists, training goes on from there. Delete it when the model is saved.
+        is_shared : bool; train with the other processes that torchrun started: all call this
 
         Returns
         -------
@@ -307,19 +311,16 @@ class CandidateClassifier(
             for labels in (y, candidates, complementary):
                 check_same_order(X, labels)
             X = read_training_rows(self, X, earlier)
+            is_strict = self.require_candidates
             given = read_answers(
-                y,
-                candidates,
-                complementary,
-                answers,
-                label_names,
-                require_candidates=self.require_candidates,
+                y, candidates, complementary, answers, label_names, require_candidates=is_strict
             )
             sample = None if clean is None else CleanSample.read(clean, given.label_names)
             if sample is not None and sample.X is not None:
                 as_feature_matrix(self, sample.X)  # before anything takes long
-            start = replace(earlier.check(X, given), clean=sample)
+            start = replace(earlier.check(X, given), clean=sample, is_shared=is_shared)
             training = prepare_weighted(self, X, given, sample_weight, start)
+            training = keep_state(self, training, start.module, checkpoint, checkpoint_every)
             self._finish(training, training.run())
             warn_of(self.history_)
         return self

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from comes.clusters import Cluster
 from comes.datasets import Images
 from comes.errors import ComesError, ComesWarning
+from comes.estimator.feature_parts import Recipe, compute_in_parts
 from comes.files import Features, GrowingFile, cache_folder, read_features
 from comes.models import Backbone, Preprocessing
 from comes.progress import progress_bar
@@ -80,6 +83,7 @@ def features_of(
     *,
     cache: bool = True,
     at_once: int = AT_ONCE,
+    cluster: Cluster | None = None,
 ) -> Features:
     """Return the features of pictures, from disk if they are there.
 
@@ -99,6 +103,9 @@ def features_of(
         your own, whose code is in no hash. Without it nothing is hashed.
     at_once : int
         Pictures at a time.
+    cluster : Cluster, optional
+        Computes them on the device, in parts, which are kept until all are there. Its machines see
+        the pictures and the cache (``COMES_CACHE``) under the same paths. Not without the cache.
 
     Returns
     -------
@@ -125,8 +132,15 @@ def features_of(
     path, growing = _cached_files(backbone, images, shown, precision)
     stored = read_features(path)
     if stored is None:
-        shape = len(images), backbone.to(device).count_features(shown.size)
+        here = device if cluster is None else torch.device("cpu")
+        shape = len(images), backbone.to(here).count_features(shown.size)
+        parts = growing.with_suffix(".parts")
+        if cluster is not None:
+            how = shown, str(device), precision, at_once
+            recipe = Recipe(_compute_features, parts, shape[1], *how)
+            compute = partial(compute_in_parts, cluster, recipe, backbone, images)
         GrowingFile(path, growing, shape).fill(images.states, compute, _say_waiting)
+        shutil.rmtree(parts, ignore_errors=True)
         stored = read_features(path)
         assert stored is not None
     return stored
@@ -166,7 +180,7 @@ def _cached_files(
     if isinstance(images, Images):
         pictures = [*sorted({str(source.absolute()) for source in images.sources}), images.names[0]]
     names.append(_hash_of([*network, pictures]))
-    folder = cache_folder() / "features"
+    folder = cache_folder().absolute() / "features"
     return folder / f"{names[0]}.npy", folder / f"{names[1]}.part"
 
 
@@ -185,9 +199,9 @@ def _hash_of(spec: list[Any]) -> str:
     return hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:32]
 
 
-def _compute_features(*arguments: Any) -> Iterator[Features]:
+def _compute_features(*arguments: Any, **options: Any) -> Iterator[Features]:
     """Give features in parts, as arrays."""
-    for part in _stream_parts(*arguments):
+    for part in _stream_parts(*arguments, **options):
         yield part.cpu().numpy()
 
 
@@ -199,12 +213,13 @@ def _stream_parts(
     precision: torch.dtype | None,
     at_once: int,
     start: int,
+    show: bool | None = None,
 ) -> Iterator[Tensor]:
     """Put pictures through the network, from the one with number ``start``."""
     pixels = PixelRows(images, shown, device, keep="nowhere")
     rows = torch.arange(start, len(pixels)).split(at_once) if start < len(pixels) else ()
     backbone.to(device).eval()
-    with progress_bar(len(images), "features of images", start=start) as advance:
+    with progress_bar(len(images), "features of images", start=start, show=show) as advance:
         for batch in pixels.batches(rows):
             with torch.no_grad(), torch.autocast(device.type, precision, enabled=bool(precision)):
                 features = backbone(batch).float()

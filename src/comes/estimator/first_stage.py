@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from comes.answers import AnswerRates, Answers, State
 from comes.errors import ComesError, ComesWarning
+from comes.estimator.counted_answers import CountedAnswers
 from comes.estimator.given_rates import check_mistakes, check_rates
 from comes.estimator.inputs import per_label
 from comes.estimator.reading_answers import has_many_labels, warn_of_impossible_prior
@@ -296,7 +297,9 @@ class FirstStage:
     ) -> Any:
         """Return class priors and rates of very many labels, from counts alone."""
         a = no_rate if exclude_rate is None else exclude_rate
-        counts, kind = AnswerCounts.of(self.answers.drawn()), self.answers.kind
+        own: Any = self.answers
+        kind = self.answers.kind
+        counts = own.counts if isinstance(own, CountedAnswers) else AnswerCounts.of(own)
         found = pool_rates(counts, kind, no_rate=a, yes_rate=yes_rate, label_names=self._names)
         self.made.append(found)
         return found

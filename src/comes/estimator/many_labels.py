@@ -62,8 +62,8 @@ def prepare_many_labels(
         held_out = HeldOut(
             to_device(scaled[held], device),
             answers[held],
-            _see(classifier, method, answers[held], device),
-            _chunk(classifier, method, answers[held], device, len(held), corrected=False),
+            see_sparse(classifier, method, answers[held], device),
+            chunk_risk(classifier, method, answers[held], device, len(held), corrected=False),
             classifier.patience,
         )
         trained, own = scaled[rows], answers[rows]
@@ -72,8 +72,8 @@ def prepare_many_labels(
         method=method,
         module=classifier.module_,
         X=to_device(trained, device),
-        seen=_see(classifier, method, own, device),
-        risk=_chunk(classifier, method, own, device, options.batch_size, counts=counts),
+        seen=see_sparse(classifier, method, own, device),
+        risk=chunk_risk(classifier, method, own, device, options.batch_size, counts=counts),
         held_out=held_out,
         raw=(X, answers),
         is_ours=False,  # chunks read places of labels from the device
@@ -82,7 +82,7 @@ def prepare_many_labels(
     )
 
 
-def _see(
+def see_sparse(
     classifier: "CandidateClassifier", method: Method, answers: Answers, device: torch.device
 ) -> SaidRows:
     """Return what the risk sees of the answers."""
@@ -92,7 +92,7 @@ def _see(
     return SaidRows(states, State(silence), device)
 
 
-def _chunk(
+def chunk_risk(
     classifier: "CandidateClassifier",
     method: Method,
     answers: Answers,

@@ -8,14 +8,17 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from comes.answers import BoolMatrix, as_relevant
 from comes.errors import ComesError
 from comes.estimator.calibrating import find_calibration
 from comes.estimator.hub import SharesModels
 from comes.estimator.inputs import check_same_order, match_columns
+from comes.estimator.top_predictions import TopPredictions, check_k, count_rows_at_once, find_top
 from comes.methods import Knowledge
 from comes.selection import Calibration, cut_by_row
 
@@ -118,11 +121,59 @@ class PredictsFromScores(SharesModels):
 
     def squash_scores(self, scores: npt.ArrayLike) -> FloatArray:
         """Return the probabilities that belong to scores of `decision_function`."""
+        return self._squash(scores, ...)
+
+    def _squash(self, scores: npt.ArrayLike, labels: Any) -> FloatArray:
+        """Return the probabilities of scores whose labels are given by number."""
         check_is_fitted(self)
-        above = np.asarray(scores) - self.score_offset_
-        return np.asarray(
-            expit(above if self.calibration_ is None else self.calibration_.calibrate(above))
-        )
+        above = np.asarray(scores) - self.score_offset_[labels]
+        found = self.calibration_
+        if found is not None:
+            above = Calibration(found.slope[labels], found.level[labels]).calibrate(above)
+        return np.asarray(expit(above))
+
+    def predict_top(self, X: Any, k: int) -> TopPredictions:
+        """Return the k labels of highest score of every row, with their probabilities.
+
+        Rows are scored in parts, of at most 2**24 scores each, so that memory grows with n k and
+        not with n q: for very many labels. Ties are broken by column.
+
+        Parameters
+        ----------
+        X : as in `predict`
+        k : int
+            At most the number of labels.
+
+        Returns
+        -------
+        top : TopPredictions
+            Its ``labels``, ``scores`` and ``probabilities`` have the shape (n_samples, k), the best
+            label first; ``to_csr()`` is a sparse matrix of all labels.
+
+        Examples
+        --------
+        >>> from comes import CandidateClassifier
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> clf = CandidateClassifier("bce", epochs=2, random_state=0).fit(X, X > 0)
+        >>> top = clf.predict_top(X, 2)
+        >>> top.labels.shape, top.to_csr().shape
+        ((200, 2), (200, 3))
+        """
+        return TopPredictions.join(self.stream_top(X, k))
+
+    def stream_top(self, X: Any, k: int) -> Iterator[TopPredictions]:
+        """Give what `predict_top` returns part by part, so that it can be written to a file."""
+        check_is_fitted(self)
+        q = len(self.label_names_)
+        check_k(k, q)
+        for part in self._stream_scores(X, count_rows_at_once(q)):
+            labels, scores = find_top(part, k)
+            yield TopPredictions(labels, scores, self._squash(scores, labels), q)
+
+    def _stream_scores(self, X: Any, at_once: int) -> Iterator[Tensor]:
+        """Give scores of `decision_function` for so many rows at a time."""
+        for start in range(0, len(X), at_once):
+            yield torch.as_tensor(self.decision_function(X[start : start + at_once]))
 
     def calibrate(self, X: Any, answers: Any = None, *, relevant: Any = None) -> Self:
         """Make probabilities fit what is known about rows that training did not see.

@@ -15,6 +15,7 @@ from comes.answers import (
     from_complementary,
 )
 from comes.errors import ComesError, ComesWarning, listed
+from comes.estimator.counted_answers import CountedAnswers
 from comes.estimator.inputs import match_columns
 from comes.methods import DEFAULT, Method
 
@@ -24,10 +25,11 @@ MANY_PAIRS = 2**26  # sparse answers about more pairs than these are not made a 
 FEWEST_SAID = 3  # sure answers of a kind; from fewer, a label cannot be learned
 
 
-def has_many_labels(answers: Answers) -> bool:
+def has_many_labels(answers: Answers | CountedAnswers) -> bool:
     """Return whether answers are trained on without a matrix of all pairs."""
     n, q = answers.shape
-    return answers.is_sparse and n * q > MANY_PAIRS
+    is_large = isinstance(answers, CountedAnswers) or n * q > MANY_PAIRS
+    return answers.is_sparse and is_large
 
 
 def read_answers(
@@ -114,7 +116,7 @@ def choose_method(method: Any) -> Any:
     return DEFAULT if method is None else method
 
 
-def check_can_learn(answers: Answers, method: Method, name: str) -> None:
+def check_can_learn(answers: Answers | CountedAnswers, method: Method, name: str) -> None:
     """Raise an error if nothing can be learned; warn of what the method does not use."""
     if answers.kind == "positives" and not method.takes_positives:
         raise ComesError(
@@ -137,7 +139,7 @@ def check_can_learn(answers: Answers, method: Method, name: str) -> None:
         _warn(f"Method {name!r} takes candidates only: who was asked, and yes, are not used.")
 
 
-def _check_exclusions(answers: Answers, name: str) -> None:
+def _check_exclusions(answers: Answers | CountedAnswers, name: str) -> None:
     """Raise an error if a method that learns from "no" would see none."""
     if not answers.drawn().says(State.NO):
         chosen = " to a question drawn at random" if answers.says(State.NO) else ""
@@ -147,7 +149,7 @@ def _check_exclusions(answers: Answers, name: str) -> None:
         )
 
 
-def warn_of_idle_labels(answers: Answers, method: Method) -> None:
+def warn_of_idle_labels(answers: Answers | CountedAnswers, method: Method) -> None:
     """Warn of labels from which nothing, or only one thing, can be learned."""
     if answers.kind == "candidates":
         _warn_of_idle_candidates(answers, method)
@@ -157,7 +159,7 @@ def warn_of_idle_labels(answers: Answers, method: Method) -> None:
         _warn(f"This risk needs two labels; with one nothing is learned. Take method={DEFAULT!r}.")
 
 
-def _warn_of_idle_answers(answers: Answers) -> None:
+def _warn_of_idle_answers(answers: Answers | CountedAnswers) -> None:
     """Warn of labels that nobody was asked about, or about which all say the same."""
     states = (State.NO, State.YES, State.MAYBE)
     n_no, n_yes, n_maybe = (answers.count_state(state) for state in states)
@@ -186,7 +188,7 @@ def _warn_of_idle_answers(answers: Answers) -> None:
             _warn(message.format(listed(names)))
 
 
-def _warn_of_idle_candidates(answers: Answers, method: Method) -> None:
+def _warn_of_idle_candidates(answers: Answers | CountedAnswers, method: Method) -> None:
     """Warn of labels that no row, or every row, excludes."""
     label_names, n_excluded = answers.label_names or [], answers.count_state(State.NO)
     never = [label_names[j] for j in np.flatnonzero(n_excluded == 0)]

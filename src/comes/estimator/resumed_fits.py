@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -29,6 +30,7 @@ from comes.estimator.row_weights import check_takes_weight, read_weight
 from comes.estimator.scaling import Scaling
 from comes.estimator.seen_rows import add_rows
 from comes.estimator.settings import LEARNED_THRESHOLDS
+from comes.estimator.stream_fits import fit_shards
 from comes.estimator.table_inputs import count_inputs, find_encoder
 from comes.training import History, MakeOptimizer
 
@@ -177,6 +179,62 @@ class LearnsFromStreams:
             else:
                 X = check_training_features(classifier, X)
                 _train_part(classifier, X, given, sample_weight, Start(), None)
+        return self
+
+    def fit_stream(
+        self,
+        shards: Any,
+        *,
+        buffer_rows: int = 2**17,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: float = 300.0,
+        is_shared: bool = False,
+    ) -> Self:
+        r"""Train on more rows than memory holds, read from disk block by block in every epoch.
+
+        A first pass learns the scaling of numbers, the encoder of a table and how often was said
+        what. Class priors and rates of many labels come from these counts, of others from a sample
+        of 20000 rows. An epoch takes blocks in random order and mixes the rows of a few.
+
+        Parameters
+        ----------
+        shards : comes.datasets.ShardedDataset, or path
+            A folder, file or pattern as `comes.datasets.open_shards` takes it.
+        buffer_rows : int
+            About how many rows are mixed; twice as many are in memory.
+        checkpoint, checkpoint_every, is_shared
+            As in `fit`; training goes on in the middle of an epoch.
+
+        Returns
+        -------
+        self : CandidateClassifier
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pandas as pd
+        >>> from comes import CandidateClassifier
+        >>> from comes.datasets import open_shards
+        >>> folder, rng = Path(tempfile.mkdtemp()), np.random.default_rng(0)
+        >>> for part in range(3):
+        ...     table = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+        ...     table["is_right"], table["is_up"] = table["a"] > 0, table["b"] > 0
+        ...     table.to_parquet(folder / f"part-{part}.parquet")
+        >>> shards = open_shards(folder, labels=["is_*"])
+        >>> clf = CandidateClassifier("bce", epochs=20, random_state=0).fit_stream(shards)
+        >>> clf.predict(pd.DataFrame({"a": [2.0], "b": [-2.0]}))
+        array([[1, 0]])
+        """
+        classifier = cast("CandidateClassifier", self)
+        with keeping_earlier_fit(classifier):
+            fit_shards(
+                classifier,
+                shards,
+                buffer_rows=buffer_rows,
+                checkpoint=checkpoint,
+                checkpoint_every=checkpoint_every,
+                is_shared=is_shared,
+            )
         return self
 
 

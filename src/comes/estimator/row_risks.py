@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from comes.answers import Answers, State, keep_one_excluded
+from comes.estimator.counted_answers import CountedAnswers
 from comes.estimator.reading_answers import has_many_labels
 from comes.methods import Knowledge, Method, RiskOptions, find_method
 from comes.priors import ClassPriorEstimate
@@ -35,9 +36,9 @@ class Counts:
     asked: Array | None  # by any question, (q,); None if nobody knows who was asked
 
     @classmethod
-    def of(cls, answers: Answers, weight: Array | None = None) -> "Counts":
+    def of(cls, answers: Answers | CountedAnswers, weight: Array | None = None) -> "Counts":
         """Count answers."""
-        if answers.is_sparse and weight is None:
+        if isinstance(answers, CountedAnswers) or (answers.is_sparse and weight is None):
             return cls._of_sparse(answers)
         fair, n = answers.drawn(), len(answers) if weight is None else float(weight.sum())
         masks = (fair.candidates, fair.asked, answers.asked)
@@ -46,7 +47,7 @@ class Counts:
         return cls(n, possible, drawn, asked)
 
     @classmethod
-    def _of_sparse(cls, answers: Answers) -> "Counts":
+    def _of_sparse(cls, answers: Answers | CountedAnswers) -> "Counts":
         """Count answers without a matrix of all pairs."""
         no, yes, maybe = (answers.count_state(s).astype(float) for s in SAID)
         asked = no + yes + maybe if answers.kind == "answers" else None
@@ -66,7 +67,7 @@ def sum_rows(mask: Any, weight: Array | None) -> Array:
 def make_risk(
     classifier: "CandidateClassifier",
     method: Method,
-    answers: Answers,
+    answers: Answers | CountedAnswers,
     device: torch.device,
     *,
     counts: Counts | None = None,
@@ -115,7 +116,7 @@ def _weigh_labels(counts: Counts, knowledge: Knowledge) -> Any:
     return np.full(q, 1 / max(share, SMALLEST_SHARE))
 
 
-def weigh_prior(classifier: "CandidateClassifier", answers: Answers) -> float:
+def weigh_prior(classifier: "CandidateClassifier", answers: Answers | CountedAnswers) -> float:
     """Return how strongly mean probabilities are kept near the class prior.
 
     Even an estimated prior helps, but for answers without a yes, where only a prior that is known

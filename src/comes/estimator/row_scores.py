@@ -1,12 +1,13 @@
 """Scores of rows by a fitted classifier, and what they are worth."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
+from torch import Tensor, nn
 
 from comes.estimator.inputs import as_feature_matrix, check_same_order
 from comes.estimator.predictions import PredictsFromScores
@@ -48,10 +49,21 @@ class ScoresRows(PredictsFromScores):
 
     def _score_matrix(self, X: Any) -> FloatArray:
         """Return the scores of a matrix of features."""
+        return np.asarray(self._score_scaled(self.scaling_(X)).cpu().numpy())
+
+    def _score_scaled(self, X: Any) -> Tensor:
+        """Return the scores of scaled features, on the device of the network."""
         device = choose_device(self.device)
-        self.module_.to(device)
-        scores = predict_scores(self.module_, to_device(self.scaling_(X), device))
-        return np.asarray(scores.cpu().numpy())
+        return predict_scores(self.module_.to(device), to_device(X, device))
+
+    def _stream_scores(self, X: Any, at_once: int) -> Iterator[Tensor]:
+        """Give scores of `decision_function` for so many rows at a time, where they are made."""
+        scaled = self.scaling_(as_feature_matrix(self, X))
+        for start in range(0, scaled.shape[0], at_once):
+            scores = self._score_scaled(scaled[start : start + at_once])
+            if self.score_power_ is not None:
+                scores = torch.as_tensor(self._bend(scores.cpu().numpy()))
+            yield scores
 
     def score(self, X: Any, y: Any, sample_weight: None = None) -> float:
         """Return the average precision against true labels, in the ``pml`` convention.

@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import nn
 
 from comes.answers import Answers, State, keep_one_excluded
 from comes.errors import ComesError
+from comes.estimator.counted_answers import CountedAnswers
 from comes.estimator.first_stage import FirstStage
 from comes.estimator.inputs import check_same_rows
 from comes.estimator.many_labels import check_many_labels, prepare_many_labels
@@ -47,7 +49,10 @@ from comes.training import (
     MakeOptimizer,
     TrainOptions,
     choose_device,
+    join_processes,
     make_optimizer,
+    of_each_process,
+    of_first_process,
     seeded,
     to_device,
 )
@@ -68,6 +73,7 @@ class Start:
     module: nn.Module | None = None  # an earlier network to go on with, and
     scaling: Scaling | None = None  # the scaling that it was trained with
     counts: Counts | None = None  # of earlier parts of a stream
+    is_shared: bool = False  # by the processes that torchrun started
 
 
 def prepare_rows(
@@ -79,6 +85,7 @@ def prepare_rows(
     method = find_method(classifier.method_, classifier.variant)
     check_row_settings(classifier)
     device = choose_device(classifier.device)
+    device = join_processes(device) if start.is_shared else device
     check_same_rows(X, answers)
     if has_many_labels(answers):
         check_many_labels(classifier, method, start)
@@ -88,22 +95,24 @@ def prepare_rows(
     d, q = X.shape[1], answers.shape[1]
     classifier.label_names_, classifier.classes_ = list(answers.label_names or ()), np.arange(q)
     seed = draw_seed(classifier.random_state)
+    seed = of_each_process(seed)[0] if start.is_shared else seed
     options = make_options(classifier, method, answers, seed)
     with seeded(seed, device):
         made = start.module or make_module(classifier, d, q)
         classifier.module_ = copy.deepcopy(made).to(device) if start.module else made.to(device)
     classifier.scaling_ = start.scaling or fit_scaling(X, classifier.scale, start.weight)
     scaled = classifier.scaling_(X)
-    classifier.knowledge_ = start.known or find_knowledge(
-        classifier, method, X, scaled, answers, seed, start
-    )
+    find = partial(find_knowledge, classifier, method, X, scaled, answers, seed, start)
+    classifier.knowledge_ = start.known or (of_first_process(find) if start.is_shared else find())
     is_new = isinstance(classifier.model, str) and start.module is None
     if is_new and find_settings(classifier, classifier.method_)["starts_at_prior"]:
         prior = guess_prior(method, classifier.knowledge_, answers, start.weight)
         start_at_prior(classifier.module_, prior)
     if has_many_labels(answers):
-        return prepare_many_labels(classifier, method, X, scaled, answers, device, options)
-    return prepare_training(classifier, method, X, scaled, answers, device, options, start)
+        training = prepare_many_labels(classifier, method, X, scaled, answers, device, options)
+    else:
+        training = prepare_training(classifier, method, X, scaled, answers, device, options, start)
+    return replace(training, is_shared=start.is_shared)
 
 
 def make_module(
@@ -129,7 +138,10 @@ def make_module(
 
 
 def make_options(
-    classifier: "CandidateClassifier", method: Method, answers: Answers, seed: int
+    classifier: "CandidateClassifier",
+    method: Method,
+    answers: Answers | CountedAnswers,
+    seed: int,
 ) -> TrainOptions:
     """Return the options of the training; a wrong one is refused before anything takes long."""
     name = classifier.method_
@@ -167,7 +179,7 @@ def _choose_optimizer(classifier: "CandidateClassifier", settings: dict[str, Any
 def guess_prior(
     method: Method,
     knowledge: Knowledge,
-    answers: Answers,
+    answers: Answers | CountedAnswers,
     weight: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
     """Return the class prior, or for methods that do without it what the answers say, (q,).
@@ -188,10 +200,10 @@ def guess_prior(
 
 
 def _count_rows(
-    answers: Answers, state: State, weight: npt.NDArray[np.float64] | None
+    answers: Answers | CountedAnswers, state: State, weight: npt.NDArray[np.float64] | None
 ) -> npt.NDArray[np.float64]:
     """Return how many rows have each label in a state, a row of weight 2 counted twice, (q,)."""
-    if weight is None:
+    if weight is None or isinstance(answers, CountedAnswers):
         return answers.count_state(state).astype(np.float64)
     return sum_rows(answers.codes == state, weight)
 
@@ -223,7 +235,7 @@ def find_knowledge(
     Rates are estimated without the weights of rows, as they are those of who answered; a class
     prior is then carried over to the weighted rows.
     """
-    is_scaled = is_scaled_for_priors(X, classifier.scale)
+    is_scaled = X is not None and is_scaled_for_priors(X, classifier.scale)
     names = ("class_prior", "flip_rate", "exclude_rate", "no_rate", "yes_rate", "mistake_rate")
     given = Knowledge(**{name: getattr(classifier, name) for name in names})
     features = scaled if is_scaled else X

@@ -3,13 +3,14 @@
 import math
 
 from comes.answers import Answers, State
+from comes.estimator.counted_answers import CountedAnswers
 
 PASSES = 25  # over the rows, where much was said
 ENOUGH = 5000  # sure answers that make a set bear all passes
 LEAST_STEPS = 100  # where almost nothing is sure; 1000 where everything is
 
 
-def count_sure(answers: Answers) -> int:
+def count_sure(answers: Answers | CountedAnswers) -> int:
     """Return about how many pairs somebody was sure."""
     return int(sum(answers.count_state(state).sum() for state in (State.NO, State.YES)))
 

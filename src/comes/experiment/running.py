@@ -5,19 +5,20 @@ that has one is not run again. Each task uses one torch thread, so that its numb
 how many run at a time.
 """
 
-import importlib.util
 import os
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
+from comes.clusters import Cluster
 from comes.errors import ComesError, ComesWarning, first_line
 from comes.experiment.fitting import CHECKPOINT
 from comes.experiment.tasks import Task, run_task
@@ -60,13 +61,13 @@ def run_tasks(
     folder : path
         Where results go, one folder for each task. It may hold those of other experiments.
     workers : int
-        Tasks at a time. On a GPU one is best.
+        Tasks at a time, here. On a GPU one is best. A cluster with an address has its own workers.
     shard : (int, int)
         (2, 8) runs the second eighth of the tasks, for machines that share the folder.
     backend : {"loky", "dask", "ray"}
         What runs them: processes here, or a cluster.
     scheduler : str, optional
-        Address of the cluster.
+        Address of the cluster, as in `comes.clusters.Cluster`.
     progress : bool, optional
         Show a progress bar; by default if standard error is a terminal.
 
@@ -99,21 +100,52 @@ def run_tasks(
     mine = tasks[which - 1 :: of]
     todo = [task for task in mine if not (folder / task.key / RESULT_FILE).exists()]
     failed = {}
-    bar = progress_bar(len(todo), "tasks", show=progress)
-    with _use_backend(backend, scheduler), bar as advance:
-        as_they_come = "list" if backend == "ray" else "generator_unordered"  # Ray has no generator
-        run = Parallel(n_jobs=workers, return_as=as_they_come)
+    cluster = _find_cluster(backend, scheduler, workers)
+    found = _run_here(todo, folder, workers) if cluster is None else _send(todo, folder, cluster)
+    with progress_bar(len(todo), "tasks", show=progress) as advance, closing(found) as ended:
+        for task, message in ended:
+            if message is not None:
+                failed[task.name] = message
+            advance(task.name)
+    return Outcome(len(todo) - len(failed), len(mine) - len(todo), failed)
+
+
+def _find_cluster(backend: str, scheduler: str | None, workers: int) -> Cluster | None:
+    """Return the cluster that is to run tasks; None if processes here are."""
+    if backend in ("dask", "ray"):
+        return Cluster(backend, scheduler, workers)
+    if backend != "loky":
+        raise ComesError(f"backend must be loky, dask or ray; got {backend!r}.")
+    if scheduler is not None:
+        raise ComesError(
+            f"scheduler is the address of a cluster; got {scheduler} with backend loky, which runs "
+            "here. Give backend dask or ray (--backend), or leave it out."
+        )
+    return None
+
+
+def _send(
+    tasks: Sequence[Task], folder: Path, cluster: Cluster
+) -> Generator[tuple[Task, str | None], None, None]:
+    """Run tasks on a cluster; give each as it ends, with its error if there was one."""
+    for task, ended in cluster.run(partial(_run_and_write, folder=folder), tasks):
+        yield task, str(ended) if isinstance(ended, ComesError) else ended[1]
+
+
+def _run_here(
+    tasks: Sequence[Task], folder: Path, workers: int
+) -> Generator[tuple[Task, str | None], None, None]:
+    """Run tasks in processes of this machine; give each as it ends, with its error."""
+    start = {"initializer": _start_worker, "initargs": (os.getpid(), os.getcwd())}
+    with parallel_config(backend="loky", inner_max_num_threads=1, **start):
+        run = Parallel(n_jobs=workers, return_as="generator_unordered")
         try:
-            for task, message in run(delayed(_run_and_write)(task, folder) for task in todo):
-                if message is not None:
-                    failed[task.name] = message
-                advance(task.name)
+            yield from run(delayed(_run_and_write)(task, folder) for task in tasks)
         except BrokenProcessPool as error:
             raise ComesError(
                 f"a worker ended before its task did ({first_line(error)}). If it was killed for "
                 "its memory, take fewer workers (--workers). Results so far are kept."
             ) from None
-    return Outcome(len(todo) - len(failed), len(mine) - len(todo), failed)
 
 
 def _run_and_write(task: Task, folder: Path) -> tuple[Task, str | None]:
@@ -121,10 +153,11 @@ def _run_and_write(task: Task, folder: Path) -> tuple[Task, str | None]:
     home = folder / task.key
     try:
         home.mkdir(exist_ok=True)
-        with warnings.catch_warnings(), _use_one_thread():
-            warnings.simplefilter("ignore", ComesWarning)  # about labels that nothing excludes
-            result = run_task(task, home)
-        write_result(result, home)
+        if not (home / RESULT_FILE).exists():  # it may be that of a worker that was lost
+            with warnings.catch_warnings(), _use_one_thread():
+                warnings.simplefilter("ignore", ComesWarning)  # about labels that nothing excludes
+                result = run_task(task, home)
+            write_result(result, home)
     except Exception as error:
         text = f"{task.name}\n{traceback.format_exc()}"
         with suppress(OSError):  # a full disk
@@ -149,39 +182,3 @@ def _use_one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-@contextmanager
-def _use_backend(name: str, scheduler: str | None) -> Iterator[None]:
-    """Let joblib start processes here, or use the cluster at an address."""
-    if scheduler is not None and name == "loky":
-        raise ComesError(
-            f"scheduler is the address of a cluster; got {scheduler} with backend loky, which runs "
-            "here. Give backend dask or ray (--backend), or leave it out."
-        )
-    package = {"dask": "distributed", "ray": "ray"}.get(name)
-    if package is not None and importlib.util.find_spec(package) is None:
-        raise ComesError(f"backend {name} needs a package: pip install {package}.")
-    if name == "dask":
-        from distributed import Client
-
-        try:
-            client = Client(scheduler)
-        except OSError as error:
-            raise ComesError(f"no Dask scheduler answers at {scheduler}: {error}.") from None
-        with client, parallel_config(backend="dask"):
-            yield
-    elif name == "ray":
-        import ray
-        from ray.util.joblib import register_ray
-
-        ray.init(address=scheduler)
-        register_ray()
-        with parallel_config(backend="ray"):
-            yield
-    elif name == "loky":
-        start = {"initializer": _start_worker, "initargs": (os.getpid(), os.getcwd())}
-        with parallel_config(backend="loky", inner_max_num_threads=1, **start):
-            yield
-    else:
-        raise ComesError(f"backend must be loky, dask or ray; got {name!r}.")

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from comes.jobs.prior_jobs import estimate_priors
     from comes.jobs.report_jobs import WrittenReport, report_results
     from comes.jobs.split_jobs import Split, split_data
+    from comes.jobs.stream_jobs import FittedStream, fit_stream
+    from comes.jobs.top_jobs import JudgedTop, WrittenTop, judge_top, write_top
 
 _MODULES = {
     "ActiveRound": "active_jobs",
@@ -51,8 +53,10 @@ _MODULES = {
     "ExperimentRun": "experiment_jobs",
     "ExportedModel": "export_jobs",
     "FittedModel": "fit_jobs",
+    "FittedStream": "stream_jobs",
     "ImageFeatures": "feature_jobs",
     "JudgedMetric": "judge_jobs",
+    "JudgedTop": "top_jobs",
     "Judgement": "judge_jobs",
     "PageOptions": "predict_jobs",
     "Predicted": "predict_jobs",
@@ -60,6 +64,7 @@ _MODULES = {
     "Split": "split_jobs",
     "WrittenPage": "page_jobs",
     "WrittenReport": "report_jobs",
+    "WrittenTop": "top_jobs",
     "add_questions": "annotate_jobs",
     "check_assumption": "check_jobs",
     "choose_model": "fit_jobs",
@@ -71,9 +76,11 @@ _MODULES = {
     "export_model": "export_jobs",
     "export_project": "annotate_jobs",
     "fit_model": "fit_jobs",
+    "fit_stream": "stream_jobs",
     "generate_answers": "generate_jobs",
     "generate_candidates": "data_jobs",
     "judge_model": "judge_jobs",
+    "judge_top": "top_jobs",
     "learn_in_rounds": "active_jobs",
     "list_datasets": "data_jobs",
     "predict_items": "predict_jobs",
@@ -86,6 +93,7 @@ _MODULES = {
     "show_examples": "page_jobs",
     "split_data": "split_jobs",
     "summarise_dataset": "data_jobs",
+    "write_top": "top_jobs",
 }
 
 __all__ = [
@@ -95,8 +103,10 @@ __all__ = [
     "ExperimentRun",
     "ExportedModel",
     "FittedModel",
+    "FittedStream",
     "ImageFeatures",
     "JudgedMetric",
+    "JudgedTop",
     "Judgement",
     "PageOptions",
     "Predicted",
@@ -104,6 +114,7 @@ __all__ = [
     "Split",
     "WrittenPage",
     "WrittenReport",
+    "WrittenTop",
     "add_questions",
     "check_assumption",
     "choose_model",
@@ -115,9 +126,11 @@ __all__ = [
     "export_model",
     "export_project",
     "fit_model",
+    "fit_stream",
     "generate_answers",
     "generate_candidates",
     "judge_model",
+    "judge_top",
     "learn_in_rounds",
     "list_datasets",
     "predict_items",
@@ -130,6 +143,7 @@ __all__ = [
     "show_examples",
     "split_data",
     "summarise_dataset",
+    "write_top",
 ]
 
 

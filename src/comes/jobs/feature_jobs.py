@@ -1,6 +1,6 @@
 """The job that puts images through a network once, for whatever is to be learned on top."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -8,13 +8,14 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from comes.clusters import Cluster
 from comes.datasets import (
     Dataset,
     check_feature_target,
     read_images,
     write_features,
 )
-from comes.errors import ComesError
+from comes.errors import ComesError, first_line
 from comes.estimator import features_of, pretrained_backbone
 from comes.files import refuse_inputs
 from comes.training import choose_device
@@ -60,6 +61,7 @@ def compute_features(
     skip_broken: bool = False,
     part_size: int | None = None,
     device: str = "auto",
+    cluster: Cluster | None = None,
 ) -> ImageFeatures:
     """Return the features of images by a frozen network; write them if asked.
 
@@ -82,6 +84,9 @@ def compute_features(
         Leave out images that cannot be read, with a warning.
     part_size : int, optional
         Images at a time; by default 256.
+    cluster : Cluster, optional
+        Computes the features, on the device; auto is that of this machine. Its machines see the
+        images and the cache (``COMES_CACHE``) under the same paths.
 
     Returns
     -------
@@ -104,12 +109,17 @@ def compute_features(
         refuse_inputs(output, data, images, weights)
     if features not in KINDS:
         raise ComesError(f"features must be {' or '.join(KINDS)}; got {features!r}.")
-    where = choose_device(device)
+    if cluster is not None and isinstance(backbone, nn.Module):
+        raise ComesError(
+            "a cluster takes a network by its name; got a module. Save it in a folder."
+        )
+    where = choose_device(device) if cluster is None else _find_device(device)
+    here = where if cluster is None else torch.device("cpu")
     pictures = (
         data.known_images() if isinstance(data, Dataset) else read_images(data, images, skip_broken)
     )
     network = pretrained_backbone(
-        backbone, weights, pictures, image_size, where, centre_crop=centre_crop
+        backbone, weights, pictures, image_size, here, centre_crop=centre_crop
     )
     if features == "pooled":
         network.classifier = None
@@ -123,7 +133,21 @@ def compute_features(
         torch.bfloat16 if where.type == "cuda" else None,
         cache=isinstance(backbone, str),
         at_once=part_size or AT_ONCE,
+        cluster=cluster and replace(cluster, gpus=int(where.type == "cuda")),
     )
     if output is not None:
         write_features(X, pictures.names, output)
     return ImageFeatures(X, pictures.names)
+
+
+def _find_device(device: str) -> torch.device:
+    """Return the device of workers, which this machine may not have."""
+    if device == "auto":
+        return choose_device(device)
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        raise ComesError(
+            f"device must be one that torch knows; got {device!r} ({first_line(error)}). Use 'cpu' "
+            "or 'cuda'."
+        ) from None

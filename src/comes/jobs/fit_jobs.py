@@ -127,7 +127,8 @@ def fit_model(
     """Train a classifier of rows or images, depending on the data; save it if asked.
 
     Ctrl-C keeps the work so far, saved beside the output so that it does not replace a finished
-    model. Fine-tuning keeps its state in ``OUTPUT.checkpoint``, from which the same call goes on.
+    model. Long trainings keep their state in ``OUTPUT.checkpoint``, from which the same call goes
+    on. Processes that torchrun started train together, and the first one saves the model.
 
     Parameters
     ----------
@@ -198,12 +199,16 @@ def fit_model(
         on_choice(choice)
     X, answers = dataset.known_features(), dataset.known_answers().named(dataset.label_names)
 
+    checkpoint = None if output is None else name_checkpoint(output)
+
     def train() -> None:
-        classifier.fit(X, answers=answers, clean=sample)
+        kept: dict[str, Any] = {"checkpoint": checkpoint, "is_shared": True}
+        classifier.fit(X, answers=answers, clean=sample, **kept)
         classifier.item_column_ = name_item_column(dataset, reading)
 
-    path = train_and_save(train, lambda: save_model(classifier, output))
-    return FittedModel(classifier, dataset, path, choice, advice=advise(classifier, X))
+    path, is_leader = train_together(train, classifier, output, checkpoint)
+    advice = advise(classifier, X) if is_leader else None
+    return FittedModel(classifier, dataset, path, choice, is_leader, advice)
 
 
 def choose_model(
@@ -304,15 +309,33 @@ def _fit_images(
     checkpoint = None if output is None or not epochs else name_checkpoint(output)
     classifier = ImageClassifier(**settings)
     answers = dataset.known_answers().named(dataset.label_names)
-    is_leader = True
 
     def train() -> None:
-        nonlocal is_leader
         classifier.fit(dataset.X, answers=answers, checkpoint=checkpoint)
+
+    path, is_leader = train_together(train, classifier, output, checkpoint)
+    return FittedModel(classifier, dataset, path, is_leader=is_leader)
+
+
+def train_together(
+    train: Callable[[], None],
+    classifier: Classifier,
+    output: str | Path | None,
+    checkpoint: Path | None,
+) -> tuple[Path | None, bool]:
+    """Train, with the other processes if there are any; return where the first saved the model."""
+    is_leader = True
+
+    def train_and_leave() -> None:
+        nonlocal is_leader
+        train()
         is_leader = process_number() == 0  # known once the processes have met, in fit
         leave_processes()
 
-    path = train_and_save(train, lambda: save_model(classifier, output) if is_leader else None)
-    if checkpoint is not None and not classifier.history_.interrupted:
+    def save() -> Path | None:
+        return save_model(classifier, output) if is_leader else None
+
+    path = train_and_save(train_and_leave, save)
+    if checkpoint is not None and is_leader and not classifier.history_.interrupted:
         checkpoint.unlink(missing_ok=True)
-    return FittedModel(classifier, dataset, path, is_leader=is_leader)
+    return path, is_leader

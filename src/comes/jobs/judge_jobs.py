@@ -232,7 +232,7 @@ def judge_scores(
     convention: Convention = "pml",
 ) -> Judgement:
     """Judge the scores, (n, q), that a model gave to the rows of a data set with its labels."""
-    cut, n_seen = classifier.cut_scores(scores), _count_seen(classifier, dataset)
+    cut, n_seen = classifier.cut_scores(scores), count_seen(classifier, dataset)
     metrics, degenerate, estimated, by_label = None, {}, None, []
     if dataset.relevant is not None:
         relevant = dataset.known_relevant()
@@ -246,7 +246,7 @@ def judge_scores(
     return Judgement(n, method, convention, metrics, degenerate, estimated, by_label, n_seen)
 
 
-def _count_seen(classifier: Classifier, dataset: Dataset) -> int:
+def count_seen(classifier: Classifier, dataset: Dataset) -> int:
     """Return how many rows training saw; 0 if so few that they may be equal by chance."""
     if isinstance(classifier, ImageClassifier):
         return 0

@@ -15,7 +15,6 @@ from comes.datasets import (
     check_item_column,
     check_prediction_name,
     check_table_name,
-    check_top,
     prediction_table,
     read_features,
     read_images,
@@ -116,7 +115,6 @@ def predict_items(
     skip_broken: bool = False,
     item: str | None = None,
     scores: bool = False,
-    top: int | None = None,
 ) -> pd.DataFrame:
     """Return predicted labels and probabilities for every row or image; write them if asked.
 
@@ -135,8 +133,6 @@ def predict_items(
         The column of a table that names the items. Without names, items are numbered from 0.
     scores : bool
         Add a column of scores for each label.
-    top : int, optional
-        So many labels of each row, the most probable first, in place of a column for each label.
 
     Returns
     -------
@@ -152,7 +148,7 @@ def predict_items(
     >>> list(predict_items(model, scenes).columns[:3])
     ['item', 'predicted', 'probability:0']
     """
-    wanted: dict[str, Any] = {"item": item, "scores": scores, "top": top}
+    wanted: dict[str, Any] = {"item": item, "scores": scores}
     return predict_more(model, data, output, images=images, skip_broken=skip_broken, **wanted).table
 
 
@@ -165,7 +161,6 @@ def predict_more(
     skip_broken: bool = False,
     item: str | None = None,
     scores: bool = False,
-    top: int | None = None,
     page: PageOptions | None = None,
     ask: AskOptions | None = None,
 ) -> Predicted:
@@ -173,7 +168,7 @@ def predict_more(
 
     Parameters
     ----------
-    model, data, output, images, skip_broken, item, scores, top
+    model, data, output, images, skip_broken, item, scores
         As in `predict_items`.
     page : PageOptions, optional
         For images: a page of the most confident, the most doubtful and some other pictures.
@@ -197,13 +192,12 @@ def predict_more(
     >>> list(predict_more(model, scenes, ask=ask).questions.columns)
     ['item', 'label', 'probability', 'bits']
     """
-    _check_targets((data, images, model), output, page, ask)
+    check_targets((data, images, model), output, page, ask)
     classifier = as_model(model)
     if page is not None and not isinstance(classifier, ImageClassifier):
         raise ComesError("a page shows images, and this model was trained on a table.")
-    check_top(top, len(classifier.label_names_))
-    X, items = _read_inputs(classifier, data, images, skip_broken, item)
-    _warn_of_repeated(items)
+    X, items = read_inputs(classifier, data, images, skip_broken, item)
+    warn_of_repeated(items)
     asked = None if ask is None else read_asked(ask.asked, classifier.label_names_, items)
     found = np.asarray(classifier.decision_function(X))
     probabilities, predictions = classifier.squash_scores(found), classifier.cut_scores(found)
@@ -213,7 +207,6 @@ def predict_more(
         classifier.label_names_,
         items,
         scores=found if scores else None,
-        top=top,
     )
     if output is not None:
         write_prediction_table(table, output)
@@ -236,11 +229,11 @@ def predict_more(
     return Predicted(table, len(classifier.label_names_), written, questions)
 
 
-def _check_targets(
+def check_targets(
     inputs: Sequence[object],
     output: str | Path | None,
-    page: PageOptions | None,
-    ask: AskOptions | None,
+    page: PageOptions | None = None,
+    ask: AskOptions | None = None,
 ) -> None:
     """Raise an error, before anything takes long, if something cannot be written."""
     asked = None if ask is None else ask.asked
@@ -267,7 +260,7 @@ def _make_maps(classifier: Classifier, images: Any) -> Any:
     return find
 
 
-def _read_inputs(
+def read_inputs(
     classifier: Classifier,
     data: Dataset | str | Path,
     images: str | Path | None,
@@ -303,7 +296,7 @@ def _read_inputs(
     )
 
 
-def _warn_of_repeated(items: Sequence[str] | None) -> None:
+def warn_of_repeated(items: Sequence[str] | None) -> None:
     """Warn if names of items do not tell which row a prediction is of."""
     names = pd.Series(list(items or ()), dtype=object)
     repeated = names[names.duplicated()]

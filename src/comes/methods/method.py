@@ -7,7 +7,7 @@ from typing import Any, Literal
 from comes.answers import Answers
 from comes.errors import ComesError
 from comes.methods.knowledge import Knowledge, RiskOptions
-from comes.methods.sights import Said, see_asked, see_candidates
+from comes.methods.sights import Said, see_asked, see_candidates, see_sure
 
 Use = Literal["rows", "images"]
 Risk = Callable[[Any, Any], Any]  # risk(scores, what it sees of the answers) -> scalar tensor
@@ -80,6 +80,11 @@ class Method:
     def sees_only_candidates(self) -> bool:
         """Whether who was asked, and yes, are lost on it."""
         return self.see is see_candidates
+
+    @property
+    def leaves_maybe_out(self) -> bool:
+        """Whether it takes no notice of "maybe" as soon as somebody says yes."""
+        return self.see is see_sure
 
     @property
     def takes_positives(self) -> bool:

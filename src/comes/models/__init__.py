@@ -16,15 +16,17 @@ from comes.models.backbones import (
 from comes.models.ensembles import Ensemble, OfEachNetwork
 from comes.models.label_heads import LabelHead, find_label_head
 from comes.models.making import make_backbone
+from comes.models.network_files import read_network, write_network
 from comes.models.preprocessing import Preprocessing, stored_preprocessing
 from comes.models.resnet import ResNet
-from comes.models.tabular import InputLayer, Stack, as_csr_tensor, linear, mlp
+from comes.models.tabular import Dropout, InputLayer, Stack, as_csr_tensor, linear, mlp
 from comes.models.views import Clusters, Views, project
 from comes.models.weights import choose_strides, load_weights
 
 __all__ = [
     "Backbone",
     "Clusters",
+    "Dropout",
     "Ensemble",
     "ImageNetwork",
     "InputLayer",
@@ -44,7 +46,9 @@ __all__ = [
     "place_network",
     "power_normalised",
     "project",
+    "read_network",
     "root_probabilities",
     "stored_preprocessing",
+    "write_network",
     "zero_linear",
 ]

@@ -7,7 +7,7 @@ non-zeros, and so does ``nn.Linear``, more slowly, so your own network works wit
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -44,44 +44,43 @@ class InputLayer(nn.Module):
         """Return x @ weight + bias."""
         if x.layout is not torch.sparse_csr:
             return torch.addmm(self.bias, x, self.weight)
-        if x.device.type == "cpu" and torch.backends.mkl.is_available():
-            product: Tensor = _SparseProduct.apply(x, self.weight)  # type: ignore[no-untyped-call]
-        else:
-            product = F.embedding_bag(
-                x.col_indices(),
-                self.weight,
-                x.crow_indices()[:-1],
-                mode="sum",
-                per_sample_weights=x.values(),
-            )
-        return product + self.bias
+        if x.device.type == "cpu":
+            product: Tensor = _SparseProduct.apply(x, self.weight, self.bias)  # type: ignore[no-untyped-call]
+            return product
+        return _multiply(x, self.weight) + self.bias
 
 
 class _SparseProduct(torch.autograd.Function):
-    """CSR rows times a dense matrix; the gradient multiplies by the transposed rows.
+    """CSR rows times a dense matrix, plus a bias; the gradient multiplies by the transposed rows.
 
     The gradient of ``embedding_bag`` would sort the columns of every batch.
     """
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         ctx.rows = rows
-        return _multiply(rows, weight)
+        return _multiply(rows, weight.detach()).add_(bias)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor, Tensor]:
         rows = ctx.rows
         arrays = (rows.values(), rows.col_indices(), rows.crow_indices())
         by_column = sparse.csr_array(tuple(a.numpy() for a in arrays), shape=rows.shape).tocsc()
         transposed = as_csr_tensor(by_column.T)
-        return None, _multiply(transposed, gradient)
+        return None, _multiply(transposed, gradient.contiguous()), gradient.sum(dim=0)
 
 
 def _multiply(rows: Tensor, matrix: Tensor) -> Tensor:
-    """Return rows @ matrix."""
-    product = matrix.new_empty(rows.shape[0], matrix.shape[1])
-    return torch.addmm(product, rows, matrix, beta=0, out=product)  # a plain @ fills and copies
+    """Return rows @ matrix; on a CPU in a third of the time of torch's product of CSR tensors."""
+    return F.embedding_bag(
+        rows.col_indices(),
+        matrix,
+        rows.crow_indices(),
+        mode="sum",
+        per_sample_weights=rows.values(),
+        include_last_offset=True,
+    )
 
 
 def as_csr_tensor(X: sparse.csr_array) -> Tensor:
@@ -112,6 +111,9 @@ class Dropout(nn.Dropout):
     torch draws a number for every unit; here 64 random bits serve four. The share that is left out
     is rounded to 1/65536, and what remains is divided by what is then kept.
 
+    Where several processes share a batch, ``share`` draws for the whole batch and takes the rows of
+    this process, so that what is left out does not depend on how many there are.
+
     Examples
     --------
     >>> Dropout(0.5)(torch.ones(1000)).unique()
@@ -120,8 +122,17 @@ class Dropout(nn.Dropout):
     tensor([1., 1., 1.])
     """
 
+    # A function of n that draws for n rows -> what it drew for the rows of this process.
+    share: Callable[[Callable[[int], Tensor]], Tensor] | None = None
+
     def forward(self, x: Tensor) -> Tensor:
         """Return x with some entries 0 and the others larger; in evaluation mode x."""
+        if self.share is None or not self.training:
+            return self._leave_out(x)
+        return x * self.share(lambda n: self._leave_out(x.new_ones(n, *x.shape[1:])))
+
+    def _leave_out(self, x: Tensor) -> Tensor:
+        """Return x with some entries 0 and the others larger, by torch's random numbers."""
         left_out = round(2**16 * self.p)
         if not self.training or x.device.type != "cpu" or left_out in (0, 2**16):
             return super().forward(x)

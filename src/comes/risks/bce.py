@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from comes.answers import State
-from comes.losses import BinaryLoss, logistic_loss
+from comes.losses import BinaryLoss, MarginLoss, logistic_loss
 from comes.risks.excluded import (
     check_callable,
     check_states,
@@ -67,7 +67,7 @@ def bce_risk(
     check_width(scores, label_weight=label_weight)
     scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
     if candidates.dtype == torch.bool:
-        losses = torch.where(candidates, loss(scores, 1), loss(scores, 0))
+        losses = _loss_of_each(loss, scores, candidates)
     else:
         losses = torch.where(candidates == State.YES, loss(scores, 1), 0)
         losses = torch.where(candidates == State.NO, loss(scores, 0), losses)
@@ -89,6 +89,13 @@ def _risk_of_said(
     )
     per_label = per_label / max(1, said.shape[0])
     return (per_label if label_weight is None else per_label * label_weight).mean()
+
+
+def _loss_of_each(loss: BinaryLoss, scores: Tensor, targets: Tensor) -> Tensor:
+    """Return the loss of every score with its own target; a margin loss is computed once."""
+    if isinstance(loss, MarginLoss):
+        return loss.of_margin(scores * (2 * targets.to(scores.dtype) - 1))
+    return torch.where(targets, loss(scores, 1), loss(scores, 0))
 
 
 class BceRisk(nn.Module):

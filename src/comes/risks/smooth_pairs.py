@@ -9,8 +9,11 @@ ever formed. Two choices make the terms few and cheap:
 
 - The polynomials are in :math:`x = \sin(\alpha g) / \sin(\alpha w / 2)` instead of g. This moves
   nodes from the ends of the interval to its middle and saves a third of the terms.
-- :math:`B_{2 k + r} = T_{2 k}(x) \, T_r(x)` for r = 0, 1, where T are Chebyshev polynomials,
-  :math:`T_k(\cos\theta) = \cos(k \theta)`. So only every second one is computed and kept.
+- :math:`B_{4 k + r} = T_{4 k}(x) \, T_r(x)` for r < 4, where T are Chebyshev polynomials,
+  :math:`T_{m + n} = 2 T_m T_n - T_{m - n}`. So only these are computed and kept, each in one
+  operation.
+
+Rows are taken in parts that stay in the cache. Of a part only its coefficients are kept.
 """
 
 import math
@@ -52,6 +55,7 @@ PRECISION = {
     torch.float32: Precision(1.8, 6, 128, 20.0),
     torch.float64: Precision(3.4, 16, 256, 40.0),
 }
+N_LOW = 4  # r < N_LOW
 WIDTHS_PER_DOUBLING = 8  # widths are rounded up to powers of 2^(1/8), so that expansions recur
 NUMBERS_AT_ONCE = {"cpu": 2**21, "cuda": 2**27}  # more are made in parts, again for the gradient
 
@@ -62,16 +66,18 @@ def limit(of_device: Mapping[str, int], device: torch.device) -> int:
 
 
 class Centred(NamedTuple):
-    """Scores shifted so that every row lies around 0, in an interval of the width of a level."""
+    """Scores of which every row lies in an interval of the width of a level."""
 
-    points: Tensor  # (n, q)
+    scores: Tensor  # (n, q)
+    lowest: Tensor  # of each row, (n, 1)
+    spread: Tensor  # from the lowest to the highest of each row, (n, 1)
     level: int
 
 
 def centre(scores: Tensor, function: Function) -> Centred | None:
     """Return the scores as `sum_over_smooth_pairs` needs them; None if they lie too far apart."""
     for points in _yield_closer(scores.detach(), function):
-        lowest = points.amin(dim=1, keepdim=True)
+        lowest = points.amin(dim=1, keepdim=True)  # with amax, faster than aminmax
         spread = points.amax(dim=1, keepdim=True) - lowest
         width = float(spread.max())
         if not math.isfinite(width):
@@ -79,7 +85,7 @@ def centre(scores: Tensor, function: Function) -> Centred | None:
         level = _find_level(width)
         # More terms than labels would save nothing.
         if count_terms(level, points.dtype) <= min(points.shape[1], PRECISION[points.dtype].most):
-            return Centred((points - lowest).sub_(spread, alpha=0.5), level)
+            return Centred(points, lowest, spread, level)
     return None
 
 
@@ -111,20 +117,21 @@ def sum_over_smooth_pairs(
 class Expansion(NamedTuple):
     """f(g - h) = B(g)' K B(h) and f'(g - h) = B(g)' D B(h), for g and h in [-w / 2, w / 2].
 
-    Moments are ordered by k, then r, of B_{2 k + r}; coefficients by r, then k.
+    Moments are ordered by k, then r, of B_{4 k + r}; coefficients by r, then k.
     """
 
     alpha: float
     end: float  # sin(alpha w / 2)
-    frequencies: Tensor  # 0, 1, and 0, 2, 4, ..., n_terms - 2, as a column
+    n_high: int  # of T_{4 k}
     to_both: Tensor  # moments to coefficients of the sum and its slope: K' and D' side by side
-    to_slope: Tensor  # moments of g to coefficients of the slope by h: D
+    to_received: Tensor  # moments of g to coefficients of the slope by h: -D
 
 
 def count_terms(level: int, dtype: torch.dtype) -> int:
-    """Return the number of terms, which is even, for the width of a level."""
+    """Return the number of terms, a multiple of `N_LOW`, for the width of a level."""
     precision = PRECISION[dtype]
-    return 2 * math.ceil((precision.per_width * _measure_width(level) + precision.least) / 2)
+    n_terms = precision.per_width * _measure_width(level) + precision.least
+    return N_LOW * math.ceil(n_terms / N_LOW)
 
 
 def _measure_width(level: int) -> float:
@@ -142,47 +149,81 @@ def expand(function: Function, level: int, dtype: torch.dtype, device: torch.dev
     """Return the expansion of a function for the width of a level."""
     width, n_terms = _measure_width(level), count_terms(level, dtype)
     half_angle = math.pi / 2 * width / (width + 5)  # by trial, nearly the best for any width
+    end = math.sin(half_angle)
     theta = (torch.arange(n_terms, dtype=torch.float64) + 0.5) * math.pi / n_terms
-    x = torch.cos(theta)
-    g = torch.asin(x * math.sin(half_angle)) * (width / 2 / half_angle)
-    even = 2 * torch.arange(n_terms // 2)
-    T_even = torch.cos(even[:, None] * theta)
-    to_terms = torch.linalg.inv(torch.stack([T_even, T_even * x], dim=1).flatten(0, 1))
+    sines = torch.cos(theta) * end
+    g = torch.asin(sines) * (width / 2 / half_angle)
+    basis = _make_room(sines[None], n_terms // N_LOW)
+    basis[2] = sines
+    _complete_basis(basis, end)
+    low, high = _split_basis(basis)
+    to_terms = torch.linalg.inv((high[:, None] * low).flatten(0, 2))
     K = to_terms.T @ function(g[:, None] - g) @ to_terms
     D = to_terms.T @ SLOPES[function](g[:, None] - g) @ to_terms
     return Expansion(
         alpha=2 * half_angle / width,
-        end=math.sin(half_angle),
-        frequencies=torch.cat([torch.arange(2), even])[:, None].to(device, dtype),
+        end=end,
+        n_high=n_terms // N_LOW,
         to_both=torch.cat([_order_by_r(K.T), _order_by_r(D.T)], dim=1).to(device, dtype),
-        to_slope=_order_by_r(D).to(device, dtype),
+        to_received=_order_by_r(-D).to(device, dtype),
     )
 
 
 def _order_by_r(matrix: Tensor) -> Tensor:
     """Return the columns ordered by r, then k."""
-    return matrix.reshape(len(matrix), -1, 2).transpose(1, 2).flatten(1)
+    return matrix.reshape(len(matrix), -1, N_LOW).transpose(1, 2).flatten(1)
 
 
-def _compute_cosines(points: Tensor, expansion: Expansion, buffer: Tensor | None = None) -> Tensor:
-    """Return T_0, T_1, and T_0, T_2, T_4, ... at every score, (n, 2 + n_terms / 2, q)."""
-    theta = (points * expansion.alpha).sin_().div_(expansion.end).acos_()
-    out = None if buffer is None else buffer[: len(points)]
-    return torch.mul(expansion.frequencies, theta[:, None], out=out).cos_()
+def _make_room(scores: Tensor, n_high: int) -> Tensor:
+    """Return room for T_3, T_2, T_1, T_0, T_4, T_8, ... at scores (n, q), with T_0 in place."""
+    room = scores.new_empty(N_LOW - 1 + n_high, *scores.shape)
+    room[N_LOW - 1] = 1
+    return room
 
 
-def _compute_moments(weights: Tensor | None, cosines: Tensor) -> Tensor:
+def _split_basis(basis: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the factors of B: T_3, T_2, T_1, T_0, and T_0, T_4, T_8, ..."""
+    return basis[:N_LOW], basis[N_LOW - 1 :]
+
+
+def _compute_basis(centred: Centred, rows: slice, expansion: Expansion, room: Tensor) -> Tensor:
+    """Return the basis at the scores of some rows, (N_LOW - 1 + n_high, n, q)."""
+    shift = centred.spread[rows] * (-expansion.alpha / 2)
+    basis = room[:, : len(shift)]
+    sines = torch.sub(centred.scores[rows], centred.lowest[rows], out=basis[2])
+    torch.add(shift, sines, alpha=expansion.alpha, out=sines).sin_()
+    _complete_basis(basis, expansion.end)
+    return basis
+
+
+def _complete_basis(basis: Tensor, end: float) -> None:
+    """Compute the basis, up to the sign of each T, from x * end in the place of T_1."""
+    T_3, T_2, T_1, *high = basis.unbind()
+    torch.addcmul(high[0], T_1, T_1, value=-2 / end**2, out=T_2)  # 1 - 2 x^2
+    torch.addcmul(T_1, T_1, T_2, value=2, out=T_3)
+    torch.addcmul(high[0], T_2, T_2, value=-2, out=high[1])
+    for k in range(2, len(high)):
+        sign = (-1) ** (k + 1)  # so that the one before the last is added, not subtracted
+        torch.addcmul(high[k - 2], high[1], high[k - 1], value=2 * sign, out=high[k])
+
+
+def _compute_moments(weights: Tensor | None, basis: Tensor) -> Tensor:
     """Return the weighted sums of every B over the labels of a row, (n, n_terms)."""
-    low = cosines[:, :2] if weights is None else cosines[:, :2] * weights[:, None]
-    return torch.bmm(cosines[:, 2:], low.mT).flatten(1)
+    low, high = _split_basis(basis)
+    if weights is not None:
+        low = low * weights
+    return torch.bmm(high.transpose(0, 1), low.permute(1, 2, 0)).flatten(1)
 
 
-def _evaluate(coefficients: Tensor, cosines: Tensor) -> Tensor:
+def _evaluate(coefficients: Tensor, basis: Tensor, room: Tensor) -> Tensor:
     """Return functions of coefficients (n, functions n_terms) at the scores, (n, functions, q)."""
-    n, _, q = cosines.shape
-    high = cosines[:, 2:]
-    by_r = torch.bmm(coefficients.view(n, -1, high.shape[1]), high).view(n, -1, 2, q)
-    return torch.addcmul(by_r[:, :, 0], by_r[:, :, 1], cosines[:, 1:2])
+    low, high = _split_basis(basis)
+    n_high, n, q = high.shape
+    by_r = torch.bmm(coefficients.view(n, -1, n_high), high.transpose(0, 1), out=room[:n])
+    *of_low, total = by_r.view(n, -1, N_LOW, q).unbind(2)
+    for values, T_r in zip(of_low, low[:-1, :, None], strict=True):
+        total.addcmul_(values, T_r)
+    return total
 
 
 class _PairSums(torch.autograd.Function):
@@ -197,38 +238,48 @@ class _PairSums(torch.autograd.Function):
         function: Function,
         others: Tensor | None,
     ) -> Tensor:
-        """Return the sums; keep the cosines for the gradient if all of them fit into memory."""
-        points, level = centred
-        ctx.expansion = expansion = expand(function, level, scores.dtype, scores.device)
-        both, cosines = [], None
+        """Return the sums; keep the basis for the gradient if all of it fits into memory."""
+        ctx.level = centred.level
+        ctx.expansion = expansion = expand(function, centred.level, scores.dtype, scores.device)
+        sums, of_slopes = [], []
         with _switch_autocast_off(scores):
-            for rows, buffer in _split_rows(points, expansion):
-                cosines = _compute_cosines(points[rows], expansion, buffer)
-                moments = _compute_moments(None if others is None else others[rows], cosines)
-                both.append(_evaluate(moments @ expansion.to_both, cosines))
-        sums, slopes = (both[0] if len(both) == 1 else torch.cat(both)).unbind(1)
-        kept = cosines if len(both) == 1 else None
-        ctx.save_for_backward(excluded, others, slopes, points, kept)
-        return (excluded * sums).sum(dim=0)
+            parts, room, terms = _split_rows(scores, expansion, n_functions=1)
+            for rows in parts:
+                basis = _compute_basis(centred, rows, expansion, room)
+                moments = _compute_moments(None if others is None else others[rows], basis)
+                of_sums, of_slope = (moments @ expansion.to_both).chunk(2, dim=1)
+                of_slopes.append(of_slope)
+                of_rows = _evaluate(of_sums, basis, terms)[:, 0].mul_(excluded[rows])
+                sums.append(of_rows.sum(dim=0))
+        is_whole = len(parts) == 1
+        ctx.save_for_backward(
+            *(centred.scores, centred.lowest, centred.spread, excluded, others),
+            of_slopes[0] if is_whole else torch.cat(of_slopes),
+            room if is_whole else None,
+        )
+        return sums[0] if is_whole else torch.stack(sums).sum(dim=0)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        excluded, others, slopes, points, kept = ctx.saved_tensors
-        weights, expansion = excluded * gradient, ctx.expansion
-        parts = []
+        scores, lowest, spread, excluded, others, of_slopes, kept = ctx.saved_tensors
+        centred, expansion = Centred(scores, lowest, spread, ctx.level), ctx.expansion
+        result = torch.empty_like(scores)
         with _switch_autocast_off(gradient):
-            for rows, buffer in _split_rows(points, expansion):
-                cosines = kept
-                if cosines is None:
-                    cosines = _compute_cosines(points[rows], expansion, buffer)
-                coefficients = _compute_moments(weights[rows], cosines) @ expansion.to_slope
-                parts.append(_evaluate(coefficients, cosines)[:, 0])
-        # As the other label of a pair, j receives sum_m weight_m f'(g_m - g_j).
-        received = parts[0] if len(parts) == 1 else torch.cat(parts)
-        if others is not None:
-            received = received * others
-        return torch.addcmul(-received, weights, slopes), None, None, None, None
+            parts, room, terms = _split_rows(scores, expansion, n_functions=2, kept=kept)
+            for rows in parts:
+                basis = kept
+                if basis is None:
+                    basis = _compute_basis(centred, rows, expansion, room)
+                weights = torch.mul(excluded[rows], gradient, out=result[rows])
+                of_received = _compute_moments(weights, basis) @ expansion.to_received
+                both = torch.cat([of_slopes[rows], of_received], dim=1)
+                # As the other label of a pair, j receives sum_m weight_m f'(g_m - g_j).
+                slopes, received = _evaluate(both, basis, terms).unbind(1)
+                if others is not None:
+                    received.mul_(others[rows])
+                torch.addcmul(received, weights, slopes, out=weights)
+        return result, None, None, None, None
 
 
 def _switch_autocast_off(tensor: Tensor) -> AbstractContextManager[Any]:
@@ -238,13 +289,13 @@ def _switch_autocast_off(tensor: Tensor) -> AbstractContextManager[Any]:
     return torch.autocast(kind, enabled=False) if on else nullcontext()
 
 
-def _split_rows(points: Tensor, expansion: Expansion) -> Iterator[tuple[slice, Tensor | None]]:
-    """Yield parts of the rows whose cosines fit into memory at once, and a buffer for them."""
-    n, q = points.shape
-    n_cosines = len(expansion.frequencies)
-    size = max(1, limit(NUMBERS_AT_ONCE, points.device) // (n_cosines * q))
-    if size >= n:
-        yield slice(n), None
-        return
-    buffer = points.new_empty(size, n_cosines, q)
-    yield from ((slice(start, start + size), buffer) for start in range(0, n, size))
+def _split_rows(
+    scores: Tensor, expansion: Expansion, n_functions: int, kept: Tensor | None = None
+) -> tuple[list[slice], Tensor, Tensor]:
+    """Return parts of the rows that fit into memory, and room for the basis and terms of one."""
+    n, q = scores.shape
+    numbers_per_row = (expansion.n_high + 3 * N_LOW) * q
+    size = min(n, max(1, limit(NUMBERS_AT_ONCE, scores.device) // numbers_per_row))
+    room = _make_room(scores[:size], expansion.n_high) if kept is None else kept
+    terms = scores.new_empty(size, n_functions * N_LOW, q)
+    return [slice(start, start + size) for start in range(0, n, size)], room, terms

@@ -22,20 +22,24 @@ from comes.training.processes import (
     leave_processes,
     of_all_processes,
     of_each_process,
+    of_first_process,
     process_number,
 )
 from comes.training.proximal import ProximalGradient
 from comes.training.random_states import seeded
+from comes.training.row_order import BlockOrder
 from comes.training.rows import SparseRows, becomes_dense, choose_device, to_device
 from comes.training.said_rows import SaidRows
 from comes.training.soft_targets import fit_soft_targets
 from comes.training.stacked import Trainee, train_together
+from comes.training.streamed_rows import StreamedRows
 from comes.training.train_options import TrainOptions, Validation
 from comes.training.watching import Callback, TrainedEpoch, describe_epoch
 
 __all__ = [
     "AUGMENTATIONS",
     "OPTIMIZERS",
+    "BlockOrder",
     "Callback",
     "Checkpoint",
     "History",
@@ -48,6 +52,7 @@ __all__ = [
     "Rows",
     "SaidRows",
     "SparseRows",
+    "StreamedRows",
     "TrainOptions",
     "TrainedEpoch",
     "Trainee",
@@ -64,6 +69,7 @@ __all__ = [
     "make_optimizer",
     "of_all_processes",
     "of_each_process",
+    "of_first_process",
     "predict_scores",
     "process_number",
     "seeded",

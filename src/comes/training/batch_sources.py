@@ -8,6 +8,7 @@ from torch import Tensor
 
 from comes.training.pixels import PixelRows
 from comes.training.rows import SparseRows
+from comes.training.streamed_rows import StreamedRows
 
 Rows = Tensor | SparseRows | PixelRows  # the features that a model can be trained on
 
@@ -26,8 +27,10 @@ class Streamed:
     bring: Callable[[Sequence[Tensor]], Iterable[Tensor]]  # rows of each batch, in main memory
 
 
-def find_source(X: Rows) -> OnDevice | Streamed:
+def find_source(X: Rows | StreamedRows) -> OnDevice | Streamed | StreamedRows:
     """Return where batches of these rows come from; pictures that are kept are decoded now."""
+    if isinstance(X, StreamedRows):
+        return X
     if isinstance(X, Tensor):
         return OnDevice(partial(X.index_select, 0))  # faster than X[rows]
     if isinstance(X, SparseRows):

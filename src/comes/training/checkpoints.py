@@ -22,6 +22,12 @@ class Checkpoint:
     fingerprint : str
         Names the training, for example a hash of its data and settings; a file with another one is
         refused.
+    every : float, optional
+        Seconds after which the state is also kept within an epoch; None keeps it at the ends of
+        epochs alone.
+    at_ends : bool
+        Keep the state at the end of every epoch. False is for short epochs: ``every`` alone says
+        when.
 
     Examples
     --------
@@ -36,8 +42,10 @@ class Checkpoint:
 
     path: Path
     fingerprint: str
+    every: float | None = 300.0
+    at_ends: bool = True
 
-    def read(self, n_processes: int = 1) -> dict[str, Any] | None:
+    def read(self) -> dict[str, Any] | None:
         """Return the state, or None if there is no file; refuse that of another training."""
         if not self.path.exists():
             return None
@@ -54,11 +62,6 @@ class Checkpoint:
                 f"{self.path} belongs to another training, with other data, settings or weights. "
                 "Delete it to start over, or choose another file for this training."
             )
-        if len(state["random"]) != n_processes:
-            raise ComesError(
-                f"{self.path} was written by {len(state['random'])} processes; got {n_processes}. "
-                "Start as many, or delete it to start over."
-            )
         return state
 
     def write(self, state: dict[str, Any]) -> None:
@@ -68,7 +71,7 @@ class Checkpoint:
                 torch.save({**state, "fingerprint": self.fingerprint}, file)
         except (ComesError, RuntimeError) as error:  # torch's own, on a full disk
             warn(
-                f"{first_line(error)} The state of this epoch is not kept, and training goes on.",
+                f"{first_line(error)} The state is not kept, and training goes on.",
                 ComesWarning,
                 stacklevel=2,
             )

@@ -8,6 +8,7 @@ a chunk is scored, its risk gives the gradient of its scores, and both are forgo
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import torch
@@ -17,6 +18,12 @@ from comes.answers import State
 from comes.errors import ComesError
 from comes.models import LabelHead, find_label_head
 from comes.risks import SaidPairs
+from comes.training.processes import (
+    count_processes,
+    gather_rows,
+    process_number,
+    sum_over_processes,
+)
 
 # Scores of a chunk: few enough for the cache of a CPU, enough to keep a GPU busy.
 SCORES_ON_CPU, SCORES_ON_GPU = 2**20, 2**27
@@ -96,13 +103,21 @@ class LabelChunks:
         *,
         scale: float | Tensor = 1.0,
     ) -> Tensor:
-        """Add the gradient of scale * risk to the weights of the model; return the risk."""
-        head = find_label_head(model)
-        units = head.units(x)
+        """Add the gradient of scale * risk to the weights of the model; return the risk.
+
+        Where x are the rows of this process alone, what was said is about the rows of all: their
+        hidden units are gathered, each process takes some of the chunks, and gradients add up.
+        """
+        head, n = find_label_head(model), said.shape[0]
+        is_shared = x.shape[0] != n
+        units = _gather_units(head.units(x), n) if is_shared else head.units(x)
         own, of_units = units.detach(), torch.zeros_like(units)
-        gradient = _HeadGradient(head, said.silence)
-        total = torch.zeros((), device=own.device)
-        for labels, risk, pairs in self.split(said):
+        gradient = _HeadGradient(head, is_partial=is_shared or said.silence == State.NOT_ASKED)
+        total = torch.zeros((), device=own.device, dtype=own.dtype)
+        chunks = self.split(said)
+        if is_shared:
+            chunks = islice(chunks, process_number(), None, count_processes())
+        for labels, risk, pairs in chunks:
             scores = head.score(own, labels).detach().requires_grad_()
             value = risk(_by_row(scores), pairs) * (pairs.shape[1] / self.n_labels)
             (slopes,) = torch.autograd.grad(scale * value, scores)
@@ -110,6 +125,8 @@ class LabelChunks:
             total = total + value.detach()
         gradient.keep()
         units.backward(of_units)
+        if is_shared:
+            sum_over_processes([total, *(p.grad for p in model.parameters() if p.grad is not None)])
         return total
 
     @torch.no_grad()
@@ -132,9 +149,9 @@ class LabelChunks:
 class _HeadGradient:
     """The gradient of the last layer, filled in chunk by chunk, each label once."""
 
-    def __init__(self, head: LabelHead, silence: State) -> None:
+    def __init__(self, head: LabelHead, *, is_partial: bool) -> None:
         self.head = head
-        make = torch.zeros_like if silence == State.NOT_ASKED else torch.empty_like
+        make = torch.zeros_like if is_partial else torch.empty_like  # some may not be filled
         self.of_weight, self.of_bias = make(head.weight), make(head.bias)
 
     @torch.no_grad()
@@ -154,6 +171,11 @@ class _HeadGradient:
         for parameter, gradient in pairs:
             before = parameter.grad
             parameter.grad = gradient if before is None else before.add_(gradient)
+
+
+def _gather_units(units: Tensor, n: int) -> Tensor:
+    """Return the hidden units of the n rows of all processes, (n_networks, n, hidden)."""
+    return gather_rows(units.transpose(0, 1), n).transpose(0, 1)
 
 
 def _by_row(scores: Tensor) -> Tensor:

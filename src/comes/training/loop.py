@@ -5,8 +5,11 @@ state stays as it was, and the same seed gives the same weights.
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,20 +21,23 @@ from comes.training.checkpoints import Checkpoint
 from comes.training.epochs import check_weights, run_epochs
 from comes.training.gradients import Risk
 from comes.training.history import History
+from comes.training.label_chunks import LabelChunks
 from comes.training.pixels import PixelRows
-from comes.training.processes import of_all_processes, process_number, wrap_model
-from comes.training.random_states import seeded, set_random_state
+from comes.training.processes import count_processes, process_number, wrap_model
+from comes.training.random_states import read_random_state, seeded, set_random_state
 from comes.training.resuming import TrainingState
-from comes.training.said_rows import SaidRows
-from comes.training.steps import Epoch, Step, plan_steps
+from comes.training.row_order import BlockOrder, draw_order
+from comes.training.shared_random import SharedRandom
+from comes.training.steps import Epoch, SeenRows, Step, plan_steps
+from comes.training.streamed_rows import StreamedRows
 from comes.training.train_options import TrainOptions, Validation
 from comes.training.watching import TrainedEpoch, call_each
 
 
 def train(
     model: nn.Module,
-    X: Rows,
-    candidates: Tensor | SaidRows,
+    X: Rows | StreamedRows,
+    candidates: SeenRows | None,
     risk: Risk,
     options: TrainOptions,
     *,
@@ -46,8 +52,9 @@ def train(
     ----------
     model : module
         Maps rows of X to scores of shape (rows, n_labels); on the device of X.
-    X : float tensor of shape (n_samples, n_features), SparseRows, or PixelRows
+    X : float tensor of shape (n_samples, n_features), SparseRows, PixelRows or StreamedRows
     candidates : bool tensor of shape (n_samples, n_labels), or SaidRows with `LabelChunks`
+        None with `StreamedRows`, which bring them along.
     risk : callable (scores, candidates) -> scalar tensor
         Called on batches; a `comes.risks` module or a function of your own.
     options : TrainOptions
@@ -57,10 +64,12 @@ def train(
     validation : Validation, optional
         Scores the weights after every epoch; the model ends with the best.
     checkpoint : Checkpoint, optional
-        Keeps the state after every epoch; if it holds one, training goes on from there.
+        Keeps the state after every epoch, and within long ones; if it holds one, training goes on
+        from there, in any number of processes.
     is_shared : bool
         Share every batch with the other processes (`comes.training.join_processes`), which all call
-        this. The gradient is that of one process, if the model treats rows one by one.
+        this. The result is that of one process, if the model treats rows one by one and draws
+        random numbers by `comes.models.Dropout` alone.
 
     Returns
     -------
@@ -77,43 +86,84 @@ def train(
     >>> history.risk[-1] < history.risk[0]
     True
     """
-    n, device = len(X), candidates.device
-    if n != len(candidates):
-        raise ComesError(f"X and candidates must have the same rows; got {n}, {len(candidates)}.")
-    _check_weight(sample_weight, n, is_shared)
+    is_shared = is_shared and count_processes() > 1
+    n, device = len(X), X.device if isinstance(X, StreamedRows) else _device_of(candidates)
+    _check_rows(X, candidates, options.order)
+    _check_weight(sample_weight, n)
     mean_weight = None if sample_weight is None else sample_weight.mean()
+    if is_shared and process_number() > 0:
+        options = replace(options, progress=False)
     optimiser = options.optimizer(model.parameters())
-    network, whole_risk = model, risk
-    if is_shared:
-        network, whole_risk = wrap_model(model), of_all_processes(risk)
-    step = Step(network, candidates, whole_risk, optimiser, options, sample_weight, mean_weight)
-    take_steps = plan_steps(step, find_source(X), record=options.graph and network is model)
+    network = wrap_model(model) if is_shared and not isinstance(risk, LabelChunks) else model
+    step = Step(network, risk, optimiser, options, sample_weight, mean_weight, is_shared)
+    record = options.graph and not is_shared
+    take_steps = plan_steps(step, find_source(X), candidates, device, record=record)
     shuffle = torch.Generator().manual_seed(options.seed)
-    n_batches = math.ceil(n / options.batch_size)
-    epoch = Epoch(take_steps, n, n_batches, shuffle, device, is_shared)
     best = BestWeights(model, validation, is_shared)
     state = TrainingState(checkpoint, model, optimiser, shuffle, best, device, is_shared)
+    draw = partial(draw_order, n, options.order)
+    epoch = Epoch(take_steps, draw, math.ceil(n / options.batch_size), state)
     done = state.resume()
     if done.is_enough:
         options = replace(options, epochs=len(done.risk))
     model.train()
-    with seeded(options.seed + (process_number() if is_shared else 0), device):
+    with seeded(options.seed, device):
         if done.random is not None:
             set_random_state(done.random, device)
         finish = partial(_finish_epoch, state, options, model)
-        (history,) = run_epochs(epoch, optimiser, options, done=done.risk, finish_epoch=finish)
+        with _sharing_random(state, model, X, options):
+            (history,) = run_epochs(epoch, optimiser, options, done=done.risk, finish_epoch=finish)
     history = best.restore(history)
     check_weights(model.parameters(), history)
     model.eval()
     return history
 
 
-def _check_weight(weight: Tensor | None, n: int, is_shared: bool) -> None:
+def _device_of(candidates: SeenRows | None) -> torch.device:
+    """Return the device of what the risk sees."""
+    if candidates is None:
+        raise ComesError("candidates must be given; only StreamedRows bring them along.")
+    return candidates.device
+
+
+def _check_rows(
+    X: Rows | StreamedRows, candidates: SeenRows | None, order: BlockOrder | None
+) -> None:
+    """Raise an error unless features, candidates and the order have the same rows."""
+    if candidates is not None and len(X) != len(candidates):
+        raise ComesError(
+            f"X and candidates must have the same rows; got {len(X)}, {len(candidates)}."
+        )
+    if order is not None and len(order) != len(X):
+        raise ComesError(f"the order must be one of {len(X)} rows; got one of {len(order)}.")
+    if not isinstance(X, StreamedRows):
+        return
+    if candidates is not None:
+        raise ComesError("StreamedRows bring candidates along; pass None for them.")
+    if order is None or order.sizes != X.sizes:
+        raise ComesError(
+            "StreamedRows need an order of their blocks: set options.order to "
+            "BlockOrder(X.sizes, buffer), with as many rows as may be in memory twice."
+        )
+
+
+def _check_weight(weight: Tensor | None, n: int) -> None:
     """Raise an error unless the weights can be used."""
     if weight is not None and weight.shape != (n,):
         raise ComesError(f"sample_weight must have shape {(n,)}; got {tuple(weight.shape)}.")
-    if weight is not None and is_shared:
-        raise ComesError("sample_weight is for one process; leave it out, or train in one.")
+
+
+@contextmanager
+def _sharing_random(
+    state: TrainingState, model: nn.Module, X: Any, options: TrainOptions
+) -> Iterator[None]:
+    """Let several processes draw as one does; in parts of batches, each draws its own."""
+    if not state.is_shared:
+        yield
+        return
+    state.random = SharedRandom(options.seed, state.device, read_random_state(state.device))
+    with nullcontext() if options.part_size else state.random.used_by(model, X):
+        yield
 
 
 def _finish_epoch(
@@ -129,7 +179,10 @@ def _finish_epoch(
 
 @torch.no_grad()
 def predict_scores(
-    model: nn.Module, X: Rows, batch_size: int | None = None, precision: torch.dtype | None = None
+    model: nn.Module,
+    X: Rows | StreamedRows,
+    batch_size: int | None = None,
+    precision: torch.dtype | None = None,
 ) -> Tensor:
     """Return the scores of every row, on the device of X.
 
@@ -137,7 +190,7 @@ def predict_scores(
     ----------
     model : module
         Is put into evaluation mode.
-    X : float tensor of shape (n_samples, n_features), SparseRows, or PixelRows
+    X : float tensor of shape (n_samples, n_features), SparseRows, PixelRows or StreamedRows
     batch_size : int, optional
         Rows at a time; by default 4096, and 256 pictures.
     precision : torch dtype, optional
@@ -153,6 +206,10 @@ def predict_scores(
     torch.Size([100, 2])
     """
     model.eval()
+    if isinstance(X, StreamedRows):
+        return torch.cat(
+            [predict_scores(model, part, batch_size, precision) for part in X.read_features()]
+        )
     rows = torch.arange(len(X), device=X.device if isinstance(X, Tensor) else "cpu")
     parts = rows.split(batch_size or (256 if isinstance(X, PixelRows) else 4096))
     batches = X.batches(parts) if isinstance(X, PixelRows) else (X[part] for part in parts)

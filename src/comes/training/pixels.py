@@ -1,7 +1,7 @@
 """Pictures on a device, decoded once if they fit into memory."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Literal
@@ -20,6 +20,7 @@ Augmentation = Literal["none", "flip", "crop", "mixup"]
 SMALLEST_CROP = 0.6  # of the side, for "crop"
 SHARE_OF_MEMORY = 0.4  # of the free memory, for decoded pictures
 AHEAD = 2  # batches that are decoded during a step
+Share = Callable[[Callable[[int], Tensor]], Tensor]  # draws for a whole batch, takes own rows
 
 
 class PixelRows:
@@ -67,6 +68,7 @@ class PixelRows:
         self.images, self.device, self.augment = images, device, augment
         self.keep = keep or _find_place(3 * len(images) * self.size**2, device)
         self.kept: Tensor | None = None
+        self.share: Share | None = None  # where several processes share every batch
 
     def __len__(self) -> int:
         return len(self.images)
@@ -93,13 +95,13 @@ class PixelRows:
     def select_to_train(self, rows: Tensor) -> Tensor:
         """Return a batch of the pictures that are kept on the device, augmented."""
         assert self.kept is not None
-        return augment_pixels(self.kept.index_select(0, rows), self.augment)
+        return augment_pixels(self.kept.index_select(0, rows), self.augment, self.share)
 
     def batches(self, rows: Sequence[Tensor], training: bool = False) -> Iterator[Tensor]:
         """Give the pixels of each batch of rows, on the device, augmented in training."""
         self.decode()
         for pixels in self._bring_batches(rows):
-            yield augment_pixels(pixels, self.augment) if training else pixels
+            yield augment_pixels(pixels, self.augment, self.share) if training else pixels
 
     def _bring_batches(self, rows: Sequence[Tensor]) -> Iterator[Tensor]:
         """Give the pixels of each batch, from where they are kept or decoded ahead."""
@@ -129,16 +131,18 @@ class PixelRows:
         return self.preprocessing.apply(self.images[row])
 
 
-def augment_pixels(pixels: Tensor, augment: Augmentation) -> Tensor:
+def augment_pixels(pixels: Tensor, augment: Augmentation, share: Share | None = None) -> Tensor:
     """Return pictures mirrored and cut at random, with torch's random numbers."""
     if augment == "none":
         return pixels
     n, device = len(pixels), pixels.device
-    is_mirrored = torch.rand(n, device=device) < 0.5
+    draw: Share = share or (lambda make: make(n))
+    is_mirrored = draw(lambda n: torch.rand(n, device=device)) < 0.5
     if augment == "flip":
         return torch.where(is_mirrored[:, None, None, None], pixels.flip(3), pixels)
-    side = SMALLEST_CROP + (1 - SMALLEST_CROP) * torch.rand(n, device=device)
-    centre = (2 * torch.rand(n, 2, device=device) - 1) * (1 - side)[:, None]  # in [-1, 1]
+    side = SMALLEST_CROP + (1 - SMALLEST_CROP) * draw(lambda n: torch.rand(n, device=device))
+    places = draw(lambda n: torch.rand(n, 2, device=device))
+    centre = (2 * places - 1) * (1 - side)[:, None]  # in [-1, 1]
     to_source = torch.zeros(n, 2, 3, device=device)  # from places in the result to the picture
     to_source[:, 0, 0] = torch.where(is_mirrored, -side, side)
     to_source[:, 1, 1] = side

@@ -7,7 +7,8 @@ owns the row. This is exact for every risk, including one of your own.
 """
 
 import os
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -15,7 +16,11 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from comes.errors import ComesError
-from comes.training.gradients import Risk
+
+if TYPE_CHECKING:
+    from comes.training.gradients import Risk
+
+Made = TypeVar("Made")
 
 
 def count_processes() -> int:
@@ -56,8 +61,22 @@ def join_processes(device: torch.device) -> torch.device:
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)
     if not _is_distributed():
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        _meet("nccl" if device.type == "cuda" else "gloo")
     return device
+
+
+def _meet(backend: str) -> None:
+    """Form the group of all processes; after a restart, without the addresses of those before.
+
+    torchrun keeps one store over its restarts, and torch would read where dead processes were.
+    """
+    restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    if restart == "0":
+        dist.init_process_group(backend)
+        return
+    store, rank, n_processes = next(iter(dist.rendezvous("env://")))  # type: ignore[attr-defined]
+    store = dist.PrefixStore(f"restart_{restart}", store)  # type: ignore[attr-defined]
+    dist.init_process_group(backend, store=store, rank=rank, world_size=n_processes)
 
 
 def leave_processes() -> None:
@@ -71,7 +90,7 @@ def leave_processes() -> None:
         dist.destroy_process_group()
 
 
-def of_all_processes(risk: Risk) -> Risk:
+def of_all_processes(risk: "Risk") -> "Risk":
     """Return the risk over the rows of all processes, for gradients averaged as DDP does.
 
     Parameters
@@ -101,16 +120,36 @@ def of_all_processes(risk: Risk) -> Risk:
         start = sum(sizes[: process_number()])
         rows = slice(start, start + len(scores))
         scores = scores.float() if scores.dtype.itemsize < 4 else scores
-        all_scores = scores.new_zeros(sum(sizes), scores.shape[1])
+        all_scores = scores.new_zeros(sum(sizes), *scores.shape[1:])
         all_scores[rows] = scores
         known = candidates.to(torch.uint8) if candidates.dtype == torch.bool else candidates
-        all_known = known.new_zeros(all_scores.shape)  # a bool matrix cannot be summed
+        all_known = known.new_zeros(sum(sizes), known.shape[1])  # a bool matrix cannot be summed
         all_known[rows] = known
         dist.all_reduce(all_known)
         whole = _Sum.apply(all_scores)  # type: ignore[no-untyped-call]
         return risk(whole, all_known.to(candidates.dtype))
 
     return risk_of_all
+
+
+def of_whole_batch(risk: "Risk", n: int) -> "Risk":
+    """Return the risk of a batch of n rows, given the scores of those that `take_share` takes.
+
+    What else it is given is that of all rows, which every process knows.
+    """
+
+    def risk_of_batch(scores: Tensor, *others: Any) -> Tensor:
+        scores = scores.float() if scores.dtype.itemsize < 4 else scores
+        return risk(gather_rows(scores, n), *others)
+
+    return risk_of_batch
+
+
+def gather_rows(own: Tensor, n: int) -> Tensor:
+    """Return n rows, given those that `take_share` takes; the inverse of it, with a gradient."""
+    rows = own.new_zeros(n, *own.shape[1:])
+    rows[process_number() :: count_processes()] = own
+    return _Sum.apply(rows)  # type: ignore[no-untyped-call,no-any-return]
 
 
 class _Sum(torch.autograd.Function):
@@ -127,6 +166,12 @@ class _Sum(torch.autograd.Function):
         gradient = gradient.clone()
         dist.all_reduce(gradient)
         return gradient
+
+
+def sum_over_processes(values: Iterable[Tensor]) -> None:
+    """Replace each tensor by its sum over all processes."""
+    for own in values:
+        dist.all_reduce(own)
 
 
 def wrap_model(model: nn.Module) -> nn.Module:
@@ -161,6 +206,26 @@ def of_each_process(value: Any) -> list[Any]:
     if len(values) > 1:
         dist.all_gather_object(values, value)
     return values
+
+
+def of_first_process(make: Callable[[], Made]) -> Made:
+    """Return in all processes what the first one makes, or raise the error that it meets.
+
+    Examples
+    --------
+    >>> of_first_process(lambda: "made once")
+    'made once'
+    """
+    made: tuple[Any, ComesError | None] = None, None
+    if process_number() == 0:
+        try:
+            made = make(), None
+        except ComesError as error:
+            made = None, error
+    value, met = of_each_process(made)[0]
+    if met is not None:
+        raise met
+    return value  # type: ignore[no-any-return]
 
 
 def _is_distributed() -> bool:

@@ -21,11 +21,16 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """
     is_cuda = device.type == "cuda"
     with torch.random.fork_rng(devices=[device] if is_cuda else []):
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed would reach every device
-        if is_cuda:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
+        seed_torch(seed, device)
         yield
+
+
+def seed_torch(seed: int, device: torch.device) -> None:
+    """Seed the CPU and one device; ``torch.manual_seed`` would reach every device."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
 
 
 def read_random_state(device: torch.device) -> list[Tensor]:

@@ -128,10 +128,11 @@ def train_together(
 
 def _count_batches(trainees: Sequence[Trainee], options: TrainOptions) -> int:
     """Return the number of batches of every training; refuse what cannot be trained together."""
-    if options.part_size is not None or options.precision is not None:
+    if options.part_size is not None or options.precision is not None or options.order is not None:
         raise ComesError(
-            "trainings together take whole batches in full precision; got part_size "
-            f"{options.part_size} and precision {options.precision}. Train them apart."
+            "trainings together take whole batches of all rows in full precision; got part_size "
+            f"{options.part_size}, precision {options.precision} and order {options.order}. Train "
+            "them apart."
         )
     counts = {math.ceil(len(trainee.X) / options.batch_size) for trainee in trainees}
     if len(counts) != 1:

@@ -7,6 +7,7 @@ import torch
 
 from comes.errors import ComesError
 from comes.training.optimizers import MakeOptimizer
+from comes.training.row_order import BlockOrder
 from comes.training.watching import Callback
 
 
@@ -45,6 +46,8 @@ class TrainOptions:
         Mix the rows of a batch in pairs, and their targets, which are probabilities then.
     callbacks : sequence of callables TrainedEpoch -> bool or None
         Called after every epoch; one that returns True ends the training.
+    order : BlockOrder, optional
+        Shuffle rows by blocks, as `StreamedRows` needs it; by default all rows at once.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class TrainOptions:
     precision: torch.dtype | None = None
     mixes_pairs: bool = False
     callbacks: Sequence[Callback] = ()
+    order: BlockOrder | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "part_size"):

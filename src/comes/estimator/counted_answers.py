@@ -1,0 +1,44 @@
+"""Answers of which only counts are known, as those of a stream are before training."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from comes.answers import Kind, State
+from comes.priors import AnswerCounts
+
+
+@dataclass(frozen=True, eq=False)
+class CountedAnswers:
+    """What a fit asks of `comes.Answers` that counts can answer."""
+
+    counts: AnswerCounts
+    kind: Kind
+    label_names: list[str]
+    is_sparse: bool  # as the answers are that were counted
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and labels."""
+        return len(self), self.counts.n_labels
+
+    def __len__(self) -> int:
+        return int(self.counts.n_rows.sum())
+
+    def count_state(self, state: State) -> npt.NDArray[np.int64]:
+        """Return how many pairs of each label are in a state, (q,); not for NOT_ASKED."""
+        counts = {
+            State.NO: self.counts.no,
+            State.YES: self.counts.yes,
+            State.MAYBE: self.counts.maybe,
+        }
+        return np.asarray(counts[state].sum(axis=0))
+
+    def says(self, state: State) -> bool:
+        """Return whether anything is in a state."""
+        return bool(self.count_state(state).any())
+
+    def drawn(self) -> "CountedAnswers":
+        """Return the same: what a model asked for was not counted."""
+        return self

@@ -1,0 +1,262 @@
+"""Fits on more rows than memory holds: statistics in one pass, then epochs over blocks on disk."""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from comes.answers import Answers, State, keep_one_excluded
+from comes.datasets import ShardedDataset, open_shards
+from comes.errors import ComesError
+from comes.estimator.counted_answers import CountedAnswers
+from comes.estimator.finishing import finish_fit
+from comes.estimator.fit_checks import warn_of
+from comes.estimator.many_labels import chunk_risk, see_sparse
+from comes.estimator.preparation import Training
+from comes.estimator.reading_answers import check_can_learn, choose_method, warn_of_idle_labels
+from comes.estimator.row_checkpoints import describe_settings
+from comes.estimator.row_risks import Counts, make_risk, show_answers
+from comes.estimator.row_training import (
+    Start,
+    find_knowledge,
+    guess_prior,
+    make_module,
+    make_options,
+    start_at_prior,
+)
+from comes.estimator.seen_rows import remember_rows
+from comes.estimator.settings import (
+    LEARNED_THRESHOLDS,
+    check_row_settings,
+    draw_seed,
+    find_settings,
+)
+from comes.estimator.stream_statistics import StreamStatistics, gather_statistics
+from comes.estimator.table_inputs import name_inputs
+from comes.methods import Knowledge, Method, find_method
+from comes.models import Ensemble, OfEachNetwork
+from comes.training import (
+    BlockOrder,
+    Checkpoint,
+    History,
+    SaidRows,
+    StreamedRows,
+    choose_device,
+    join_processes,
+    seeded,
+    to_device,
+    train,
+)
+
+if TYPE_CHECKING:
+    from comes.estimator.classifier import CandidateClassifier
+
+ROWS_FOR_PRIORS = 20_000  # that class priors of few labels are estimated on
+ROWS_TO_CHECK = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class _Stream:
+    """Rows on disk, and what was learned of them in the first pass."""
+
+    classifier: "CandidateClassifier"
+    method: Method
+    shards: ShardedDataset  # prepared
+    answers: CountedAnswers
+    device: torch.device
+    seed: int
+
+    def read(self, block: int) -> tuple[Any, Any]:
+        """Return the features of a block, and what the risk sees of it."""
+        X, answers = self.shards.read(block)
+        return X, self.see(answers, block)
+
+    def see(self, answers: Answers, block: int = 0) -> Any:
+        """Return what the risk sees of some answers."""
+        if self.method.leaves_maybe_out and self.answers.says(State.YES):
+            answers = answers.without_maybe()  # even where nobody says yes in this block
+        if self.shards.is_sparse:
+            return see_sparse(self.classifier, self.method, answers, self.device)
+        seen = show_answers(self.classifier, self.method, answers)
+        if self.method.keeps_one_excluded:
+            seen = keep_one_excluded(seen, self.seed + block)
+        return torch.tensor(seen)
+
+    def join(self, seen: Any) -> SaidRows:
+        """Return what the risk sees of several blocks as one."""
+        states = sparse.vstack([part.states for part in seen], "csr")
+        return SaidRows(states, seen[0].silence, self.device)
+
+    def as_rows(self) -> StreamedRows:
+        """Return the rows as training takes them."""
+        join = self.join if self.shards.is_sparse else None
+        return StreamedRows(self.shards.sizes, self.read, self.device, join)
+
+    def sample(self, n: int) -> tuple[Any, Answers]:
+        """Return features and answers of the first rows of some blocks, about n of them."""
+        drawn = np.random.default_rng(self.seed).permutation(len(self.shards.sizes))
+        features, states, found = [], [], 0
+        for block in map(int, drawn):
+            X, answers = self.shards.read(block)
+            features.append(X[: n - found])
+            states.append(answers[: n - found].states)
+            found += features[-1].shape[0]
+            if found >= n:
+                break
+        is_sparse = sparse.issparse(features[0])
+        X = sparse.vstack(features, "csr") if is_sparse else np.concatenate(features)
+        said = sparse.vstack(states, "csr")
+        kind, names = self.answers.kind, self.answers.label_names
+        if self.shards.is_sparse:
+            return X, Answers.of_states(said, kind, names)
+        return X, Answers.of_codes(said.toarray(), kind, names)
+
+
+def fit_shards(
+    classifier: "CandidateClassifier",
+    source: ShardedDataset | str | Path,
+    *,
+    buffer_rows: int,
+    checkpoint: str | Path | None,
+    checkpoint_every: float,
+    is_shared: bool,
+) -> None:
+    """Train a classifier on rows that lie in blocks on disk."""
+    method = _check_settings(classifier)
+    shards = open_shards(source) if isinstance(source, str | Path) else source
+    if shards.features in ("images", "none") or shards.kind is None:
+        raise ComesError(
+            f"a stream needs rows with features and answers; got {shards}. Turn pictures into "
+            "features first (comes features)."
+        )
+    device = choose_device(classifier.device)
+    device = join_processes(device) if is_shared else device
+    seed = draw_seed(classifier.random_state)
+    found = gather_statistics(shards, scale=classifier.scale, encoder=classifier.encoder, seed=seed)
+    counted = CountedAnswers(found.counts, found.kind, shards.label_names, shards.is_sparse)
+    check_can_learn(counted, method, str(classifier.method_))
+    warn_of_idle_labels(counted, method)
+    ready = shards.prepared(found.prepare)
+    stream = _Stream(classifier, method, ready, counted, device, seed)
+    first = ready.read(0)[0]
+    _keep_inputs(classifier, shards, found, first.shape[1])
+    options = replace(
+        make_options(classifier, method, counted, seed),
+        order=BlockOrder(shards.sizes, buffer_rows),
+    )
+    with seeded(seed, device):
+        classifier.module_ = make_module(classifier, first.shape[1], len(shards.label_names))
+        classifier.module_.to(device)
+    classifier.knowledge_ = _find_knowledge(stream)
+    settings = find_settings(classifier, classifier.method_)
+    if isinstance(classifier.model, str) and settings["starts_at_prior"]:
+        prior = guess_prior(method, classifier.knowledge_, counted)
+        start_at_prior(classifier.module_, prior)
+    risk = _make_risk(stream, options.batch_size)
+    kept = None
+    if checkpoint is not None:
+        kept = Checkpoint(Path(checkpoint), _fingerprint(stream), checkpoint_every, at_ends=False)
+    history = train(
+        classifier.module_,
+        stream.as_rows(),
+        None,
+        risk,
+        options,
+        checkpoint=kept,
+        is_shared=is_shared,
+    )
+    _finish(stream, risk, options, history)
+
+
+def _check_settings(classifier: "CandidateClassifier") -> Method:
+    """Return the method; raise an error if a setting needs all rows at once."""
+    classifier.method_ = choose_method(classifier.method)
+    method = find_method(classifier.method_, classifier.variant)
+    check_row_settings(classifier)
+    if classifier.early_stopping or classifier.threshold in LEARNED_THRESHOLDS:
+        raise ComesError(
+            "fit_stream can neither hold rows out nor learn thresholds; got early_stopping="
+            f"{classifier.early_stopping} and threshold={classifier.threshold!r}. Set them to "
+            "False and 'auto'."
+        )
+    if classifier.warm_start or isinstance(classifier.exclude_rate, str):
+        raise ComesError(
+            "fit_stream starts anew, with rates that do not depend on the instance; got warm_start="
+            f"{classifier.warm_start} and exclude_rate={classifier.exclude_rate!r}. Leave them out."
+        )
+    return method
+
+
+def _keep_inputs(
+    classifier: "CandidateClassifier", shards: ShardedDataset, found: StreamStatistics, d: int
+) -> None:
+    """Keep what a fitted classifier knows of its features and labels."""
+    classifier.label_names_ = list(shards.label_names)
+    classifier.classes_ = np.arange(len(shards.label_names))
+    classifier.scaling_ = found.scaling
+    for name in ("encoder_", "feature_names_in_", "stream_"):
+        classifier.__dict__.pop(name, None)  # of an earlier fit
+    classifier.n_features_in_ = d
+    if found.encoder is not None:
+        classifier.encoder_ = found.encoder
+        name_inputs(classifier)
+    elif shards.feature_names is not None:
+        classifier.feature_names_in_ = np.array(shards.feature_names, dtype=object)
+
+
+def _find_knowledge(stream: _Stream) -> Knowledge:
+    """Return what the method must know: of many labels from counts, of few from a sample."""
+    classifier, method, seed = stream.classifier, stream.method, stream.seed
+    if stream.shards.is_sparse:
+        counted: Any = stream.answers
+        return find_knowledge(classifier, method, None, None, counted, seed, Start())
+    X, answers = stream.sample(ROWS_FOR_PRIORS)
+    return find_knowledge(classifier, method, X, X, answers, seed, Start())
+
+
+def _make_risk(stream: _Stream, batch_size: int) -> Any:
+    """Return the risk, with the counts of all rows."""
+    classifier, method, device = stream.classifier, stream.method, stream.device
+    answers: Any = stream.answers
+    counts = Counts.of(answers)
+    if stream.shards.is_sparse:
+        return chunk_risk(classifier, method, answers, device, batch_size, counts=counts)
+    risk = make_risk(classifier, method, answers, device, counts=counts)
+    return OfEachNetwork(risk) if isinstance(classifier.module_, Ensemble) else risk
+
+
+def _fingerprint(stream: _Stream) -> str:
+    """Return a hash of settings and of what the first pass counted."""
+    counts, scaling = stream.answers.counts, stream.classifier.scaling_
+    given = describe_settings(stream.classifier), stream.seed, stream.shards.sizes
+    digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode())
+    for array in (counts.no, counts.yes, counts.maybe, scaling.shift, scaling.scale):
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _finish(stream: _Stream, risk: Any, options: Any, history: History) -> None:
+    """Keep the results, checked on some of the rows."""
+    classifier = stream.classifier
+    X, answers = stream.sample(min(ROWS_TO_CHECK, len(stream.answers)))
+    seen = stream.see(answers)
+    training = Training(
+        method=stream.method,
+        module=classifier.module_,
+        X=to_device(X, stream.device),
+        seen=seen if stream.shards.is_sparse else seen.to(stream.device),
+        risk=risk,
+        options=options,
+        is_ours=False,
+        raw=(X, answers),
+    )
+    classifier.seen_rows_ = remember_rows(X)
+    finish_fit(classifier, training, history)
+    classifier.trained_on_ = {"rows": len(stream.answers), "kind": stream.answers.kind}
+    warn_of(classifier.history_)

@@ -1,0 +1,148 @@
+"""Fits with very many labels: what a fit on a matrix gives, without the matrix."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from comes import Answers, CandidateClassifier
+from comes.answers import State
+from comes.errors import ComesError
+from comes.estimator import reading_answers
+
+N, D, Q = 300, 12, 30
+RNG = np.random.default_rng(0)
+X = sparse.csr_array(RNG.normal(size=(N, D)) * (RNG.random((N, D)) < 0.5))
+RELEVANT = np.asarray(X @ RNG.normal(size=(D, Q))) > 1.5
+NO = ~RELEVANT & (RNG.random((N, Q)) < 0.3)
+YES = RELEVANT & (RNG.random((N, Q)) < 0.3)
+MAYBE = ~NO & ~YES & (RNG.random((N, Q)) < 0.05)
+PRIOR = RELEVANT.mean(axis=0).clip(0.01)
+ANSWERS = {
+    "candidates": Answers(no=NO),
+    "answers": Answers(no=NO, yes=YES, maybe=MAYBE),
+    "no and maybe": Answers(no=NO, maybe=MAYBE),
+    "positives": Answers.from_positives(YES),
+}
+KNOWN: dict[str, dict[str, Any]] = {
+    "candidates": {"class_prior": PRIOR},
+    "answers": {"class_prior": PRIOR, "no_rate": 0.9, "yes_rate": 0.8},
+    "no and maybe": {"class_prior": PRIOR, "no_rate": 0.9, "yes_rate": 0.0},
+    "positives": {"yes_rate": 0.3},
+}
+CASES = [
+    ("likelihood", "candidates"),
+    ("likelihood", "answers"),
+    ("likelihood", "no and maybe"),
+    ("likelihood", "positives"),
+    ("bce", "candidates"),
+    ("bce", "answers"),
+    ("bce", "no and maybe"),
+    ("bce", "positives"),
+    ("comes-hl", "candidates"),
+    ("comes-hl", "answers"),
+    ("comes-hl-unbiased", "candidates"),
+]
+
+
+@pytest.fixture(autouse=True)
+def few_pairs_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading_answers, "MANY_PAIRS", 1000)
+    warnings.simplefilter("ignore")
+
+
+def as_sparse(answers: Answers) -> Answers:
+    return Answers.of_states(answers.states, answers.kind)
+
+
+def make(method: str, **settings: Any) -> CandidateClassifier:
+    given = {"epochs": 3, "hidden": 8, "device": "cpu", "random_state": 0, "prior_weight": 0.0}
+    return CandidateClassifier(method, **(given | settings))
+
+
+@pytest.mark.parametrize(("method", "kind"), CASES)
+def test_a_fit_in_chunks_is_the_fit_on_a_matrix(method: str, kind: str) -> None:
+    known = {} if method == "bce" else KNOWN[kind]
+    known = {n: v for n, v in known.items() if method == "likelihood" or n == "class_prior"}
+    scores = [
+        make(method, **known).fit(X, answers=answers).decision_function(X)
+        for answers in (ANSWERS[kind], as_sparse(ANSWERS[kind]))
+    ]
+    np.testing.assert_allclose(scores[1], scores[0], rtol=1e-3, atol=2e-5)
+
+
+def test_sparse_complementary_labels_are_candidates() -> None:
+    fits = [
+        make("likelihood", exclude_rate=0.3, class_prior=PRIOR).fit(X, **given)
+        for given in ({"answers": as_sparse(ANSWERS["candidates"])}, {"complementary": as_csr(NO)})
+    ]
+    np.testing.assert_array_equal(*(fit.decision_function(X) for fit in fits))
+
+
+def as_csr(mask: Any) -> Any:
+    return sparse.csr_array(mask)
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_rates_are_estimated_from_counts(kind: str) -> None:
+    fitted = make("likelihood").fit(X, answers=as_sparse(ANSWERS[kind]))
+    assert fitted.class_prior_ is not None
+    assert ((fitted.class_prior_ >= 0) & (fitted.class_prior_ <= 1)).all()
+    if kind == "candidates":
+        assert abs(fitted.no_rate_ - 0.3).max() < 0.1
+
+
+def test_early_stopping_judges_held_out_rows_in_chunks() -> None:
+    settings = {"early_stopping": True, "class_prior": PRIOR, "epochs": 4}
+    fits = [
+        make("comes-hl", **settings).fit(X, answers=answers)
+        for answers in (ANSWERS["candidates"], as_sparse(ANSWERS["candidates"]))
+    ]
+    np.testing.assert_allclose(fits[1].history_.validation, fits[0].history_.validation, rtol=1e-4)
+    assert fits[1].history_.best_epoch == fits[0].history_.best_epoch
+
+
+def test_a_model_of_sparse_answers_is_saved_and_loaded(tmp_path: Any) -> None:
+    fitted = make("likelihood").fit(X, answers=as_sparse(ANSWERS["answers"]))
+    fitted.save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
+
+
+def test_maybe_can_be_left_out() -> None:
+    answers = as_sparse(ANSWERS["answers"])
+    with_it, without = (make("likelihood", uses_maybe=uses).fit(X, answers) for uses in (1, 0))
+    assert not np.array_equal(with_it.decision_function(X), without.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    ("settings", "given", "message"),
+    [
+        ({"method": "comes-rl"}, {}, "'comes-rl' needs the scores of all labels at once"),
+        ({"method": "ctl"}, {}, "Take method='comes-hl', 'bce', 'comes-hl-unbiased' or 'likel"),
+        ({"threshold": "f1"}, {}, "threshold='f1' is learned from the scores of all pairs"),
+        ({"exclude_rate": "instance"}, {}, "Give a number, or leave it out"),
+        ({"model": "linear"}, {}, "a network that ends in one linear layer"),
+        ({}, {"sample_weight": np.ones(N)}, "sample_weight and clean need a matrix"),
+    ],
+)
+def test_what_needs_a_matrix_is_refused(
+    settings: dict[str, Any], given: dict[str, Any], message: str
+) -> None:
+    classifier = make(**({"method": "likelihood"} | settings))
+    with pytest.raises(ComesError, match=message):
+        classifier.fit(X, answers=as_sparse(ANSWERS["candidates"]), **given)
+
+
+def test_small_sparse_answers_are_a_matrix_for_every_method(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reading_answers, "MANY_PAIRS", 2**26)
+    fits = [
+        make("comes-rl", class_prior=PRIOR, threshold="prior").fit(X, answers=answers)
+        for answers in (ANSWERS["candidates"], as_sparse(ANSWERS["candidates"]))
+    ]
+    np.testing.assert_array_equal(*(fit.predict(X) for fit in fits))
+    assert as_sparse(ANSWERS["candidates"]).says(State.NO)

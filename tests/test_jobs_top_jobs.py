@@ -1,0 +1,160 @@
+"""The best labels of every item in a file: what `predict_top` says, in every format."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from comes import CandidateClassifier
+from comes.datasets import (
+    Dataset,
+    make_scenes,
+    read_predictions,
+    read_table,
+    top_table,
+    write_npz,
+    write_top_tables,
+)
+from comes.errors import ComesError, ComesWarning
+from comes.estimator import top_predictions
+from comes.jobs import judge_top, write_top
+from comes.top_metrics import ndcg_at_k, precision_at_k
+from command_line import command_runner
+
+N, Q, K = 60, 10, 3
+NAMES = ["NA", "a;b", "the sea", *(f"digit {j}" for j in range(3, Q))]
+ITEMS = [f"00{row}" for row in range(N)]
+SCENES = replace(make_scenes(n=N), label_names=NAMES, items=ITEMS)
+MODEL = CandidateClassifier("bce", epochs=1, hidden=8, random_state=0)
+MODEL.fit(SCENES.X, SCENES.known_relevant(), label_names=NAMES)
+TOP = MODEL.predict_top(SCENES.X, K)
+ENDINGS = ("csv", "tsv", "csv.gz", "parquet", "xlsx")
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(top_predictions, "ROWS_AT_ONCE", 17)  # so that a file has several parts
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_table_has_a_row_for_each_item_and_label(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"top.{ending}"
+    written = write_top(MODEL, SCENES, path, K, scores=True)
+    assert (written.n_items, written.n_labels) == (N, Q)
+    table = read_table(path, ["item", "label"])
+    assert list(table.columns) == ["item", "rank", "label", "probability", "score"]
+    assert table["item"].tolist() == [item for item in ITEMS for _ in range(K)]
+    assert table["rank"].tolist() == [1, 2, 3] * N
+    assert table["label"].tolist() == [NAMES[label] for label in TOP.labels.ravel()]
+    np.testing.assert_allclose(table["probability"], TOP.probabilities.ravel(), atol=1e-6)
+    np.testing.assert_allclose(table["score"], TOP.scores.ravel(), rtol=1e-5)
+
+
+def test_lines_of_json_have_a_list_for_each_item(tmp_path: Path) -> None:
+    path = tmp_path / "top.jsonl"
+    write_top(MODEL, SCENES, path, K)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["item"] for line in lines] == ITEMS
+    for line, labels, chances in zip(lines, TOP.labels, TOP.probabilities, strict=True):
+        assert [one["label"] for one in line["top"]] == [NAMES[label] for label in labels]
+        assert [one["probability"] for one in line["top"]] == pytest.approx(chances, abs=1e-6)
+    with pytest.raises(ComesError, match="should have the columns item, predicted"):
+        read_predictions(path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_items_without_names_are_numbered_through_all_parts(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"top.{ending}"
+    write_top(MODEL, replace(SCENES, items=None), path, 1)
+    table = pd.read_csv(path) if ending == "csv" else pd.read_json(path, lines=True)
+    assert table["item"].tolist() == list(range(N))
+
+
+def test_what_cannot_be_written_is_refused_before_anything_is_scored(tmp_path: Path) -> None:
+    for top in (0, Q + 1):
+        with pytest.raises(ComesError, match=rf"\(--top\) must be 1 to {Q}.*got {top}"):
+            write_top(MODEL, SCENES, tmp_path / "top.csv", top)
+    with pytest.raises(ComesError, match=r"top.txt should end in .*\.jsonl"):
+        write_top("no model", SCENES, tmp_path / "top.txt", 1)
+    with pytest.raises(ComesError, match="is not a folder"):
+        write_top("no model", SCENES, tmp_path / "none" / "top.csv", 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_repeated_items_are_told(tmp_path: Path) -> None:
+    table = pd.DataFrame({"red": np.arange(4.0), "blue": 0.5})
+    model = CandidateClassifier("bce", epochs=1, hidden=4).fit(table, np.eye(4)[:, :2])
+    table.assign(photo="same").to_csv(tmp_path / "new.csv", index=False)
+    with pytest.warns(ComesWarning, match="'same' occurs more than once"):
+        write_top(model, tmp_path / "new.csv", tmp_path / "top.csv", 1, item="photo")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_a_part_that_fails_leaves_the_old_file(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"top.{ending}"
+    path.write_text("of yesterday")
+
+    def tables() -> Iterator[pd.DataFrame]:
+        names = np.array(NAMES, dtype=object)
+        yield top_table(TOP.labels, TOP.probabilities, names, ITEMS)
+        raise ComesError("the next part fails")
+
+    with pytest.raises(ComesError, match="the next part fails"):
+        write_top_tables(tables(), path)
+    assert path.read_text() == "of yesterday" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_command_writes_the_best_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = command_runner(monkeypatch, capsys)
+    MODEL.save("model")
+    write_npz(SCENES, "scenes.npz")
+    command = ("predict", "scenes.npz", "-m", "model", "--top", str(K), "-o", "top.csv")
+    summary = json.loads(run(*command, "--json").stdout)
+    assert summary == {"rows": N, "labels": Q, "file": "top.csv"}
+    table = pd.read_csv("top.csv", keep_default_na=False)
+    assert list(table.columns) == ["item", "rank", "label", "probability"] and len(table) == N * K
+    for option in ("--page", "--ask-next"):
+        error = run(*command, option, "next.csv", code=1).stderr
+        assert f"{option} needs the scores of all labels" in error
+
+
+@pytest.mark.parametrize(("top", "ks"), [(1, [1]), (2, [1, 2]), (5, [1, 3, 5]), (7, [1, 3, 5, 7])])
+def test_the_best_labels_are_judged_as_all_scores_are(top: int, ks: list[int]) -> None:
+    held_out = make_scenes(n=50, seed=1)
+    truth = held_out.known_relevant().copy()
+    truth[:4] = False
+    scores = MODEL.decision_function(held_out.X)
+    judged = judge_top(MODEL, replace(held_out, relevant=truth, label_names=NAMES), top)
+    expected = {f"precision@{k}": precision_at_k(scores, truth, k) for k in ks}
+    expected |= {f"ndcg@{k}": ndcg_at_k(scores, truth, k) for k in ks}
+    assert judged.metrics == pytest.approx(expected)
+    assert (judged.n_rows, judged.n_empty, judged.n_seen) == (50, 4, 0)
+
+
+def test_the_command_prints_how_good_the_best_labels_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = command_runner(monkeypatch, capsys)
+    MODEL.save("model")
+    write_npz(SCENES, "scenes.npz")
+    command = ("evaluate", "scenes.npz", "-m", "model", "--top", str(K))
+    found = json.loads(run(*command, "--json").stdout)
+    assert found == pytest.approx(judge_top(MODEL, SCENES, K).as_dict())
+    assert found["rows_seen_in_training"] == N
+    printed = run(*command).stdout
+    assert "precision@3" in printed and f"{found['ndcg@3']:.3f}" in printed
+    assert "rows without relevant, which count 0: 0" in printed
+    assert "that training saw" in printed
+    assert "--top compares with true labels" in run(*command, "--priors", "p.csv", code=1).stderr
+    candidates = Dataset(SCENES.X, NAMES, SCENES.known_relevant())
+    write_npz(candidates, "candidates.npz")
+    error = run("evaluate", "candidates.npz", *command[2:], code=1).stderr
+    assert "true labels are needed" in error

@@ -1,0 +1,247 @@
+"""Training from a stream must give, to the last bit, the model of the same rows in memory."""
+
+import gc
+import math
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from torch import Tensor, nn
+
+from comes.errors import ComesError, ComesWarning
+from comes.models import mlp
+from comes.risks import HammingRisk
+from comes.training import (
+    BlockOrder,
+    Rows,
+    StreamedRows,
+    TrainOptions,
+    make_optimizer,
+    predict_scores,
+    seeded,
+    to_device,
+    train,
+)
+from comes.training.streamed_rows import read_ahead
+from drawn_problems import annotate, prior_of, problem
+
+CPU = torch.device("cpu")
+SIZES = (17, 5, 30, 11, 23, 8, 6)
+N = sum(SIZES)
+X = problem(seed=5, n=N, q=6)[0].float()
+_, RELEVANT = problem(seed=6, n=N)
+CANDIDATES = annotate(RELEVANT, 0.5, seed=7)
+ORDER = BlockOrder(SIZES, 40)
+SGD = make_optimizer("sgd", learning_rate=0.1)
+ENDS = np.cumsum(SIZES)
+
+
+def dense(block: int) -> Any:
+    return X[ENDS[block] - SIZES[block] : ENDS[block]].numpy()
+
+
+def csr(block: int) -> Any:
+    return sparse.csr_array(dense(block) * (dense(block) > 0))
+
+
+def seen(block: int) -> Tensor:
+    return CANDIDATES[ENDS[block] - SIZES[block] : ENDS[block]]
+
+
+def streamed(features: Callable[[int], Any] = dense, **more: Any) -> StreamedRows:
+    return StreamedRows(SIZES, lambda block: (features(block), seen(block)), CPU, **more)
+
+
+def in_memory(features: Callable[[int], Any]) -> Rows:
+    blocks = [features(block) for block in range(len(SIZES))]
+    whole = np.concatenate(blocks) if features is dense else sparse.vstack(blocks)
+    return to_device(whole, CPU)
+
+
+def trained(
+    rows: Rows | StreamedRows, candidates: Any = None, batch_size: int = 16, **options: Any
+) -> Tensor:
+    with seeded(1, CPU):
+        model = mlp(X.shape[1], 4, 8, dropout=0.5)
+    settings: dict[str, Any] = {"epochs": 3, "batch_size": batch_size, "seed": 4, "order": ORDER}
+    risk = HammingRisk(prior_of(RELEVANT).float())
+    train(model, rows, candidates, risk, TrainOptions(SGD, **(settings | options)))
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+@pytest.mark.parametrize("features", [dense, csr])
+@pytest.mark.parametrize("batch_size", [1, 16, 64, 1000])  # of 100 rows in groups of up to 40
+def test_a_stream_gives_the_model_of_rows_in_memory(
+    features: Callable[[int], Any], batch_size: int
+) -> None:
+    from_memory = trained(in_memory(features), CANDIDATES, batch_size)
+    assert torch.equal(trained(streamed(features), None, batch_size), from_memory)
+    assert not torch.equal(
+        trained(in_memory(features), CANDIDATES, batch_size, order=None), from_memory
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Opaque:
+    """Rows that only a risk understands, once some of them are selected."""
+
+    rows: Tensor
+
+    def index_select(self, dim: int, index: Tensor) -> tuple[str, Tensor]:
+        return "selected", self.rows.index_select(dim, index)
+
+
+def test_what_the_risk_sees_need_not_be_a_tensor() -> None:
+    def join(parts: Sequence[Opaque]) -> Opaque:
+        return Opaque(torch.cat([part.rows for part in parts]))
+
+    plain = HammingRisk(prior_of(RELEVANT).float())
+
+    def risk(scores: Tensor, seen: tuple[str, Tensor]) -> Tensor:
+        word, candidates = seen
+        assert word == "selected"
+        value: Tensor = plain(scores, candidates)
+        return value
+
+    rows = StreamedRows(SIZES, lambda block: (dense(block), Opaque(seen(block))), CPU, join)
+    model = nn.Linear(X.shape[1], 4)
+    same = nn.Linear(X.shape[1], 4)
+    same.load_state_dict(model.state_dict())
+    options = TrainOptions(SGD, epochs=2, batch_size=16, order=ORDER)
+    train(model, rows, None, risk, options)
+    train(same, X, CANDIDATES, plain, options)
+    assert torch.equal(model.weight, same.weight)
+
+
+@pytest.mark.parametrize("features", [dense, csr])
+def test_scores_of_a_stream_are_those_of_rows_in_memory(features: Callable[[int], Any]) -> None:
+    model = mlp(X.shape[1], 4, 8)
+    scores = predict_scores(model, streamed(features), batch_size=7)
+    torch.testing.assert_close(scores, predict_scores(model, in_memory(features)))
+
+
+def test_two_groups_are_in_memory_at_most() -> None:
+    alive: weakref.WeakSet[Opaque] = weakref.WeakSet()
+    beside: list[int] = []  # groups in memory while another is read
+
+    def read(block: int) -> tuple[Any, Tensor]:
+        time.sleep(0.01)  # so that the step before is done
+        beside.append(len(alive))
+        return X[10 * block : 10 * block + 10].numpy(), CANDIDATES[10 * block : 10 * block + 10]
+
+    def join(parts: Sequence[Tensor]) -> Opaque:
+        joined = Opaque(torch.cat(list(parts)))
+        alive.add(joined)
+        return joined
+
+    sizes = (10,) * 10
+    options = TrainOptions(SGD, epochs=2, batch_size=5, order=BlockOrder(sizes, 10))
+    rows = StreamedRows(sizes, read, CPU, join)
+    train(nn.Linear(6, 4), rows, None, lambda scores, seen: scores.mean(), options)
+    assert len(beside) == 20
+    assert max(beside) == 1
+    gc.collect()
+    assert len(alive) == 0
+
+
+def test_groups_that_are_done_are_not_read_again() -> None:
+    read: list[int] = []
+
+    def noted(block: int) -> Any:
+        read.append(block)
+        return dense(block)
+
+    order = ORDER.draw(torch.Generator().manual_seed(0))
+    first = sum(SIZES[block] for block in order.groups[0])
+    assert len(
+        list(streamed(noted).batches(order.rows[first:].split(10), order.groups))
+    ) == math.ceil((N - first) / 10)
+    assert read == [block for blocks in order.groups[1:] for block in blocks]
+
+
+def broken(block: int) -> Any:
+    if block == 3:
+        raise OSError("the disk is gone")
+    return dense(block)
+
+
+def count_readers() -> int:
+    return sum(thread.name.startswith("read-ahead") for thread in threading.enumerate())
+
+
+def test_an_error_of_the_reader_reaches_the_caller_and_ends_the_thread() -> None:
+    with pytest.raises(OSError, match="the disk is gone"):
+        trained(streamed(broken))
+    with pytest.raises(OSError, match="the disk is gone"):
+        predict_scores(mlp(6, 4), streamed(broken))
+    assert count_readers() == 0
+
+
+def test_an_error_of_a_step_ends_the_thread() -> None:
+    def risk(scores: Tensor, seen: Tensor) -> Tensor:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        train(nn.Linear(6, 4), streamed(), None, risk, TrainOptions(SGD, order=ORDER))
+    assert count_readers() == 0
+
+
+def test_ctrl_c_ends_the_thread() -> None:
+    def risk(scores: Tensor, seen: Tensor) -> Tensor:
+        raise KeyboardInterrupt
+
+    with pytest.warns(ComesWarning, match="Interrupted after 0 of 200 epochs"):
+        train(nn.Linear(6, 4), streamed(), None, risk, TrainOptions(SGD, order=ORDER))
+    assert count_readers() == 0
+
+
+def test_a_reader_that_nobody_waits_for_gives_up() -> None:
+    gave_up = threading.Event()
+
+    def read(key: int, stop: threading.Event) -> int:
+        if key == 1:
+            stop.wait(60)
+            gave_up.set()
+        return key
+
+    found = read_ahead(read, [0, 1, 2])
+    assert next(found) == 0
+    started = time.monotonic()
+    found.close()  # type: ignore[attr-defined]
+    assert gave_up.is_set()
+    assert time.monotonic() - started < 50
+
+
+def test_reading_ahead_of_nothing_gives_nothing() -> None:
+    assert list(read_ahead(lambda key, stop: key, [])) == []
+
+
+def test_a_block_with_other_rows_than_promised_is_refused() -> None:
+    rows = StreamedRows(SIZES, lambda block: (dense(0), seen(0)), CPU)
+    with pytest.raises(ComesError, match=r"block \d should have \d+ rows; got 17"):
+        trained(rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "candidates", "order", "message"),
+    [
+        (streamed(), CANDIDATES, ORDER, "bring candidates along; pass None"),
+        (streamed(), None, None, r"set options.order to BlockOrder\(X.sizes, buffer\)"),
+        (streamed(), None, BlockOrder((N,), 5), "need an order of their blocks"),
+        (streamed(), None, BlockOrder((3, 4), 5), f"must be one of {N} rows; got one of 7"),
+        (X, CANDIDATES, BlockOrder((3, 4), 5), f"must be one of {N} rows; got one of 7"),
+        (X, None, None, "candidates must be given"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    rows: Any, candidates: Any, order: BlockOrder | None, message: str
+) -> None:
+    with pytest.raises(ComesError, match=message):
+        trained(rows, candidates, order=order)
