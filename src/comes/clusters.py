@@ -179,6 +179,10 @@ def _run_on_ray(
     import ray
 
     with _open_ray(cluster):
+        if cluster.gpus > ray.cluster_resources().get("GPU", 0):  # Ray would wait for one to come
+            raise ComesError(
+                "the Ray cluster has no GPU. Start it on machines with one, or use cpu."
+            )
         options: Any = {"num_cpus": 1, "num_gpus": cluster.gpus, "max_retries": TRIES - 1}
         remote, shared = ray.remote(**options)(_make_call), ray.put(call)
         sent: dict[Any, Any] = {}
