@@ -248,7 +248,8 @@ def _check_address(address: str) -> None:
 def _make_unreachable(address: str | None, error: Exception) -> ComesError:
     return ComesError(
         f"no Ray cluster answers at {address}: {first_line(error)}. Start it (ray start), correct "
-        "the address, and call this on a machine of the cluster."
+        "the address, call this on a machine of the cluster, and name its token if it has one "
+        "(RAY_AUTH_MODE=token, RAY_AUTH_TOKEN_PATH)."
     )
 
 
