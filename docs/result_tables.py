@@ -882,6 +882,36 @@ def start_time_table() -> Table:
     return [["command", "seconds"], *([f"`{name}`", f"{s:.3g}"] for name, s in values.items())]
 
 
+def clusters_table() -> Table:
+    """Return what came back from clusters, with and without a kill."""
+    found = measured("clusters")
+    table = [["", "results", "same bytes", "seconds"]]
+    alone = found["alone"]
+    table.append(["one process", str(alone["results"]), "", f"{alone['seconds']:.3g}"])
+    for backend, title in (("dask", "Dask"), ("ray", "Ray")):
+        for name, row in found[backend].items():
+            killed = f", a kill after {row['results_at_the_kill']}" if name == "killed" else ""
+            same, taken = str(row["same"]), f"{row['seconds']:.3g}"
+            table.append([f"{title}{killed}", str(row["results"]), same, taken])
+    return table
+
+
+def cluster_features_table() -> Table:
+    """Return rates and fixed costs of features on clusters, and what they say of a million."""
+    titles = {"here": "one process, no cluster"}
+    for backend in ("dask", "ray"):
+        titles |= {f"{backend}_1": f"{backend.title()}, 1 worker"}
+        titles |= {f"{backend}_2": f"{backend.title()}, 2 workers"}
+    rows = measured("cluster_features")["ways"]
+    return [
+        ["", "images per second", "fixed seconds", "hours for 10⁶"],
+        *seconds(
+            {title: rows[name] for name, title in titles.items()},
+            "pictures_per_second fixed_seconds hours_for_a_million",
+        ),
+    ]
+
+
 def seconds(rows: dict[str, dict[str, float]], columns: str) -> Table:
     """Return some columns of a measurement, a row for each name, to three digits."""
     return [
@@ -1055,6 +1085,8 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "stream-memory": stream_memory_table,
     "image-features": image_features_table,
     "image-speed": image_speed_table,
+    "clusters": clusters_table,
+    "cluster-features": cluster_features_table,
     "annotation-load": annotation_load_table,
     "annotation-scale": annotation_scale_table,
     "annotation-kills": annotation_kills_table,
