@@ -58,8 +58,10 @@ Estimate = ClassPriorEstimate | RatesEstimate
 def draw(relevant: Any, how: float | str, seed: int) -> tuple[Answers, float | FloatArray]:
     """Return answers about a set, and the rate of "no"."""
     if how == ANSWERS:
-        options = {"asked_rate": ASKED, "no_rate": SURE, "yes_rate": SURE}
-        return simulate_answers(relevant, seed=seed, **options), SURE
+        answers = simulate_answers(
+            relevant, asked_rate=ASKED, no_rate=SURE, yes_rate=SURE, seed=seed
+        )
+        return answers, SURE
     rng = np.random.default_rng(1000 + seed)
     spread = np.clip(rng.normal(0.5, 0.05, relevant.shape[1]), 0, 1)
     rate = spread if isinstance(how, str) else how
@@ -106,7 +108,8 @@ def judge_set(name: str, how: float | str) -> dict[str, Any]:
     """Return the errors on a data set."""
     data = load_dataset(name)
     relevant = data.known_relevant()
-    truth, pooled, with_features, flags = relevant.mean(axis=0), [], [], Counter()
+    truth, pooled, with_features = relevant.mean(axis=0), [], []
+    flags: Counter[str] = Counter()
     for seed in range(N_SEEDS):
         answers, rate = draw(relevant, how, seed)
         start = time.perf_counter()
@@ -124,7 +127,8 @@ def judge_set(name: str, how: float | str) -> dict[str, Any]:
 def judge_many(per_row: int, how: str) -> dict[str, Any]:
     """Return the errors on drawn counts of very many labels, with so many answers a row."""
     truth = np.minimum(0.3, (np.arange(1, Q_MANY + 1) / Q_MANY) ** -0.8 / Q_MANY)
-    share, pooled, flags = per_row / Q_MANY, [], Counter()
+    share, pooled = per_row / Q_MANY, []
+    flags: Counter[str] = Counter()
     for seed in range(N_SEEDS_OF_MANY):
         rng = np.random.default_rng(seed)
         relevant = rng.binomial(N_MANY // 2, truth, size=(2, Q_MANY))

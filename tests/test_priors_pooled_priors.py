@@ -21,7 +21,7 @@ def test_priors_are_integrals_over_the_beta_distribution(
     def likelihood(prior: float) -> float:
         m = n * (1 - prior)
         logs = gammaln(m + 1) - gammaln(max(m - n_excluded, 0) + 1) + m * math.log(1 - rate)
-        return math.exp(logs - 250 + 0.0)
+        return math.exp(logs - 250)
 
     def moment(power: int) -> float:
         # With u = P(prior below), the density is 1, however steep that of the beta is at 0.
@@ -30,7 +30,7 @@ def test_priors_are_integrals_over_the_beta_distribution(
             return prior**power * likelihood(min(prior, 1 - n_excluded / n))
 
         steps = [1 - 10.0**-k for k in range(1, 10)]
-        return sum(
+        return math.fsum(
             quad(inside, low, high, limit=200)[0]
             for low, high in zip([0.0, *steps], [*steps, 1.0], strict=True)
         )
