@@ -27,6 +27,7 @@ FOUR = ("emotions", "yeast", "scene", "enron")
 SETS_OF = {"six": (*FOUR, "scenes", "bibtex"), "four": FOUR}
 FIRST_SEED = 0
 DEFAULTS_METRICS = ("average_precision", "mean_average_precision", "held_out")
+POOLED_ERRORS = ("rate_error", "yes_error", "prior_error")
 
 Table = list[list[str]]
 
@@ -245,6 +246,21 @@ def real_rates_table() -> Table:
             for r in stored("rates")["real"]
         ),
     ]
+
+
+def pooled_rates_table() -> Table:
+    """Return the errors of rates that all labels share, from counts, beside those with features."""
+    heads = ["data", "labels", "drawn", "rate", "b", "prior", "within 2 standard errors"]
+    table = [[*heads, "flag of most labels", "with features: rate", "b", "prior"]]
+    for r in stored("pooled_rates")["rows"]:
+        flags = ", ".join(f"{flag} ({n})" for flag, n in r["flags"].items())
+        own, other = (
+            [f"{errors[k]:.2g}" if k in errors else "" for k in POOLED_ERRORS]
+            for errors in (r, r.get("features", {}))
+        )
+        cells = [r["data"], str(r["q"]), str(r["drawn"]), *own]
+        table.append([*cells, f"{r['inside']:.0%}", flags, *other])
+    return table
 
 
 def real_priors_table() -> Table:
@@ -1057,6 +1073,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "drawn-rates": drawn_rates_table,
     "rates": rates_table,
     "real-rates": real_rates_table,
+    "pooled-rates": pooled_rates_table,
     "simulation": simulation_table,
     "intervals": intervals_table,
     "choosing": choosing_table,
