@@ -9,6 +9,7 @@ import pytest
 from typer.main import get_command
 
 from comes.cli import app
+from result_tables import measured
 
 TEXT = (Path(__file__).parent.parent / "docs" / "clusters.md").read_text(encoding="utf-8")
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
@@ -84,3 +85,11 @@ def test_torchrun_has_these_options() -> None:
     assert (found.nnodes, found.nproc_per_node, found.rdzv_endpoint) == ("2", "4", "first:29500")
     assert found.module and found.training_script == "comes"
     assert read_options(call)["labels"] == "has_*"
+
+
+def test_clusters_gave_every_result_with_its_bytes() -> None:
+    found = measured("clusters")
+    for backend in ("dask", "ray"):
+        for row in found[backend].values():
+            assert row["results"] == row["same"] == found["tasks"]
+        assert 0 < found[backend]["killed"]["results_at_the_kill"] < found["tasks"]
