@@ -58,7 +58,8 @@ def as_sparse(answers: Answers) -> Answers:
 
 
 def make(method: str, **settings: Any) -> CandidateClassifier:
-    given = {"epochs": 3, "hidden": 8, "device": "cpu", "random_state": 0, "prior_weight": 0.0}
+    given: dict[str, Any] = {"epochs": 3, "hidden": 8, "device": "cpu", "random_state": 0}
+    given |= {"prior_weight": 0.0}
     return CandidateClassifier(method, **(given | settings))
 
 
@@ -91,7 +92,8 @@ def test_rates_are_estimated_from_counts(kind: str) -> None:
     assert fitted.class_prior_ is not None
     assert ((fitted.class_prior_ >= 0) & (fitted.class_prior_ <= 1)).all()
     if kind == "candidates":
-        assert abs(fitted.no_rate_ - 0.3).max() < 0.1
+        assert fitted.no_rate_ is not None
+        assert np.abs(fitted.no_rate_ - 0.3).max() < 0.1
 
 
 def test_early_stopping_judges_held_out_rows_in_chunks() -> None:
