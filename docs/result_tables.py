@@ -186,6 +186,28 @@ def stream_memory_table() -> Table:
     ]
 
 
+def many_labels_table() -> Table:
+    """Return what an epoch over very many labels takes."""
+    columns = ["method", "rows", "labels", "answers", "on", "epoch s", "step ms", "most GB"]
+    return [
+        [*columns, "GB on GPU"],
+        *(
+            [
+                r["method"],
+                str(r["rows"]),
+                str(r["labels"]),
+                r["answers"],
+                "GPU" if r["device"] == "cuda" else f"{r['machine']['threads']} cores",
+                f"{r['seconds_of_epoch']:.0f}",
+                f"{1000 * r['seconds_of_step']:.1f}",
+                f"{r['gb_at_most']:.1f}",
+                f"{r['gb_on_gpu']:.1f}" if "gb_on_gpu" in r else "",
+            ]
+            for r in measured("many_labels")["runs"]
+        ),
+    ]
+
+
 def prior_errors_table() -> Table:
     """Return the errors of the estimators of class priors."""
     result = stored("priors")["estimators"]
@@ -1100,6 +1122,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "circle": circle_table,
     "read-time": read_time_table,
     "stream-memory": stream_memory_table,
+    "many-labels": many_labels_table,
     "image-features": image_features_table,
     "image-speed": image_speed_table,
     "clusters": clusters_table,
