@@ -144,7 +144,7 @@ def run_group(n_processes: int, name: str, folder: Path, dies: int | None) -> li
 def run_torchrun(folder: Path, name: str = "comes-hl") -> dict[str, Any]:
     """Train in three workers of torchrun, of which one is killed once; compare with one process."""
     command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"]
-    command += ["--max-restarts", "1", __file__, "--worker", name, str(folder)]
+    command += ["--max-restarts", "3", __file__, "--worker", name, str(folder)]
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     ended = subprocess.run(
         [sys.executable, *command], env=env, capture_output=True, text=True, check=False
@@ -165,7 +165,7 @@ def be_torchrun_worker(name: str, folder: Path) -> None:
     """Train as a worker of torchrun; one is killed in the second epoch, but not once restarted."""
     is_restarted = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
     join_processes(CPU)
-    if is_restarted and process_number() == 0:
+    if is_restarted and process_number() == 0 and not (folder / "found.pt").exists():
         state = torch.load(folder / "training.pt", weights_only=True)
         torch.save([len(state["risk"]), state["steps"]], folder / "found.pt")
     weights = train_case(name, folder, None if is_restarted else STEPS + 5)

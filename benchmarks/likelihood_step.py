@@ -32,7 +32,7 @@ from comes.risks import BceRisk, LikelihoodRisk
 from comes.training import SparseRows, TrainOptions, make_optimizer, to_device
 from comes.training.batch_sources import find_source
 from comes.training.memory import kept_memory
-from comes.training.steps import Epoch, Step, plan_steps
+from comes.training.steps import BatchesLeft, Step, plan_steps
 
 BATCH, STEPS, ASKED, SURE = 256, 10, 0.1, 0.8
 # Rows, features, the share of features that are not 0, labels, and the share that is relevant.
@@ -73,11 +73,11 @@ def make_epoch(X: Tensor | SparseRows, answers: Tensor, risk: nn.Module) -> Call
     matrix = X.matrix if isinstance(X, SparseRows) else X
     model = mlp(matrix.shape[1], answers.shape[1]).to(device).train()
     optimiser = SGD(model.parameters())
-    step = Step(model, answers, risk.to(device), optimiser, TrainOptions(SGD))
-    take_steps = plan_steps(step, find_source(X), record=True)
-    shuffle = torch.Generator().manual_seed(0)
-    epoch = Epoch(take_steps, len(X), STEPS, shuffle, device, False)
-    return lambda: epoch().item()
+    step = Step(model, risk.to(device), optimiser, TrainOptions(SGD))
+    take_steps = plan_steps(step, find_source(X), answers, device, record=True)
+    order = torch.randperm(len(X), generator=torch.Generator().manual_seed(0))
+    batches = BatchesLeft(order, [BATCH] * STEPS, ())
+    return lambda: torch.stack(list(take_steps(batches))).mean().item()
 
 
 def compare(X: Any, answers: Any, device: torch.device, repeats: int) -> dict[str, float]:

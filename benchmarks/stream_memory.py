@@ -5,9 +5,9 @@
 writes ``benchmarks/results/stream_memory.json``. Generated rows are written as a parquet folder
 (40 numbers, ten complementary labels of 1000), as LIBSVM files (60 non-zeros of 100000 features,
 ten labels of 100000), and as lines of json (a text and ticked labels). For each, a process of its
-own opens the shards without a cache, gathers the statistics of all rows (texts are encoded as 20000
-of them say), and reads every block once. Memory is the peak of the process with all that it
-imports, beside what the imports alone take; the ratio of the peaks should be near 1.
+own opens the shards without a cache in blocks of 8192 rows, gathers the statistics of all rows with
+a sample of as many, and reads every block once. Memory is the peak of the process with all that it
+imports, beside what the imports alone take; the ratio of the peaks should be near 1. Linux only.
 """
 
 import argparse
@@ -25,22 +25,22 @@ import numpy as np
 import pandas as pd
 from measuring import significant, write
 
-ROWS = 50_000
-AT_ONCE = 2**15
+ROWS = 20_000
+AT_ONCE = 2**13
 
 PASS = """
-import json, resource, sys, time
+import json, re, sys, time
 from comes.datasets import open_shards
 from comes.estimator import gather_statistics
 import sklearn.datasets, sklearn.feature_extraction.text, pyarrow.parquet
 
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def peak():  # of this process alone; ru_maxrss begins with that of its parent
+    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
 
 before, started = peak(), time.perf_counter()
-shards = open_shards(sys.argv[1], **json.loads(sys.argv[2]))
+shards = open_shards(sys.argv[1], rows_at_once=int(sys.argv[3]), **json.loads(sys.argv[2]))
 opened = time.perf_counter()
-statistics = gather_statistics(shards, sample_rows=20_000)
+statistics = gather_statistics(shards, sample_rows=int(sys.argv[3]))
 gathered = time.perf_counter()
 shards = shards.prepared(statistics.prepare)
 rows = sum(len(shards.read(block)[1]) for block in range(len(shards.blocks)))
@@ -119,7 +119,7 @@ def measure(form: str, n: int) -> dict[str, Any]:
             make(parts / f"{number:04d}", size, np.random.default_rng([n, number]))
         stored = sum(path.stat().st_size for path in parts.iterdir())
         done = subprocess.run(
-            [sys.executable, "-c", PASS, str(parts), json.dumps(fields)],
+            [sys.executable, "-c", PASS, str(parts), json.dumps(fields), str(AT_ONCE)],
             capture_output=True,
             text=True,
             check=True,

@@ -27,6 +27,7 @@ FOUR = ("emotions", "yeast", "scene", "enron")
 SETS_OF = {"six": (*FOUR, "scenes", "bibtex"), "four": FOUR}
 FIRST_SEED = 0
 DEFAULTS_METRICS = ("average_precision", "mean_average_precision", "held_out")
+POOLED_ERRORS = ("rate_error", "yes_error", "prior_error")
 
 Table = list[list[str]]
 
@@ -185,6 +186,28 @@ def stream_memory_table() -> Table:
     ]
 
 
+def many_labels_table() -> Table:
+    """Return what an epoch over very many labels takes."""
+    columns = ["method", "rows", "labels", "answers", "on", "epoch s", "step ms", "most GB"]
+    return [
+        [*columns, "GB on GPU"],
+        *(
+            [
+                r["method"],
+                str(r["rows"]),
+                str(r["labels"]),
+                r["answers"],
+                "GPU" if r["device"] == "cuda" else f"{r['machine']['threads']} cores",
+                f"{r['seconds_of_epoch']:.0f}",
+                f"{1000 * r['seconds_of_step']:.1f}",
+                f"{r['gb_at_most']:.1f}",
+                f"{r['gb_on_gpu']:.1f}" if "gb_on_gpu" in r else "",
+            ]
+            for r in measured("many_labels")["runs"]
+        ),
+    ]
+
+
 def prior_errors_table() -> Table:
     """Return the errors of the estimators of class priors."""
     result = stored("priors")["estimators"]
@@ -245,6 +268,21 @@ def real_rates_table() -> Table:
             for r in stored("rates")["real"]
         ),
     ]
+
+
+def pooled_rates_table() -> Table:
+    """Return the errors of rates that all labels share, from counts, beside those with features."""
+    heads = ["data", "labels", "drawn", "rate", "b", "prior", "within 2 standard errors"]
+    table = [[*heads, "flag of most labels", "with features: rate", "b", "prior"]]
+    for r in stored("pooled_rates")["rows"]:
+        flags = ", ".join(f"{flag} ({n})" for flag, n in r["flags"].items())
+        own, other = (
+            [f"{errors[k]:.2g}" if k in errors else "" for k in POOLED_ERRORS]
+            for errors in (r, r.get("features", {}))
+        )
+        cells = [r["data"], str(r["q"]), str(r["drawn"]), *own]
+        table.append([*cells, f"{r['inside']:.0%}", flags, *other])
+    return table
 
 
 def real_priors_table() -> Table:
@@ -882,6 +920,36 @@ def start_time_table() -> Table:
     return [["command", "seconds"], *([f"`{name}`", f"{s:.3g}"] for name, s in values.items())]
 
 
+def clusters_table() -> Table:
+    """Return what came back from clusters, with and without a kill."""
+    found = measured("clusters")
+    table = [["", "results", "same bytes", "seconds"]]
+    alone = found["alone"]
+    table.append(["one process", str(alone["results"]), "", f"{alone['seconds']:.3g}"])
+    for backend, title in (("dask", "Dask"), ("ray", "Ray")):
+        for name, row in found[backend].items():
+            killed = f", a kill after {row['results_at_the_kill']}" if name == "killed" else ""
+            same, taken = str(row["same"]), f"{row['seconds']:.3g}"
+            table.append([f"{title}{killed}", str(row["results"]), same, taken])
+    return table
+
+
+def cluster_features_table() -> Table:
+    """Return rates and fixed costs of features on clusters, and what they say of a million."""
+    titles = {"here": "one process, no cluster"}
+    for backend in ("dask", "ray"):
+        titles |= {f"{backend}_1": f"{backend.title()}, 1 worker"}
+        titles |= {f"{backend}_2": f"{backend.title()}, 2 workers"}
+    rows = measured("cluster_features")["ways"]
+    return [
+        ["", "images per second", "fixed seconds", "hours for 10⁶"],
+        *seconds(
+            {title: rows[name] for name, title in titles.items()},
+            "pictures_per_second fixed_seconds hours_for_a_million",
+        ),
+    ]
+
+
 def seconds(rows: dict[str, dict[str, float]], columns: str) -> Table:
     """Return some columns of a measurement, a row for each name, to three digits."""
     return [
@@ -1027,6 +1095,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "drawn-rates": drawn_rates_table,
     "rates": rates_table,
     "real-rates": real_rates_table,
+    "pooled-rates": pooled_rates_table,
     "simulation": simulation_table,
     "intervals": intervals_table,
     "choosing": choosing_table,
@@ -1053,8 +1122,11 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "circle": circle_table,
     "read-time": read_time_table,
     "stream-memory": stream_memory_table,
+    "many-labels": many_labels_table,
     "image-features": image_features_table,
     "image-speed": image_speed_table,
+    "clusters": clusters_table,
+    "cluster-features": cluster_features_table,
     "annotation-load": annotation_load_table,
     "annotation-scale": annotation_scale_table,
     "annotation-kills": annotation_kills_table,

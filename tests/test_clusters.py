@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,12 @@ def test_without_an_address_a_cluster_is_started_here(
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     assert list(Cluster(cluster.backend, workers=1).run(int, ["3"])) == [("3", 3)]
+
+
+def test_a_ray_without_gpu_is_not_waited_for(cluster: Cluster) -> None:
+    if cluster.backend == "ray":
+        with pytest.raises(ComesError, match="the Ray cluster has no GPU"):
+            list(replace(cluster, gpus=1).run(int, ["3"]))
 
 
 def test_a_ray_that_the_caller_joined_stays(cluster: Cluster) -> None:

@@ -407,6 +407,10 @@ def test_many_labels_are_sparse_in_every_block(
         ({"a.tar": "not tar"}, "a.tar cannot be read: "),
         ({"a.jsonl": "[1]\n"}, "row 0 of a.jsonl must be an object"),
         ({"a.jsonl": "{\n"}, "row 0 of a.jsonl is not json"),
+        (
+            {"a.csv": "red,candidates\n1,2,sky\n3,4,sea\n"},
+            "a.csv has a row of 3 cells and 2 columns",
+        ),
         ({"a.svm": "1 x:2\n"}, "a.svm, from row 0 on, cannot be read as LIBSVM"),
     ],
 )

@@ -197,12 +197,15 @@ def test_matrices_of_too_many_pairs_are_refused(tmp_path: Path) -> None:
 
 
 LARGE = """
-import resource, sys, tempfile
+import re, sys
 from pathlib import Path
 import numpy as np
 from scipy import sparse
 from comes.answers import Answers
 from comes.datasets import Dataset, check_dataset, read_dataset, write_dataset
+
+def peak():  # of this process alone, in MB; ru_maxrss begins with that of its parent
+    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024
 
 n = q = 100_000
 folder = Path(sys.argv[1])
@@ -212,7 +215,7 @@ with open(folder / "pages.txt", "w") as file:
     file.write(f"{n} 50 {q}\\n")
     for k, row in enumerate(ticked.tolist()):
         file.write(",".join(map(str, sorted(set(row)))) + f" {k % 50}:1\\n")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 dataset = read_dataset(folder / "pages.txt", labels_are="positives")
 assert dataset.answers.is_sparse and dataset.answers.shape == (n, q)
 print(dataset, file=sys.stderr)
@@ -223,15 +226,15 @@ assert (again.answers.states != dataset.answers.states[::2]).nnz == 0
 long = Dataset(None, dataset.label_names, answers=dataset.answers)
 write_dataset(long, folder / "pages.parquet", "long")
 assert read_dataset(folder / "pages.parquet", labels_are="positives").answers.is_sparse
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print((after - before) // 1024)
+print(peak() - before)
 """
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux says the peak")
 def test_a_hundred_thousand_labels_of_as_many_rows_take_little_memory(tmp_path: Path) -> None:
     """Ten thousand million pairs would take 9 GB, were they stored."""
     code = [sys.executable, "-c", LARGE, str(tmp_path)]
     done = subprocess.run(code, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "100000 rows, 50 features, 100000 labels" in done.stderr
-    assert int(done.stdout) < 1500  # MB
+    assert int(done.stdout) < 600  # MB

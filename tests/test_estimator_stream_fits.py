@@ -20,6 +20,7 @@ from comes import Answers, CandidateClassifier
 from comes.datasets import open_shards
 from comes.errors import ComesError
 from comes.estimator.row_training import Start, prepare_rows
+from comes.models import find_label_head
 from comes.training import BlockOrder
 
 N, D, Q, PARTS = 120, 5, 3, 4
@@ -48,7 +49,8 @@ def shards_of(folder: Path) -> Any:
 
 
 def make(method: str = "likelihood", **settings: Any) -> CandidateClassifier:
-    given = {"epochs": 3, "hidden": 8, "device": "cpu", "random_state": 0, "progress": False}
+    given: dict[str, Any] = {"epochs": 3, "hidden": 8, "device": "cpu", "random_state": 0}
+    given |= {"progress": False}
     return CandidateClassifier(method, **(given | settings))
 
 
@@ -75,7 +77,7 @@ def test_a_stream_gives_the_model_of_rows_in_memory(method: str, tmp_path: Path)
 
 
 def test_priors_are_estimated_and_predictions_are_as_good_as_of_a_fit(tmp_path: Path) -> None:
-    settings = {"epochs": 20, "hidden": 50}
+    settings: dict[str, Any] = {"epochs": 20, "hidden": 50}
     fitted = make(**settings).fit_stream(shards_of(write_shards(tmp_path)))
     assert abs(fitted.class_prior_ - RELEVANT.mean(axis=0)).max() < 0.15
     frame = pd.DataFrame(X, columns=list("abcde"))
@@ -111,7 +113,7 @@ def test_many_labels_are_streamed_in_chunks(method: str, tmp_path: Path) -> None
     shards = replace(write_many(tmp_path), is_sparse=True)
     known = {"yes_rate": 1.0} if method == "likelihood" else {}
     fitted = make(method, n_networks=1, **known).fit_stream(shards)
-    assert fitted.module_[-1].out_features == len(shards.label_names)
+    assert find_label_head(fitted.module_).n_labels == len(shards.label_names)
     assert np.isfinite(fitted.history_.risk).all()
     top = fitted.predict_top(sparse.csr_array((2, 9)), 5)
     assert top.labels.shape == (2, 5)

@@ -179,6 +179,10 @@ def _run_on_ray(
     import ray
 
     with _open_ray(cluster):
+        if cluster.gpus > ray.cluster_resources().get("GPU", 0):  # Ray would wait for one to come
+            raise ComesError(
+                "the Ray cluster has no GPU. Start it on machines with one, or use cpu."
+            )
         options: Any = {"num_cpus": 1, "num_gpus": cluster.gpus, "max_retries": TRIES - 1}
         remote, shared = ray.remote(**options)(_make_call), ray.put(call)
         sent: dict[Any, Any] = {}
@@ -244,7 +248,8 @@ def _check_address(address: str) -> None:
 def _make_unreachable(address: str | None, error: Exception) -> ComesError:
     return ComesError(
         f"no Ray cluster answers at {address}: {first_line(error)}. Start it (ray start), correct "
-        "the address, and call this on a machine of the cluster."
+        "the address, call this on a machine of the cluster, and name its token if it has one "
+        "(RAY_AUTH_MODE=token, RAY_AUTH_TOKEN_PATH)."
     )
 
 

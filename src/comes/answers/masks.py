@@ -31,15 +31,20 @@ def read_masks(
         names = find_names(given, label_names)
         check_paired(**given)
         matrices = {name: _read_matrix(name, values, names) for name, values in given.items()}
-    first = next(iter(matrices))
-    for name, matrix in matrices.items():
-        if matrix.shape != matrices[first].shape:
-            raise ComesError(
-                f"{first} and {name} must have one shape (n, q); got {matrices[first].shape} and "
-                f"{matrix.shape}."
-            )
-    q = matrices[first].shape[1]
+    _, q = check_one_shape(matrices)
     return matrices, None if names is None else check_count(names, q)
+
+
+def check_one_shape(matrices: dict[str, Any]) -> tuple[int, int]:
+    """Return the shape that all masks have, or raise an error."""
+    first, *_ = matrices
+    n, q = matrices[first].shape
+    for name, matrix in matrices.items():
+        if matrix.shape != (n, q):
+            raise ComesError(
+                f"{first} and {name} must have one shape (n, q); got {(n, q)} and {matrix.shape}."
+            )
+    return n, q
 
 
 def _is_sets(values: Any) -> bool:

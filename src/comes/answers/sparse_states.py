@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers.masks import GIVEN, check_count, find_names, refuse_two_answers, show_label
+from comes.answers.masks import (
+    GIVEN,
+    check_count,
+    check_one_shape,
+    find_names,
+    refuse_two_answers,
+    show_label,
+)
 from comes.answers.states import State
 from comes.errors import ComesError
 
@@ -76,17 +83,11 @@ def combine_sparse_masks(
     """Return the states of sparse masks of "no", "yes" and "maybe", and the names of labels."""
     names = find_names(given, label_names)
     masks = {name: _read_mask(name, values, names) for name, values in given.items()}
-    first = next(iter(masks))
-    for name, mask in masks.items():
-        if mask.shape != masks[first].shape:
-            raise ComesError(
-                f"{first} and {name} must have one shape (n, q); got {masks[first].shape} and "
-                f"{mask.shape}."
-            )
+    _, q = check_one_shape(masks)
     states = sum(mask * np.int8(GIVEN[name]) for name, mask in masks.items())
     if states.nnz < sum(mask.nnz for mask in masks.values()):
         _refuse_overlap(masks, names)
-    return states, None if names is None else check_count(names, states.shape[1])
+    return states, None if names is None else check_count(names, q)
 
 
 def _read_mask(name: str, values: Any, names: Sequence[str] | None) -> Any:

@@ -17,7 +17,7 @@ def bench(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder of results; by default runs/NAME.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Tasks at a time; 1 on a GPU.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="Tasks at a time here; 1 on a GPU.")] = 2,
     shard: Annotated[
         str,
         typer.Option(help="Which part of the tasks, as 2/8, on machines that share the folder."),
@@ -25,7 +25,9 @@ def bench(
     backend: Annotated[
         Literal["loky", "dask", "ray"], typer.Option(help="Processes here, or a cluster.")
     ] = "loky",
-    scheduler: Annotated[str | None, typer.Option(help="Address of the cluster.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of the cluster. Default: one that is started here.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run every method on every data set of a config file, go on where it was stopped, and report.

@@ -68,7 +68,7 @@ def training_options(
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Network for tables: mlp (default) or linear.")
+        str | None, typer.Option(help="Network for tables: mlp (default), low_rank or linear.")
     ] = None,
     backbone: Annotated[
         str | None,

@@ -1,5 +1,6 @@
 """The rows of a block as a table, as they are stored: parquet, csv, jsonl, and tar files."""
 
+import csv
 import io
 import json
 from collections.abc import Collection, Sequence
@@ -59,10 +60,12 @@ def read_csv_block(
     """Return the rows of a block of a csv file."""
     head, _ = read_csv_head(file)
     names = read_names(head, delimiter)
+    content = read_lines(file, block)
+    _refuse_more_cells(content, len(names), delimiter, file)
     with file.open_text():  # names the file in errors
         refuse_repeated(names)
         table = read_csv_cells(
-            io.BytesIO(_with_end(head) + read_lines(file, block)),
+            io.BytesIO(_with_end(head) + content),
             names,
             delimiter,
             [name for name in text_columns if name in names],
@@ -70,6 +73,19 @@ def read_csv_block(
         )
     table = drop_superfluous(table) if block.first == 0 else table
     return read_decimal_commas(table, {*text_columns, *word_columns})
+
+
+def _refuse_more_cells(content: bytes, n_columns: int, delimiter: str, file: ShardFile) -> None:
+    """Raise if the first row has more cells than columns: pandas would take one for its name.
+
+    A later row with more cells than the first is an error of pandas.
+    """
+    lines = io.StringIO(content[:HEAD_BYTES].decode("utf-8", errors="replace"), newline="")
+    first = next((cells for cells in csv.reader(lines, delimiter=delimiter) if cells), [])
+    if len(first) > n_columns:
+        raise ComesError(
+            f"{file.name} has a row of {len(first)} cells and {n_columns} columns. Correct it."
+        )
 
 
 def read_names(head: bytes, delimiter: str) -> list[str]:
@@ -88,7 +104,7 @@ def find_codes(file: ShardFile, block: Block, delimiter: str) -> list[str]:
     """Return the columns of digits that begin with 0, by the first block."""
     head, _ = read_csv_head(file)
     content = io.BytesIO(_with_end(head) + read_lines(file, block))
-    cells = pd.read_csv(content, sep=delimiter, index_col=False, dtype=str, keep_default_na=False)
+    cells = pd.read_csv(content, sep=delimiter, dtype=str, keep_default_na=False)
     return list_codes(cells)
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -214,7 +214,9 @@ def find_ending(path: Path) -> str:
 def _read_csv(path: Path, text_columns: Collection[str]) -> pd.DataFrame:
     names = read_columns(path)
     refuse_repeated(names)
-    table = read_csv_cells(path, names, find_delimiter(path), text_columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than column names
+        table = read_csv_cells(path, names, find_delimiter(path), text_columns, index_col=False)
     return read_decimal_commas(drop_superfluous(table), text_columns)
 
 
@@ -231,18 +233,17 @@ def read_csv_cells(
     delimiter: str,
     text_columns: Collection[str] = (),
     word_columns: Collection[str] = (),
+    index_col: Literal[False] | None = None,
 ) -> pd.DataFrame:
     """Return the cells of a csv file or stream: texts as written, words as text or missing."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # more cells than column names
-        return pd.read_csv(
-            source,
-            sep=delimiter,
-            index_col=False,
-            dtype=dict.fromkeys([*text_columns, *word_columns], str),
-            keep_default_na=False,
-            na_values={name: list(MISSING) for name in names if name not in text_columns},
-        )
+    return pd.read_csv(
+        source,
+        sep=delimiter,
+        index_col=index_col,
+        dtype=dict.fromkeys([*text_columns, *word_columns], str),
+        keep_default_na=False,
+        na_values={name: list(MISSING) for name in names if name not in text_columns},
+    )
 
 
 def find_code_columns(path: Path) -> list[str]:

@@ -74,9 +74,9 @@ class CandidateClassifier(
     flip_rate : float, array of shape (n_labels,), or "class_prior", optional
         For "ccmn": how often an irrelevant label is a candidate, at most 0.95. By default estimated
         by `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies.
-    model : {"mlp", "linear"}, module, or function (n_features, n_labels) -> module
+    model : {"mlp", "low_rank", "linear"}, module, or function (n_features, n_labels) -> module
         A module is copied and trained on from its weights.
-    hidden : int, hidden units of the ``mlp``
+    hidden : int, hidden units of the ``mlp``, or the rank of ``low_rank``
     dropout : float, optional
         Share of the hidden units of the ``mlp`` that are left out of every step.
     n_networks : int, optional; of ``mlp`` networks that train at once, to average their scores

@@ -43,7 +43,7 @@ from comes.estimator.settings import (
 )
 from comes.estimator.training_length import choose_epochs, count_sure
 from comes.methods import Knowledge, Method, find_method
-from comes.models import Ensemble, InputLayer, OfEachNetwork, linear, mlp
+from comes.models import Ensemble, InputLayer, OfEachNetwork, linear, low_rank, mlp
 from comes.priors import CleanSample
 from comes.training import (
     MakeOptimizer,
@@ -130,10 +130,14 @@ def make_module(
         if n_networks == 1:
             return mlp(d, q, classifier.hidden, dropout=dropout)
         return Ensemble(d, q, classifier.hidden, dropout=dropout, n_networks=n_networks)
+    if model == "low_rank":
+        settings = find_settings(classifier, classifier.method_) | (network or {})
+        return low_rank(d, q, classifier.hidden, dropout=settings["dropout"])
     if model == "linear":
         return linear(d, q)
     raise ComesError(
-        f"model must be 'mlp', 'linear', a module or a function (d, q) -> module; got {model!r}."
+        "model must be 'mlp', 'low_rank', 'linear', a module or a function (d, q) -> module; got "
+        f"{model!r}."
     )
 
 

@@ -28,12 +28,12 @@ OUTPUTS = ("default", "pandas")
 def find_settings(classifier: Any, method: Any) -> dict[str, Any]:
     """Return how to train: what is given, else the method's own; epochs may be None.
 
-    SGD brings the steps of the paper, and so does any network but the ``mlp``: what was measured
-    is too slow for smaller ones.
+    SGD brings the steps of the paper, and so does any network but the ``mlp`` and ``low_rank``:
+    what was measured is too slow for smaller ones.
     """
     own = dict(settings_of(method))
     given = {name: getattr(classifier, name) for name in own}
-    is_measured = isinstance(classifier.model, str) and classifier.model == "mlp"
+    is_measured = isinstance(classifier.model, str) and classifier.model != "linear"
     if given["optimizer"] == AS_PUBLISHED["optimizer"] or (
         given["optimizer"] is None and not is_measured
     ):

@@ -100,6 +100,8 @@ class Fitting:
         c, (n, d, q) = self.classifier, self.shape
         if not all(isinstance(part, str | None) for part in (c.method, c.model, c.optimizer)):
             return False
+        if c.model == "low_rank":  # which cannot be stacked
+            return False
         if c.early_stopping or c.callbacks is not None or c.verbose:  # each stops where it likes
             return False
         settings = self.settings

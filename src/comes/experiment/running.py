@@ -10,7 +10,7 @@ import traceback
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -128,6 +128,8 @@ def _send(
     tasks: Sequence[Task], folder: Path, cluster: Cluster
 ) -> Generator[tuple[Task, str | None], None, None]:
     """Run tasks on a cluster; give each as it ends, with its error if there was one."""
+    on_gpu = any(str(task.spec.settings.get("device")).startswith("cuda") for task in tasks)
+    cluster = replace(cluster, gpus=int(on_gpu))
     for task, ended in cluster.run(partial(_run_and_write, folder=folder), tasks):
         yield task, str(ended) if isinstance(ended, ComesError) else ended[1]
 

