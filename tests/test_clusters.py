@@ -78,7 +78,7 @@ def test_without_an_address_a_cluster_is_started_here(
 
 def test_a_ray_without_gpu_is_not_waited_for(cluster: Cluster) -> None:
     if cluster.backend == "ray":
-        with pytest.raises(ComesError, match="the Ray cluster has no GPU"):
+        with pytest.raises(ComesError, match="the Ray cluster has 0. Start it"):
             list(replace(cluster, gpus=1).run(int, ["3"]))
 
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from comes import Answers, CandidateClassifier
 from comes.answers import State
 from comes.errors import ComesError
-from comes.estimator import reading_answers
+from comes.estimator import count_seen_rows, fit_together, reading_answers
 
 N, D, Q = 300, 12, 30
 RNG = np.random.default_rng(0)
@@ -161,3 +161,43 @@ def test_a_linear_model_of_low_rank_is_trained_in_chunks_and_loaded(tmp_path: An
     fits[1].save(tmp_path / "model")
     loaded = CandidateClassifier.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.decision_function(X), scores[1])
+
+
+def test_parts_of_a_stream_are_counted_together() -> None:
+    parts = [slice(0, 150), slice(150, N)]
+    counts = []
+    for answers in (ANSWERS["candidates"], as_sparse(ANSWERS["candidates"])):
+        fitted = make("comes-hl", class_prior=PRIOR)
+        for rows in parts:
+            fitted.partial_fit(X[rows], answers=answers[rows])
+        counts.append(fitted.stream_.counts)
+    assert counts[0].n == counts[1].n == N
+    np.testing.assert_array_equal(counts[0].possible, counts[1].possible)
+
+
+def test_rows_of_training_are_known_again() -> None:
+    fitted = make("likelihood").fit(X, answers=as_sparse(ANSWERS["candidates"]))
+    assert count_seen_rows(fitted, X) == N
+
+
+def test_all_rows_decide_whether_a_prior_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading_answers, "MANY_PAIRS", N * Q - 1)  # fewer rows are not many
+    fits = [
+        make("likelihood", prior_weight=weight, early_stopping=True).fit(
+            X, answers=as_sparse(ANSWERS["candidates"])
+        )
+        for weight in (None, 0.0)
+    ]
+    np.testing.assert_array_equal(*(fit.decision_function(X) for fit in fits))
+
+
+def test_many_fits_at_once_are_trained_one_by_one() -> None:
+    settings = {"n_networks": 1, "dropout": 0.0, "class_prior": PRIOR}
+    one, dense, answers = (
+        make("comes-hl", **settings),
+        X.toarray(),
+        as_sparse(ANSWERS["candidates"]),
+    )
+    fitted = fit_together([one, one], dense, answers, [np.arange(N)] * 2, n_jobs=1)
+    alone = make("comes-hl", **settings).fit(dense, answers=answers)
+    np.testing.assert_allclose(fitted[1].decision_function(dense), alone.decision_function(dense))

@@ -19,6 +19,7 @@ from scipy import sparse
 from comes import Answers, CandidateClassifier
 from comes.datasets import open_shards
 from comes.errors import ComesError
+from comes.estimator import count_seen_rows
 from comes.estimator.row_training import Start, prepare_rows
 from comes.models import find_label_head
 from comes.training import BlockOrder
@@ -82,6 +83,7 @@ def test_priors_are_estimated_and_predictions_are_as_good_as_of_a_fit(tmp_path: 
     assert abs(fitted.class_prior_ - RELEVANT.mean(axis=0)).max() < 0.15
     frame = pd.DataFrame(X, columns=list("abcde"))
     in_memory = make(**settings).fit(frame, ~NO, label_names=NAMES)
+    assert count_seen_rows(fitted, frame) == len(frame)
     assert abs(fitted.score(frame, RELEVANT) - in_memory.score(frame, RELEVANT)) < 0.03
 
 
@@ -117,6 +119,12 @@ def test_many_labels_are_streamed_in_chunks(method: str, tmp_path: Path) -> None
     assert np.isfinite(fitted.history_.risk).all()
     top = fitted.predict_top(sparse.csr_array((2, 9)), 5)
     assert top.labels.shape == (2, 5)
+
+
+def test_a_method_that_compares_labels_takes_blocks_as_matrices(tmp_path: Path) -> None:
+    shards = replace(shards_of(write_shards(tmp_path)), is_sparse=True)
+    fitted = make("comes-rl", class_prior=[0.4] * Q).fit_stream(shards)
+    assert np.isfinite(fitted.history_.risk).all()
 
 
 def test_maybe_is_left_out_where_somebody_else_says_yes(tmp_path: Path) -> None:

@@ -122,6 +122,25 @@ def test_a_batch_without_an_answer_changes_nothing_where_silence_says_nothing() 
     assert all((gradient == 0).all() for gradient in own)
 
 
+def test_labels_that_were_asked_about_come_in_chunks() -> None:
+    said = draw_said(State.NOT_ASKED).index_select(0, torch.arange(N))
+    parts = list(LabelChunks(RISKS["bce"], Q, 4).split(said))
+    assert max(pairs.shape[1] for _, _, pairs in parts) == 4
+    assert sum(len(pairs.rows) for _, _, pairs in parts) == len(said.rows)
+
+
+@pytest.mark.parametrize("frozen", ["below", "above"])
+def test_what_is_frozen_stays_and_the_rest_learns(frozen: str) -> None:
+    model, x = make_network("mlp"), torch.randn(N, D, dtype=torch.float64)
+    layers = {"below": model[0], "above": model[-1]}  # type: ignore[index]
+    layers[frozen].requires_grad_(False)
+    said = draw_said(State.MAYBE).index_select(0, torch.arange(N))
+    add_gradient(model, x, said, LabelChunks(RISKS["bce"], Q, 4))
+    assert all(p.grad is None for p in layers.pop(frozen).parameters())
+    (rest,) = layers.values()
+    assert all(p.grad is not None for p in rest.parameters())
+
+
 def test_the_risk_of_a_network_needs_no_scores_of_all_labels() -> None:
     model, x = make_network("four networks").eval(), torch.randn(N, D, dtype=torch.float64)
     said = draw_said(State.MAYBE).index_select(0, torch.arange(N))

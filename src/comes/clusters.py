@@ -181,7 +181,9 @@ def _run_on_ray(
     with _open_ray(cluster):
         if cluster.gpus > ray.cluster_resources().get("GPU", 0):  # Ray would wait for one to come
             raise ComesError(
-                "the Ray cluster has no GPU. Start it on machines with one, or use cpu."
+                f"each call wants {cluster.gpus} GPU; the Ray cluster has "
+                f"{ray.cluster_resources().get('GPU', 0):g}. Start it on machines with more, or "
+                "use cpu."
             )
         options: Any = {"num_cpus": 1, "num_gpus": cluster.gpus, "max_retries": TRIES - 1}
         remote, shared = ray.remote(**options)(_make_call), ray.put(call)
@@ -193,8 +195,10 @@ def _run_on_ray(
                 sent.update({remote.remote(shared, item): item for item in some})
                 if not sent:
                     return
-                (done, *_), _ = ray.wait(list(sent))
-                yield sent.pop(done), _read_reference(done)
+                with _keeping_quiet():
+                    (done, *_), _ = ray.wait(list(sent))
+                    found = _read_reference(done)
+                yield sent.pop(done), found
         finally:
             for left in sent:  # of an error or an interruption
                 ray.cancel(left)
@@ -221,17 +225,25 @@ def _open_ray(cluster: Cluster) -> Iterator[None]:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         options |= {"num_cpus": cluster.workers, "include_dashboard": False}
     handler = signal.getsignal(signal.SIGTERM)
-    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):  # where it reports lost nodes
-        try:
+    try:
+        with _keeping_quiet():
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
-        except (OSError, ValueError, RuntimeError) as error:
-            raise _make_unreachable(address, error) from None
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)  # Ray sets its own
-        try:
-            yield
-        finally:
+    except (OSError, ValueError, RuntimeError) as error:
+        raise _make_unreachable(address, error) from None
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)  # Ray sets its own
+    try:
+        yield
+    finally:
+        with _keeping_quiet():
             ray.shutdown()
+
+
+@contextmanager
+def _keeping_quiet() -> Iterator[None]:
+    """Keep from standard output what Ray reports there, such as lost nodes."""
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        yield
 
 
 def _check_address(address: str) -> None:

@@ -40,7 +40,7 @@ class Answers(AnswerViews):
     no, yes, maybe : array, sparse matrix, DataFrame (n_samples, n_labels), or list of sets of names
         1 where somebody said so: surely irrelevant, surely relevant, cannot tell. Columns of
         DataFrames and names in sets are matched by name. A pair may have one answer. Where all are
-        sparse they stay so: memory grows with what was said, not with the number of pairs.
+        sparse they stay so, unless questions are ``chosen``: memory grows with what was said.
     label_names : sequence of str, optional
         For arrays; for sets, all labels in the order wanted.
     chosen : as no, optional

@@ -6,6 +6,7 @@ same fact the other way round: True where a label is surely irrelevant. Which of
 holds is never guessed: `as_candidates` reads one, `from_complementary` the other.
 """
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from comes.answers.label_names import check_names
 from comes.errors import ComesError, listed
 
 BoolMatrix = npt.NDArray[np.bool_]
+MOST_DENSE_PAIRS = 2**30  # a matrix of more pairs than these is not made
 Places = npt.NDArray[np.int64]
 
 
@@ -48,6 +50,8 @@ def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
         )
     if np.ma.is_masked(values):
         raise ComesError(f"{name} must not have masked entries. {advice}")
+    if hasattr(values, "toarray"):
+        refuse_huge(values.shape, "Give sparse no=, yes= and maybe= to comes.Answers.")
     try:
         array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
     except ValueError as error:
@@ -75,6 +79,15 @@ def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
         place = f"at row {row}, label {shown}"
         raise ComesError(f"{name} must be 0 or 1; got {value!r} {place}. {advice}".rstrip())
     return np.asarray(ones, dtype=bool)
+
+
+def refuse_huge(shape: tuple[int, ...], advice: str) -> None:
+    """Raise an error if a matrix of all pairs of this shape would fill the memory."""
+    if math.prod(shape) > MOST_DENSE_PAIRS:
+        n, q = shape
+        raise ComesError(
+            f"a matrix of {n} rows and {q} labels would take {n * q / 2**30:.0f} GB. {advice}"
+        )
 
 
 def as_candidates(values: Any) -> BoolMatrix:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from comes.answers.indicators import refuse_huge
 from comes.answers.masks import (
     GIVEN,
     check_count,
@@ -23,7 +24,6 @@ from comes.answers.states import State
 from comes.errors import ComesError
 
 MOST_SMALL = np.iinfo(np.int32).max
-MOST_DENSE_PAIRS = 2**30  # a matrix of more pairs than these is not made
 
 
 def is_sparse(values: Any) -> bool:
@@ -35,10 +35,12 @@ def as_states(values: Any, label_names: Sequence[str] | None = None) -> Any:
     """Return a matrix of `State` numbers as a checked CSR matrix without stored zeros."""
     from scipy import sparse
 
-    given = values if is_sparse(values) else np.asarray(values)
+    given: Any = values if is_sparse(values) else np.asarray(values)
     if given.ndim != 2 or 0 in given.shape:
         raise ComesError(f"states must be a matrix with rows and labels; got {given.shape}.")
     states: Any = sparse.csr_array(given)
+    if is_sparse(given) and states.nnz < given.nnz:  # which adds up what is stored twice
+        _refuse_twice(given.nnz - states.nnz)
     wrong = (states.data < State.NOT_ASKED) | (states.data > State.MAYBE)
     wrong |= states.data != np.floor(states.data)
     if wrong.any():
@@ -71,10 +73,15 @@ def _refuse_repeated(states: Any) -> None:
     n_stored = states.nnz
     states.sum_duplicates()
     if states.nnz < n_stored:
-        raise ComesError(
-            f"a pair may have one state; {n_stored - states.nnz} are stored twice. Keep one, or "
-            "give who said it (comes.answers.LongAnswers)."
-        )
+        _refuse_twice(n_stored - states.nnz)
+
+
+def _refuse_twice(count: int) -> None:
+    """Raise the error about pairs that are stored twice."""
+    raise ComesError(
+        f"a pair may have one state; {count} are stored twice. Keep one, or give who said it "
+        "(comes.answers.LongAnswers)."
+    )
 
 
 def combine_sparse_masks(
@@ -123,12 +130,7 @@ def _refuse_overlap(masks: dict[str, Any], names: Sequence[str] | None) -> None:
 
 def as_dense(states: Any) -> npt.NDArray[np.int8]:
     """Return the states of all pairs, (n, q); refuse more than memory should be spent on."""
-    n, q = states.shape
-    if n * q > MOST_DENSE_PAIRS:
-        raise ComesError(
-            f"a matrix of {n} rows and {q} labels would take {n * q / 2**30:.0f} GB; what was said "
-            "is kept sparse. Take answers.states, or some rows: answers[:1000]."
-        )
+    refuse_huge(states.shape, "Take answers.states, or some rows: answers[:1000].")
     return np.asarray(states.toarray())
 
 

@@ -1,4 +1,4 @@
-"""Answers of which only counts are known, as those of a stream are before training."""
+"""Answers known only by their counts, as those of a stream are before training."""
 
 from dataclasses import dataclass
 

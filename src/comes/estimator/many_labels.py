@@ -7,11 +7,12 @@ import torch
 from comes.answers import Answers, State
 from comes.errors import ComesError
 from comes.estimator.preparation import HeldOut, Training, split_rows
-from comes.estimator.row_risks import Counts, make_risk
+from comes.estimator.row_risks import Counts, make_risk, weigh_prior
+from comes.estimator.seen_rows import remember_rows
 from comes.estimator.settings import LEARNED_THRESHOLDS
 from comes.methods import METHODS, Method
 from comes.models import Ensemble, OfEachNetwork
-from comes.training import LabelChunks, Risk, SaidRows, TrainOptions, to_device
+from comes.training import LabelChunks, SaidRows, TrainOptions, to_device
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
@@ -22,6 +23,11 @@ SCORES_HELD_OUT = 2**24  # that are computed at a time
 
 def check_many_labels(classifier: "CandidateClassifier", method: Method, start: "Start") -> None:
     """Raise an error if a setting needs a matrix of all pairs."""
+    if method.is_users_own:
+        raise ComesError(
+            "a risk of your own is computed on the scores of all labels, and there are too many. "
+            "Train in chunks of labels with comes.training.LabelChunks, or take fewer labels."
+        )
     if method.see_sparse is None:
         able = [name for name, family in METHODS.items() if family.default.see_sparse is not None]
         raise ComesError(
@@ -54,26 +60,31 @@ def prepare_many_labels(
     answers: Answers,
     device: torch.device,
     options: TrainOptions,
+    start: "Start",
 ) -> Training:
     """Return the training of the classifier's network in chunks of labels."""
+    classifier.seen_rows_ = remember_rows(X)
     own, held_out, trained = answers, None, scaled
+    weight = weigh_prior(classifier, answers)  # of all rows, which decide it
     if classifier.early_stopping:
         rows, held = split_rows(len(answers), classifier.validation_share, options.seed)
         held_out = HeldOut(
             to_device(scaled[held], device),
             answers[held],
             see_sparse(classifier, method, answers[held], device),
-            chunk_risk(classifier, method, answers[held], device, len(held), corrected=False),
+            _chunk_held_out(classifier, method, answers[held], device),
             classifier.patience,
         )
         trained, own = scaled[rows], answers[rows]
     counts = Counts.of(own)
+    counts = counts if start.counts is None else start.counts + counts
+    risk = make_risk(classifier, method, own, device, counts=counts, prior_weight=weight)
     return Training(
         method=method,
         module=classifier.module_,
         X=to_device(trained, device),
         seen=see_sparse(classifier, method, own, device),
-        risk=chunk_risk(classifier, method, own, device, options.batch_size, counts=counts),
+        risk=chunk_labels(classifier, risk, options.batch_size, device),
         held_out=held_out,
         raw=(X, answers),
         is_ours=False,  # chunks read places of labels from the device
@@ -92,19 +103,20 @@ def see_sparse(
     return SaidRows(states, State(silence), device)
 
 
-def chunk_risk(
-    classifier: "CandidateClassifier",
-    method: Method,
-    answers: Answers,
-    device: torch.device,
-    n_rows: int,
-    **options: Any,
+def chunk_labels(
+    classifier: "CandidateClassifier", risk: Any, batch_size: int, device: torch.device
 ) -> LabelChunks:
-    """Return the risk in chunks of labels whose scores fit memory, for so many rows at a time."""
-    risk: Risk = make_risk(classifier, method, answers, device, **options)
-    if not options.get("corrected", True):  # of held-out rows, by the mean of all networks
-        chunk = max(1, SCORES_HELD_OUT // n_rows)
-        return LabelChunks(risk, answers.shape[1], chunk)
+    """Return a risk in chunks of labels whose scores fit the caches of a device."""
+    n_rows, q = batch_size, len(classifier.classes_)
     if isinstance(classifier.module_, Ensemble):
         risk, n_rows = OfEachNetwork(risk), n_rows * len(classifier.module_.weight)
-    return LabelChunks.fitting(risk, answers.shape[1], n_rows, device)
+    return LabelChunks.fitting(risk, q, n_rows, device)
+
+
+def _chunk_held_out(
+    classifier: "CandidateClassifier", method: Method, held: Answers, device: torch.device
+) -> LabelChunks:
+    """Return the risk of held-out rows, which are judged at once, by the mean of all networks."""
+    n, q = held.shape
+    risk = make_risk(classifier, method, held, device, corrected=False)
+    return LabelChunks(risk, q, max(1, SCORES_HELD_OUT // n))

@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 from torch import nn
 
 from comes.answers import Answers
-from comes.errors import ComesError
+from comes.errors import ComesError, listed
 from comes.estimator.finishing import finish_fit
 from comes.estimator.inputs import (
     as_feature_matrix,
@@ -54,8 +54,9 @@ class EarlierFit:
         if X.shape[1] != self.n_features or answers.label_names != self.label_names:
             raise ComesError(
                 "warm_start=True goes on with the network of the fit before, which has "
-                f"{self.n_features} features and the labels {self.label_names}; got {X.shape[1]} "
-                f"and {answers.label_names}. Set warm_start=False to start anew."
+                f"{self.n_features} features and the labels {listed(self.label_names or [])}; got "
+                f"{X.shape[1]} and {listed(answers.label_names or [])}. Set warm_start=False to "
+                "start anew."
             )
         return Start(module=self.module, scaling=self.scaling)
 
@@ -192,9 +193,9 @@ class LearnsFromStreams:
     ) -> Self:
         r"""Train on more rows than memory holds, read from disk block by block in every epoch.
 
-        A first pass learns the scaling of numbers, the encoder of a table and how often was said
-        what. Class priors and rates of many labels come from these counts, of others from a sample
-        of 20000 rows. An epoch takes blocks in random order and mixes the rows of a few.
+        A first pass learns the scaling of numbers, the encoder of a table and how often each answer
+        was given. Class priors and rates of many labels come from these counts, of others from
+        20000 rows. An epoch takes blocks in random order and mixes the rows of a few.
 
         Parameters
         ----------
@@ -271,7 +272,7 @@ def _go_on(classifier: "CandidateClassifier", X: Any, given: Answers, weight: An
 
 def _no_counts(answers: Answers) -> Counts:
     """Return the counts of no rows."""
-    return Counts.of(answers, np.zeros(len(answers)))
+    return Counts.of(answers).of_no_rows()
 
 
 def _train_part(

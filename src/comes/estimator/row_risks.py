@@ -53,6 +53,12 @@ class Counts:
         asked = no + yes + maybe if answers.kind == "answers" else None
         return cls(len(answers), len(answers) - no, asked, asked)
 
+    def of_no_rows(self) -> "Counts":
+        """Return the same counts of no rows."""
+        parts = (self.drawn, self.asked)
+        drawn, asked = (None if part is None else 0 * part for part in parts)
+        return Counts(0, 0 * self.possible, drawn, asked)
+
     def __add__(self, other: "Counts") -> "Counts":
         pairs = ((self.drawn, other.drawn), (self.asked, other.asked))
         drawn, asked = (None if a is None or b is None else a + b for a, b in pairs)
@@ -72,6 +78,7 @@ def make_risk(
     *,
     counts: Counts | None = None,
     corrected: bool = True,
+    prior_weight: float | None = None,
 ) -> Risk:
     """Return the risk, with what is known and the counts of these answers, or others."""
     counts, by_dataset = counts or Counts.of(answers), classifier.normaliser == "dataset"
@@ -80,7 +87,7 @@ def make_risk(
         exclude_share=1 - counts.possible / counts.n if by_dataset else None,
         asked_share=asked if by_dataset else None,
         label_weight=_weigh_labels(counts, classifier.knowledge_),
-        prior_weight=weigh_prior(classifier, answers),
+        prior_weight=weigh_prior(classifier, answers) if prior_weight is None else prior_weight,
         flood_level=classifier.flood_level,
         corrected=corrected,
     )

@@ -43,7 +43,15 @@ from comes.estimator.settings import (
 )
 from comes.estimator.training_length import choose_epochs, count_sure
 from comes.methods import Knowledge, Method, find_method
-from comes.models import Ensemble, InputLayer, OfEachNetwork, linear, low_rank, mlp
+from comes.models import (
+    Ensemble,
+    InputLayer,
+    OfEachNetwork,
+    find_label_head,
+    linear,
+    low_rank,
+    mlp,
+)
 from comes.priors import CleanSample
 from comes.training import (
     MakeOptimizer,
@@ -100,6 +108,8 @@ def prepare_rows(
     with seeded(seed, device):
         made = start.module or make_module(classifier, d, q)
         classifier.module_ = copy.deepcopy(made).to(device) if start.module else made.to(device)
+    if has_many_labels(answers):
+        find_label_head(classifier.module_)  # or say so, before anything takes long
     classifier.scaling_ = start.scaling or fit_scaling(X, classifier.scale, start.weight)
     scaled = classifier.scaling_(X)
     find = partial(find_knowledge, classifier, method, X, scaled, answers, seed, start)
@@ -108,10 +118,8 @@ def prepare_rows(
     if is_new and find_settings(classifier, classifier.method_)["starts_at_prior"]:
         prior = guess_prior(method, classifier.knowledge_, answers, start.weight)
         start_at_prior(classifier.module_, prior)
-    if has_many_labels(answers):
-        training = prepare_many_labels(classifier, method, X, scaled, answers, device, options)
-    else:
-        training = prepare_training(classifier, method, X, scaled, answers, device, options, start)
+    prepare = prepare_many_labels if has_many_labels(answers) else prepare_training
+    training = prepare(classifier, method, X, scaled, answers, device, options, start)
     return replace(training, is_shared=start.is_shared)
 
 

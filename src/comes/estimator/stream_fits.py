@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from scipy import sparse
+from torch import nn
 
 from comes.answers import Answers, State, keep_one_excluded
 from comes.datasets import ShardedDataset, open_shards
 from comes.errors import ComesError
 from comes.estimator.counted_answers import CountedAnswers
+from comes.estimator.features import weights_hash
 from comes.estimator.finishing import finish_fit
 from comes.estimator.fit_checks import warn_of
-from comes.estimator.many_labels import chunk_risk, see_sparse
+from comes.estimator.many_labels import check_many_labels, chunk_labels, see_sparse
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import check_can_learn, choose_method, warn_of_idle_labels
 from comes.estimator.row_checkpoints import describe_settings
@@ -29,7 +31,7 @@ from comes.estimator.row_training import (
     make_options,
     start_at_prior,
 )
-from comes.estimator.seen_rows import remember_rows
+from comes.estimator.seen_rows import add_rows, remember_rows
 from comes.estimator.settings import (
     LEARNED_THRESHOLDS,
     check_row_settings,
@@ -39,7 +41,7 @@ from comes.estimator.settings import (
 from comes.estimator.stream_statistics import StreamStatistics, gather_statistics
 from comes.estimator.table_inputs import name_inputs
 from comes.methods import Knowledge, Method, find_method
-from comes.models import Ensemble, OfEachNetwork
+from comes.models import Ensemble, OfEachNetwork, find_label_head
 from comes.training import (
     BlockOrder,
     Checkpoint,
@@ -48,6 +50,8 @@ from comes.training import (
     StreamedRows,
     choose_device,
     join_processes,
+    of_each_process,
+    of_first_process,
     seeded,
     to_device,
     train,
@@ -58,6 +62,8 @@ if TYPE_CHECKING:
 
 ROWS_FOR_PRIORS = 20_000  # that class priors of few labels are estimated on
 ROWS_TO_CHECK = 2048
+BLOCKS_FOR_SAMPLES = 16
+LARGEST_DENSE_BLOCK = 2**28  # pairs of a block that a method may have as a matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,17 +103,28 @@ class _Stream:
         join = self.join if self.shards.is_sparse else None
         return StreamedRows(self.shards.sizes, self.read, self.device, join)
 
+    def remember(self) -> Any:
+        """Return the numbers by which rows of the first blocks are known again."""
+        encoder, found = getattr(self.classifier, "encoder_", None), None
+        for block in range(min(BLOCKS_FOR_SAMPLES, len(self.shards.sizes))):
+            X = self.shards.load(block).X
+            X = X if encoder is None else encoder.transform(X)
+            X = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+            found = add_rows(found, remember_rows(X))
+        return found
+
     def sample(self, n: int) -> tuple[Any, Answers]:
-        """Return features and answers of the first rows of some blocks, about n of them."""
-        drawn = np.random.default_rng(self.seed).permutation(len(self.shards.sizes))
-        features, states, found = [], [], 0
-        for block in map(int, drawn):
+        """Return features and answers of about n rows, drawn from a few blocks."""
+        rng, n_blocks = np.random.default_rng(self.seed), len(self.shards.sizes)
+        chosen = rng.permutation(n_blocks)[:BLOCKS_FOR_SAMPLES]
+        share = n / sum(self.shards.sizes[block] for block in chosen)
+        features, states = [], []
+        for block in map(int, chosen):
             X, answers = self.shards.read(block)
-            features.append(X[: n - found])
-            states.append(answers[: n - found].states)
-            found += features[-1].shape[0]
-            if found >= n:
-                break
+            rows = np.flatnonzero(rng.random(len(answers)) < share)
+            rows = rows if len(rows) else np.arange(1)
+            features.append(X[rows])
+            states.append(answers[rows].states)
         is_sparse = sparse.issparse(features[0])
         X = sparse.vstack(features, "csr") if is_sparse else np.concatenate(features)
         said = sparse.vstack(states, "csr")
@@ -134,25 +151,28 @@ def fit_shards(
             f"a stream needs rows with features and answers; got {shards}. Turn pictures into "
             "features first (comes features)."
         )
+    shards = _choose_form(classifier, method, shards)
     device = choose_device(classifier.device)
     device = join_processes(device) if is_shared else device
     seed = draw_seed(classifier.random_state)
+    seed = int(of_each_process(seed)[0]) if is_shared else seed
     found = gather_statistics(shards, scale=classifier.scale, encoder=classifier.encoder, seed=seed)
     counted = CountedAnswers(found.counts, found.kind, shards.label_names, shards.is_sparse)
     check_can_learn(counted, method, str(classifier.method_))
     warn_of_idle_labels(counted, method)
     ready = shards.prepared(found.prepare)
     stream = _Stream(classifier, method, ready, counted, device, seed)
-    first = ready.read(0)[0]
-    _keep_inputs(classifier, shards, found, first.shape[1])
+    d = int(ready.read(0)[0].shape[1])
+    _keep_inputs(classifier, shards, found, d)
     options = replace(
         make_options(classifier, method, counted, seed),
         order=BlockOrder(shards.sizes, buffer_rows),
     )
     with seeded(seed, device):
-        classifier.module_ = make_module(classifier, first.shape[1], len(shards.label_names))
-        classifier.module_.to(device)
-    classifier.knowledge_ = _find_knowledge(stream)
+        classifier.module_ = make_module(classifier, d, len(shards.label_names)).to(device)
+    if shards.is_sparse:
+        find_label_head(classifier.module_)  # or say so, before anything takes long
+    classifier.knowledge_ = of_first_process(lambda: _find_knowledge(stream))
     settings = find_settings(classifier, classifier.method_)
     if isinstance(classifier.model, str) and settings["starts_at_prior"]:
         prior = guess_prior(method, classifier.knowledge_, counted)
@@ -171,6 +191,19 @@ def fit_shards(
         is_shared=is_shared,
     )
     _finish(stream, risk, options, history)
+
+
+def _choose_form(
+    classifier: "CandidateClassifier", method: Method, shards: ShardedDataset
+) -> ShardedDataset:
+    """Return the shards with answers in the form that the method takes: sparse or a matrix."""
+    if not shards.is_sparse:
+        return shards
+    largest = max(shards.sizes) * len(shards.label_names)
+    if method.see_sparse is None and largest <= LARGEST_DENSE_BLOCK:
+        return replace(shards, is_sparse=False)
+    check_many_labels(classifier, method, Start())
+    return shards
 
 
 def _check_settings(classifier: "CandidateClassifier") -> Method:
@@ -224,16 +257,19 @@ def _make_risk(stream: _Stream, batch_size: int) -> Any:
     classifier, method, device = stream.classifier, stream.method, stream.device
     answers: Any = stream.answers
     counts = Counts.of(answers)
-    if stream.shards.is_sparse:
-        return chunk_risk(classifier, method, answers, device, batch_size, counts=counts)
     risk = make_risk(classifier, method, answers, device, counts=counts)
+    if stream.shards.is_sparse:
+        return chunk_labels(classifier, risk, batch_size, device)
     return OfEachNetwork(risk) if isinstance(classifier.module_, Ensemble) else risk
 
 
 def _fingerprint(stream: _Stream) -> str:
     """Return a hash of settings and of what the first pass counted."""
-    counts, scaling = stream.answers.counts, stream.classifier.scaling_
-    given = describe_settings(stream.classifier), stream.seed, stream.shards.sizes
+    classifier, counts = stream.classifier, stream.answers.counts
+    scaling, model = classifier.scaling_, classifier.model
+    network = weights_hash(model) if isinstance(model, nn.Module) else repr(classifier.module_)
+    encoder = repr(getattr(classifier, "encoder_", None))
+    given = describe_settings(classifier), stream.seed, stream.shards.sizes, network, encoder
     digest = hashlib.sha256(json.dumps(given, sort_keys=True).encode())
     for array in (counts.no, counts.yes, counts.maybe, scaling.shift, scaling.scale):
         if array is not None:
@@ -256,7 +292,7 @@ def _finish(stream: _Stream, risk: Any, options: Any, history: History) -> None:
         is_ours=False,
         raw=(X, answers),
     )
-    classifier.seen_rows_ = remember_rows(X)
+    classifier.seen_rows_ = stream.remember()
     finish_fit(classifier, training, history)
     classifier.trained_on_ = {"rows": len(stream.answers), "kind": stream.answers.kind}
     warn_of(classifier.history_)

@@ -21,7 +21,7 @@ from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.fit_checks import warn_of_many
 from comes.estimator.inputs import check_training_features
 from comes.estimator.preparation import Training
-from comes.estimator.reading_answers import read_answers
+from comes.estimator.reading_answers import has_many_labels, read_answers
 from comes.estimator.row_risks import weigh_prior
 from comes.estimator.row_training import prepare_rows
 from comes.estimator.settings import check_row_settings, find_settings
@@ -100,8 +100,9 @@ class Fitting:
         c, (n, d, q) = self.classifier, self.shape
         if not all(isinstance(part, str | None) for part in (c.method, c.model, c.optimizer)):
             return False
-        if c.model == "low_rank":  # which cannot be stacked
-            return False
+        said = self.candidates
+        if c.model == "low_rank" or (isinstance(said, Answers) and has_many_labels(said)):
+            return False  # these cannot be stacked
         if c.early_stopping or c.callbacks is not None or c.verbose:  # each stops where it likes
             return False
         settings = self.settings

@@ -46,8 +46,8 @@ def name_partial(output: str | Path) -> Path:
 
 
 def name_checkpoint(output: str | Path) -> Path:
-    """Return where the state of fine-tuning is kept."""
-    return Path(f"{output}.checkpoint")
+    """Return where the state of a long training is kept."""
+    return Path(f"{Path(output)}.checkpoint")
 
 
 def keep_model(classifier: Classifier, path: Path) -> None:

@@ -107,7 +107,7 @@ def fit_stream(
     >>> fitted.summary()["data"]
     '300 rows in 1 block of 1 file, 2 columns, 1 label, candidates'
     """
-    given = [name for name, value in unused.items() if value]
+    given = [name for name, value in unused.items() if value is not None and value is not False]
     if given:
         raise ComesError(
             f"{given[0]} (--{given[0]}) needs all rows at once, and a stream has some at a time. "

@@ -59,7 +59,8 @@ class Checkpoint:
             ) from None
         if fingerprint != self.fingerprint:
             raise ComesError(
-                f"{self.path} belongs to another training, with other data, settings or weights. "
+                f"{self.path} belongs to another training, with other data, settings, weights or "
+                "random_state (None draws a new one). "
                 "Delete it to start over, or choose another file for this training."
             )
         return state

@@ -89,8 +89,10 @@ class LabelChunks:
         """
         if said.silence == State.NOT_ASKED and not getattr(self.risk, "costs_unasked", False):
             asked, pairs = said.of_asked_labels()
-            if len(asked):
-                yield asked, self.risk.of_labels(asked), pairs
+            for start in range(0, len(asked), self.chunk):
+                some = asked[start : start + self.chunk]
+                own = pairs.of_labels(start, start + len(some))
+                yield some, self.risk.of_labels(some), own
             return
         for labels, risk in self.parts:
             yield labels, risk, said.of_labels(labels.start, labels.stop)
@@ -124,7 +126,8 @@ class LabelChunks:
             gradient.fill(own, slopes, labels, of_units)
             total = total + value.detach()
         gradient.keep()
-        units.backward(of_units)
+        if units.requires_grad:  # something below the last layer learns
+            units.backward(of_units)
         if is_shared:
             sum_over_processes([total, *(p.grad for p in model.parameters() if p.grad is not None)])
         return total
@@ -169,6 +172,8 @@ class _HeadGradient:
         """Add the gradient to that of the parameters."""
         pairs = ((self.head.weight, self.of_weight), (self.head.bias, self.of_bias))
         for parameter, gradient in pairs:
+            if not parameter.requires_grad:
+                continue
             before = parameter.grad
             parameter.grad = gradient if before is None else before.add_(gradient)
 

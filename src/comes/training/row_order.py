@@ -47,7 +47,7 @@ class BlockOrder:
         if not self.sizes or min(self.sizes) < 1 or self.buffer < 1:
             raise ComesError(
                 "an order of blocks needs a block, a row in every block, and a buffer of at least "
-                f"1; got sizes {self.sizes[:5]} and buffer {self.buffer}. Leave out empty blocks."
+                f"1; got sizes {self.sizes[:5]} and buffer {self.buffer}. Correct them."
             )
 
     def __len__(self) -> int:
