@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from extreme_learner import make_classifier
 from extreme_rows import SMALL, TENTH, Size, make_rows
 
 from comes.answers import Answers
 from comes.errors import ComesWarning
+from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
 from comes.top_metrics import precision_at_k
 
@@ -27,22 +27,24 @@ RESULT = Path(__file__).parent / "results" / "extreme_choice.json"
 QUARTER = Size(*(count // 4 for count in TENTH))
 HELD_OUT = 0.1
 TRIED: list[dict[str, Any]] = [
-    {"rank": 256, "dropout": 0.2, "learning_rate": 1e-2},
-    {"hidden": 256, "n_networks": 1, "dropout": 0.2, "learning_rate": 1e-2},
-    {"rank": 256, "dropout": 0.5, "learning_rate": 1e-2},
-    {"rank": 512, "dropout": 0.5, "learning_rate": 1e-2},
-    {"rank": 256, "dropout": 0.2, "learning_rate": 3e-2},
-    {"hidden": 256, "n_networks": 1, "dropout": 0.5, "learning_rate": 5e-4},
-    {"rank": 256, "dropout": 0.5, "learning_rate": 3e-2},
-    {"rank": 512, "dropout": 0.5, "learning_rate": 3e-2},
+    {"model": "low_rank", "hidden": 256, "dropout": 0.2, "learning_rate": 1e-2},
+    {"model": "mlp", "hidden": 256, "dropout": 0.2, "learning_rate": 1e-2},
+    {"model": "low_rank", "hidden": 256, "dropout": 0.5, "learning_rate": 1e-2},
+    {"model": "low_rank", "hidden": 512, "dropout": 0.5, "learning_rate": 1e-2},
+    {"model": "low_rank", "hidden": 256, "dropout": 0.2, "learning_rate": 3e-2},
+    {"model": "mlp", "hidden": 256, "dropout": 0.5, "learning_rate": 5e-4},
+    {"model": "low_rank", "hidden": 256, "dropout": 0.5, "learning_rate": 3e-2},
+    {"model": "low_rank", "hidden": 512, "dropout": 0.5, "learning_rate": 3e-2},
 ]
-ALWAYS: dict[str, Any] = {"epochs": 5, "batch_size": 256}
+ALWAYS: dict[str, Any] = {"n_networks": 1, "epochs": 5, "batch_size": 256}
 
 
 def run(settings: dict[str, Any], X: Any, relevant: Any) -> dict[str, Any]:
     """Return the loss and P@1 of held-out rows after training on the others."""
     n_train = round(X.shape[0] * (1 - HELD_OUT))
-    classifier = make_classifier(relevant[:n_train], method="bce", **ALWAYS, **settings)
+    classifier = CandidateClassifier(
+        "bce", random_state=0, progress=False, device="cpu", **ALWAYS, **settings
+    )
     started = time.perf_counter()
     classifier.fit(X[:n_train], answers=Answers.from_positives(relevant[:n_train]))
     seconds = time.perf_counter() - started

@@ -33,36 +33,13 @@ def fit_ours(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
 
     from comes.answers import Answers
     from comes.errors import ComesWarning
+    from comes.estimator import CandidateClassifier
 
     torch.set_num_threads(THREADS)
     warnings.simplefilter("ignore", ComesWarning)
-    classifier = make_classifier(ticked, **settings)
+    classifier = CandidateClassifier(random_state=0, progress=False, device="cpu", **settings)
     classifier.fit(X, answers=Answers.from_positives(ticked))
     return lambda rows: np.asarray(classifier.predict_top(rows, TOP).labels)
-
-
-def make_classifier(
-    ticked: Any, rank: int | None = None, dropout: float | None = None, **settings: Any
-) -> Any:
-    """Return a CandidateClassifier; with a rank, one whose scores are linear and of that rank.
-
-    A network that is no ``mlp`` does not start at the prior unless it is made so.
-    """
-    import torch
-    from torch import nn
-
-    from comes.estimator import CandidateClassifier
-    from comes.models import InputLayer
-
-    def low_rank(d: int, q: int) -> nn.Module:
-        assert rank is not None
-        model = nn.Sequential(InputLayer(d, rank), nn.Dropout(dropout or 0), nn.Linear(rank, q))
-        share = (torch.as_tensor(ticked.sum(axis=0)).float() + 0.5) / (ticked.shape[0] + 1)
-        model[-1].bias.data = torch.logit(share)
-        return model
-
-    own = {"dropout": dropout} if rank is None else {"model": low_rank, "optimizer": "adam"}
-    return CandidateClassifier(random_state=0, progress=False, device="cpu", **settings, **own)
 
 
 def fit_libmultilabel(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
