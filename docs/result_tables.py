@@ -208,6 +208,25 @@ def many_labels_table() -> Table:
     ]
 
 
+def extreme_table() -> Table:
+    """Return how ours and LibMultiLabel do with very many labels."""
+    return [
+        ["set", "labels", "known", "learner", "P@1", "P@3", "P@5", "training s", "most MB"],
+        *(
+            [
+                r["set"],
+                str(r["labels"]),
+                r["known"],
+                r["learner"],
+                *(f"{r[f'precision_at_{k}']:.3f}" for k in (1, 3, 5)),
+                f"{r['seconds_of_training']:.0f}",
+                str(r["peak_megabytes"]),
+            ]
+            for r in stored("extreme")["rows"]
+        ),
+    ]
+
+
 def prior_errors_table() -> Table:
     """Return the errors of the estimators of class priors."""
     result = stored("priors")["estimators"]
@@ -1123,6 +1142,7 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "read-time": read_time_table,
     "stream-memory": stream_memory_table,
     "many-labels": many_labels_table,
+    "extreme": extreme_table,
     "image-features": image_features_table,
     "image-speed": image_speed_table,
     "clusters": clusters_table,
