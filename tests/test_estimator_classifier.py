@@ -448,7 +448,7 @@ def test_one_label_and_one_row_are_not_errors() -> None:
         ({"class_prior": [0.1, 0.2]}, "one number in .0, 1. for each of the 3 labels; got"),
         ({"class_prior": [0.1, 0.2, 1.2]}, "one number in .0, 1. for each of the 3 labels"),
         ({"class_prior": [0.1, 0.2, np.nan]}, "one number in .0, 1. for each of the 3 labels"),
-        ({"model": "resnet"}, "'mlp', 'linear', a module or a function.*got 'resnet'"),
+        ({"model": "resnet"}, "'mlp', 'low_rank', 'linear', a module or a function.*got 'resnet'"),
         ({"reduction": "max"}, "auto, sum, mean or per_label; got 'max'"),
         ({"normaliser": "global"}, "'batch' or 'dataset'; got 'global'"),
         ({"scale": "minmax"}, "'maxabs' or None; got 'minmax'"),

@@ -139,7 +139,7 @@ def test_a_warm_start_goes_on_from_the_weights_of_the_fit_before() -> None:
 def test_a_warm_start_wants_the_same_labels_and_features() -> None:
     clf = make(epochs=1, warm_start=True).fit(X, CANDIDATES, label_names=NAMES)
     before = clf.predict_proba(X)
-    with pytest.raises(ComesError, match=r"5 features and the labels \['sky', .*Set warm_start=Fa"):
+    with pytest.raises(ComesError, match=r"5 features and the labels 'sky', .*Set warm_start=Fa"):
         clf.fit(X[:, :4], CANDIDATES, label_names=NAMES)
     with pytest.raises(ComesError, match="goes on with the network"):
         clf.fit(X, CANDIDATES, label_names=["a", "b", "c"])

@@ -105,7 +105,7 @@ def fit_stream(
     >>> reading = Reading(labels=["is_right"])
     >>> fitted = fit_stream(folder, {"method": "bce", "epochs": 2}, reading=reading)
     >>> fitted.summary()["data"]
-    '300 rows in 1 block of 1 file, 2 columns, 1 label, candidates'
+    '300 rows in 1 block of 1 file, 2 features, 1 label, candidates'
     """
     given = [name for name, value in unused.items() if value is not None and value is not False]
     if given:
