@@ -44,7 +44,8 @@ def _names_text(option: Any, context: Any) -> str:
 
 def _meaning_text(option: Any) -> str:
     # Methods are listed in one place, so that a new one leaves this page as it is.
-    meaning = (option.help or "").replace(", ".join(METHODS), "the [methods](methods.md)")
+    methods = "the [methods](../explain/methods.md)"
+    meaning = (option.help or "").replace(", ".join(METHODS), methods)
     parts = [_escape(meaning)] if meaning else []
     if option.required:
         parts.append("Required.")

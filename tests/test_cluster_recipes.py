@@ -1,4 +1,4 @@
-"""The recipes of docs/clusters.md are true: options exist, and shards are all of the tasks."""
+"""The recipes of docs/guide/clusters.md are true: options exist, shards are all of the tasks."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from typer.main import get_command
 from comes.cli import app
 from result_tables import measured
 
-TEXT = (Path(__file__).parent.parent / "docs" / "clusters.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parent.parent / "docs" / "guide" / "clusters.md").read_text(encoding="utf-8")
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 # Stands in for a command: prints its name and arguments, a line each, and a bar.
 SHOW = r"""show() { printf '%s\n' "$@" "|"; }

@@ -33,7 +33,7 @@ from command_line import command_runner
 from result_tables import SETS_OF, find_regrets, mean, measured, read_experiment, read_fair, stored
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [*DOCUMENTS, ROOT / "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
@@ -117,7 +117,7 @@ def test_what_documents_name_is_there() -> None:
 
 def test_the_readme_links_every_page() -> None:
     targets = set(re.findall(r"\]\(([^)#]+)\)", read("README.md").partition("## More")[2]))
-    assert {f"docs/{path.name}" for path in DOCUMENTS[1:]} <= targets
+    assert {str(path.relative_to(ROOT)) for path in DOCUMENTS[1:]} <= targets
 
 
 @pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
@@ -169,7 +169,7 @@ def test_a_metric_without_results_leaves_the_tables_as_they_are(
 
 
 def test_every_command_has_help_with_an_example_and_is_documented() -> None:
-    text = read("docs/cli.md")
+    text = read("docs/reference/cli.md")
     for name, command in COMMANDS.items():
         assert f"\n## comes {name}\n" in text
         assert f"Example: comes {name}" in command.help
@@ -178,7 +178,7 @@ def test_every_command_has_help_with_an_example_and_is_documented() -> None:
 
 
 def test_every_command_of_a_group_is_documented() -> None:
-    text = read("docs/cli.md")
+    text = read("docs/reference/cli.md")
     for group, commands in COMMANDS.items():
         for name, command in getattr(commands, "commands", {}).items():
             assert f"comes {group} {name}" in text or name == "show"
@@ -188,13 +188,13 @@ def test_every_command_of_a_group_is_documented() -> None:
 
 
 def test_every_option_of_reading_is_documented() -> None:
-    text = read("docs/cli.md").partition("\n## Reading data\n")[2].partition("\n## ")[0]
+    text = read("docs/reference/cli.md").partition("\n## Reading data\n")[2].partition("\n## ")[0]
     for name in inspect.signature(reading_options).parameters:
         assert re.search(rf"--{name.replace('_', '-')}\b", text), name
 
 
 def test_every_room_is_in_the_picture_of_the_house() -> None:
-    text = read("docs/architecture.md")
+    text = read("docs/develop/architecture.md")
     rooms = {path.stem for path in (ROOT / "src" / "comes").iterdir() if path.stem[0] != "_"}
     for room in rooms - {"py"}:
         assert f"| `{room}` |" in text, room
@@ -315,7 +315,7 @@ def test_what_the_readme_says_of_the_papers_rows_holds() -> None:
     assert f"CTL ({ctl[0]}, {ctl[1]} and {ctl[2]} on the three sets)" in text
     entries = table_of("paper").entries
     ours = [f"{entries['ctl', name].mean:.3f}" for name in yeast]
-    document = prose("docs/methods.md")
+    document = prose("docs/explain/methods.md")
     assert f"({ours[0]}, {ours[1]} and {ours[2]})" in document
     assert f"average precision {ctl[0]}, {ctl[1]} and {ctl[2]}" in document
     best = entries[best_published("paper", "average_precision", "YeastMF"), "YeastMF"].mean
@@ -327,7 +327,7 @@ def test_what_the_readme_says_of_the_papers_rows_holds() -> None:
 
 
 def test_flooding_brings_what_the_documents_say() -> None:
-    assert f"bring it to the paper's {of_paper('comes-rl')}" in prose("docs/experiments.md")
+    assert f"bring it to the paper's {of_paper('comes-rl')}" in prose("docs/guide/experiments.md")
     flooded = table_of("paper").entries["comes-rl flooded", "mirflickr5000"].mean
     assert flooded >= 0.82
     said = f"reaches {flooded:.3f} on mirflickr5000, where the paper has {of_paper('comes-rl')}"
@@ -344,7 +344,7 @@ def test_the_rule_helps_and_costs_what_the_document_says() -> None:
     }
     lost = {key: gain for key, gain in gains.items() if gain < -0.0005}
     assert list(lost) == [("comes-rl pair sum", "emotions, case b 0.1")]
-    assert f"on emotions loses {-min(lost.values()):.3f} by it" in prose("docs/training.md")
+    assert f"on emotions loses {-min(lost.values()):.3f} by it" in prose("docs/guide/training.md")
     for name in ("enron", "scene", "yeast"):
         assert gains["comes-rl", f"{name}, case b 0.1"] > 0.05
 
@@ -369,7 +369,7 @@ def test_redrawn_candidates_need_no_flood() -> None:
 
 
 def test_estimated_priors_cost_what_the_document_says() -> None:
-    text = prose("docs/priors.md")
+    text = prose("docs/guide/priors.md")
     reached: dict[tuple[str, float, str], list[float]] = {}
     for r in stored("priors")["training"]:
         key = (r["data"], r["exclude_rate"], r["prior"])
@@ -426,7 +426,7 @@ def test_rates_that_depend_on_the_instance_do_what_the_document_says() -> None:
 
 
 def test_the_table_of_methods_is_what_the_code_knows() -> None:
-    text = read("docs/methods.md")
+    text = read("docs/explain/methods.md")
     for method, variants in VARIANTS.items():
         assert f"| `{method}` | `{variants[0]}` |" in text
         for variant in variants:
@@ -434,7 +434,7 @@ def test_the_table_of_methods_is_what_the_code_knows() -> None:
 
 
 def test_every_metric_is_documented() -> None:
-    text = read("docs/metrics.md")
+    text = read("docs/reference/metrics.md")
     for metric in METRICS.values():
         arrow = "↑" if metric.higher_is_better else "↓"
         assert f"| {metric.title} | {arrow} |" in text
@@ -450,7 +450,7 @@ def test_the_compared_methods_are_those_of_the_code(data: str) -> None:
 
 def test_the_numbers_of_images_are_the_stored_results() -> None:
     text, readme, plot = (
-        prose("docs/images.md"),
+        prose("docs/guide/images.md"),
         prose("README.md"),
         read("docs/images/voc2012.svg"),
     )
@@ -477,7 +477,7 @@ def test_the_numbers_of_images_are_the_stored_results() -> None:
 
 
 def test_what_fine_tuning_brings_is_the_stored_result() -> None:
-    text = prose("docs/images.md")
+    text = prose("docs/guide/images.md")
     frozen, soft, recipe, ablation, clean, tuned = (
         table_of(f"images-{name}", "mean_average_precision").entries
         for name in ("views", "soft", "recipe", "ablation", "clean", "tuned")
@@ -503,7 +503,7 @@ def test_what_fine_tuning_brings_is_the_stored_result() -> None:
 
 
 def test_the_choice_of_heads_costs_what_the_documents_say() -> None:
-    text, runs = prose("docs/images.md"), stored("image_choice")["runs"]
+    text, runs = prose("docs/guide/images.md"), stored("image_choice")["runs"]
     chosen, default, best = (
         mean(run[which]["mAP"] for run in runs) for which in ("chosen", "default", "best_by_truth")
     )
@@ -514,7 +514,7 @@ def test_the_choice_of_heads_costs_what_the_documents_say() -> None:
 
 def test_what_images_cost_is_the_stored_result() -> None:
     speed = measured("image_speed")
-    assert f"took {speed['seconds_to_decode_once']:g} s" in prose("docs/images.md")
+    assert f"took {speed['seconds_to_decode_once']:g} s" in prose("docs/guide/images.md")
     seconds = speed["seconds_per_epoch"]
     for risk in ("comes_hl", "comes_rl", "likelihood"):
         assert seconds[f"{risk}_over_bce"] <= 1.02
@@ -522,7 +522,7 @@ def test_what_images_cost_is_the_stored_result() -> None:
 
 
 def test_what_images_says_of_the_paper_is_in_the_paper() -> None:
-    text, readme = prose("docs/images.md"), prose("README.md")
+    text, readme = prose("docs/guide/images.md"), prose("README.md")
     paper = published().set_index(["data", "case", "method"])["mean"].loc["VOC2012"]
     best = [f"{paper.loc[case].max():.3f}" for case in CASES]
     assert f"{best[0]} (a) and {best[1]} (b)" in text
@@ -556,7 +556,7 @@ def test_chosen_questions_bring_what_the_document_says() -> None:
 
 
 def test_active_draws_bring_what_the_document_says() -> None:
-    rows, text = stored("active_draws")["rows"], prose("docs/annotate-growing.md")
+    rows, text = stored("active_draws")["rows"], prose("docs/guide/annotate-growing.md")
     inside = {way: sum(row[way]["inside"] for row in rows) for way in ("active", "random")}
     count = sum(row["active"]["intervals"] for row in rows)
     told = f"the truth {inside['active']:.0f} times of {count} with active draws, and "
@@ -583,7 +583,7 @@ def test_active_draws_bring_what_the_document_says() -> None:
 
 
 def test_choosing_on_candidates_costs_what_the_document_says() -> None:
-    text, runs = prose("docs/selection.md"), stored("selection")["runs"]
+    text, runs = prose("docs/guide/selection.md"), stored("selection")["runs"]
     regrets: dict[tuple[float | None, str], list[float]] = {}
     for run in runs:
         for known, choice in run["choices"].items():
@@ -609,14 +609,14 @@ def test_what_the_criterion_of_a_search_changes_is_what_the_document_says() -> N
     )
     n = len(now.repeats)
     mean_now, mean_early = (r.values("mean_average_precision")[:n].mean() for r in (now, early))
-    assert f"(mAP {mean_now:.3f} instead of {mean_early:.3f})" in prose("docs/experiments.md")
+    assert f"(mAP {mean_now:.3f} instead of {mean_early:.3f})" in prose("docs/guide/experiments.md")
     assert now.values("average_precision").mean() < early.values("average_precision")[:n].mean()
     without = table_of("paper").entries["ccmn", "mirflickr5000"].mean
     assert f"without a search it has {without:.3f}" in prose("README.md")
 
 
 def test_the_likelihood_chooses_as_well_as_the_document_says() -> None:
-    text, runs = prose("docs/selection.md"), stored("criteria")["runs"]
+    text, runs = prose("docs/guide/selection.md"), stored("criteria")["runs"]
 
     def cost(criterion: str, *, within: bool = False, said: str = "") -> tuple[float, float]:
         own = [run for run in runs if said in (f"{run['said']} {run['rate']}", "")]
@@ -643,7 +643,7 @@ def test_the_likelihood_chooses_as_well_as_the_document_says() -> None:
 
 
 def test_early_stopping_changes_what_the_document_says() -> None:
-    text, table = prose("docs/selection.md"), table_of("stopping")
+    text, table = prose("docs/guide/selection.md"), table_of("stopping")
     for method in ("bce", "ccmn", "comes-hl", "comes-rl"):
         change = mean(
             table.entries[f"{method}, stopped", data].mean - table.entries[method, data].mean
@@ -653,7 +653,7 @@ def test_early_stopping_changes_what_the_document_says() -> None:
 
 
 def test_thresholds_do_what_the_document_says() -> None:
-    text, table = prose("docs/selection.md"), table_of("thresholds", "hamming_loss")
+    text, table = prose("docs/guide/selection.md"), table_of("thresholds", "hamming_loss")
 
     def loss(method: str) -> float:
         return mean(table.entries[method, data].mean for data in table.data)
@@ -685,7 +685,7 @@ def test_intervals_with_estimated_priors_are_given_and_hold() -> None:
 
 
 def test_the_numbers_of_speed_are_the_stored_results() -> None:
-    text = prose("docs/speed.md")
+    text = prose("docs/develop/speed.md")
     ten = measured("many_trainings")["ten_folds"]
     ratio = f"{ten['plain_over_comes']:.3g} times"
     growth = measured("pair_sums")["growth"]

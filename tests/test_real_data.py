@@ -119,7 +119,7 @@ def test_real_files_survive_a_conversion(pml_data: Path, tmp_path: Path, ending:
 def test_scoring_by_frequency_alone_looks_good_in_the_convention_of_scikit_learn(
     pml_data: Path,
 ) -> None:
-    """The numbers of docs/metrics.md."""
+    """The numbers of docs/reference/metrics.md."""
     relevant = read_once(pml_data / "YeastCC.mat").known_relevant()
     scores = np.tile(relevant.mean(axis=0), (len(relevant), 1))
     assert round(average_precision(scores, relevant), 3) == 0.181

@@ -1,4 +1,4 @@
-"""The recipes of docs/recipes.md: each block of code runs, and does what the page says."""
+"""The recipes of docs/guide/recipes.md: each block of code runs, and does what the page says."""
 
 import contextlib
 import importlib
@@ -27,7 +27,7 @@ from comes.models.libraries import import_torchvision
 from comes.risks import HammingRisk
 from comes.training import split_risk
 
-PAGE = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent / "docs" / "guide" / "recipes.md").read_text(encoding="utf-8")
 
 
 def blocks(title: str) -> list[str]:

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from comes.datasets import make_scenes
 from comes.jobs import fit_model, generate_candidates
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "training.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "guide" / "training.md"
 OWN_CLUSTER = {"RAY_ADDRESS": "local", "RAY_memory_monitor_refresh_ms": "0"}
 ALONE = {"method": "comes-hl", "epochs": 3, "random_state": 0, "device": "cpu"}
 

@@ -2,7 +2,7 @@
 
 ``convention="pml"`` is that of partial multi-label learning and of the paper's tables,
 ``"sklearn"`` that of scikit-learn. They differ on rows without a relevant label (60 % of YeastCC)
-and on the scale of coverage; ``docs/metrics.md`` compares them. In ``pml``:
+and on the scale of coverage; ``docs/reference/metrics.md`` compares them. In ``pml``:
 
 - ranking loss skips rows where no label or every label is relevant; a tie counts 1/2
 - one-error counts a row without a relevant label as an error

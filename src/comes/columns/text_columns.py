@@ -13,7 +13,7 @@ from comes.columns.column_kinds import Column
 from comes.columns.encoded_columns import Arrays, Encoded, Part
 from comes.columns.raw_cells import Cells, read_texts
 
-MOST_TERMS = 2_000  # more are no likelier on held-out rows, and cost time: docs/texts.md
+MOST_TERMS = 2_000  # more are no likelier on held-out rows, and cost time: docs/guide/texts.md
 TERMS: dict[str, Any] = {"ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"}
 
 

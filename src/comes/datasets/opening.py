@@ -66,7 +66,7 @@ def open_dataset(which: str | Path, reading: Reading | None = None, **fields: An
 def read_dataset(path: str | Path, reading: Reading | None = None, **fields: Any) -> Dataset:
     r"""Read features and labels from a file.
 
-    The ending of the name tells the format; docs/data.md describes them.
+    The ending of the name tells the format; docs/guide/data.md describes them.
 
     Parameters
     ----------

@@ -50,16 +50,16 @@ class CandidateClassifier(
     method : str, or function (scores, candidates) -> scalar tensor, optional
         "likelihood", the default, uses all that was said. "comes-hl" estimates the Hamming loss,
         "comes-rl" the ranking loss; "bce" takes every candidate for relevant. Also "ccmn", "gdf",
-        "ctl", "mlcl", "comes-hl-unbiased" and "comrank": docs/methods.md. Or a risk of your own.
+        "ctl", "mlcl", "comes-hl-unbiased", "comrank": docs/explain/methods.md. Or your own risk.
     variant : str, optional
-        For methods with variants, such as "ranking" of "ccmn"; docs/methods.md names them.
+        For methods with variants, such as "ranking" of "ccmn"; docs/explain/methods.md names them.
     class_prior : array of shape (n_labels,), or ClassPriorEstimate, optional
         How often each label is relevant; by default estimated, by `comes.estimate_class_prior` or
         `comes.priors.estimate_answer_rates`.
     exclude_rate : float, array of shape (n_labels,) or "instance", optional
         For candidates: how often an irrelevant label is excluded, if that is known. "instance", for
         "likelihood": less often where the label is likelier; the class priors must be known
-        (``class_prior``, or a clean sample), as they say how much: docs/instance-rates.md.
+        (``class_prior``, or a clean sample), as they say how much: docs/explain/instance-rates.md.
     no_rate, yes_rate : float or array of shape (n_labels,), optional
         For answers and "likelihood": how often an irrelevant pair that is asked about is called
         "no", a relevant one "yes". By default estimated.
@@ -67,7 +67,7 @@ class CandidateClassifier(
         For "likelihood": how often a relevant pair is called "no", or an irrelevant one "yes".
     uses_maybe : bool
         For "likelihood": whether "maybe" counts, with the probability that the rates give it. False
-        is right where doubt depends on the item: docs/answers.md.
+        is right where doubt depends on the item: docs/guide/answers.md.
     prior_weight : float, optional
         For "likelihood": how strongly mean probabilities are kept near the class prior. By default
         1; for answers without a yes 0.3 if a class prior is given that is no estimate, else 0.
@@ -94,7 +94,7 @@ class CandidateClassifier(
     flood_level : float or "auto"
         The beta of COMES-RL (Equation 14), in units of the pair sum; 0 is the paper's Equation 13.
         "auto" is 0.75 sum_{j<k} (1 - pi_j)(1 - pi_k), a rule whose factor was read off test rows:
-        docs/training.md.
+        docs/guide/training.md.
     scale : {"auto", "dense", "standard", "centre", "maxabs"} or None
         Scaling of the features, part of the model. ``dense`` is ``standard`` for dense X and none
         for sparse X; ``auto`` is the same, but leaves columns of 0 and 1 as they are.
@@ -106,7 +106,7 @@ class CandidateClassifier(
         These, dropout, n_networks and starts_at_prior are the method's own by default. "likelihood"
         and "bce": four networks, dropout 0.5, Adam at 5e-4 in batches of 64, started at the class
         prior, for up to 25 epochs (fewer where little is sure, more on small sets:
-        docs/training.md). Others: as the paper trains, see `as_published`.
+        docs/guide/training.md). Others: as the paper trains, see `as_published`.
     momentum, weight_decay : float; the momentum is for ``sgd``
     cosine : bool
         Let the learning rate fall to zero along a half cosine.
@@ -296,7 +296,7 @@ class CandidateClassifier(
             thresholds and, with answers about the same rows, rates. It is not trained on.
         label_names : sequence of n_labels str, optional; for candidates without column names
         sample_weight : array of shape (n_samples,), optional
-            A row of weight 2 counts as two rows: docs/training.md says where.
+            A row of weight 2 counts as two rows: docs/guide/training.md says where.
         checkpoint : path, optional
             A file for the state of a long training, kept every ``checkpoint_every`` seconds; if it
             exists, training goes on from there. Delete it when the model is saved.

@@ -15,7 +15,7 @@ See = Callable[[Answers, Knowledge], Any]  # what a risk sees, an array (n, q)
 SeeSparse = Callable[[Answers], Said]
 REDUCTIONS = ("sum", "mean", "per_label")
 # How rows are trained on, as the paper trains where it says so, and as measured on many sets
-# (docs/training.md). Epochs of None are as many as the answers can bear.
+# (docs/guide/training.md). Epochs of None are as many as the answers can bear.
 AS_PUBLISHED: Mapping[str, Any] = {
     "optimizer": "sgd",
     "learning_rate": 5e-3,
@@ -72,7 +72,7 @@ class Method:
     needs_rates: bool = False  # of answers, or the exclude rate of candidates
     is_over_pairs: bool = False  # of labels: the risk is their sum
     is_sum: bool = False  # over labels; else their mean
-    reduction: str = "sum"  # the default; docs/training.md has the evidence
+    reduction: str = "sum"  # the default; docs/guide/training.md has the evidence
     keeps_one_excluded: bool = False  # trains on one excluded label per row
     is_users_own: bool = False  # a function or module instead of a name
 

@@ -4,7 +4,7 @@ An irrelevant label j is excluded with probability p_j (the *exclude rate*), so 
 P(j excluded) = (1 - pi_j) p_j. The left side can be counted, so an estimate of p_j gives one of the
 *class prior* pi_j. Without further assumptions only bounds are known: pi_j is at most the share of
 rows in which j is a candidate, and at least the value that follows if the rows most like the
-excluding ones are all irrelevant. docs/priors.md says when that is near the truth.
+excluding ones are all irrelevant. docs/guide/priors.md says when that is near the truth.
 """
 
 import math

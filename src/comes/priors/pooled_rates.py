@@ -2,8 +2,8 @@
 
 With 10^5 labels nothing can be trained for each of them before training. One procedure usually
 asked about all labels, so they share their rates (`comes.priors.shared_rates`), and with the rates
-the counts of each label tell its class prior (`comes.priors.pooled_priors`). docs/priors.md says
-when that is wrong.
+the counts of each label tell its class prior (`comes.priors.pooled_priors`). docs/guide/priors.md
+says when that is wrong.
 """
 
 import math

@@ -63,8 +63,8 @@ def what_differs(results: Sequence[Result]) -> list[str]:
         *_describe_answers(results),
         *_describe_repeats(results),
         *_describe_choices(results),
-        "Metrics follow the convention pml of docs/metrics.md, which fits the paper's numbers. "
-        f"{CUTS}",
+        "Metrics follow the convention pml of docs/reference/metrics.md, which fits the paper's "
+        f"numbers. {CUTS}",
     ]
 
 
@@ -89,7 +89,7 @@ def what_was_run(results: Sequence[Result]) -> list[str]:
     by_default = {r.names.method for r in results if r.spec.training == "default"}
     if by_default:
         lines.append(_describe_defaults(by_default))
-    lines.append(f"Metrics follow the convention pml of docs/metrics.md. {CUTS}")
+    lines.append(f"Metrics follow the convention pml of docs/reference/metrics.md. {CUTS}")
     return lines
 
 

@@ -32,7 +32,7 @@ from comes.risks.excluded import (
 )
 from comes.risks.pairs import sum_over_pairs
 
-FLOOD_FACTOR = 0.75  # read off test rows of mirflickr5000: docs/training.md
+FLOOD_FACTOR = 0.75  # read off test rows of mirflickr5000: docs/guide/training.md
 
 
 class RankingSums(NamedTuple):
@@ -202,7 +202,7 @@ def flood_level_of_prior(
 
     The sum is the least risk that any scores can have in expectation (Theorem 4), if labels are
     irrelevant independently of each other; otherwise it is near it. The factor was read off test
-    rows of mirflickr5000: docs/training.md.
+    rows of mirflickr5000: docs/guide/training.md.
 
     Parameters
     ----------

@@ -14,9 +14,9 @@ have label j, and FPR_j the same among rows that exclude it:
 Where rows with a "yes" for j are known, the share of them that is predicted estimates the recall
 itself, and their wins against rows with a "no" the AUC; the class prior is then needed for less.
 
-docs/selection.md derives them. Error, recall, AUC and the ranking risk are unbiased, precision and
-F1 are consistent. The ranking risk is that of the paper's Equation 3 plus a constant that is the
-same for all models, so only its differences have a meaning.
+docs/guide/selection.md derives them. Error, recall, AUC and the ranking risk are unbiased,
+precision and F1 are consistent. The ranking risk is that of the paper's Equation 3 plus a constant
+that is the same for all models, so only its differences have a meaning.
 """
 
 from dataclasses import dataclass

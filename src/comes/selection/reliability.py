@@ -1,7 +1,7 @@
 """Whether predicted probabilities are right, from answers of any kind.
 
 Pairs with similar probabilities are put together. If a share eta of them is relevant, a pair of
-label j gets, by docs/answers.md,
+label j gets, by docs/guide/answers.md,
 
     no with a_j (1 - eta),   yes with b_j eta,   neither with 1 - a_j (1 - eta) - b_j eta
 

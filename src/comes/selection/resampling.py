@@ -1,7 +1,7 @@
 """What the metrics of `comes.selection.estimates` are made of: shares of rows, label by label.
 
 Shares are counted on the given rows, and on rows drawn with replacement. `compute_metrics` has the
-formulas that docs/selection.md derives.
+formulas that docs/guide/selection.md derives.
 """
 
 from typing import NamedTuple

@@ -33,7 +33,7 @@ def candidate_scorer(
     criterion : {"hamming", "ranking", "auc", "log_likelihood"}
         Minus the estimated Hamming loss, minus the estimated ranking risk (up to a constant), the
         estimated macro AUC (see `estimate_metrics`), or the likelihood of what was said (see
-        `likelihood_losses`). docs/selection.md says when to use which.
+        `likelihood_losses`). docs/guide/selection.md says when to use which.
     class_prior : array of shape (n_labels,), optional
         By default the classifier's own. Give one if the classifiers to compare may have estimated
         different ones, or have none.

@@ -1,4 +1,4 @@
-"""``/api/v1``: the project for scripts, as json. docs/annotate-api.md describes it.
+"""``/api/v1``: the project for scripts, as json. docs/reference/annotate-api.md describes it.
 
 A script may read what there is, take answers out, put items, classes and cards in, and annotate
 itself, under the name that it gives.
