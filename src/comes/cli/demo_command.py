@@ -1,17 +1,22 @@
 """``comes demo``: compare the methods on embedded data."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from comes.cli.options import Json, Seed
-from comes.cli.printing import print_json, print_metrics
+from comes.cli.printing import print_json, print_metrics, print_summary
 
 
 def demo(
     scenes: Annotated[int, typer.Option(min=20, help="Number of training scenes.")] = 8000,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="In place of the estimator's own.")
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(help="Train nothing; write a table of support tickets to try commands on."),
     ] = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -20,8 +25,11 @@ def demo(
 
     Example: comes demo
     """
-    from comes.demo import run_demo
+    from comes.demo import run_demo, write_tickets
 
+    if table is not None:
+        print_summary(write_tickets(table, seed=seed), as_json)
+        return
     rows = run_demo(scenes, epochs, seed)
     if as_json:
         print_json([row._asdict() for row in rows])

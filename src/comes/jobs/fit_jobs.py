@@ -92,7 +92,7 @@ class FittedModel:
         found: dict[str, Any] = {
             "data": str(self.dataset),
             "method": self.classifier.method_,
-            "columns": summarise_columns(self.columns),
+            **summarise_columns(self.columns),
             "used": describe_use(self.classifier, self.dataset.known_answers()),
             "epochs": len(history.risk),
             "interrupted": history.interrupted,
@@ -100,8 +100,6 @@ class FittedModel:
             "risk": history.risk[kept - 1],
             "model": None if self.path is None else str(self.path),
         }
-        if found["columns"] is None:
-            del found["columns"]
         if history.best_epoch is not None:
             found["kept_epoch"] = kept
         if with_choice and self.choice is not None:

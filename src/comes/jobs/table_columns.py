@@ -125,15 +125,13 @@ def name_item_column(dataset: Dataset, reading: Reading | None) -> str | None:
     return find_item_column(dataset.X) if isinstance(dataset.X, pd.DataFrame) else None
 
 
-def summarise_columns(columns: tuple[Column, ...]) -> str | None:
-    """Return in one line what was done with the columns of a table; None if there is none."""
+def summarise_columns(columns: tuple[Column, ...]) -> dict[str, str]:
+    """Return in a line each which columns of a table are used, and which are left out."""
     if not columns:
-        return None
+        return {}
     counts = Counter(column.kind for column in columns if column.is_used)
     said = ", ".join(f"{n} {PLURALS[kind] if n > 1 else kind}" for kind, n in counts.items())
-    n_features = sum(column.n_features or 0 for column in columns)
+    used = {"columns": f"{said}: {sum(column.n_features or 0 for column in columns)} features"}
     out = [f"{column.name!r} ({column.why})" for column in columns if not column.is_used]
-    if not out:
-        return f"{said}: {n_features} features"
     more = "" if len(out) <= 5 else f" and {len(out) - 5} more"
-    return f"{said}: {n_features} features; left out: {', '.join(out[:5])}{more}"
+    return used | ({"left_out": ", ".join(out[:5]) + more} if out else {})
