@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n(.*?)(?=^\$ |\Z)", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$ ((?:[^\n]*\\\n)*[^\n]*)\n(.*?)(?=^\$ |\Z)", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?!\w)")
 SECONDS = re.compile(r"(?m)^(seconds: )[\d.]+$")
 TOLERANCE = 0.1  # of shares; other machines add up in another order

@@ -1,7 +1,7 @@
 """Support tickets: a table with answers as people have it, to try commands on.
 
-Every ticket has a few topics. Its text has a sentence about each of them, and others that mislead;
-of the topics people were asked about, one pair of ticket and topic in four.
+Every ticket has a few topics. Its text mentions most of them, and others that mislead. Of the pairs
+of ticket and topic, people were asked about one in four.
 """
 
 from pathlib import Path
@@ -64,7 +64,8 @@ SMALL_TALK = [
     "Otherwise I am happy with the product.",
 ]
 SHARES = (0.30, 0.18, 0.25, 0.28, 0.22, 0.20)  # how often a ticket has each topic
-MISLEADING = 0.05  # how often a sentence about another topic stands in a ticket
+UNSAID = 0.1  # how often a ticket does not mention one of its topics
+MISLEADING = 0.1  # how often it mentions a topic that it does not have
 
 
 def make_tickets(n: int = N_TICKETS, seed: int = 0) -> tuple[pd.DataFrame, BoolMatrix]:
@@ -151,7 +152,7 @@ def write_tickets(path: str | Path, n: int = N_TICKETS, seed: int = 0) -> dict[s
 
 def _write_body(relevant: BoolMatrix, rng: np.random.Generator) -> str:
     """Return sentences about the topics of a ticket, others, and small talk, in any order."""
-    spoken = relevant | (rng.random(len(relevant)) < MISLEADING)
+    spoken = rng.random(len(relevant)) < np.where(relevant, 1 - UNSAID, MISLEADING)
     about = [
         str(rng.choice(of)) for of, said in zip(SENTENCES.values(), spoken, strict=True) if said
     ]
