@@ -13,6 +13,7 @@ from comes.plots.plot_style import (
     BLUE,
     GREY,
     ORANGE,
+    check_most,
     drawing,
     find_ink,
     height_of,
@@ -78,14 +79,8 @@ def plot_answers(
     """
     table = _count_shares(answers)
     if class_prior is not None:
-        priors = read_priors_of(class_prior, list(table["label"]))
-        if len(priors) != len(table):
-            raise ComesError(
-                f"class_prior must have a number for each of {len(table)} labels; got "
-                f"{len(priors)}. Pass the estimate that was made from these answers."
-            )
-        table = table.assign(**{name: priors[name] for name in ("class_prior", "lower", "upper")})
-    chosen = table["n_said"].sort_values(ascending=False, kind="stable").index[:most]
+        table = _add_priors(table, class_prior)
+    chosen = table["n_said"].sort_values(ascending=False, kind="stable").index[: check_most(most)]
     first = next(iter(BARS[answers.kind]))
     shown = table.loc[chosen].sort_values(
         first if class_prior is None else "class_prior", ascending=False, kind="stable"
@@ -117,6 +112,19 @@ def _count_shares(answers: Answers) -> pd.DataFrame:
     names = {"not asked": silent, "still possible": silent, "not ticked": silent}
     found = shares | names | {"ticked": shares["yes"]}
     return table.assign(**{name: found[name] for name in BARS[answers.kind]})
+
+
+def _add_priors(table: pd.DataFrame, class_prior: Any) -> pd.DataFrame:
+    """Return the table with class priors and their bounds, matched by name where names agree."""
+    priors = read_priors_of(class_prior)
+    if set(priors["label"]) == set(table["label"]):
+        priors = priors.set_index("label").loc[list(table["label"])].reset_index()
+    if len(priors) != len(table):
+        raise ComesError(
+            f"class_prior must have a number for each of {len(table)} labels; got {len(priors)}. "
+            "Pass the estimate that was made from these answers."
+        )
+    return table.join(priors[["class_prior", "lower", "upper"]])
 
 
 def _mark_priors(axes: Axes, table: pd.DataFrame) -> None:
