@@ -27,7 +27,7 @@ from comes.plots.plot_style import (
 BARS: dict[str, dict[str, dict[str, Any]]] = {
     "answers": {
         "yes": {"facecolor": BLUE, "edgecolor": BLUE},
-        "maybe": {"facecolor": "none", "edgecolor": GREY, "hatch": "......"},
+        "maybe": {"facecolor": "none", "edgecolor": GREY, "hatch": "xxxxxx"},
         "not asked": {"facecolor": "none", "edgecolor": GREY},
         "no": {"facecolor": "none", "edgecolor": ORANGE, "hatch": "//////"},
     },
@@ -128,10 +128,7 @@ def _add_priors(table: pd.DataFrame, class_prior: Any) -> pd.DataFrame:
 
 
 def _mark_priors(axes: Axes, table: pd.DataFrame) -> None:
-    """Draw class priors over the bars, with a rim in the colour of the ground."""
-    ink, ground = find_ink(axes), axes.get_facecolor()
-    rows = np.arange(len(table))
-    for colour, width in ((ground, 4.0), (ink, 1.5)):
-        axes.hlines(rows, table["lower"], table["upper"], color=colour, lw=width, zorder=4)
-    look: dict[str, Any] = {"marker": "D", "ms": 5.5, "mec": ground, "mew": 0.9, "ls": ""}
-    axes.plot(table["class_prior"], rows, color=ink, label="class prior", zorder=5, **look)
+    """Draw class priors with their bounds over the bars."""
+    ink, rows = find_ink(axes), np.arange(len(table))
+    axes.hlines(rows, table["lower"], table["upper"], color=ink, lw=1.5, zorder=4)
+    axes.plot(table["class_prior"], rows, "D", color=ink, ms=5, label="class prior", zorder=5)
