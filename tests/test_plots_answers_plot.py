@@ -9,8 +9,8 @@ from scipy import sparse
 
 from comes.answers import Answers
 from comes.errors import ComesError
-from comes.plots import plot_answers
-from drawn_axes import rows_of, spans_of
+from comes.plots import figure_of, plot_answers
+from drawn_axes import points_of, rows_of, spans_of
 
 NO = [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0]]
 YES = [[0, 1, 0], [0, 1, 0], [0, 0, 0], [1, 0, 0]]
@@ -59,7 +59,7 @@ def test_class_priors_are_matched_by_name_and_drawn_with_their_bounds() -> None:
     table = pd.DataFrame({"label": names, "class_prior": [0.1, 0.5, 0.3]})
     axes = plot_answers(SAID, table.assign(lower=[0, 0.4, np.nan], upper=[0.2, 0.6, np.nan]))
     assert rows_of(axes) == ["sky", "sea", "cat"]
-    assert axes.lines[-1].get_xdata().tolist() == [0.5, 0.3, 0.1]
+    assert points_of(axes, -1)[:, 0].tolist() == [0.5, 0.3, 0.1]
     assert spans_of(axes) == [[0.4, 0.6], [], [0.0, 0.2]]
 
 
@@ -79,6 +79,6 @@ def test_of_many_labels_those_with_the_most_answers_are_shown() -> None:
 
 def test_a_plot_grows_with_its_labels_up_to_a_limit() -> None:
     heights = [
-        plot_answers(Answers(np.eye(q))).figure.get_size_inches()[1] for q in (1, 10, 40, 217)
+        figure_of(plot_answers(Answers(np.eye(q)))).get_size_inches()[1] for q in (1, 10, 40, 217)
     ]
     assert heights[0] < heights[1] < heights[2] == heights[3] < 11  # a page

@@ -9,7 +9,7 @@ import pytest
 from comes.errors import ComesError
 from comes.plots import plot_class_priors
 from comes.priors import ClassPriorEstimate, prior_table
-from drawn_axes import rows_of, spans_of
+from drawn_axes import legend_of, points_of, rows_of, spans_of
 
 PRIOR = np.array([0.2, 0.4])
 ESTIMATE = ClassPriorEstimate(
@@ -24,15 +24,15 @@ def test_bounds_reach_from_lower_to_upper() -> None:
     ):
         assert rows_of(axes) == ["sea", "sky"]  # the most frequent first
         assert spans_of(axes) == [[0.4, 0.7], [0.1, 0.3]]
-        assert axes.lines[0].get_xdata().tolist() == [0.4, 0.2]
-        assert axes.get_legend() is None
+        assert points_of(axes, 0)[:, 0].tolist() == [0.4, 0.2]
+        assert legend_of(axes) == []
 
 
 def test_true_priors_are_marked_where_they_are_known() -> None:
     table = prior_table(ESTIMATE, ["sky", "sea"], relevant=[[1, 0], [0, 1], [0, 1], [0, 0]])
     for axes in (plot_class_priors(table), plot_class_priors(ESTIMATE, [0.25, 0.5])):
-        assert axes.lines[1].get_xdata().tolist() == [0.5, 0.25]
-        assert [text.get_text() for text in axes.get_legend().get_texts()] == ["estimated", "true"]
+        assert points_of(axes, 1)[:, 0].tolist() == [0.5, 0.25]
+        assert legend_of(axes) == ["estimated", "true"]
 
 
 def test_a_classifier_has_bounds_by_its_standard_errors() -> None:
@@ -64,7 +64,7 @@ def test_many_labels_with_the_truth_are_drawn_over_it_and_all_of_them() -> None:
     truth = np.linspace(0, 1, 217)
     axes = plot_class_priors(many(217), truth)
     assert axes.get_xlabel() == "true class prior"
-    np.testing.assert_array_equal(axes.lines[1].get_xdata(), truth)
+    np.testing.assert_array_equal(points_of(axes, 1)[:, 0], truth)
 
 
 def test_names_and_true_priors_must_fit_the_labels() -> None:

@@ -9,7 +9,7 @@ from comes.errors import ComesError
 from comes.label_metrics import LabelMetric, LabelQuality, list_qualities, measure_labels
 from comes.plots import plot_label_quality
 from comes.selection import estimate_metrics
-from drawn_axes import rows_of, spans_of
+from drawn_axes import legend_of, points_of, rows_of, spans_of
 
 NAMES = ["sky", "sea", "cat"]
 SCORES = np.array([[1, -1, -1], [1, 1, -1], [-1, 1, -1], [1, 1, -1]], dtype=float)
@@ -26,7 +26,7 @@ def test_the_worst_label_comes_first_with_its_interval(quality: Any) -> None:
     assert rows_of(axes) == ["sea", "sky", "cat"]
     low, high = spans_of(axes)[0]
     assert low == pytest.approx(TABLE["f1_low"][1]) and high == pytest.approx(TABLE["f1_high"][1])
-    assert axes.lines[0].get_xdata().tolist()[:2] == pytest.approx([0.4, 1.0])
+    assert points_of(axes, 0)[:, 0].tolist()[:2] == pytest.approx([0.4, 1.0])
     assert axes.get_xlabel() == "F1, with intervals"
 
 
@@ -41,17 +41,16 @@ def test_truth_and_estimate_are_drawn_by_name_with_marks_of_their_own() -> None:
     estimates = estimate_metrics(SCORES, ~excluded, [0.5, 0.5, 0.1], n_resamples=0)
     both = {"true labels": TABLE, "_$estimated$": estimates}
     axes = plot_label_quality(both, label_names=NAMES, metric="recall")
-    assert len(axes.get_legend().get_texts()) == 2
+    assert len(legend_of(axes)) == 2
     markers = [line.get_marker() for line in axes.lines]
     assert len(set(markers)) == 2
-    first, second = (line.get_ydata() for line in axes.lines)
-    assert (np.asarray(first) < np.asarray(second)).all()  # side by side
+    assert (points_of(axes, 0)[:, 1] < points_of(axes, 1)[:, 1]).all()  # side by side
 
 
 def test_a_dot_without_interval_and_one_label_are_drawn() -> None:
     quality = [LabelQuality("sky", {}, {"f1": LabelMetric(0.5)})]
     axes = plot_label_quality(quality)
-    assert axes.lines[0].get_xdata().tolist() == [0.5]
+    assert points_of(axes, 0)[:, 0].tolist() == [0.5]
     assert spans_of(axes) == [[]]
 
 
@@ -75,4 +74,4 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         ([], {}, "nothing to draw"),
     ):
         with pytest.raises(ComesError, match=message):
-            plot_label_quality(quality, **settings)  # type: ignore[arg-type]
+            plot_label_quality(quality, **settings)

@@ -57,11 +57,11 @@ def plot_risks(
         for name, history in histories.items():
             own = (look(name) if is_named else ONE) | {"ms": 4, "lw": 1.2}
             shown = escape_name(name) if is_named else ""
-            draw_curve(axes, history.risk, shown or "training", own, relative)
+            _draw_curve(axes, history.risk, shown or "training", own, relative)
             if len(history.validation):
                 held = own | {"ls": "--", "mfc": "none"}
                 label = f"{shown}, held-out rows" if shown else "held-out rows"
-                draw_curve(axes, history.validation, label, held, relative)
+                _draw_curve(axes, history.validation, label, held, relative)
                 _ring_best(axes, history, own, relative)
         axes.set_xlabel("epoch")
         axes.set_ylabel("risk / risk of epoch 1" if relative else "risk")
@@ -71,7 +71,7 @@ def plot_risks(
     return axes
 
 
-def draw_curve(
+def _draw_curve(
     axes: Axes, values: Any, label: str, look: Mapping[str, Any], relative: bool
 ) -> None:
     """Draw a number of every epoch, as it is or over the first."""
