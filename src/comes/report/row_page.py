@@ -9,15 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from markupsafe import Markup
-from matplotlib import rc_context
-from matplotlib.figure import Figure
 from scipy import sparse
 
 from comes.answers import Answers, BoolMatrix, as_indicators
 from comes.files import expanded, replacing_folder
 from comes.label_metrics import LABEL_METRICS, LabelQuality
+from comes.plots import as_svg, plot_answers, plot_calibration, plot_label_quality, plot_risks
 from comes.report.cards import Card, FloatArray, Label, check_page_inputs, render_page, sort_labels
-from comes.report.plots import COLOURS, INK, STYLE, as_svg
 from comes.report.predicted import GROUPS, Reasons, pick_pictures
 from comes.report.said import count_answers, say_pairs, summarise_answers
 
@@ -86,6 +84,8 @@ class KnownLabels:
         The true labels.
     rates : mapping of "no" and "yes" to arrays of shape (n_labels,)
         ``no_rate_`` and ``yes_rate_`` of a fitted model.
+    class_prior : array of shape (n_labels,), fitted classifier or estimate, or None
+        How often labels are relevant, as `comes.plots.plot_answers` takes it.
 
     Examples
     --------
@@ -96,6 +96,7 @@ class KnownLabels:
     answers: Answers | None = None
     relevant: BoolMatrix | None = None
     rates: Mapping[str, npt.ArrayLike | None] = field(default_factory=dict)
+    class_prior: Any = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ def write_row_report(
     qualities: Sequence[ReportedQuality] = (),
     items: Sequence[str] | None = None,
     known: KnownLabels | None = None,
+    history: Any = None,
     n_examples: int = 40,
     seed: int = 0,
 ) -> Path:
@@ -152,6 +154,8 @@ def write_row_report(
     items : sequence of n_samples str, optional
         By default the numbers of the rows.
     known : KnownLabels, optional
+    history : History, optional
+        Of the training, such as ``history_`` of a fitted model; its risks are drawn.
     n_examples : int
         How many rows to show at most: half of them the most confident of every label, a quarter
         the most doubtful, a quarter drawn at random.
@@ -192,6 +196,9 @@ def write_row_report(
         facts=facts or {},
         qualities=qualities,
         plots=_draw_plots(qualities),
+        quality_plot=_draw_quality(qualities),
+        answers_plot=_draw_answers(known, label_names),
+        risk_plot=_draw_risks(history),
         shown=shown,
         label_names=label_names,
         kind=None if answers is None else answers.kind,
@@ -292,16 +299,20 @@ def _draw_plots(qualities: Sequence[ReportedQuality]) -> list[Markup | None]:
     ]
 
 
-@rc_context(STYLE)
-def plot_calibration(calibration: pd.DataFrame) -> Figure:
-    """Draw the estimated shares of relevant pairs over the mean predicted probabilities."""
-    figure = Figure(figsize=(3.6, 3.4), layout="constrained")
-    axes = figure.add_subplot()
-    bins = calibration.dropna(subset="relevant")
-    axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle="dashed")
-    axes.vlines(bins["predicted"], bins["low"], bins["high"], color=COLOURS[7], linewidth=1.5)
-    axes.plot(bins["predicted"], bins["relevant"], color=COLOURS[7], marker="o", markersize=4)
-    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-    axes.set_xlabel("predicted probability")
-    axes.set_ylabel("share of relevant pairs")
-    return figure
+def _draw_quality(qualities: Sequence[ReportedQuality]) -> Markup | None:
+    """Return the plot of the F1 of every label by all sources, None where there is none."""
+    sources = {quality.source: quality.by_label for quality in qualities if quality.by_label}
+    return Markup(as_svg(plot_label_quality(sources), "by-label")) if sources else None
+
+
+def _draw_answers(known: KnownLabels, label_names: Sequence[str]) -> Markup | None:
+    """Return the plot of what was said about every label, None where nothing was."""
+    if known.answers is None:
+        return None
+    said = known.answers.named(list(label_names))
+    return Markup(as_svg(plot_answers(said, known.class_prior), "said"))
+
+
+def _draw_risks(history: Any) -> Markup | None:
+    """Return the plot of a training, None where no epoch is known."""
+    return Markup(as_svg(plot_risks(history), "risks")) if history and history.risk else None
