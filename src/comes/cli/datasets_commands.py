@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from comes.cli.help_pages import GroupPage
 from comes.cli.option_groups import takes_options
 from comes.cli.options import WRITTEN, Data, Form, Json
 from comes.cli.printing import print_json, print_rows, print_summary
@@ -19,7 +19,7 @@ LABELS_SHOWN = 20
 COLUMNS_SHOWN = 60
 
 
-class NameOrCommand(TyperGroup):
+class NameOrCommand(GroupPage):
     """A group whose first word may be a data set: then ``show`` is meant."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

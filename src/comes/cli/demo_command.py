@@ -11,7 +11,7 @@ from comes.cli.printing import print_json, print_metrics
 def demo(
     scenes: Annotated[int, typer.Option(min=20, help="Number of training scenes.")] = 8000,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="In place of the estimator's own.")
+        int | None, typer.Option(min=1, help="Epochs, in place of the estimator's own.")
     ] = None,
     seed: Seed = 0,
     as_json: Json = False,
