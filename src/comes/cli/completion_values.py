@@ -35,7 +35,7 @@ def complete_data(incomplete: str) -> list[str]:
         for known in KNOWN.values()
         for split in known.rows
     ]
-    found = [name for name in names if name.lower().startswith(incomplete.lower())]
+    found = [name for name in names if name.startswith(incomplete)]
     if not found:
         return []
     files = (path + "/" * Path(path).is_dir() for path in glob(f"{escape(incomplete)}*"))
