@@ -13,6 +13,7 @@ from typer.main import get_command
 from comes.cli import app
 from comes.datasets import KNOWN
 from comes.methods import METHODS
+from command_line import command_runner
 
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 
@@ -79,9 +80,10 @@ def test_bash_completes_commands_options_and_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_there_is_a_script_for_each_shell(shell: str) -> None:
-    from typer.completion import get_completion_script
-
+def test_there_is_a_script_for_each_shell(
+    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "--install-completion" in {o for p in get_command(app).params for o in p.opts}
-    script = get_completion_script(prog_name="comes", complete_var="_COMES_COMPLETE", shell=shell)
+    monkeypatch.setenv("_COMES_COMPLETE", f"source_{shell}")
+    script = command_runner(monkeypatch, capsys)().stdout
     assert f"_COMES_COMPLETE=complete_{shell}" in script

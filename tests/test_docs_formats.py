@@ -60,11 +60,11 @@ def test_the_columns_of_tables_are_those_that_are_written() -> None:
     for column in ("label", "class_prior", "lower", "upper"):
         assert f"`{column}`" in holds("comes priors -o FILE")
         assert column in prior_table(estimate, ["sky"])
-    for column in prediction_table([[0.8]], [[1]], ["NAME"], scores=[[1.0]]):
-        assert f"`{column}`" in holds("comes predict -o FILE")
+    for name in prediction_table([[0.8]], [[1]], ["NAME"], scores=[[1.0]]):
+        assert f"`{name}`" in holds("comes predict -o FILE")
     names = np.array(["sky"], dtype=object)
-    for column in top_table(np.array([[0]]), [[0.8]], names, ["a"]):
-        assert f"`{column}`" in holds("comes predict --top K")
+    for name in top_table(np.array([[0]]), [[0.8]], names, ["a"]):
+        assert f"`{name}`" in holds("comes predict --top K")
 
 
 @pytest.mark.parametrize("name", ["Experiment", *(part.__name__ for part in config.PARTS.values())])

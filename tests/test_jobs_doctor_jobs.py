@@ -101,8 +101,8 @@ def test_a_gpu_that_torch_does_not_see_is_a_problem(
 
 def test_packages_that_are_missing_or_cannot_be_imported_are_problems(tmp_path: Path) -> None:
     """In a process of its own, where comes asks for three packages and torch is broken."""
-    asks = ("jinja2>=3", "torch>=2", "nowhere>=1", "pillow>=10; extra == 'images'")
-    asks += ("far-away; extra == 'chem'",)
+    asks = ["jinja2>=3", "torch>=2", "nowhere>=1"]
+    asks += ["pillow>=10; extra == 'images'", "far-away; extra == 'chem'"]
     write_metadata(tmp_path, "comes", "1.0", *(f"Requires-Dist: {text}" for text in asks))
     (tmp_path / "torch.py").write_text("raise OSError('libcudart.so: cannot open')\n")
     path = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
