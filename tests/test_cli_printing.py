@@ -23,3 +23,9 @@ def test_json_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"values": [math.nan, math.inf, 0.5], "inner": {"x": math.nan}})
     found = json.loads(capsys.readouterr().out)
     assert found == {"values": [None, None, 0.5], "inner": {"x": None}}
+
+
+def test_brackets_in_a_table_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rounded([{"label [x]": "comes[chem]", "other": "[bold]"}])
+    told = capsys.readouterr().out
+    assert "label [x]" in told and "comes[chem]" in told and "[bold]" in told

@@ -17,11 +17,14 @@ from comes.cli.bench_command import bench
 from comes.cli.check_command import check
 from comes.cli.datasets_commands import app as datasets
 from comes.cli.demo_command import demo
+from comes.cli.doctor_command import doctor
 from comes.cli.evaluate_command import evaluate
 from comes.cli.export_command import export
 from comes.cli.features_command import features
 from comes.cli.fit_command import fit
 from comes.cli.generate_command import generate
+from comes.cli.greeting import greet
+from comes.cli.help_pages import GroupPage, use_help_pages
 from comes.cli.predict_command import predict
 from comes.cli.printing import print_warning
 from comes.cli.priors_command import priors
@@ -30,40 +33,46 @@ from comes.cli.split_command import split
 from comes.errors import ComesError
 from comes.files import Terminated, end_at_once, end_like_ctrl_c
 
+DATA, MODELS, EXPERIMENTS = "Data", "Models", "Experiments"
+PEOPLE, START = "Labels from people", "To begin with"
+
 app = typer.Typer(
-    no_args_is_help=True,
+    cls=GroupPage,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Multi-label classification from answers, candidate labels and complementary labels.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 
 @app.callback(invoke_without_command=True)
-def version(
+def start(
+    context: typer.Context,
     show: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     """Learn multi-label classifiers from answers, candidate labels and complementary labels."""
     if show:
         print(f"comes {comes.__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        greet()
 
 
-app.command()(demo)
-app.add_typer(datasets, name="datasets")
-app.command()(split)
-app.command()(generate)
-app.command()(priors)
-app.command()(check)
-app.command()(features)
-app.command()(fit)
-app.command()(predict)
-app.command()(evaluate)
-app.command()(export)
-app.command()(bench)
-app.command()(report)
-app.add_typer(annotate, name="annotate")
+app.command(rich_help_panel=START)(demo)
+app.command(rich_help_panel=START)(doctor)
+app.add_typer(datasets, name="datasets", rich_help_panel=DATA)
+app.command(rich_help_panel=DATA)(split)
+app.command(rich_help_panel=DATA)(generate)
+app.command(rich_help_panel=DATA)(features)
+app.command(rich_help_panel=MODELS)(priors)
+app.command(rich_help_panel=MODELS)(check)
+app.command(rich_help_panel=MODELS)(fit)
+app.command(rich_help_panel=MODELS)(predict)
+app.command(rich_help_panel=MODELS)(evaluate)
+app.command(rich_help_panel=MODELS)(export)
+app.command(rich_help_panel=EXPERIMENTS)(bench)
+app.command(rich_help_panel=EXPERIMENTS)(report)
+app.add_typer(annotate, name="annotate", rich_help_panel=PEOPLE)
+use_help_pages(app, datasets, annotate)
 
 
 def main() -> None:

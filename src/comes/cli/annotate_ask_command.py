@@ -5,14 +5,17 @@ from typing import Annotated
 import typer
 
 from comes.cli.annotate_options import Folder, check_extra
+from comes.cli.help_pages import options_under
 from comes.cli.options import Json
 from comes.cli.printing import print_summary
 
+page_option = options_under("The page")
+
 Question = Annotated[
-    str | None, typer.Option(help="'Does this show {class}?'; {a} is a or an, as needed.")
+    str | None, page_option(help="'Does this show {class}?'; {a} is a or an, as needed.")
 ]
 Guidelines = Annotated[
-    str | None, typer.Option(help="Folder with CLASS.md and pictures CLASS-1.jpg.")
+    str | None, page_option(help="Folder with CLASS.md and pictures CLASS-1.jpg.")
 ]
 
 

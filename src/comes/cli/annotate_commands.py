@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from comes.cli.annotate_ask_command import Guidelines, Question, ask
+from comes.cli.annotate_ask_command import Guidelines, Question, ask, page_option
 from comes.cli.annotate_data_commands import export, import_, report
 from comes.cli.annotate_demo_command import demo
 from comes.cli.annotate_growth_commands import add, learn
@@ -18,15 +18,19 @@ from comes.cli.annotate_team_commands import (
     people,
     serve,
 )
-from comes.cli.options import Json, Seed, SkipBroken
+from comes.cli.help_pages import GroupPage, options_under
+from comes.cli.options import Json, Seed, SkipBroken, image_option
 from comes.cli.printing import print_summary
 
 app = typer.Typer(
+    cls=GroupPage,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Ask people plain questions on a web page, and train on their answers.\n\n"
     "Example: comes annotate demo",
 )
+
+draw_option = options_under("What is asked")
 
 
 @app.command()
@@ -39,20 +43,20 @@ def init(
     classes: Annotated[
         str, typer.Option(help="A class per line, or a table: class, description, question.")
     ],
-    rate: Annotated[float, typer.Option(help="Share of the items asked about each class.")] = 0.1,
+    rate: Annotated[float, draw_option(help="Share of the items asked about each class.")] = 0.1,
     overlap: Annotated[
         float,
-        typer.Option(help="Share of the cards (with --by item: items) that others get as well."),
+        draw_option(help="Share of the cards (with --by item: items) that others get as well."),
     ] = 0.0,
     opinions: Annotated[
-        int, typer.Option(min=2, help="People who answer a card of the overlap.")
+        int, draw_option(min=2, help="People who answer a card of the overlap.")
     ] = 2,
     by: Annotated[
         Literal["class", "item"],
-        typer.Option(help="Draw items for each class, or items once with all their classes."),
+        draw_option(help="Draw items for each class, or items once with all their classes."),
     ] = "class",
     images: Annotated[
-        str | None, typer.Option(help="The folder or .zip of the images, if --items names them.")
+        str | None, image_option(help="The folder or .zip of the images, if --items names them.")
     ] = None,
     text_column: Annotated[
         str | None, typer.Option(help="The column of the texts; by default text.")
@@ -62,13 +66,13 @@ def init(
         str | None, typer.Option(help="postgresql://USER@HOST/NAME, for a team; else a file.")
     ] = None,
     question: Question = None,
-    yes: Annotated[bool, typer.Option(help="Whether yes is an answer, beside no.")] = True,
+    yes: Annotated[bool, page_option(help="Whether yes is an answer, beside no.")] = True,
     guidelines: Guidelines = None,
-    language: Annotated[str, typer.Option(help="Language of the page: en or de.")] = "en",
+    language: Annotated[str, page_option(help="Language of the page: en or de.")] = "en",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Draw the questions of a new project.
+    """Begin a project in a new folder, and draw its questions.
 
     Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
     """

@@ -21,7 +21,7 @@ def demo(
         int | None, typer.Option(min=20, help="Drawn scenes: 300; for robots digits: 6000.")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="In place of the estimator's own.")
+        int | None, typer.Option(min=1, help="Epochs, in place of the estimator's own.")
     ] = None,
     port: Port = 8000,
     seed: Seed = 0,

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from comes.cli.annotate_options import Folder, check_extra
+from comes.cli.help_pages import options_under
 from comes.cli.options import Json, Seed, split_names
 from comes.cli.printing import print_summary
 from comes.errors import ComesError
 
 if TYPE_CHECKING:
     from comes.jobs import ActiveRound
+
+model_option = options_under("Drawn by a model")
 
 
 def add(
@@ -37,17 +40,17 @@ def add(
         str | None, typer.Option(help="The column of the texts in --items; by default text.")
     ] = None,
     active: Annotated[
-        str | None, typer.Option(help="Instead: what a model draws: its folder, or auto.")
+        str | None, model_option(help="Instead: what a model draws: its folder, or auto.")
     ] = None,
     cards: Annotated[
         str | None,
-        typer.Option(help="Instead: a table of item and label; for --active a number, or 200."),
+        model_option(help="Instead: a table of item and label; for --active a number, or 200."),
     ] = None,
     features: Annotated[
-        str | None, typer.Option(help="Features of the items, for --active.")
+        str | None, model_option(help="Features of the items, for --active.")
     ] = None,
     floor: Annotated[
-        float, typer.Option(help="Share of --active that is drawn as if there were no model.")
+        float, model_option(help="Share of --active that is drawn as if there were no model.")
     ] = 0.2,
     skipped: Annotated[
         bool, typer.Option("--skipped", help="Instead: ask again what people skipped.")

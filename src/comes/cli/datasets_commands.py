@@ -1,11 +1,12 @@
 """``comes datasets``: list the data sets that have a name, describe one, convert a file."""
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from comes.cli.help_pages import GroupPage
 from comes.cli.option_groups import takes_options
 from comes.cli.options import WRITTEN, Data, Form, Json
 from comes.cli.printing import print_json, print_rows, print_summary
@@ -19,12 +20,13 @@ LABELS_SHOWN = 20
 COLUMNS_SHOWN = 60
 
 
-class NameOrCommand(TyperGroup):
+class NameOrCommand(GroupPage):
     """A group whose first word may be a data set: then ``show`` is meant."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the first word names, or show."""
-        if args and args[0] not in self.commands:
+        """Return the command that the first word names, or show, unless a command is mistyped."""
+        near = args and get_close_matches(args[0], self.commands, cutoff=0.8)
+        if args and args[0] not in self.commands and (not near or Path(args[0]).exists()):
             args = ["show", *args]
         return super().resolve_command(ctx, args)
 

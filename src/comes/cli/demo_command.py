@@ -12,7 +12,7 @@ from comes.cli.printing import print_json, print_metrics, print_summary
 def demo(
     scenes: Annotated[int, typer.Option(min=20, help="Number of training scenes.")] = 8000,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="In place of the estimator's own.")
+        int | None, typer.Option(min=1, help="Epochs, in place of the estimator's own.")
     ] = None,
     table: Annotated[
         Path | None,

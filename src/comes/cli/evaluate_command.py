@@ -26,7 +26,8 @@ def evaluate(
     model: ModelFolder,
     reading: "Reading",
     convention: Annotated[
-        Literal["pml", "sklearn"], typer.Option(help="pml is the paper's.")
+        Literal["pml", "sklearn"],
+        typer.Option(help="Which definition of the metrics: pml is the paper's."),
     ] = "pml",
     priors: Annotated[
         Path | None,
@@ -43,6 +44,8 @@ def evaluate(
     What cannot be said of a label has a reason. The labels that a model is worst about come first.
 
     Example: comes evaluate test.csv --relevant 'is_*' --model model/
+
+    Example: comes evaluate new.csv --labels 'has_*' --model model/
 
     Example: comes evaluate test.svm --model model/ --top 5
     """

@@ -5,9 +5,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from comes.cli.completion_values import complete_backbone, complete_device
+from comes.cli.help_pages import options_under
 from comes.cli.options import CentreCrop, ImageSource, Json, SkipBroken
 from comes.cli.printing import print_summary
 from comes.errors import ComesError
+
+network_option = options_under("Network")
+cluster_option = options_under("On a cluster")
 
 
 def features(
@@ -22,37 +27,44 @@ def features(
     ] = None,
     backbone: Annotated[
         str,
-        typer.Option(
+        network_option(
             help="resnet50, timm:NAME, torchvision:NAME, or folder:PATH, as timm or transformers "
-            "save it."
+            "save it.",
+            autocompletion=complete_backbone,
         ),
     ] = "resnet50",
     weights: Annotated[
-        str, typer.Option(help="imagenet, or a .safetensors or .pth file.")
+        str, network_option(help="imagenet, or a .safetensors or .pth file.")
     ] = "imagenet",
     image_features: Annotated[
-        str, typer.Option(help="pooled (the last layer), or classes (class probabilities).")
+        str, network_option(help="pooled (the last layer), or classes (class probabilities).")
     ] = "pooled",
     image_size: Annotated[
         int | None,
-        typer.Option(help="Height and width of images. Default: the network's own.", min=8),
+        network_option(help="Height and width of images. Default: the network's own.", min=8),
     ] = None,
     centre_crop: CentreCrop = False,
     images: ImageSource = None,
     skip_broken: SkipBroken = False,
     part_size: Annotated[
-        int | None, typer.Option(help="Images to process at a time. Default: 256.", min=1)
+        int | None, network_option(help="Images to process at a time. Default: 256.", min=1)
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    device: Annotated[
+        str,
+        network_option(
+            help="Where to compute: auto, cpu, cuda, ...", autocompletion=complete_device
+        ),
+    ] = "auto",
     backend: Annotated[
         Literal["dask", "ray"] | None,
-        typer.Option(help="A cluster that computes them. Default: this machine."),
+        cluster_option(help="A cluster that computes them. Default: this machine."),
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(help="Address of the cluster. Default: one that is started here.")
+        str | None,
+        cluster_option(help="Address of the cluster. Default: one that is started here."),
     ] = None,
     workers: Annotated[
-        int, typer.Option(help="Processes of a cluster that is started here.", min=1)
+        int, cluster_option(help="Processes of a cluster that is started here.", min=1)
     ] = 2,
     as_json: Json = False,
 ) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from comes.cli.option_groups import takes_options
-from comes.cli.options import Clean, Data, Json, split_names
+from comes.cli.options import Clean, Data, Json, image_option, split_names
 from comes.cli.printing import print_rounded, print_summary
 from comes.cli.reading_options import reading_options
 from comes.cli.training_options import training_options
@@ -30,7 +30,7 @@ def fit(
     clean: Clean = None,
     freeze: Annotated[
         bool,
-        typer.Option(
+        image_option(
             "--freeze", help="Do not fine-tune the backbone; the default without --epochs."
         ),
     ] = False,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from comes.cli.help_pages import options_under
 from comes.cli.option_groups import takes_options
 from comes.cli.options import WRITTEN, Data, Form, Json, Seed, drop_missing, parse_numbers
 from comes.cli.printing import print_summary
@@ -14,36 +15,40 @@ from comes.errors import ComesError
 if TYPE_CHECKING:
     from comes.datasets import Reading
 
+answer_option = options_under("With --case answers")
+
 
 def answer_options(
     asked_rate: Annotated[
         str | None,
-        typer.Option(help="Case answers: how often a pair is asked about. Default: 0.1."),
+        answer_option(help="Case answers: how often a pair is asked about. Default: 0.1."),
     ] = None,
     no_rate: Annotated[
         str | None,
-        typer.Option(help="Case answers: how often an irrelevant pair is called no. Default: 0.8."),
+        answer_option(
+            help="Case answers: how often an irrelevant pair is called no. Default: 0.8."
+        ),
     ] = None,
     yes_rate: Annotated[
         str | None,
-        typer.Option(
+        answer_option(
             help="Case answers: how often a relevant pair is called yes; 0 where only no and maybe "
             "can be said. Default: 0.8."
         ),
     ] = None,
     mistake_rate: Annotated[
         float | None,
-        typer.Option(help="Case answers: how often a sure answer is wrong. Default: 0."),
+        answer_option(help="Case answers: how often a sure answer is wrong. Default: 0."),
     ] = None,
     doubt_strength: Annotated[
         float | None,
-        typer.Option(
+        answer_option(
             help="Case answers: how much the features decide which items get maybe. Default: 0."
         ),
     ] = None,
     asked_strength: Annotated[
         float | None,
-        typer.Option(help="Case answers: how much the features decide what is asked. Default: 0."),
+        answer_option(help="Case answers: how much the features decide what is asked. Default: 0."),
     ] = None,
 ) -> dict[str, Any]:
     """Return the options of case answers that were given."""

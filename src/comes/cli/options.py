@@ -5,13 +5,18 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from comes.cli.completion_values import complete_data
+from comes.cli.help_pages import options_under
 from comes.errors import ComesError
+
+image_option = options_under("Images")
 
 Data = Annotated[
     str,
     typer.Argument(
         help="A file (.csv, .xlsx, .parquet, .npz, .mat, .arff, ...), a name, or the folder of an "
-        "annotation project."
+        "annotation project.",
+        autocompletion=complete_data,
     ),
 ]
 Form = Annotated[
@@ -22,14 +27,14 @@ Clean = Annotated[
     typer.Option(help="A small file with true labels: it sharpens priors, rates and thresholds."),
 ]
 ImageSource = Annotated[
-    str | None, typer.Option(help="The folder or .zip of the images that a table names.")
+    str | None, image_option(help="The folder or .zip of the images that a table names.")
 ]
 SkipBroken = Annotated[
-    bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
+    bool, image_option("--skip-broken", help="Leave out images that cannot be read.")
 ]
 CentreCrop = Annotated[
     bool,
-    typer.Option("--centre-crop", help="Show the network the centre of an image, not all of it."),
+    image_option("--centre-crop", help="Show the network the centre of an image, not all of it."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print json.")]
 ModelFolder = Annotated[Path, typer.Option("--model", "-m", help="Folder that 'comes fit' wrote.")]

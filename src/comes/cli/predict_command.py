@@ -5,9 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
+from comes.cli.help_pages import options_under
 from comes.cli.options import Data, ImageSource, Json, ModelFolder, Seed, SkipBroken
 from comes.cli.printing import print_summary
 from comes.errors import ComesError
+
+page_option = options_under("A page of images")
+question_option = options_under("What to ask next")
 
 
 def predict(
@@ -31,25 +35,25 @@ def predict(
     images: ImageSource = None,
     skip_broken: SkipBroken = False,
     page: Annotated[
-        Path | None, typer.Option(help="Also a folder for a page of images with predictions.")
+        Path | None, page_option(help="Also a folder for a page of images with predictions.")
     ] = None,
     examples: Annotated[
         int | None,
-        typer.Option(help="Images on that page, however many there are. Default: 120.", min=1),
+        page_option(help="Images on that page, however many there are. Default: 120.", min=1),
     ] = None,
     maps: Annotated[
         bool,
-        typer.Option("--maps", help="Show on that page where in an image the evidence is."),
+        page_option("--maps", help="Show on that page where in an image the evidence is."),
     ] = False,
     ask_next: Annotated[
         Path | None,
-        typer.Option(help="Also a table of what to ask next, for 'comes annotate add --cards'."),
+        question_option(help="Also a table of what to ask next, for 'comes annotate add --cards'."),
     ] = None,
     questions: Annotated[
-        int | None, typer.Option(help="Pairs in that table. Default: 200.", min=1)
+        int | None, question_option(help="Pairs in that table. Default: 200.", min=1)
     ] = None,
     asked: Annotated[
-        str | None, typer.Option(help="Answers so far, which are left out of that table.")
+        str | None, question_option(help="Answers so far, which are left out of that table.")
     ] = None,
     seed: Seed = 0,
     as_json: Json = False,

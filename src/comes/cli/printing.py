@@ -55,7 +55,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], width: int = 100) -> None:
         table.add_column(name.replace("_", " "), justify=justify, no_wrap=not name)  # titles whole
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
-    Console(width=max(width, Console().width)).print(table)
+    Console(width=max(width, Console().width), markup=False).print(table)
 
 
 def print_summary(summary: Mapping[str, Any], as_json: bool) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from comes.cli.completion_values import offer
 from comes.cli.option_groups import takes_options
 from comes.cli.options import Clean, Data, Json, Seed, parse_numbers
 from comes.cli.printing import print_json, print_table
@@ -19,7 +20,13 @@ def priors(
     data: Data,
     reading: "Reading",
     method: Annotated[
-        str, typer.Option(help="hierarchical, best-bin, bbe, dedpul, km2 or candidate-rate.")
+        str,
+        typer.Option(
+            help="How to estimate: hierarchical, best-bin, bbe, dedpul, km2 or candidate-rate.",
+            autocompletion=offer(
+                "hierarchical", "best-bin", "bbe", "dedpul", "km2", "candidate-rate"
+            ),
+        ),
     ] = "hierarchical",
     exclude_rate: Annotated[
         str | None,

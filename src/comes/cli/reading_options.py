@@ -2,80 +2,81 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from comes.cli.help_pages import options_under
 from comes.cli.options import parse_pairs, split_names
 from comes.errors import ComesError
 
 if TYPE_CHECKING:
     from comes.datasets import Reading
 
+option = options_under("Reading data")
+
 
 def reading_options(
     labels: Annotated[
         str | None,
-        typer.Option(
+        option(
             help="Label columns of a table: one per label (0/1, or no/yes/maybe/nothing), "
             'separated by commas, wildcards allowed; or one of label names such as "apple;plate".'
         ),
     ] = None,
     relevant: Annotated[
-        str | None, typer.Option(help="The same for the true labels, where the table has them.")
+        str | None, option(help="The same for the true labels, where the table has them.")
     ] = None,
     ignore: Annotated[
-        str | None, typer.Option(help="Columns that are neither label nor feature.")
+        str | None, option(help="Columns that are neither label nor feature.")
     ] = None,
     text: Annotated[
-        str | None, typer.Option(help="Columns of a table that are texts, if not found to be.")
+        str | None, option(help="Columns of a table that are texts, if not found to be.")
     ] = None,
     category: Annotated[
-        str | None, typer.Option(help="Columns of a table that are categories, such as codes.")
+        str | None, option(help="Columns of a table that are categories, such as codes.")
     ] = None,
-    item: Annotated[str | None, typer.Option(help="The column that names the items.")] = None,
+    item: Annotated[str | None, option(help="The column that names the items.")] = None,
     long: Annotated[
         str | None,
-        typer.Option(
+        option(
             help="The columns of a table of answers, if not item,label,answer; then those of the "
             "person and the source."
         ),
     ] = None,
     answers: Annotated[
         str | None,
-        typer.Option(help="What the words of answers mean, such as 1=yes,0=no,-1=maybe."),
+        option(help="What the words of answers mean, such as 1=yes,0=no,-1=maybe."),
     ] = None,
     features: Annotated[
         str | None,
-        typer.Option(help="A file of features with the same items, for a file of labels."),
+        option(help="A file of features with the same items, for a file of labels."),
     ] = None,
-    images: Annotated[str | None, typer.Option(help="The folder or .zip of the images.")] = None,
+    images: Annotated[str | None, option(help="The folder or .zip of the images.")] = None,
     skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
+        bool, option("--skip-broken", help="Leave out images that cannot be read.")
     ] = False,
     candidates: Annotated[
-        bool, typer.Option("--candidates", help="The labels are candidates, not true labels.")
+        bool, option("--candidates", help="The labels are candidates, not true labels.")
     ] = False,
     complementary: Annotated[
-        bool, typer.Option("--complementary", help="The labels mark what is surely irrelevant.")
+        bool, option("--complementary", help="The labels mark what is surely irrelevant.")
     ] = False,
     positives: Annotated[
-        bool, typer.Option("--positives", help="The labels were ticked; others may be relevant.")
+        bool, option("--positives", help="The labels were ticked; others may be relevant.")
     ] = False,
     separator: Annotated[
         str | None,
-        typer.Option(
+        option(
             help="What separates label names in a cell: ';', ',', '|', space, tab, list. Default: "
             "found, if it is clear."
         ),
     ] = None,
     label_names: Annotated[
         str | None,
-        typer.Option(help="All labels, if a column of names may not show them all."),
+        option(help="All labels, if a column of names may not show them all."),
     ] = None,
     difficult: Annotated[
-        str | None, typer.Option(help="VOC's difficult objects: irrelevant (default) or relevant.")
+        str | None, option(help="VOC's difficult objects: irrelevant (default) or relevant.")
     ] = None,
     unannotated: Annotated[
-        str | None, typer.Option(help="COCO's images without annotation: drop (default) or keep.")
+        str | None, option(help="COCO's images without annotation: drop (default) or keep.")
     ] = None,
 ) -> "Reading":
     """Return what the columns mean; the parameters are the options."""

@@ -2,9 +2,15 @@
 
 from typing import Annotated, Any
 
-import typer
-
-from comes.cli.options import CentreCrop, Seed, drop_missing, parse_numbers
+from comes.cli.completion_values import (
+    complete_backbone,
+    complete_device,
+    complete_method,
+    complete_network,
+    offer,
+)
+from comes.cli.help_pages import options_under
+from comes.cli.options import CentreCrop, Seed, drop_missing, image_option, parse_numbers
 from comes.errors import ComesError
 from comes.methods import DEFAULT, METHODS, PAPER_SETTINGS, PUBLISHED
 
@@ -20,18 +26,24 @@ FLOODED = [
     if any(method.is_over_pairs for method in family.variants.values())
 ]
 
+option = options_under("Training")
+rate_option = options_under("Rates")
+
 
 def training_options(
     method: Annotated[
         str | None,
-        typer.Option(help=f"One of {', '.join(METHODS)}, or auto. Default: {DEFAULT}."),
+        option(
+            help=f"One of {', '.join(METHODS)}, or auto. Default: {DEFAULT}.",
+            autocompletion=complete_method,
+        ),
     ] = None,
     variant: Annotated[
-        str | None, typer.Option(help="Variant of the method, where it has several.")
+        str | None, option(help="Variant of the method, where it has several.")
     ] = None,
     exclude_rate: Annotated[
         str | None,
-        typer.Option(
+        rate_option(
             help="For candidates: how often an irrelevant label is excluded, if that is known. One "
             "number, or one per label separated by commas; or instance, where it depends on the "
             "row and class priors are known. Default: estimated."
@@ -39,109 +51,132 @@ def training_options(
     ] = None,
     no_rate: Annotated[
         str | None,
-        typer.Option(help="For answers: how often an irrelevant pair is called no, likewise."),
+        rate_option(help="For answers: how often an irrelevant pair is called no, likewise."),
     ] = None,
     yes_rate: Annotated[
         str | None,
-        typer.Option(help="For answers: how often a relevant pair is called yes, likewise."),
+        rate_option(help="For answers: how often a relevant pair is called yes, likewise."),
     ] = None,
     mistake_rate: Annotated[
         float | None,
-        typer.Option(help="For answers: how often a sure answer is wrong. Default: 0.", min=0),
+        rate_option(help="For answers: how often a sure answer is wrong. Default: 0.", min=0),
     ] = None,
     without_maybe: Annotated[
         bool,
-        typer.Option("--without-maybe", help="Leave every 'maybe' out of the likelihood."),
+        rate_option("--without-maybe", help="Leave every 'maybe' out of the likelihood."),
     ] = False,
     flip_rate: Annotated[
         str | None,
-        typer.Option(
+        rate_option(
             help=f"For {FLIPPED}: one number, one per label separated by commas, or class_prior. "
             "Default: estimated."
         ),
     ] = None,
     flood_level: Annotated[
         str | None,
-        typer.Option(
+        option(
             help="For comes-rl: its risk is kept above this level, in units of the pair sum. A "
             "number, 0 for none, or auto, a rule of the class priors (default)."
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Network for tables: mlp (default), low_rank or linear.")
+        str | None,
+        option(
+            help="Network for tables: mlp (default), low_rank or linear.",
+            autocompletion=complete_network,
+        ),
     ] = None,
     backbone: Annotated[
         str | None,
-        typer.Option(
+        image_option(
             help="Network for images: resnet50 (default), timm:NAME, torchvision:NAME, or "
-            "folder:PATH, as timm or transformers save it."
+            "folder:PATH, as timm or transformers save it.",
+            autocompletion=complete_backbone,
         ),
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(
+        image_option(
             help="Weights of the backbone: imagenet (default), or a .safetensors or .pth file."
         ),
     ] = None,
     image_features: Annotated[
         str | None,
-        typer.Option(
-            help="What the head reads of images: auto, all, both, classes, clusters or pooled."
+        image_option(
+            help="What the head reads of images: auto, all, both, classes, clusters or pooled.",
+            autocompletion=offer("auto", "all", "both", "classes", "clusters", "pooled"),
         ),
     ] = None,
     image_size: Annotated[
         int | None,
-        typer.Option(
+        image_option(
             help="Height and width of images. Default: the network's own, 224 for resnet50.", min=8
         ),
     ] = None,
     centre_crop: CentreCrop = False,
     augment: Annotated[
-        str | None, typer.Option(help="Augmentation of images: flip (default), crop, mixup, none.")
+        str | None,
+        image_option(
+            help="Augmentation of images: flip (default), crop, mixup, none.",
+            autocompletion=offer("flip", "crop", "mixup", "none"),
+        ),
     ] = None,
     backbone_learning_rate: Annotated[
-        float | None, typer.Option(help="Learning rate of the backbone. Default: 1e-5.", min=0)
+        float | None, image_option(help="Learning rate of the backbone. Default: 1e-5.", min=0)
     ] = None,
     part_size: Annotated[
         int | None,
-        typer.Option(
+        image_option(
             help="Images to process at a time, if a batch does not fit into memory.", min=1
         ),
     ] = None,
     probe_epochs: Annotated[
         int | None,
-        typer.Option(help="Epochs of the head on the frozen backbone; 0 skips them.", min=0),
+        image_option(help="Epochs of the head on the frozen backbone; 0 skips them.", min=0),
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(
-            help="Default: the method's own; for images 0, which leaves the backbone frozen.", min=0
+        option(
+            help="Passes over the rows. Default: the method's own; for images 0, which leaves the "
+            "backbone frozen.",
+            min=0,
         ),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option(help="Default: the method's own; for images 64.", min=1)
+        int | None, option(help="Rows in a step. Default: the method's own; for images 64.", min=1)
     ] = None,
     learning_rate: Annotated[
-        float | None, typer.Option(help="Default: the method's own; for images 1e-4.", min=0)
+        float | None,
+        option(help="Of the optimizer. Default: the method's own; for images 1e-4.", min=0),
     ] = None,
-    reduction: Annotated[str, typer.Option(help="auto, sum, mean or per_label.")] = "auto",
+    reduction: Annotated[
+        str,
+        option(
+            help="How a batch becomes one number: auto, sum, mean or per_label.",
+            autocompletion=offer("auto", "sum", "mean", "per_label"),
+        ),
+    ] = "auto",
     threshold: Annotated[
-        str, typer.Option(help="Where to cut scores: auto, zero, prior, risk, f1 or minmax.")
+        str,
+        option(
+            help="Where to cut scores: auto, zero, prior, risk, f1 or minmax.",
+            autocompletion=offer("auto", "zero", "prior", "risk", "f1", "minmax"),
+        ),
     ] = "auto",
     as_published: Annotated[
         bool,
-        typer.Option(
+        option(
             "--as-published",
             help=f"Train on a table as the paper does, by default {PUBLISHED}.",
         ),
     ] = False,
     early_stopping: Annotated[
         bool,
-        typer.Option(
-            "--early-stopping", help="Keep the epoch with the least risk on held-out rows."
-        ),
+        option("--early-stopping", help="Keep the epoch with the least risk on held-out rows."),
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    device: Annotated[
+        str, option(help="Where to compute: auto, cpu, cuda, ...", autocompletion=complete_device)
+    ] = "auto",
     seed: Seed = 0,
 ) -> dict[str, Any]:
     """Return the settings that were given; the parameters are the options."""

@@ -73,12 +73,18 @@ class Format:
     writers : mapping of str to Writer
         By the form of the labels. The default form, "wide", is the only one that a format has if
         it is not a table.
+    about : str
+        What is read, in Markdown, for the page of formats.
+    labels : str
+        What its labels are, unless a `Reading` says otherwise.
     """
 
     read: Callable[[Path, Reading], Dataset]
     fields: tuple[str, ...] = ()
     read_features: Callable[[Path, Reading], tuple[Any, list[str] | None]] | None = None
     writers: Mapping[str, Writer] = field(default_factory=dict)
+    about: str = ""
+    labels: str = ""
 
 
 # Fields that may be given for every file; only LIBSVM uses n_features.
@@ -158,27 +164,59 @@ TABLE = Format(
         ),
         "long": Writer(partial(write_table_dataset, form="long"), IN_LONG),
     },
+    "a table, with its labels in one of three forms",
+    "what the columns say",
 )
-SVMLIGHT = Format(read_svmlight, ("label_names", "n_features"))
+SVMLIGHT = Format(
+    read_svmlight,
+    ("label_names", "n_features"),
+    about="LIBSVM multi-label, `1,3 5:0.2`, features counted from 1; or from 0 after a first line "
+    "`n d q`, as in the extreme classification repository",
+    labels="the truth",
+)
 FORMATS: Mapping[str, Format] = {
     **dict.fromkeys(TABLE_ENDINGS, TABLE),
-    ".npz": Format(read_npz, (), read_npz_features, {"wide": Writer(write_npz)}),
+    ".npz": Format(
+        read_npz,
+        (),
+        read_npz_features,
+        {"wide": Writer(write_npz)},
+        "`X` (or `X_data`, `X_indices`, `X_indptr`, `X_shape`); one of `candidates`, "
+        "`complementary`, `positives`, or `no`, `yes` and `maybe`; `relevant`, `label_names`, "
+        "`feature_names`, `items`",
+        "what the arrays are called",
+    ),
     ".mat": Format(
         read_pml_mat,
         writers={
             "wide": Writer(write_pml_mat, (FEATURES, CANDIDATES, RELEVANT, ASKED, TICKED, CHOSEN))
         },
+        about="partial multi-label learning: `data`, `target`, `partial_labels` (or "
+        "`candidate_labels`, `partial_target`; or ours, as in .npz), as (q, n) or (n, q), 0/1 or "
+        "-1/1, dense or sparse, also version 7.3",
+        labels="candidates and the truth",
     ),
-    ".arff": Format(read_arff, ("labels", "relevant", "ignore", "labels_are", "xml")),
+    ".arff": Format(
+        read_arff,
+        ("labels", "relevant", "ignore", "labels_are", "xml"),
+        about="Mulan (labels named in the `.xml` beside it) and MEKA (`-C` in the relation), dense "
+        "or sparse rows",
+        labels="the truth",
+    ),
     ".svm": SVMLIGHT,
     ".libsvm": SVMLIGHT,
     ".txt": SVMLIGHT,
     ".json": Format(
-        _read_json, ("labels", "item", "words", "labels_are", "label_names", "unannotated")
+        _read_json,
+        ("labels", "item", "words", "labels_are", "label_names", "unannotated"),
+        about="COCO, or an export of Label Studio (JSON, not JSON_MIN)",
+        labels="COCO: the truth; LVIS and Label Studio: answers",
     ),
     ".jsonl": Format(
         read_prodigy,
         ("item", "words", "labels_are", "label_names"),
         writers={"wide": Writer(write_prodigy, IN_LONG)},
+        about="an export of Prodigy",
+        labels="answers",
     ),
 }

@@ -49,14 +49,14 @@ class Strict(BaseModel):
 class AnswerChoice(Strict):
     """How answers are drawn from true labels, as `comes.generation.simulate_answers` does."""
 
-    asked_rate: Share = 0.1
-    no_rate: Share = 0.8
-    yes_rate: Share = 0.8
-    mistake_rate: Share = 0.0
-    doubt_strength: float = Field(0.0, allow_inf_nan=False)
-    asked_strength: float = Field(0.0, allow_inf_nan=False)
+    asked_rate: Share = 0.1  # how often a pair of row and label is asked about
+    no_rate: Share = 0.8  # how often an irrelevant pair is called no
+    yes_rate: Share = 0.8  # how often a relevant pair is called yes
+    mistake_rate: Share = 0.0  # how often a sure answer is wrong
+    doubt_strength: float = Field(0.0, allow_inf_nan=False)  # how far features decide on maybe
+    asked_strength: float = Field(0.0, allow_inf_nan=False)  # how far they decide what is asked
     people: dict[str, tuple[Share, Share]] | None = None  # their own rates of no and of yes
-    people_per_pair: int | None = Field(None, ge=1)
+    people_per_pair: int | None = Field(None, ge=1)  # how many are asked about the same pair
 
     @model_validator(mode="after")
     def _check_people(self) -> Self:
@@ -84,7 +84,7 @@ class DataChoice(Strict):
 
     name: str  # of `comes datasets`, "scenes", or the path of a file
     case: Case | None = None  # None: the data set comes with candidates, or answers are drawn
-    rate: float | None = Field(None, ge=0, le=1)
+    rate: float | None = Field(None, ge=0, le=1)  # of the case, as `comes generate --rate`
     test: str | None = None  # the data set to test on; by default rows of this one
     rows: int | None = Field(None, ge=10)  # of "scenes"; 2000 by default
     read: dict[str, Any] | None = None  # how a file is read: fields of a Reading
@@ -136,18 +136,18 @@ class MethodChoice(Strict):
 class Search(Strict):
     """A small budget for each method, spent on what was said about held-out rows only."""
 
-    learning_rate: tuple[float, ...] = Field(min_length=1)
-    epochs: tuple[int, ...] = Field(min_length=1)
-    held_out: float = Field(0.2, gt=0, lt=1)
-    criterion: SearchCriterion | Literal["trained_risk"] = "log_likelihood"
+    learning_rate: tuple[float, ...] = Field(min_length=1)  # values to try
+    epochs: tuple[int, ...] = Field(min_length=1)  # values to try
+    held_out: float = Field(0.2, gt=0, lt=1)  # share of the training rows
+    criterion: SearchCriterion | Literal["trained_risk"] = "log_likelihood"  # to choose by
     extend: bool = True  # beyond the edges of the grid
 
 
 class Sweep(Strict):
     """One key of the experiment, run at several values."""
 
-    key: SweepKey
-    values: list[float] = Field(min_length=2)
+    key: SweepKey  # what varies
+    values: list[float] = Field(min_length=2)  # that it takes
 
 
 class Experiment(Strict):
@@ -160,24 +160,24 @@ class Experiment(Strict):
     'true'
     """
 
-    name: str
-    data: list[DataChoice] = Field(min_length=1)
-    methods: list[MethodChoice] = Field(min_length=1)
+    name: str  # of the folder of results, runs/NAME
+    data: list[DataChoice] = Field(min_length=1)  # `[[data]]`, one for each data set
+    methods: list[MethodChoice] = Field(min_length=1)  # `[[methods]]`, one for each method
     folds: int | None = Field(None, ge=2)  # repeated over the test rows of folds
     first_folds: int | None = Field(None, ge=1)  # only so many of them
     label_seeds: int | None = Field(None, ge=1)  # or over seeds of candidates, one test set
     test_share: float = Field(0.3, gt=0, lt=1)  # of rows, with label_seeds
-    seed: int = 0
-    class_prior: Literal["true", "estimated"] = "true"
+    seed: int = 0  # of folds, candidates and trainings
+    class_prior: Literal["true", "estimated"] = "true"  # what methods know of it
     answers: AnswerChoice | None = None  # for data without a case
-    answer_rates: Literal["true", "estimated"] = "estimated"
-    prior_noise: float = Field(0.0, ge=0)
+    answer_rates: Literal["true", "estimated"] = "estimated"  # what methods know of them
+    prior_noise: float = Field(0.0, ge=0)  # error that is added to the class priors
     flood: float | None = Field(None, ge=0)  # beta, in units of the floor of the ranking risk
     train_rows: int | None = Field(None, ge=1)  # of each repeat; all by default
     images: Literal[True] | None = None  # the data are images, and settings of ImageClassifier
     settings: dict[str, Any] = {}  # of CandidateClassifier, for all methods
-    search: Search | None = None
-    sweep: Sweep | None = None
+    search: Search | None = None  # `[search]`: choose settings for each method
+    sweep: Sweep | None = None  # `[sweep]`: run it at several values
 
     @model_validator(mode="after")
     def _check_settings(self) -> Self:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         list_datasets,
         summarise_dataset,
     )
+    from comes.jobs.doctor_jobs import Installation, check_installation
     from comes.jobs.experiment_jobs import ExperimentRun, run_experiment
     from comes.jobs.export_jobs import ExportedModel, export_model
     from comes.jobs.feature_jobs import ImageFeatures, compute_features
@@ -55,6 +56,7 @@ _MODULES = {
     "FittedModel": "fit_jobs",
     "FittedStream": "stream_jobs",
     "ImageFeatures": "feature_jobs",
+    "Installation": "doctor_jobs",
     "JudgedMetric": "judge_jobs",
     "JudgedTop": "top_jobs",
     "Judgement": "judge_jobs",
@@ -67,6 +69,7 @@ _MODULES = {
     "WrittenTop": "top_jobs",
     "add_questions": "annotate_jobs",
     "check_assumption": "check_jobs",
+    "check_installation": "doctor_jobs",
     "choose_model": "fit_jobs",
     "compute_features": "feature_jobs",
     "convert_dataset": "data_jobs",
@@ -105,6 +108,7 @@ __all__ = [
     "FittedModel",
     "FittedStream",
     "ImageFeatures",
+    "Installation",
     "JudgedMetric",
     "JudgedTop",
     "Judgement",
@@ -117,6 +121,7 @@ __all__ = [
     "WrittenTop",
     "add_questions",
     "check_assumption",
+    "check_installation",
     "choose_model",
     "compute_features",
     "convert_dataset",

@@ -103,18 +103,17 @@ class RepeatResult:
     (1.0, 0.9)
     """
 
-    pml: Mapping[str, float]  # metrics by name
-    sklearn: Mapping[str, float]
-    hamming_loss: HammingByCut
-    true_risk: TrueRisk | None = None  # None in results of early versions
+    pml: Mapping[str, float]  # metrics by name, in the paper's convention
+    sklearn: Mapping[str, float]  # the same as scikit-learn defines them
+    hamming_loss: HammingByCut  # by two more ways to cut scores: zero, minmax
+    true_risk: TrueRisk | None = None  # by the true labels; not in results of early versions
     risk: tuple[float, ...]  # of every epoch
-    seconds: float | None = None
+    seconds: float | None = None  # of the training
     chosen: Mapping[str, int | float] | None = None  # settings that a search found
     tied: int | None = None  # how many other settings of the search were level with them
     edges: tuple[str, ...] | None = None  # in what nothing was tried beyond them
     held_out: tuple[float, ...] | None = None  # score of held-out rows after every epoch
-    # Metrics of every label, None where there is none; see `comes.label_metrics.measure_labels`.
-    by_label: Mapping[str, tuple[float | None, ...]] | None = None
+    by_label: Mapping[str, tuple[float | None, ...]] | None = None  # metrics of every label
 
     def __post_init__(self) -> None:
         if not self.risk:
@@ -153,16 +152,16 @@ class Result:
     array([nan, nan])
     """
 
-    names: Names
-    spec: TaskSpec
-    size: Size
-    degenerate: Degenerate
-    repeats: tuple[RepeatResult, ...] = field(repr=False)
-    seconds: float
+    names: Names  # in the file its parts: experiment, data, method, sweep
+    spec: TaskSpec  # what decides the numbers; its hash names the folder
+    size: Size  # n rows, d features, q labels
+    degenerate: Degenerate  # rows and labels that conventions treat differently
+    repeats: tuple[RepeatResult, ...] = field(repr=False)  # one for each fold or label seed
+    seconds: float  # of all repeats
     versions: Mapping[str, str]  # of comes, torch, numpy and python
-    device: str
+    device: str  # that torch computed on
     # What results of early versions lack, and where it cannot be measured: None.
-    label_names: tuple[str, ...] | None = field(default=None, repr=False)
+    label_names: tuple[str, ...] | None = field(default=None, repr=False)  # in the order of columns
     peak_memory: float | None = None  # of the process, in MiB
     peak_device_memory: float | None = None  # of a GPU, in MiB
 
