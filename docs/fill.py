@@ -9,7 +9,8 @@ A generated part stands between two comments; edit what makes it, not the part::
     ...
     <!-- end -->
 
-The words after ``table:`` are a name in ``result_tables.TABLES`` and the function's arguments.
+The words after ``table:`` are a name in ``TABLES`` of ``result_tables`` or ``evidence_tables``, and
+the function's arguments.
 """
 
 import argparse
@@ -18,8 +19,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from result_tables import ROOT, TABLES, Table
+import evidence_tables
+import result_tables
+from result_tables import ROOT, Table
 
+TABLES = result_tables.TABLES | evidence_tables.TABLES
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PART = re.compile(
     r"^<!-- table: (?P<words>[^\n]+) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL

@@ -41,7 +41,7 @@ NUMBER_CELL = re.compile(r"^\|.*\| \**[-+]?\d[\d.]*( ± [\d.]+)?\**( •)? \|", 
 VARIANTS = {name: list(family.variants) for name, family in METHODS.items()}
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 CASES = ("a", "b")
-# Those of the stored experiments: what the README says holds for each of them.
+# Those of the stored experiments: what docs/explain/paper.md says holds for each.
 STORED_METRICS = (
     "ranking_loss",
     "one_error",
@@ -208,14 +208,14 @@ def test_public_names_are_what_the_package_says() -> None:
         comes.nothing  # noqa: B018
 
 
-def test_what_the_readme_says_of_the_experiments_holds() -> None:
+def test_what_the_page_of_the_paper_says_of_the_experiments_holds() -> None:
     photos, yeast = "mirflickr5000", ("YeastBP", "YeastCC", "YeastMF")
     for protocol in ("paper", "fair"):
         for metric in ("average_precision", "ranking_loss", "one_error", "coverage"):
             assert best_published(protocol, metric, photos) == "comes-hl"
         for metric in ("hamming_loss", "mean_average_precision"):
             assert best_published(protocol, metric, photos) == "comes-rl"
-    text = prose("README.md")
+    text = prose("docs/explain/paper.md")
     for name in (photos, *yeast):
         assert table_of("paper").entries["default", name].is_best
     real = table_of("default").entries
@@ -276,7 +276,7 @@ def test_the_default_does_what_the_documents_say() -> None:
     keys = ["draw", "learner", "set"]
     by_set = six.groupby(keys)["average_precision"].mean()
     means = by_set.groupby(["draw", "learner"]).mean()
-    text = prose("README.md")
+    text = prose("docs/explain/paper.md")
     few, many = (means[draw] for draw in ("0.1", "0.5"))
     assert f"is {few['default']:.3f} where one irrelevant label in ten is excluded" in text
     assert f"and {many['default']:.3f} where one in two is" in text
@@ -298,8 +298,8 @@ def of_paper(method: str, data: str = "mirflickr") -> str:
     return f"{by_name[data, 'average_precision', method]:.3f}"
 
 
-def test_what_the_readme_says_of_the_papers_rows_holds() -> None:
-    text, yeast = prose("README.md"), ("YeastBP", "YeastCC", "YeastMF")
+def test_what_the_page_says_of_the_papers_rows_holds() -> None:
+    text, yeast = prose("docs/explain/paper.md"), ("YeastBP", "YeastCC", "YeastMF")
     bce = [of_paper("bce", name) for name in yeast]
     assert f"of {bce[0]} on YeastBP and {bce[1]} on YeastCC" in text
     settings = table_of("settings").entries
@@ -331,7 +331,7 @@ def test_flooding_brings_what_the_documents_say() -> None:
     flooded = table_of("paper").entries["comes-rl flooded", "mirflickr5000"].mean
     assert flooded >= 0.82
     said = f"reaches {flooded:.3f} on mirflickr5000, where the paper has {of_paper('comes-rl')}"
-    assert said in prose("README.md")
+    assert said in prose("docs/explain/paper.md")
 
 
 def test_the_rule_helps_and_costs_what_the_document_says() -> None:
@@ -612,7 +612,7 @@ def test_what_the_criterion_of_a_search_changes_is_what_the_document_says() -> N
     assert f"(mAP {mean_now:.3f} instead of {mean_early:.3f})" in prose("docs/guide/experiments.md")
     assert now.values("average_precision").mean() < early.values("average_precision")[:n].mean()
     without = table_of("paper").entries["ccmn", "mirflickr5000"].mean
-    assert f"without a search it has {without:.3f}" in prose("README.md")
+    assert f"without a search it has {without:.3f}" in prose("docs/explain/paper.md")
 
 
 def test_the_likelihood_chooses_as_well_as_the_document_says() -> None:
@@ -653,7 +653,7 @@ def test_early_stopping_changes_what_the_document_says() -> None:
 
 
 def test_thresholds_do_what_the_document_says() -> None:
-    text, table = prose("docs/guide/selection.md"), table_of("thresholds", "hamming_loss")
+    text, table = prose("docs/guide/thresholds.md"), table_of("thresholds", "hamming_loss")
 
     def loss(method: str) -> float:
         return mean(table.entries[method, data].mean for data in table.data)
