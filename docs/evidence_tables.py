@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from comes.report.published import published
-from result_tables import PHOTOS, Table, mean, read_experiment, stored
+from result_tables import FIRST_SEED, FOUR, PHOTOS, Table, mean, read_experiment, stored
 
 BASELINES = ("bce", "ccmn", "gdf", "ctl", "mlcl")
 SETS = {
@@ -34,6 +34,15 @@ LEARNERS = {  # of experiments/answers.py: what it learns from, and by which met
     "likelihood on all answers": ("no, yes and maybe", "likelihood"),
     "BCE on true labels": ("all true labels", "BCE"),
     "likelihood on true labels": ("all true labels", "likelihood"),
+}
+CANDIDATE_LEARNERS = {  # of experiments/defaults.py
+    "default": "likelihood (the default)",
+    "COMES-HL, trained as the default": "COMES-HL, trained as the default",
+    "COMES-HL, as published": "COMES-HL, as published",
+    "COMES-RL, flooded": "COMES-RL, flooded",
+    "CCMN, as published": "CCMN, as published",
+    "BCE": "BCE, trained as the default",
+    "BCE, as published": "BCE, as published",
 }
 METRICS = ("average_precision", "mean_average_precision")
 Values = dict[tuple[str, str], float]  # by method and data set
@@ -160,4 +169,49 @@ def kinds_table() -> Table:
     return table
 
 
-TABLES = {"paper-claims": claims_table, "kinds": kinds_table}
+def methods_choice_table() -> Table:
+    """Return what methods make of candidates where everything is estimated: means over four sets."""
+    rows = [r for r in stored("defaults")["rows"] if r["set"] in FOUR and r["seed"] == FIRST_SEED]
+    heads = (f"{name} at {draw} ↑" for draw in ("0.1", "0.5") for name in ("AP", "mAP"))
+    table = [["method", *heads]]
+    for learner, title in CANDIDATE_LEARNERS.items():
+        values = (
+            mean(r[metric] for r in rows if (r["learner"], r["draw"]) == (learner, draw))
+            for draw in ("0.1", "0.5")
+            for metric in METRICS
+        )
+        table.append([title, *(f"{value:.3f}" for value in values)])
+    return table
+
+
+def broken_assumptions_table() -> Table:
+    """Return what fails with each assumption: what is true, and what would be believed."""
+    rows = stored("broken_assumptions")["rows"]
+    heads = ["what was said", "average precision ↑", "mean class prior (true)"]
+    table = [[*heads, "Hamming loss (true)", "labels for which `comes check` says so"]]
+    for draw in dict.fromkeys(row["draw"] for row in rows):
+        own = [row for row in rows if row["draw"] == draw]
+        found = {
+            key: f"{mean(row[key] for row in own):.3f}"
+            for key, value in own[0].items()
+            if isinstance(value, float)
+        }
+        not_constant = [row["labels_not_constant"] for row in own if "labels_not_constant" in row]
+        table.append(
+            [
+                draw,
+                found["average_precision"],
+                f"{found['estimated_class_prior']} ({found['class_prior']})",
+                f"{found['estimated_hamming_loss']} ({found['hamming_loss']})",
+                f"{mean(not_constant):.0f} of 10" if not_constant else "–",
+            ]
+        )
+    return table
+
+
+TABLES = {
+    "broken-assumptions": broken_assumptions_table,
+    "methods-choice": methods_choice_table,
+    "paper-claims": claims_table,
+    "kinds": kinds_table,
+}
