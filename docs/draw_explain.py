@@ -55,7 +55,7 @@ def draw_bias() -> None:
     for axes, title, learn in zip(
         figure.subplots(1, 2, sharex=True, sharey=True),
         ("BCE on candidates", "likelihood of candidates"),
-        (_bce, likelihood_risk),
+        (_bce, _likelihood),
         strict=True,
     ):
         axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
@@ -71,6 +71,10 @@ def draw_bias() -> None:
 
 def _bce(scores: Tensor, candidates: Tensor, rate: Tensor) -> Tensor:
     return bce_risk(scores, candidates)
+
+
+def _likelihood(scores: Tensor, candidates: Tensor, rate: Tensor) -> Tensor:
+    return likelihood_risk(scores, candidates, rate)
 
 
 def learn_probability(
@@ -93,7 +97,7 @@ def learn_probability(
         loss.backward()
         return loss
 
-    optimizer.step(step)  # type: ignore[no-untyped-call]
+    optimizer.step(step)
     return truth[:, 0], torch.sigmoid(at @ weight).detach().numpy()[:, 0]
 
 

@@ -170,7 +170,7 @@ def kinds_table() -> Table:
 
 
 def methods_choice_table() -> Table:
-    """Return what methods make of candidates where everything is estimated: means over four sets."""
+    """Return what methods make of candidates, everything estimated: means over four sets."""
     rows = [r for r in stored("defaults")["rows"] if r["set"] in FOUR and r["seed"] == FIRST_SEED]
     heads = (f"{name} at {draw} ↑" for draw in ("0.1", "0.5") for name in ("AP", "mAP"))
     table = [["method", *heads]]

@@ -92,26 +92,28 @@ DRAWS: dict[str, Draw] = {
 def measure(title: str, seed: int) -> dict[str, Any]:
     """Draw, train, and return what is true beside what is estimated."""
     rows, unseen = make_scenes("train", n=N_ROWS, seed=seed), make_scenes("test", n=N_UNSEEN)
-    rng = np.random.default_rng(seed)
-    said, held_out = (DRAWS[title](s.X, s.relevant, rng) for s in (rows, unseen))
+    relevant, truth = rows.known_relevant(), unseen.known_relevant()
+    everything = np.concatenate([rows.X, unseen.X]), np.concatenate([relevant, truth])
+    drawn = DRAWS[title](*everything, np.random.default_rng(seed))
+    said, held_out = drawn[:N_ROWS], drawn[N_ROWS:]
     model = CandidateClassifier(n_networks=1, random_state=seed, progress=False)
     model.fit(rows.X, said)
-    scores = model.decision_function(unseen.X)
+    prior, scores = np.asarray(model.class_prior_), model.decision_function(unseen.X)
     predictions = model.cut_scores(scores)
-    estimated = estimate_metrics(scores, held_out, model.class_prior_, predictions=predictions)
+    estimated = estimate_metrics(scores, held_out, prior, predictions=predictions)
     found = {
-        "average_precision": average_precision(scores, unseen.relevant),
-        "hamming_loss": hamming_loss(predictions, unseen.relevant),
+        "average_precision": average_precision(scores, truth),
+        "hamming_loss": hamming_loss(predictions, truth),
         "estimated_hamming_loss": estimated["hamming_loss"].value,
-        "class_prior": rows.relevant.mean(),
-        "estimated_class_prior": model.class_prior_.mean(),
+        "class_prior": relevant.mean(),
+        "estimated_class_prior": prior.mean(),
         "mean_probability": model.predict_proba(unseen.X).mean(),
     }
     row: dict[str, Any] = {"draw": title, "seed": seed}
     row |= {key: round(float(value), 4) for key, value in found.items()}
     if title.startswith("candidates"):
         few = slice(0, N_CHECKED)
-        check = check_constant_rate(rows.X[few], said.candidates[few], ~rows.relevant[few])
+        check = check_constant_rate(rows.X[few], said.candidates[few], ~relevant[few])
         row["labels_not_constant"] = int((check.per_label["says"] == "not constant").sum())
     print(row, flush=True)
     return row

@@ -36,8 +36,8 @@ def train(model: torch.nn.Module, correction: Callable[[Tensor], Tensor]) -> lis
     """Train a network, and return what its risks are after every epoch."""
     rows, unseen = make_scenes("train", n=N_ROWS), make_scenes("test", n=2000)
     X, unseen_X = torch.tensor(rows.X).float(), torch.tensor(unseen.X).float()
-    relevant = torch.tensor(rows.relevant)
-    candidates = torch.tensor(case_b(rows.relevant, exclude_rate=RATE))
+    relevant, truth = torch.tensor(rows.known_relevant()), unseen.known_relevant()
+    candidates = torch.tensor(case_b(relevant.numpy(), exclude_rate=RATE))
     prior, share = relevant.double().mean(dim=0), (~candidates).double().mean(dim=0)
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
     history = []
@@ -59,8 +59,8 @@ def train(model: torch.nn.Module, correction: Callable[[Tensor], Tensor]) -> lis
         found = {
             "estimate": float(estimate),
             "truth": float(bce_risk(scores, relevant)),
-            "unseen": float(bce_risk(unseen_scores, torch.tensor(unseen.relevant))),
-            "average_precision": average_precision(unseen_scores.numpy(), unseen.relevant),
+            "unseen": float(bce_risk(unseen_scores, torch.tensor(truth))),
+            "average_precision": average_precision(unseen_scores.numpy(), truth),
         }
         history.append({key: round(value, 4) for key, value in found.items()})
     return history
