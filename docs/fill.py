@@ -9,8 +9,8 @@ A generated part stands between two comments; edit what makes it, not the part::
     ...
     <!-- end -->
 
-The words after ``table:`` are a name in ``TABLES`` (of ``result_tables.py`` or
-``format_tables.py``) and the function's arguments.
+The words after ``table:`` are a name in ``TABLES`` of ``result_tables``, ``evidence_tables`` or
+``format_tables``, and the function's arguments.
 """
 
 import argparse
@@ -19,11 +19,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from format_tables import FORMAT_TABLES
+import evidence_tables
+import format_tables
+import result_tables
 from result_tables import ROOT, Table
-from result_tables import TABLES as RESULT_TABLES
 
-TABLES = {**RESULT_TABLES, **FORMAT_TABLES}
+TABLES = result_tables.TABLES | evidence_tables.TABLES | format_tables.TABLES
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PART = re.compile(
     r"^<!-- table: (?P<words>[^\n]+) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL

@@ -215,7 +215,7 @@ def list_code(words: Any) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
-FORMAT_TABLES: dict[str, Callable[..., Table | str]] = {
+TABLES: dict[str, Callable[..., Table | str]] = {
     "formats": formats_table,
     "written-parts": written_parts_table,
     "written-files": files_table,

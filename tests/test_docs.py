@@ -30,6 +30,7 @@ from comes.report.metric_tables import MetricTable, metric_table
 from comes.report.published import published
 from comes.results import Result
 from command_line import command_runner
+from evidence_tables import methods_choice_table, verdict
 from result_tables import SETS_OF, find_regrets, mean, measured, read_experiment, read_fair, stored
 
 ROOT = Path(__file__).parent.parent
@@ -41,7 +42,7 @@ NUMBER_CELL = re.compile(r"^\|.*\| \**[-+]?\d[\d.]*( ± [\d.]+)?\**( •)? \|", 
 VARIANTS = {name: list(family.variants) for name, family in METHODS.items()}
 COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 CASES = ("a", "b")
-# Those of the stored experiments: what the README says holds for each of them.
+# Those of the stored experiments: what docs/explain/paper.md says holds for each.
 STORED_METRICS = (
     "ranking_loss",
     "one_error",
@@ -208,14 +209,14 @@ def test_public_names_are_what_the_package_says() -> None:
         comes.nothing  # noqa: B018
 
 
-def test_what_the_readme_says_of_the_experiments_holds() -> None:
+def test_what_the_page_of_the_paper_says_of_the_experiments_holds() -> None:
     photos, yeast = "mirflickr5000", ("YeastBP", "YeastCC", "YeastMF")
     for protocol in ("paper", "fair"):
         for metric in ("average_precision", "ranking_loss", "one_error", "coverage"):
             assert best_published(protocol, metric, photos) == "comes-hl"
         for metric in ("hamming_loss", "mean_average_precision"):
             assert best_published(protocol, metric, photos) == "comes-rl"
-    text = prose("README.md")
+    text = prose("docs/explain/paper.md")
     for name in (photos, *yeast):
         assert table_of("paper").entries["default", name].is_best
     real = table_of("default").entries
@@ -276,7 +277,7 @@ def test_the_default_does_what_the_documents_say() -> None:
     keys = ["draw", "learner", "set"]
     by_set = six.groupby(keys)["average_precision"].mean()
     means = by_set.groupby(["draw", "learner"]).mean()
-    text = prose("README.md")
+    text = prose("docs/explain/paper.md")
     few, many = (means[draw] for draw in ("0.1", "0.5"))
     assert f"is {few['default']:.3f} where one irrelevant label in ten is excluded" in text
     assert f"and {many['default']:.3f} where one in two is" in text
@@ -298,8 +299,8 @@ def of_paper(method: str, data: str = "mirflickr") -> str:
     return f"{by_name[data, 'average_precision', method]:.3f}"
 
 
-def test_what_the_readme_says_of_the_papers_rows_holds() -> None:
-    text, yeast = prose("README.md"), ("YeastBP", "YeastCC", "YeastMF")
+def test_what_the_page_says_of_the_papers_rows_holds() -> None:
+    text, yeast = prose("docs/explain/paper.md"), ("YeastBP", "YeastCC", "YeastMF")
     bce = [of_paper("bce", name) for name in yeast]
     assert f"of {bce[0]} on YeastBP and {bce[1]} on YeastCC" in text
     settings = table_of("settings").entries
@@ -331,7 +332,116 @@ def test_flooding_brings_what_the_documents_say() -> None:
     flooded = table_of("paper").entries["comes-rl flooded", "mirflickr5000"].mean
     assert flooded >= 0.82
     said = f"reaches {flooded:.3f} on mirflickr5000, where the paper has {of_paper('comes-rl')}"
-    assert said in prose("README.md")
+    assert said in prose("docs/explain/paper.md")
+
+
+@pytest.mark.parametrize(
+    ("paper", "ours", "word"),
+    [
+        (0.03, 0.02, "yes"),
+        (0.1, 0.04, "in part"),
+        (0.1, -0.005, "no: level"),
+        (0.01, 0.009, "no: level"),
+        (0.1, -0.02, "no"),
+    ],
+)
+def test_a_claim_holds_if_half_of_the_papers_lead_is_there(
+    paper: float, ours: float, word: str
+) -> None:
+    assert verdict(paper, ours) == word
+
+
+def test_what_bce_does_to_candidates_is_the_stored_result() -> None:
+    text = prose("docs/explain/candidate-sets.md")
+    found = {row["title"]: row["metrics"] for row in stored("demo")}
+    bce, ours = found["candidates, BCE"], found["candidates, likelihood"]
+    told = f"of {bce['hamming_loss']:.3f}, the likelihood of the same candidates"
+    assert f"{told} {ours['hamming_loss']:.3f}" in text
+    metric = "mean_average_precision"
+    assert f"suffer less: {bce[metric]:.3f} against {ours[metric]:.3f}" in text
+    assert "BCE gives every item a probability of about 0.9 or more" in text
+
+
+def test_the_correction_does_what_the_document_says() -> None:
+    text, found = prose("docs/explain/risks.md"), stored("correction")
+    plain, kept = found["unbiased"], found["corrected"]
+    negative = [epoch["estimate"] < 0 for epoch in plain]
+    first = negative.index(True)
+    assert all(negative[first:]) and not any(epoch["estimate"] < 0 for epoch in kept)
+    least = min(epoch["truth"] for epoch in plain)
+    ends = [epoch["average_precision"] for epoch in (kept[-1], plain[-1])]
+    for part in (
+        f"below 0 from epoch {first + 1} on and ends at {plain[-1]['estimate']:.3f}",
+        f"ends at {plain[-1]['truth']:.3f}, up from {least:.3f} at best",
+        f"ends at {kept[-1]['estimate']:.3f} and the true risk at {kept[-1]['truth']:.3f}",
+        f"on new rows is {ends[0]:.3f} in place of {ends[1]:.3f}",
+    ):
+        assert part in text
+    own = [r for r in read_experiment("flood") if r.names.method == "comes-rl"]
+    levels = {r.at: r.values("average_precision").mean() for r in own if "mir" in r.names.data}
+    assert f"a level of 0.75 gains {levels[0.75] - levels[0]:.3f}" in text
+
+
+def test_broken_assumptions_cost_what_the_document_says() -> None:
+    rows = pd.DataFrame(stored("instance_rates")["rows"])
+    rows = rows[rows["set"].isin(["yeast", "scene", "emotions"])]
+    means = rows.groupby(["draw", "learner"])["average_precision"].mean()
+    for draw in ("instance-dependent 0.5, strength 1", "instance-dependent 0.5, strength 2"):
+        own, known = means[draw], means["independent 0.5"]["constant"]
+        mended = own["constant, true priors"] - own["constant"]
+        assert 0.25 < mended / (known - own["constant"]) < 0.4  # about a third
+        assert own["p(x) known, true priors"] >= known
+
+
+def test_what_is_believed_where_an_assumption_fails_is_what_the_document_says() -> None:
+    rows = pd.DataFrame(stored("broken_assumptions")["rows"])
+    found = rows.groupby("draw", sort=False).mean(numeric_only=True)
+    believed, true = found["estimated_class_prior"], found["class_prior"]
+    loss = found["estimated_hamming_loss"] / found["hamming_loss"]
+    precision, checked = found["average_precision"], found["labels_not_constant"]
+    good, by_item, few, one, mistaken, random, suspected = found.index
+    for draw in (good, few, random):
+        assert abs(believed[draw] - true[draw]) < 0.03 and 0.85 < loss[draw] < 1.2
+    assert believed[by_item] > 2 * true[by_item] and checked[by_item] == 10
+    assert precision[by_item] == min(precision)
+    assert precision[few] - precision[one] < 0.03 < precision[good] - precision[few] - 0.03
+    assert believed[one] > true[one] + 0.03
+    assert precision[mistaken] < precision[good] - 0.02 and believed[mistaken] < true[mistaken]
+    assert max(checked[draw] for draw in (good, few, one, mistaken)) == 0
+    assert precision[random] - precision[suspected] < 0.03
+    assert believed[suspected] > 2 * true[suspected] and loss[suspected] < 0.7
+
+
+def test_the_choice_of_a_method_rests_on_stored_results() -> None:
+    text, photos = prose("docs/guide/choosing.md"), "mirflickr5000"
+    real, variants = table_of("paper").entries, table_of("variants").entries
+    hl, bce, default = (f"{real[m, photos].mean:.3f}" for m in ("comes-hl", "bce", "default"))
+    assert f"average precision of {hl}, BCE {bce} and the default {default}" in text
+    ccmn, estimated = (
+        f"{variants[method, photos].mean:.3f}"
+        for method in ("ccmn, estimated rates", "comes-hl, estimated priors")
+    )
+    assert f"{ccmn} where COMES-HL with estimated priors has {estimated}" in text
+    regret = mean(
+        find_regrets(stored("criteria")["runs"], "likelihood", "average_precision", within=False)
+    )
+    assert f"by {regret:.3f} in average precision on average" in text
+    _, *rows = methods_choice_table()
+    best, *others = ([float(cell) for cell in cells] for _, *cells in rows)
+    assert all(b > o for other in others for b, o in zip(best, other, strict=True))
+    at_half = {title: float(cells[2]) for title, *cells in rows}
+    trained = at_half["BCE, trained as the default"]
+    assert f"gains {trained - at_half['BCE, as published']:.3f} in average precision" in text
+    assert f"another {at_half['likelihood (the default)'] - trained:.3f} by the likelihood" in text
+
+
+def test_pictures_of_explanations_are_light_and_shown() -> None:
+    pages = "".join(map(read, sorted((ROOT / "docs" / "explain").glob("*.md"))))
+    pictures = sorted((ROOT / "docs" / "images").glob("explain-*.svg"))
+    assert len(pictures) == 4
+    for path in pictures:
+        assert path.stat().st_size < 60_000
+        assert f"](../images/{path.name})" in pages
 
 
 def test_the_rule_helps_and_costs_what_the_document_says() -> None:
@@ -612,7 +722,7 @@ def test_what_the_criterion_of_a_search_changes_is_what_the_document_says() -> N
     assert f"(mAP {mean_now:.3f} instead of {mean_early:.3f})" in prose("docs/guide/experiments.md")
     assert now.values("average_precision").mean() < early.values("average_precision")[:n].mean()
     without = table_of("paper").entries["ccmn", "mirflickr5000"].mean
-    assert f"without a search it has {without:.3f}" in prose("README.md")
+    assert f"without a search it has {without:.3f}" in prose("docs/explain/paper.md")
 
 
 def test_the_likelihood_chooses_as_well_as_the_document_says() -> None:
@@ -653,7 +763,7 @@ def test_early_stopping_changes_what_the_document_says() -> None:
 
 
 def test_thresholds_do_what_the_document_says() -> None:
-    text, table = prose("docs/guide/selection.md"), table_of("thresholds", "hamming_loss")
+    text, table = prose("docs/guide/thresholds.md"), table_of("thresholds", "hamming_loss")
 
     def loss(method: str) -> float:
         return mean(table.entries[method, data].mean for data in table.data)

@@ -11,7 +11,7 @@ from comes.datasets import prediction_table, top_table
 from comes.datasets.formats import FORMATS
 from comes.experiment import config
 from comes.priors import ClassPriorEstimate, prior_table
-from format_tables import FORMAT_TABLES, MODEL_KEYS, experiment_table, files_table, result_table
+from format_tables import TABLES, MODEL_KEYS, experiment_table, files_table, result_table
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "formats.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -43,7 +43,7 @@ def test_every_writer_has_a_column(ending: str) -> None:
 
 
 def test_every_table_of_formats_is_used() -> None:
-    assert all(f"<!-- table: {name}" in TEXT for name in FORMAT_TABLES)
+    assert all(f"<!-- table: {name}" in TEXT for name in TABLES)
 
 
 def test_the_keys_of_a_model_are_those_that_are_written(tmp_path: Path) -> None:

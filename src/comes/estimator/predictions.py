@@ -179,7 +179,7 @@ class PredictsFromScores(SharesModels):
         """Make probabilities fit what is known about rows that training did not see.
 
         A slope and a level for every label, those of all labels together where few rows are
-        known, and close to none with very few: docs/guide/selection.md says what it gains, and
+        known, and close to none with very few: docs/guide/thresholds.md says what it gains, and
         where it does not. The order of rows and `decision_function` stay. With ``threshold="auto"``
         `predict` then cuts at a probability of one half. Another `fit` forgets it.
 
