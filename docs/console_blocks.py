@@ -2,8 +2,7 @@
 
     python docs/console_blocks.py README.md docs/start/first-model.md    # write the outputs anew
 
-The tests run the same commands and compare. Those of a document run in order, in one folder, after
-its python blocks.
+The commands of a document run in order, in one folder. The tests run them, too, and compare.
 """
 
 import os
@@ -40,6 +39,11 @@ def fill_outputs(text: str, folder: Path) -> str:
         return f"```console\n{COMMAND.sub(run_one, block[1])}```"
 
     return BLOCK.sub(run_block, text)
+
+
+def find_commands(text: str) -> list[tuple[str, str]]:
+    """Return the commands of a document, each with the output that it shows."""
+    return [command for block in BLOCK.findall(text) for command in COMMAND.findall(block)]
 
 
 def run_in_shell(command: str, folder: Path) -> str:

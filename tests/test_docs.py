@@ -22,6 +22,7 @@ import fill
 from comes.cli import app
 from comes.cli.reading_options import reading_options
 from comes.datasets import load_dataset
+from comes.demo import write_tickets
 from comes.errors import ComesWarning
 from comes.experiment.judging import risk_floor
 from comes.methods import METHODS
@@ -30,10 +31,12 @@ from comes.report.metric_tables import MetricTable, metric_table
 from comes.report.published import published
 from comes.results import Result
 from command_line import command_runner
+from console_blocks import assert_same_outputs, find_commands
 from evidence_tables import methods_choice_table, verdict
 from result_tables import SETS_OF, find_regrets, mean, measured, read_experiment, read_fair, stored
 
 ROOT = Path(__file__).parent.parent
+FIRST_PAGE = "docs/start/first-model.md"
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [*DOCUMENTS, ROOT / "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -81,6 +84,7 @@ def test_examples_run(
 ) -> None:
     """Blocks of a document run in order and share their names; bash blocks call comes."""
     monkeypatch.chdir(tmp_path)
+    write_tickets("tickets.csv", n=200)  # for pages whose console would write it
     run_command = command_runner(monkeypatch, capsys)
     names: dict[str, Any] = {"__name__": document.stem}
     for language, code in BLOCK.findall(document.read_text(encoding="utf-8")):
@@ -116,9 +120,35 @@ def test_what_documents_name_is_there() -> None:
         assert (ROOT / path).exists(), path
 
 
-def test_the_readme_links_every_page() -> None:
-    targets = set(re.findall(r"\]\(([^)#]+)\)", read("README.md").partition("## More")[2]))
-    assert {str(path.relative_to(ROOT)) for path in DOCUMENTS[1:]} <= targets
+def test_the_readme_is_short_in_both_directions() -> None:
+    lines = read("README.md").splitlines()
+    assert len(lines) < 150
+    assert [line for line in lines if len(line) > 100 and line[0] not in "|!"] == []
+
+
+def test_commands_print_what_the_first_page_shows(tmp_path: Path) -> None:
+    assert_same_outputs(read(FIRST_PAGE), tmp_path)
+
+
+def test_the_readme_shows_commands_of_the_first_page_with_the_same_output() -> None:
+    first = iter(find_commands(read(FIRST_PAGE)))
+    assert all(shown in first for shown in find_commands(read("README.md")))  # in this order
+
+
+def test_no_other_page_has_a_console() -> None:
+    pages = [path for path in DOCUMENTS if "```console" in path.read_text(encoding="utf-8")]
+    assert [str(path.relative_to(ROOT)) for path in pages] == ["README.md", FIRST_PAGE]
+
+
+def test_a_console_is_run_and_compared(tmp_path: Path) -> None:
+    page = "```console\n$ echo 0.50 \\\n  rows\n0.52 rows\n$ echo\n```\n"
+    assert find_commands(page) == [("echo 0.50 \\\n  rows", "0.52 rows\n"), ("echo", "")]
+    assert_same_outputs(page, tmp_path)
+    for wrong in ("0.92 rows", "0.52 lines", "0.52 rows\nmore"):
+        with pytest.raises(AssertionError):
+            assert_same_outputs(page.replace("0.52 rows", wrong), tmp_path)
+    with pytest.raises(AssertionError, match="false"):
+        assert_same_outputs("```console\n$ false\n```\n", tmp_path)
 
 
 @pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
@@ -559,23 +589,19 @@ def test_the_compared_methods_are_those_of_the_code(data: str) -> None:
 
 
 def test_the_numbers_of_images_are_the_stored_results() -> None:
-    text, readme, plot = (
-        prose("docs/guide/images.md"),
-        prose("README.md"),
-        read("docs/images/voc2012.svg"),
-    )
+    text, plot = prose("docs/guide/images.md"), read("docs/images/voc2012.svg")
     views = table_of("images-views", "mean_average_precision").entries
     drawn = [*(f"VOC2012, case {case}" for case in CASES), "VOC2012, answers"]
     ours, paper = (
         [f"{views[method, data].mean:.3f}" for data in drawn]
         for method in ("likelihood (default)", "comes-hl, classes")
     )
-    assert f"a mAP of {ours[0]} (case a) and {ours[1]} (case b), and {ours[2]} where" in readme
-    assert f"COMES-HL has {paper[0]} and {paper[1]}" in readme
+    assert f"a mAP of {ours[0]} (case a) and {ours[1]} (case b), and {ours[2]} where" in text
+    assert f"COMES-HL has {paper[0]} and {paper[1]}" in text
     assert min(map(float, ours)) > max(map(float, paper))
     clean = table_of("images-clean", "mean_average_precision").entries
     supervised = f"{clean['likelihood (default head)', 'VOC2012, true labels'].mean:.3f}"
-    assert f"has {supervised} with all true labels" in readme
+    assert f"has {supervised} with all true labels" in text
     for value in (ours[0], ours[2], paper[0], supervised):
         assert f">{value}<" in plot  # run docs/draw.py
     probes = table_of("images-probe", "mean_average_precision").entries
@@ -632,11 +658,11 @@ def test_what_images_cost_is_the_stored_result() -> None:
 
 
 def test_what_images_says_of_the_paper_is_in_the_paper() -> None:
-    text, readme = prose("docs/guide/images.md"), prose("README.md")
+    text = prose("docs/guide/images.md")
     paper = published().set_index(["data", "case", "method"])["mean"].loc["VOC2012"]
     best = [f"{paper.loc[case].max():.3f}" for case in CASES]
     assert f"{best[0]} (a) and {best[1]} (b)" in text
-    assert f"{best[0]} and {best[1]}" in readme
+    assert f"{best[0]} and {best[1]}" in text
     for method in ("bce", "comes-hl", "comes-rl"):
         assert f"{float(paper['a', method]):.3f} for {method.upper()}" in text
 

@@ -11,7 +11,7 @@ from comes.datasets import prediction_table, top_table
 from comes.datasets.formats import FORMATS
 from comes.experiment import config
 from comes.priors import ClassPriorEstimate, prior_table
-from format_tables import TABLES, MODEL_KEYS, experiment_table, files_table, result_table
+from format_tables import MODEL_KEYS, TABLES, experiment_table, files_table, result_table
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "formats.md"
 TEXT = PAGE.read_text(encoding="utf-8")
