@@ -46,6 +46,7 @@ def test_a_method_is_chosen_fitted_and_judged_without_a_true_label(files: Path) 
     shown = run(*fit, "--method", "auto", "--threshold", "risk")
     assert "Chosen: " in shown.stdout
     assert "may well be as good" in shown.stdout
+    assert "comes-hl " in shown.stdout and "comes-rl " in shown.stdout  # names are whole
     assert "Nothing was tried beyond" not in shown.stdout  # neither rate nor epochs vary
     edge = run(
         *fit,

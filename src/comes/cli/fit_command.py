@@ -108,7 +108,8 @@ def _print_fit(
 
 def _print_choice(choice: "Choice") -> None:
     rows = choice.table.sort_values("behind", kind="stable").to_dict("records")
-    print_rounded([{str(k): v for k, v in row.items()} for row in rows], digits=".4g")
+    shown = [{str(k): v for k, v in row.items()} for row in rows]
+    print_rounded(shown, digits=".4g", width=150)  # else names of methods are cut
     best = choice.table.iloc[choice.best]
     print(
         f"Chosen: {best['method']}, learning rate {best['learning_rate']:g}, "

@@ -30,9 +30,9 @@ def print_table(table: "pd.DataFrame") -> None:
     print_rounded([{str(k): v for k, v in row.items()} for row in table.to_dict("records")])
 
 
-def print_rounded(rows: Sequence[Mapping[str, Any]], digits: str = ".3f") -> None:
+def print_rounded(rows: Sequence[Mapping[str, Any]], digits: str = ".3f", width: int = 100) -> None:
     """Print a table of rows with the same keys, its floats in this format."""
-    print_rows([{k: _format_number(v, digits) for k, v in row.items()} for row in rows])
+    print_rows([{k: _format_number(v, digits) for k, v in row.items()} for row in rows], width)
 
 
 def _format_number(value: Any, digits: str) -> Any:
