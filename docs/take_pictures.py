@@ -1,14 +1,17 @@
-"""Take the pictures of the annotation page that the documents show, in Debian's Chromium.
+"""Take the pictures of pages that the documents show, in Debian's Chromium.
 
-    python docs/take_pictures.py    # writes docs/images/annotate-*.png
+    python docs/take_pictures.py             # writes docs/images/annotate-*.png
+    python docs/take_pictures.py --report    # writes docs/images/report.png
 
-The scenes are those of ``comes annotate demo``; robots give the answers that the lead sees.
+The scenes are those of ``comes annotate demo``; robots give the answers that the lead sees. The
+report is that of the first page: the table of ``comes demo --table``, and a model of it.
 """
 
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +32,28 @@ GUIDE = """# What counts
 
 Not: *toys*, and reflections in the water.
 """
+COMMANDS_OF_REPORT = (
+    "demo --table tickets.csv",
+    "split tickets.csv --labels is_*",
+    "fit tickets-train.csv --labels is_* -o model",
+    "report tickets-test.csv --labels is_* --model model -o page",
+)
 READY = '#page[data-state="shown"]:not([data-guarded="true"])'
 KEYS = {"no": "x", "maybe": "Space", "yes": "y"}
 Say = Callable[[str, str], str]
 
 
-def main() -> None:
-    """Take all pictures."""
+def main(arguments: Sequence[str]) -> None:
+    """Take the pictures of the annotation page, or that of a report."""
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
+        if arguments == ["--report"]:
+            take_report(browser, Path(name))
+            return
         project, say = make_project(Path(name, "cards"), 150, "class")
         with serve_in_thread(project) as address:
             run_robots(address, 4, say, most=60)
@@ -58,6 +70,15 @@ def main() -> None:
     too_large = [path.name for path in IMAGES.glob("annotate-*") if path.stat().st_size > LARGEST]
     if too_large:
         sys.exit(f"larger than {LARGEST} bytes: {', '.join(too_large)}")
+
+
+def take_report(browser: Any, home: Path) -> None:
+    """Take a picture of the upper part of the report that the first page makes."""
+    for command in COMMANDS_OF_REPORT:
+        subprocess.run([sys.executable, "-m", "comes", *command.split()], cwd=home, check=True)
+    page = browser.new_context(viewport={"width": 1100, "height": 900}).new_page()
+    page.goto((home / "page" / "index.html").as_uri())
+    page.screenshot(path=IMAGES / "report.png")
 
 
 def make_project(home: Path, n_scenes: int, by: Any) -> tuple[Project, Say]:
@@ -210,4 +231,4 @@ def save(page: Any, name: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
