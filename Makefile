@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check tables
+.PHONY: demo test check tables docs
 
 demo: .venv/installed
 	$(BIN)/comes demo
@@ -18,6 +18,9 @@ check: .venv/installed
 
 tables: .venv/installed
 	$(BIN)/python docs/fill.py
+
+docs: .venv/installed
+	$(BIN)/python docs/build_site.py
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -1,0 +1,255 @@
+"""The site of the documents: whole, light, readable for all, and without a request outside."""
+
+import doctest
+import gzip
+import importlib
+import os
+import re
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+import comes
+from browser import launch_browser
+from comes.cli import app
+from comes.files import locked
+
+pytest.importorskip("zensical", reason="the extra docs is not installed")
+
+import docstring_markdown
+import site_pages
+from build_site import MOVED, build_site, gallery, navigate
+from reference_pages import list_rooms
+from site_links import Page, find_broken_links
+
+DOCS = Path(__file__).parent.parent / "docs"
+PHONE = {"width": 360, "height": 740}
+# One page of each kind: home, tables and pictures, code in lists, commands, formulas, rooms.
+KINDS = ("index", "guide/images", "develop/contributing", "reference/cli", "reference/api/risks",
+         "reference/api/index")  # fmt: skip
+MOST_BYTES, MOST_SHIFT = 300_000, 0.02
+SHIFTS = """
+    window.shift = 0;
+    new PerformanceObserver((list) => list.getEntries().forEach((e) => (window.shift += e.value)))
+      .observe({ type: "layout-shift", buffered: true });
+"""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the site, built once for all processes of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
+    with locked(folder.with_suffix(".lock")):
+        if not folder.exists():
+            build_site(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, Page]:
+    return {
+        path.relative_to(site).with_suffix("").as_posix(): Page(path.read_text(encoding="utf-8"))
+        for path in site.rglob("*.html")
+    }
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    """Where the site is served, as on the web."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with launch_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Any]:
+    """A page that notes what it is answered and what the browser complains of."""
+    page = browser.new_page()
+    page.answers, page.complaints = [], []
+    page.on("response", lambda response: page.answers.append(response))
+    page.on("requestfailed", lambda request: page.complaints.append(request.url))
+    page.on("console", lambda message: page.complaints.append(message.text))
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    page.add_init_script(SHIFTS)
+    yield page
+    page.close()
+
+
+def test_every_link_anchor_and_picture_resolves(site: Path) -> None:
+    assert find_broken_links(site) == []
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
+    (tmp_path / "b.html").write_text('<h1 id="here">B</h1>')
+    good = '<a href="b.html#here"></a><a href="https://example.org/x"></a><a href="#top"></a>'
+    bad = '<a href="c.html"></a><a href="b.html#there"></a><img src="p.png"><a href="#no"></a>'
+    (tmp_path / "a.html").write_text(f'<p id="top">{good}{bad}</p>')
+    targets = [line.split()[3].rstrip(",") for line in find_broken_links(tmp_path)]
+    assert targets == ["c.html", "b.html#there", "p.png", "#no"]
+
+
+def test_every_document_is_a_page_and_no_script_is(site: Path, pages: dict[str, Page]) -> None:
+    documents = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    for document in documents | set(MOVED.values()):
+        assert document.removesuffix(".md") in pages
+    assert list(site.rglob("*.py")) == []
+
+
+def test_every_page_is_in_the_navigation(pages: dict[str, Page]) -> None:
+    listed = {target.removeprefix("./") for target in pages["index"].targets}
+    assert {f"{name}.html" for name in pages} <= listed | {"index.html"}
+
+
+def test_a_page_without_navigation_stops_the_build(pages: dict[str, Page]) -> None:
+    names = {f"{name}.md" for name in pages}
+    with pytest.raises(SystemExit, match=r"lacks guide/lonely\.md"):
+        navigate(names | {"guide/lonely.md"})
+    with pytest.raises(SystemExit, match=r"not there: guide/data\.md"):
+        navigate(names - {"guide/data.md"})
+
+
+def test_every_exported_name_is_on_the_page_of_its_room(pages: dict[str, Page]) -> None:
+    for room in list_rooms():
+        names = importlib.import_module(f"comes.{room}").__all__
+        assert set(names) <= pages[f"reference/api/{room}"].anchors, room
+        assert f"{room}.html" in pages["reference/api/index"].targets
+    listed = {target.partition("#")[2] for target in pages["reference/api/index"].targets}
+    assert set(comes.__all__) <= listed
+
+
+def test_every_command_is_on_the_page_of_commands(site: Path, pages: dict[str, Page]) -> None:
+    text = re.sub(r"<[^>]+>", "", (site / "reference" / "cli.html").read_text(encoding="utf-8"))
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        assert f"comes-{name}" in pages["reference/cli"].anchors
+        for member in getattr(command, "commands", {}):
+            assert f"comes {name} {member}" in text
+
+
+def test_a_page_weighs_little(site: Path, pages: dict[str, Page]) -> None:
+    weights = {path: len(gzip.compress(path.read_bytes()))
+               for ending in ("html", "css", "js") for path in site.rglob(f"*.{ending}")}  # fmt: skip
+    for name, page in pages.items():
+        path = site / f"{name}.html"
+        loaded = {path} | {(path.parent / target).resolve() for target in page.targets
+                           if target.endswith((".css", ".js"))}  # fmt: skip
+        assert len(loaded) > 4
+        assert sum(weights[part] for part in loaded) < MOST_BYTES, name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_is_whole_steady_and_readable_for_all(
+    opened: Any, address: str, kind: str, scheme: str
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    opened.emulate_media(color_scheme=scheme)
+    opened.goto(f"{address}/{kind}.html", wait_until="networkidle")
+    assert opened.evaluate("document.body.dataset.mdColorScheme") == (
+        "slate" if scheme == "dark" else "default"
+    )
+    found = Axe().run(opened).response["violations"]
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+    assert opened.complaints == []
+    assert [a.url for a in opened.answers if not a.url.startswith(address)] == []
+    assert opened.evaluate("window.shift") <= MOST_SHIFT
+    bodies = [a.body() for a in opened.answers if a.request.resource_type != "image"]
+    assert sum(len(gzip.compress(body)) for body in bodies) < MOST_BYTES
+
+
+def test_pages_fit_a_phone(opened: Any, address: str) -> None:
+    opened.set_viewport_size(PHONE)
+    for kind in KINDS:
+        opened.goto(f"{address}/{kind}.html")
+        assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth"), kind
+        assert opened.evaluate("document.querySelector('article').scrollWidth <= innerWidth"), kind
+
+
+@pytest.mark.parametrize("place", ["server", "disk"])
+def test_the_search_finds_a_word(opened: Any, site: Path, address: str, place: str) -> None:
+    start = address if place == "server" else site.as_uri()
+    opened.goto(f"{start}/index.html")
+    opened.keyboard.press("/")
+    opened.keyboard.type("ranking_risk")
+    opened.wait_for_selector("a[href*='reference/api/risks.html']")
+    assert opened.complaints == []
+
+
+def test_the_reader_can_choose_light_or_dark(opened: Any, address: str) -> None:
+    opened.emulate_media(color_scheme="dark")
+    opened.goto(f"{address}/index.html")
+    opened.locator("label[title*='change to light']").click()
+    assert opened.evaluate("document.body.dataset.mdColorScheme") == "default"
+    opened.goto(f"{address}/guide/data.html")
+    assert opened.evaluate("document.body.dataset.mdColorScheme") == "default"
+
+
+def test_the_scripts_of_the_site_do_what_their_examples_say() -> None:
+    for module in (docstring_markdown, site_pages):
+        tried = doctest.testmod(module)
+        assert tried.attempted > 0
+        assert tried.failed == 0
+
+
+def test_names_documents_and_formulas_of_a_page_become_what_they_mean() -> None:
+    def ready(text: str) -> str:
+        names = {"bce_risk": "risks.md#bce_risk", "comes.answers.NO": "answers.md#NO", "NO": "x"}
+        return site_pages.ready_page(text, "docs/guide/x.md", "guide/x.md", names)
+
+    risk = "[`bce_risk()`](../reference/api/risks.md#bce_risk)"
+    assert ready("`bce_risk()`, `answers.NO`, `NO`") == (
+        f"{risk}, [`answers.NO`](../reference/api/answers.md#NO), `NO`"
+    )
+    kept = "# The `bce_risk`\n\n[`bce_risk`](a.md)\n\n```py\n`bce_risk` $x$ [a](../../b)\n```"
+    assert ready(kept) == kept
+    assert ready("as docs/guide/data.md says") == "as [Data](data.md) says"
+    assert ready("[data.md](data.md#reading)") == "[Data](data.md#reading)"
+    assert ready("[how](../../CONTRIBUTING.md#house-rules)") == (
+        "[how](../develop/contributing.md#house-rules)"
+    )
+    assert ready("a $5 bill, $HOME and `$x$`") == "a $5 bill, $HOME and `$x$`"
+    assert re.fullmatch(r"of <math .*<mi>&#x003C0;</mi>.*</math>", ready(r"of $\pi$"))
+    assert 'display="block"' in ready("$$\nx\n$$")
+
+
+def test_docstrings_become_markdown() -> None:
+    table = "=====  =====\na      b\n=====  =====\n1 | 2  `x`\n=====  ====="
+    assert docstring_markdown.text_to_markdown(table) == (
+        "| a | b |\n| --- | --- |\n| 1 \\| 2 | `x` |"
+    )
+    text = "Do.\n\n.. math:: a\n    + b\n\nReturns\n-------\nint\n\nExamples\n--------\nSo:\n\n>>> 1\n1"
+    assert docstring_markdown.docstring_to_markdown(text) == (
+        "Do.\n\n$$a\n    + b$$\n\n**Returns**\n\nint\n:   &nbsp;\n\n**Examples**\n\nSo:\n\n"
+        "```pycon\n>>> 1\n1\n```"
+    )
+
+
+def test_the_gallery_shows_how_examples_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("build_site.ROOT", tmp_path)
+    (tmp_path / "a.md").write_text("# Own loop\n\nTrains a\nnetwork. And more.\n\n![p](p.svg)\n")
+    shown = gallery(["a.md"])
+    assert "-   **[Own loop](a.md)**\n\n    Trains a network.\n\n    ![](p.svg)" in shown
