@@ -4,7 +4,7 @@ The same network (d-500-q, ReLU), epochs, batch size and optimiser (SGD with mom
 whole ``fit`` measured in turns. Dense features are standardised beforehand (ours does it in
 ``fit``). Weight decay and the scale of the loss are each library's own, and cost nothing:
 
-    pip install -e '.[benchmarks]'
+    pip install skorch
     python benchmarks/against_others.py
 
 reads mirflickr5000, scene and bibtex (sparse; dense for skorch) and writes

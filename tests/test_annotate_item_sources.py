@@ -158,7 +158,7 @@ def test_a_missing_package_is_named(
     with pytest.raises(ComesError, match=r"pip install 'comes\[remote\]'"):
         read_items(ItemSource("s3://bucket/photos"), tmp_path)
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
-    with pytest.raises(ComesError, match=r"pip install 'comes\[huggingface\]'"):
+    with pytest.raises(ComesError, match=r"pip install 'comes\[hub\]'"):
         read_items(ItemSource("hf:imdb"), tmp_path)
 
 
@@ -195,7 +195,7 @@ def test_heic_pictures_need_a_package_that_is_named(
     (tmp_path / "phone.HEIC").touch()
     monkeypatch.setitem(__import__("sys").modules, "pillow_heif", None)
     monkeypatch.delitem(Image.MIME, "HEIF", raising=False)
-    with pytest.raises(ComesError, match=r"HEIC pictures need pillow-heif.*'comes\[heic\]'"):
+    with pytest.raises(ComesError, match=r"HEIC pictures need pillow-heif.*'comes\[images\]'"):
         image_names(tmp_path)
 
 

@@ -207,7 +207,7 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(ComesError, match="backend must be loky, dask or ray"):
         run_tasks(small_tasks(), tmp_path, backend="slurm")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ComesError, match="backend dask needs a package: pip install distributed"):
+    with pytest.raises(ComesError, match=r"dask needs distributed.*pip install 'comes\[scale\]'"):
         run_tasks(small_tasks(), tmp_path, backend="dask")
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from comes.estimator import CandidateClassifier, ImageClassifier
     from comes.priors import estimate_class_prior
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 __all__ = ["Answers", "CandidateClassifier", "ImageClassifier", "estimate_class_prior"]
 
 

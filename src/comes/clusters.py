@@ -64,7 +64,10 @@ class Cluster:
             raise ComesError(f"the backend of a cluster must be dask or ray; got {self.backend!r}.")
         package = PACKAGES[self.backend]
         if importlib.util.find_spec(package) is None:
-            raise ComesError(f"backend {self.backend} needs a package: pip install {package}.")
+            raise ComesError(
+                f"backend {self.backend} needs {package}, which is not installed: pip install "
+                "'comes[scale]'."
+            )
 
     def run(
         self, function: Callable[[Item], Found], items: Iterable[Item]

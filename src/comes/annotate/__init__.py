@@ -9,6 +9,8 @@ What is here is loaded on first use: who exports answers does not wait for the w
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from comes.errors import ComesError
+
 if TYPE_CHECKING:
     from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
     from comes.annotate.asking import Asking, change_asking, read_question
@@ -164,7 +166,12 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'comes.annotate' has no attribute {name!r}")
-    return getattr(import_module(f"comes.annotate.{_MODULES[name]}"), name)
+    try:
+        return getattr(import_module(f"comes.annotate.{_MODULES[name]}"), name)
+    except ModuleNotFoundError as error:
+        raise ComesError(
+            f"annotation needs {error.name}, which is not installed: pip install 'comes[annotate]'."
+        ) from None
 
 
 def __dir__() -> list[str]:

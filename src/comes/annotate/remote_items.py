@@ -78,7 +78,7 @@ def export_hub_dataset(place: str | Path, text_column: str | None, copies: Path)
         import datasets
     except ImportError:
         raise ComesError(
-            f"{place} needs the package datasets: pip install 'comes[huggingface]'."
+            f"{place} needs datasets, which is not installed: pip install 'comes[hub]'."
         ) from None
     data = _load(datasets, str(place))
     pictures = [name for name, kind in data.features.items() if isinstance(kind, datasets.Image)]

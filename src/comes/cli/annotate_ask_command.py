@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from comes.cli.annotate_options import Folder, check_extra
+from comes.cli.annotate_options import Folder
 from comes.cli.help_pages import options_under
 from comes.cli.options import Json
 from comes.cli.printing import print_summary
@@ -31,7 +31,6 @@ def ask(
 
     Example: comes annotate ask project --question 'Can you see {a} {class}?'
     """
-    check_extra()
     from comes.annotate import change_asking, open_project, read_question
 
     project = open_project(folder)

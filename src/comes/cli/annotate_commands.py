@@ -8,7 +8,7 @@ from comes.cli.annotate_ask_command import Guidelines, Question, ask, page_optio
 from comes.cli.annotate_data_commands import export, import_, report
 from comes.cli.annotate_demo_command import demo
 from comes.cli.annotate_growth_commands import add, learn
-from comes.cli.annotate_options import Folder, check_extra
+from comes.cli.annotate_options import Folder
 from comes.cli.annotate_team_commands import (
     control,
     decide,
@@ -76,7 +76,6 @@ def init(
 
     Example: comes annotate init project --items photos/ --classes classes.txt --rate 0.1
     """
-    check_extra()
     from comes.annotate import Asking, ItemSource, create_project, read_question
 
     project = create_project(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from comes.cli.annotate_options import Folder, check_extra
+from comes.cli.annotate_options import Folder
 from comes.cli.options import Json, Seed, parse_pairs
 from comes.cli.printing import print_json, print_rows, print_summary
 
@@ -34,7 +34,6 @@ def import_(
 
     Example: comes annotate import project export.json --item image
     """
-    check_extra()
     from comes.annotate import import_answers, open_project
 
     counts = import_answers(
@@ -67,7 +66,6 @@ def export(
 
     Example: comes annotate export project -o raw.csv --raw
     """
-    check_extra()
     from comes.jobs import export_project
 
     print_summary(export_project(folder, output, raw=raw, webhook=webhook), as_json)
@@ -88,7 +86,6 @@ def report(
 
     Example: comes annotate report project -o report.html --features X.npz
     """
-    check_extra()
     from comes.jobs import report_project
 
     reported = report_project(folder, output, features=features, seed=seed)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from comes.cli.annotate_options import Port, check_extra
+from comes.cli.annotate_options import Port
 from comes.cli.options import Json, Seed
 from comes.cli.printing import print_json, print_rows
 
@@ -33,7 +33,6 @@ def demo(
 
     Example: comes annotate demo --robot 10
     """
-    check_extra()
     from comes.demo import annotate_by_robots, serve_scenes
 
     if not robot:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from comes.cli.annotate_options import Folder, check_extra
+from comes.cli.annotate_options import Folder
 from comes.cli.help_pages import options_under
 from comes.cli.options import Json, Seed, split_names
 from comes.cli.printing import print_summary
@@ -66,7 +66,6 @@ def add(
 
     Example: comes annotate add project --active auto --cards 200
     """
-    check_extra()
     if active is not None:
         _add_active(folder, active, cards, features, floor, seed, as_json)
         return
@@ -142,7 +141,6 @@ def learn(
 
     Example: comes annotate learn project --every 200
     """
-    check_extra()
     from comes.jobs import learn_in_rounds
 
     def tell(drawn: "ActiveRound") -> None:

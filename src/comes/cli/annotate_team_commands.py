@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from comes.cli.annotate_options import Folder, Host, Port, check_extra
+from comes.cli.annotate_options import Folder, Host, Port
 from comes.cli.options import Json, split_names
 from comes.cli.printing import print_json, print_rows, print_summary
 
@@ -46,7 +46,6 @@ def serve(
 
     Example: comes annotate serve project --host 0.0.0.0 --port 8000
     """
-    check_extra()
     from comes.annotate import (
         ServerOptions,
         check_images_exist,
@@ -110,7 +109,6 @@ def link(
 
     Example: comes annotate link project --role annotator --for Ada
     """
-    check_extra()
     from comes.annotate import make_link, open_project
 
     project = open_project(folder)
@@ -134,7 +132,6 @@ def links(
 
     Example: comes annotate links project --revoke Ada
     """
-    check_extra()
     from comes.annotate import list_links, open_project, revoke_links
 
     project = open_project(folder)
@@ -178,7 +175,6 @@ def people(
 
     Example: comes annotate people project --leave-out Ada
     """
-    check_extra()
     from comes.annotate import open_project, set_left_out, summarise
 
     project = open_project(folder)
@@ -222,7 +218,6 @@ def freeze(
 
     Example: comes annotate freeze project
     """
-    check_extra()
     from comes.annotate import open_project, set_frozen
 
     set_frozen(open_project(folder), not undo)
@@ -241,7 +236,6 @@ def control(
 
     Example: comes annotate control project known.csv --share 0.05
     """
-    check_extra()
     from comes.annotate import open_project, set_controls
 
     count = set_controls(open_project(folder), known, share)
@@ -262,7 +256,6 @@ def decide(
 
     Example: comes annotate decide project decisions.csv
     """
-    check_extra()
     from comes.annotate import decide_pairs, list_disagreements, open_project
 
     project = open_project(folder)

@@ -260,7 +260,7 @@ def _check_heic(names: Sequence[str]) -> None:
     if of_phones and HEIC not in import_pillow().MIME:
         raise ComesError(
             f"{listed(of_phones, 3)}: HEIC pictures need pillow-heif, which is not installed: pip "
-            "install 'comes[heic]'. Or convert them to JPEG."
+            "install 'comes[images]'. Or convert them to JPEG."
         )
 
 

@@ -58,11 +58,7 @@ def with_text_column(data: Dataset | str | Path, reading: Reading | None) -> Rea
 
 
 def _open(folder: str | Path) -> "Project":
-    """Open a project; raise if a package of the annotation page is missing."""
-    try:
-        from comes.annotate import open_project
-    except ImportError as error:
-        raise ComesError(
-            f"an annotation project needs {error.name}: pip install 'comes[annotate]'."
-        ) from None
+    """Open a project; the packages that this needs are imported only here."""
+    from comes.annotate import open_project
+
     return open_project(folder)

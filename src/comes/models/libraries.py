@@ -24,7 +24,9 @@ def load_from_timm(name: str, pretrained: bool, size: int | None = None) -> Back
     try:
         import timm
     except ImportError:
-        raise ComesError("timm is not installed: pip install 'comes[images]'.") from None
+        raise ComesError(
+            f"timm:{name} needs timm, which is not installed: pip install 'comes[images]'."
+        ) from None
     is_folder = name.startswith("local-dir:")
     if not is_folder and name not in timm.list_models() and name not in timm.list_pretrained():
         raise ComesError(f"timm has no model {name!r}; timm.list_models() names them.")
@@ -108,8 +110,8 @@ def import_torchvision(needed_by: str) -> ModuleType:
         import torchvision
     except ImportError:
         raise ComesError(
-            f"{needed_by} needs torchvision, which is not installed: pip install torchvision, in "
-            "the version that fits your torch."
+            f"{needed_by} needs torchvision, which is not installed: pip install 'comes[images]', "
+            "with the torchvision that fits your torch."
         ) from None
     except RuntimeError:
         for name in [m for m in sys.modules if m.split(".")[0] == "torchvision"]:
