@@ -3,14 +3,14 @@
 import comes
 
 FIRST_STEPS = {
-    "Train on a file": "comes fit photos.csv --labels 'has_*' -o model",
-    "Judge a model without true labels": "comes evaluate new.csv --labels 'has_*' --model model",
+    "Train on a file": "comes fit tickets.csv --labels 'is_*' -o model",
+    "Judge a model without true labels": "comes evaluate new.csv --labels 'is_*' --model model",
     "Collect labels on a web page": "comes annotate init project --items photos/ "
     "--classes classes.txt",
-    "Compare methods": "comes fit photos.csv --labels 'has_*' --select method -o best",
+    "Compare methods": "comes fit tickets.csv --labels 'is_*' --select method -o best",
 }
 WAY_ON = {
-    "comes demo": "see it learn, on data of its own",
+    "comes demo": "see it learn, on data of its own; with --table tickets.csv, a file to try",
     "comes doctor": "see whether everything is in order here",
     "comes --help": "every command; comes fit --help has the options of one",
 }
