@@ -32,10 +32,11 @@ def test_what_is_not_known_is_left_out_and_one_bin_is_enough() -> None:
     assert len(points_of(plot_calibration([[0.5]], [[1]]), 1)) == 1
 
 
-def test_several_models_are_told_apart_by_name_and_marker() -> None:
+def test_several_models_are_told_apart_by_name_marker_and_line() -> None:
     axes = plot_calibration({"_right": ETA, "too sure": np.round(ETA)}, RELEVANT)
     assert legend_of(axes) == [" _right", "too sure"]
     assert len({line.get_marker() for line in axes.lines[1:]}) == 2
+    assert len({line.get_linestyle() for line in axes.lines}) == 3  # also from the diagonal
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

@@ -13,6 +13,7 @@ from comes.errors import ComesError
 from comes.label_metrics import bound_share
 from comes.plots.plot_style import FEW, drawing, escape_name, find_ink
 
+LINES = ("-", ":", "-.", (0, (5, 1)))  # apart in grey, and from the dashes of the diagonal
 COLUMNS = ("predicted", "relevant", "low", "high")
 
 
@@ -62,6 +63,7 @@ def plot_calibration(
             known = bins.dropna(subset=["low", "high"])
             axes.vlines(known["predicted"], known["low"], known["high"], color=colour, lw=1.5)
             look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4}
+            look["linestyle"] = LINES[k % len(LINES)]
             axes.plot(bins["predicted"], bins["relevant"], label=escape_name(name), **look)
         axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         axes.set_xlabel("predicted probability")
