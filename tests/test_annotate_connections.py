@@ -37,7 +37,7 @@ def served(project: Project, limits: Limits = QUICK) -> Iterator[int]:
 
 
 def connect(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=20)
+    return socket.create_connection(("127.0.0.1", port), timeout=60)
 
 
 def seconds_until_cut(connection: socket.socket, sent: bytes = b"", drip: float = 0.0) -> float:
@@ -111,7 +111,7 @@ def test_a_body_after_its_refusal_is_not_read_without_end(project: Project) -> N
 
 def test_a_connection_is_kept_for_a_while_and_then_closed(project: Project) -> None:
     with served(project) as port:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         for _ in range(3):
             connection.request("GET", "/join")
             assert connection.getresponse().read()
