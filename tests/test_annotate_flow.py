@@ -115,7 +115,8 @@ def test_a_slow_network_is_not_felt_at_the_end_of_a_block(browser: Any, tmp_path
         slow = page.evaluate(TIME_CARDS, 45)
         settle(page)
     assert len(stored(project)) == 70 > 3 * BLOCK
-    assert max(slow) < max(quick) + 150
+    # Blocks end twice here: if that were felt, two of the times would have the latency in them.
+    assert sorted(slow)[-2] < max(quick) + 0.8 * 1000 * LATENCY
     project.engine.dispose()
 
 
