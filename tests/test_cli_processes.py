@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import warnings
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -37,41 +36,22 @@ def write_data(folder: Path) -> None:
         table.to_csv(folder / name, index=False)
 
 
-# Each start imports torch: a process fits several models, one after the other, and meets the other
-# at another port each time. It ends at the first command that fails.
-PROGRAM = """
-import os, sys
-from comes.cli import main
-for command in sys.argv[1].split("|"):
-    os.environ["MASTER_PORT"], *arguments = command.split()
-    sys.argv = ["comes", "fit", *arguments, "--device", "cpu"]
-    try:
-        main()
-    except SystemExit as end:
-        if end.code:
-            raise
-"""
-
-
-def fit_in_two_processes(folder: Path, *commands: list[str]) -> list[tuple[int, str, str]]:
+def fit_in_processes(n: int, folder: Path, *arguments: str) -> list[tuple[int, str, str]]:
     """Run ``comes fit`` as torchrun does, without the seconds that it takes to start."""
-    with ExitStack() as stack:
-        free = [stack.enter_context(socket.socket()) for _ in commands]
-        for one in free:
-            one.bind(("127.0.0.1", 0))
-        ports = [str(one.getsockname()[1]) for one in free]
-    told = "|".join(" ".join([port, *words]) for port, words in zip(ports, commands, strict=True))
-    together = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    together = {"WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, told],
+            [sys.executable, "-m", "comes", "fit", *arguments, "--device", "cpu"],
             cwd=folder,
             env=os.environ | together | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank in range(2)
+        for rank in range(n)
     ]
     texts = [process.communicate(timeout=300) for process in processes]
     return [(p.returncode, *text) for p, text in zip(processes, texts, strict=True)]
@@ -84,38 +64,41 @@ FITS: dict[str, list[str]] = {
 }
 
 
+@pytest.mark.parametrize("name", FITS)
 def test_two_processes_find_the_model_of_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     write_data(tmp_path)
     monkeypatch.chdir(tmp_path)
+    arguments = [*FITS[name], "--labels", "has_*"]
     run = command_runner(monkeypatch, capsys)
-    commands = [[*words, "--labels", "has_*", "-o"] for words in FITS.values()]
     with warnings.catch_warnings():
         warnings.simplefilter("default", ComesWarning)  # printed, as on a terminal
-        for k, words in enumerate(commands):
-            said = run("fit", *words, f"one-{k}", "--device", "cpu").stdout
-            assert said.count("model:") == 1
-    together = [[*words, f"two-{k}"] for k, words in enumerate(commands)]
-    ended = fit_in_two_processes(tmp_path, *together)
+        assert run("fit", *arguments, "--device", "cpu", "-o", "one").stdout.count("model:") == 1
+    ended = fit_in_processes(2, tmp_path, *arguments, "-o", "two")
     assert [code for code, _, _ in ended] == [0, 0], ended
-    assert [stdout.count("model:") for _, stdout, _ in ended] == [3, 0]  # one process speaks
-    for k, name in enumerate(FITS):
-        folders = [tmp_path / f"{output}-{k}" for output in ("one", "two")]
-        one, two = (load_file(folder / "model.safetensors") for folder in folders)
-        assert one.keys() == two.keys()
-        for key, weights in one.items():
-            np.testing.assert_allclose(two[key], weights, atol=1e-4, err_msg=f"{name}, {key}")
-        histories: list[Any] = [load_model(folder).history_ for folder in folders]
-        np.testing.assert_allclose(histories[0].risk, histories[1].risk, atol=1e-5)
-    made = {"numbers.csv", "texts.csv", *(f"{n}-{k}" for n in ("one", "two") for k in range(3))}
-    assert {path.name for path in tmp_path.iterdir()} == made
+    assert [stdout.count("model:") for _, stdout, _ in ended] == [1, 0]  # one process speaks
+    one, two = (load_file(tmp_path / output / "model.safetensors") for output in ("one", "two"))
+    assert one.keys() == two.keys()
+    for key, weights in one.items():
+        np.testing.assert_allclose(two[key], weights, atol=1e-4, err_msg=key)
+    histories: list[Any] = [load_model(tmp_path / output).history_ for output in ("one", "two")]
+    np.testing.assert_allclose(histories[0].risk, histories[1].risk, atol=1e-5)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "numbers.csv",
+        "one",
+        "texts.csv",
+        "two",
+    ]
 
 
 def test_an_error_before_training_ends_all_processes(tmp_path: Path) -> None:
     write_data(tmp_path)
     arguments = ["numbers.csv", "--labels", "has_*", "--mistake-rate", "0.4", "-o", "model"]
-    ended = fit_in_two_processes(tmp_path, [*arguments, "--exclude-rate", "0.2"])
+    ended = fit_in_processes(2, tmp_path, *arguments, "--exclude-rate", "0.2")
     assert [code for code, _, _ in ended] == [1, 1], ended
     for _, _, errors in ended:
         assert "mistake_rate must be below" in errors
