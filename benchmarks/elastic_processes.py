@@ -141,9 +141,9 @@ def run_group(n_processes: int, name: str, folder: Path, dies: int | None) -> li
     return [worker.exitcode for worker in workers]
 
 
-def run_torchrun(folder: Path, name: str = "comes-hl") -> dict[str, Any]:
-    """Train in three workers of torchrun, of which one is killed once; compare with one process."""
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"]
+def run_torchrun(folder: Path, workers: int = 3, name: str = "comes-hl") -> dict[str, Any]:
+    """Train in workers of torchrun, of which one is killed once; compare with one process."""
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(workers)]
     command += ["--max-restarts", "3", __file__, "--worker", name, str(folder)]
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     ended = subprocess.run(
@@ -154,7 +154,7 @@ def run_torchrun(folder: Path, name: str = "comes-hl") -> dict[str, Any]:
     epochs_and_steps = torch.load(folder / "found.pt")
     return {
         "method": name,
-        "torchrun": "3 workers, one of them killed",
+        "torchrun": f"{workers} workers, one of them killed",
         "epochs_and_steps_done": epochs_and_steps,
         "steps_of_an_epoch": STEPS,
         **compare(name, torch.load(folder / "weights.pt")),

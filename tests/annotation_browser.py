@@ -64,7 +64,7 @@ def open_page(
     """
     context = browser.new_context(**{"viewport": DESKTOP, **options})
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(60_000)
     page.complaints = []
     page.on("console", lambda message: page.complaints.append(message.text))
     page.on("pageerror", lambda error: page.complaints.append(str(error)))

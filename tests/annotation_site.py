@@ -90,7 +90,7 @@ def request(method: str, path: str, body: Any = None, **changed: str | None) -> 
 
 def exchange(port: int, sent: bytes, *, breaks_off: bool = False) -> Reply:
     """Send bytes, go away in the middle or not, and read the reply."""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         try:
             connection.sendall(sent)
             if breaks_off:

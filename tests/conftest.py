@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Small tensors gain nothing from threads, and on a busy machine threads wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported, here and in children
+# Nor do small fits gain from processes, each of which imports torch; tests of workers ask for two.
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
 
 
 @pytest.fixture

@@ -157,7 +157,7 @@ def test_answers_without_a_network_wait_and_are_sent_once(
         page = open_page(browser, address)
         answer(page, "x")
         settle(page)
-        page.wait_for_timeout(300)  # the next pictures are there
+        page.wait_for_timeout(1000)  # the next pictures are there
         page.context.set_offline(True)
         answer(page, "x")
         answer(page, "Space")

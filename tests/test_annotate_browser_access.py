@@ -23,8 +23,6 @@ from comes.annotate.schema import cards
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 WAYS: dict[str, dict[str, Any]] = {
     "desktop": {"viewport": DESKTOP},
-    "dark": {"viewport": DESKTOP, "color_scheme": "dark"},
-    "phone": {**ON_PHONE},
     "dark phone": {**ON_PHONE, "color_scheme": "dark"},
 }
 

@@ -83,7 +83,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Project, st
 
 def open_lead(browser: Any, address: str, path: str = "/lead", **options: Any) -> Any:
     page = browser.new_context(**options).new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(60_000)
     page.complaints = []
     page.on("console", lambda message: page.complaints.append(message.text))
     page.on("pageerror", lambda error: page.complaints.append(str(error)))

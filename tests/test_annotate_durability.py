@@ -50,7 +50,7 @@ def test_no_answer_is_lost_or_doubled_when_the_server_is_killed_twenty_times(
 
 
 def test_nor_when_two_servers_of_one_database_are(tmp_path: Path, postgresql: PostgreSQL) -> None:
-    check(tmp_path, 500, postgresql.new_database(), robots=20, kills=10, servers=2)
+    check(tmp_path, 300, postgresql.new_database(), robots=20, kills=10, servers=2)
 
 
 def test_nor_with_the_command_that_people_type(tmp_path: Path) -> None:

@@ -115,7 +115,8 @@ def test_a_slow_network_is_not_felt_at_the_end_of_a_block(browser: Any, tmp_path
         slow = page.evaluate(TIME_CARDS, 45)
         settle(page)
     assert len(stored(project)) == 70 > 3 * BLOCK
-    assert max(slow) < max(quick) + 150
+    # Blocks end twice here: if that were felt, two of the times would have the latency in them.
+    assert sorted(slow)[-2] < max(quick) + 0.8 * 1000 * LATENCY
     project.engine.dispose()
 
 
@@ -201,9 +202,8 @@ def test_a_closed_tab_gives_its_cards_back_and_they_and_undo_are_found_again(
         on_show = card_of(page)
         assert held(project) == {"Ada"}
         context = page.context
-        page.goto("about:blank")
-        page.close()
-        until = time.monotonic() + 20
+        page.close(run_before_unload=True)  # as a person closes it; else it is killed
+        until = time.monotonic() + 60
         while held(project) and time.monotonic() < until:
             time.sleep(0.02)
         assert held(project) == set()
@@ -460,15 +460,11 @@ def test_presses_of_a_real_keyboard_come_in_a_burst_and_are_not_kept(
             page.keyboard.press("x")
             page.keyboard.press("y")
         settle(page)
-    query = select(answers.c.answered_at, cards.c.class_id).join(
-        cards, cards.c.id == answers.c.card_id
-    )
+    query = select(answers.c.seconds, cards.c.class_id).join(cards, cards.c.id == answers.c.card_id)
     with project.reading() as connection:
         rows = connection.execute(query.order_by(answers.c.id)).all()
-    gaps = [
-        later.answered_at - earlier.answered_at
-        for earlier, later in pairwise(rows)
-        if earlier.class_id != later.class_id
+    looks = [
+        later.seconds for earlier, later in pairwise(rows) if earlier.class_id != later.class_id
     ]
-    assert all(gap > 0.45 for gap in gaps)
+    assert all(seconds > 0.45 for seconds in looks)
     project.engine.dispose()

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 
+from comes.errors import ComesWarning
 from comes.estimator import load_model
+from command_line import command_runner
 
 WORDS = np.array(["red", "green", "blue", "sky", "sea", "tree", "car", "road"])
 
@@ -62,14 +65,22 @@ FITS: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize("name", FITS)
-def test_two_processes_find_the_model_of_one(name: str, tmp_path: Path) -> None:
+def test_two_processes_find_the_model_of_one(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     write_data(tmp_path)
+    monkeypatch.chdir(tmp_path)
     arguments = [*FITS[name], "--labels", "has_*"]
-    for n, output in ((1, "one"), (2, "two")):
-        ended = fit_in_processes(n, tmp_path, *arguments, "-o", output)
-        assert [code for code, _, _ in ended] == [0] * n, ended
-        said = [stdout.count("model:") for _, stdout, _ in ended]
-        assert said == [1, 0][:n]  # one process speaks
+    run = command_runner(monkeypatch, capsys)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", ComesWarning)  # printed, as on a terminal
+        assert run("fit", *arguments, "--device", "cpu", "-o", "one").stdout.count("model:") == 1
+    ended = fit_in_processes(2, tmp_path, *arguments, "-o", "two")
+    assert [code for code, _, _ in ended] == [0, 0], ended
+    assert [stdout.count("model:") for _, stdout, _ in ended] == [1, 0]  # one process speaks
     one, two = (load_file(tmp_path / output / "model.safetensors") for output in ("one", "two"))
     assert one.keys() == two.keys()
     for key, weights in one.items():

@@ -91,20 +91,6 @@ def test_more_workers_give_the_same_numbers(whole: Path, tmp_path: Path) -> None
     assert read_numbers(tmp_path) == read_numbers(whole)
 
 
-def test_a_cluster_gives_the_same_numbers(
-    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from distributed import LocalCluster
-
-    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-    with LocalCluster(**options) as cluster:
-        monkeypatch.chdir(tmp_path)  # where the workers are not
-        address = cluster.scheduler_address
-        outcome = run_tasks(small_tasks(), "runs", backend="dask", scheduler=address, workers=2)
-    assert (outcome.done, outcome.failed) == (2, {})
-    assert read_numbers(tmp_path / "runs") == read_numbers(whole)
-
-
 def test_a_killed_command_goes_on_and_gives_the_same_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -264,9 +264,9 @@ def test_a_killed_process_leaves_what_another_goes_on_from(
 ) -> None:
     path = tmp_path / "training.pt"
     arguments = (path, every, way)
-    process = multiprocessing.get_context("spawn").Process(
-        target=train_until_killed, args=arguments
-    )
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch", "comes.training"])
+    process = context.Process(target=train_until_killed, args=arguments)
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
