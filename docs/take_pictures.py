@@ -76,7 +76,7 @@ def take_report(browser: Any, home: Path) -> None:
     """Take a picture of the upper part of the report that the first page makes."""
     for command in COMMANDS_OF_REPORT:
         subprocess.run([sys.executable, "-m", "comes", *command.split()], cwd=home, check=True)
-    page = browser.new_context(viewport={"width": 1100, "height": 900}).new_page()
+    page = browser.new_context(viewport={"width": 1100, "height": 866}).new_page()
     page.goto((home / "page" / "index.html").as_uri())
     page.screenshot(path=IMAGES / "report.png")
 
