@@ -432,14 +432,14 @@ def test_what_is_believed_where_an_assumption_fails_is_what_the_document_says() 
     good, by_item, few, one, mistaken, random, suspected = found.index
     for draw in (good, few, random):
         assert abs(believed[draw] - true[draw]) < 0.03 and 0.85 < loss[draw] < 1.2
-    assert believed[by_item] > 2 * true[by_item] and checked[by_item] == 10
+    assert believed[by_item] > 2 * true[by_item] and checked[by_item] > 9
     assert precision[by_item] == min(precision)
     assert precision[few] - precision[one] < 0.03 < precision[good] - precision[few] - 0.03
     assert believed[one] > true[one] + 0.03
     assert precision[mistaken] < precision[good] - 0.02 and believed[mistaken] < true[mistaken]
     assert max(checked[draw] for draw in (good, few, one, mistaken)) == 0
     assert precision[random] - precision[suspected] < 0.03
-    assert believed[suspected] > 2 * true[suspected] and loss[suspected] < 0.7
+    assert believed[suspected] > 2 * true[suspected] and max(loss[[by_item, suspected]]) < 0.7
 
 
 def test_the_choice_of_a_method_rests_on_stored_results() -> None:
