@@ -121,7 +121,8 @@ def navigate(pages: set[str]) -> list[dict[str, object]]:
         if wrong:
             listed = ", ".join(sorted(map(str, wrong)))
             sys.exit(f"NAVIGATION in docs/build_site.py {said} {listed}.")
-    return [{"Home": "index.md"}, *({title: of} for title, of in sections.items() if of)]
+    home: dict[str, object] = {"Home": "index.md"}
+    return [home, *({title: of} for title, of in sections.items() if of)]
 
 
 def _index_first(pages: Sequence[str]) -> list[str]:
