@@ -115,11 +115,6 @@ def test_what_documents_name_is_there() -> None:
         assert (ROOT / path).exists(), path
 
 
-def test_the_readme_links_every_page() -> None:
-    targets = set(re.findall(r"\]\(([^)#]+)\)", read("README.md").partition("## More")[2]))
-    assert {str(path.relative_to(ROOT)) for path in DOCUMENTS[1:]} <= targets
-
-
 @pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
 def test_lines_of_prose_are_short(document: Path) -> None:
     text = FENCED.sub("", document.read_text(encoding="utf-8"))
