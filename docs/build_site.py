@@ -121,7 +121,9 @@ def navigate(pages: set[str]) -> list[dict[str, object]]:
         if wrong:
             listed = ", ".join(sorted(map(str, wrong)))
             sys.exit(f"NAVIGATION in docs/build_site.py {said} {listed}.")
-    return [{"Home": "index.md"}, *({title: of} for title, of in sections.items() if of)]
+    navigation: list[dict[str, object]] = [{"Home": "index.md"}]
+    navigation += [{title: of} for title, of in sections.items() if of]
+    return navigation
 
 
 def _index_first(pages: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
@@ -72,7 +72,7 @@ def _room(name: str) -> ModuleType:
     return importlib.import_module(f"comes.{name}")
 
 
-def _table(head: str, rows: list[tuple[str, str, str | None]]) -> str:
+def _table(head: str, rows: Sequence[tuple[str, str, str | None]]) -> str:
     lines = [f"| {head} | meaning |", "| --- | --- |"]
     for name, place, docstring in rows:
         summary = summary_of(inspect.cleandoc(docstring)) if docstring else ""

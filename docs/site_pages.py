@@ -131,19 +131,21 @@ def _code_link(code: str, folder: str, names: Mapping[str, str]) -> str:
 
 
 def indent_lists(text: str) -> str:
-    """Return a text in which what belongs to an item of a list is indented by four spaces.
+    r"""Return a text in which what belongs to an item of a list is indented by four spaces.
 
     GitHub takes what stands below the first letter of the item, the generator four spaces.
 
     Examples
     --------
-    >>> print(indent_lists("1. One\\n\\n   Two\\n   - Three"))
+    >>> print(indent_lists("1. One\n\n   Two\n   - Three"))
     1. One
     <BLANKLINE>
         Two
         - Three
     """
-    lines, offsets, fence = [], [], ""
+    lines: list[str] = []
+    offsets: list[int] = []
+    fence = ""
     for line in text.split("\n"):
         bare = line.lstrip(" ")
         depth = len(line) - len(bare)
@@ -157,4 +159,3 @@ def indent_lists(text: str) -> str:
         elif not fence and (item := ITEM.match(line)):
             offsets.append(item.end())
     return "\n".join(lines)
-

@@ -135,7 +135,7 @@ def test_the_readme_shows_commands_of_the_first_page_with_the_same_output() -> N
     assert all(shown in first for shown in find_commands(read("README.md")))  # in this order
 
 
-def test_no_other_page_has_a_console() -> None:
+def test_consoles_stand_where_they_are_checked() -> None:
     pages = [path for path in DOCUMENTS if "```console" in path.read_text(encoding="utf-8")]
     assert [str(path.relative_to(ROOT)) for path in pages] == ["README.md", FIRST_PAGE]
 

@@ -2,28 +2,23 @@
 if (location.protocol === "file:") {
   window.Worker = class {
     constructor(url) {
-      this.waiting = [];
-      const frame = document.createElement("iframe");
-      frame.hidden = true;
-      frame.title = "Search";
-      document.documentElement.append(frame);
-      const inside = frame.contentWindow;
-      inside.postMessage = (data) => this.onmessage?.({ data });
-      inside.importScripts = () => {};
+      this.frame = document.createElement("iframe");
+      this.frame.hidden = true;
+      this.frame.title = "Search";
+      document.body.append(this.frame);
+      const inside = this.frame.contentWindow;
+      inside.postMessage = (data) => {
+        const message = { data: structuredClone(data) };
+        setTimeout(() => this.onmessage?.(message));
+      };
       const script = inside.document.createElement("script");
       script.src = url;
-      script.onerror = (event) => this.onerror?.(event);
-      script.onload = () => {
-        const waiting = this.waiting;
-        this.waiting = null;
-        waiting.forEach((data) => inside.onmessage?.({ data }));
-      };
+      this.loaded = new Promise((resolve) => (script.onload = () => resolve(inside)));
+      script.onerror = () => this.onerror?.(new Event("error"));
       inside.document.body.append(script);
-      this.frame = frame;
     }
     postMessage(data) {
-      if (this.waiting) this.waiting.push(data);
-      else this.frame.contentWindow.onmessage?.({ data });
+      this.loaded.then((inside) => inside.onmessage({ data: inside.structuredClone(data) }));
     }
     terminate() {
       this.frame.remove();

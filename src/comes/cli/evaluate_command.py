@@ -8,7 +8,7 @@ import typer
 
 from comes.cli.option_groups import takes_options
 from comes.cli.options import Data, Json, ModelFolder
-from comes.cli.printing import format_lines, print_json, print_metrics, print_rows
+from comes.cli.printing import format_lines, print_json, print_metrics, print_prose, print_rows
 from comes.cli.reading_options import reading_options
 from comes.errors import ComesError
 
@@ -100,7 +100,7 @@ def _print_labels(qualities: Sequence["LabelQuality"], shown: Sequence[str]) -> 
             | {LABEL_METRICS[name]: str(one.metrics[name]) for name in shown}
             for one in qualities[:LABELS_SHOWN]
         ],
-        width=128,  # else intervals are cut
+        width=136,  # else intervals are cut
     )
     more = len(qualities) - LABELS_SHOWN
     if more > 0:
@@ -140,7 +140,7 @@ def _print_estimates(estimated: "EstimatedQuality") -> None:
         print(f"Cannot be estimated: {shown}, because {reason}.")
     if estimated.contradiction is not None:
         print(f"Warning: {estimated.contradiction}")
-    print(
+    print_prose(
         "No true label was used for the estimates. They hold for rows that training did not see, "
         f"if {rates} and the class prior (here: {estimated.prior_source}) is right. Uncertainty of "
         f"the prior in the intervals: {estimated.prior_error}. The ranking risk is known up to a "

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,11 @@ def print_rows(rows: Sequence[Mapping[str, Any]], width: int = 100) -> None:
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console(width=max(width, Console().width), markup=False).print(table)
+
+
+def print_prose(text: str, width: int = 100) -> None:
+    """Print a paragraph in lines of at most so many characters."""
+    print(textwrap.fill(text, width))
 
 
 def print_summary(summary: Mapping[str, Any], as_json: bool) -> None:

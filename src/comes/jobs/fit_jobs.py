@@ -95,7 +95,7 @@ class FittedModel:
             **summarise_columns(self.columns),
             "used": describe_use(self.classifier, self.dataset.known_answers()),
             "epochs": len(history.risk),
-            "interrupted": history.interrupted,
+            **({"interrupted": True} if history.interrupted else {}),
             "seconds": round(history.seconds, 2),
             "risk": history.risk[kept - 1],
             "model": None if self.path is None else str(self.path),
