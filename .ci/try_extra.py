@@ -59,7 +59,7 @@ def try_scale() -> None:
     from comes.clusters import Cluster
 
     for backend in ("dask", "ray"):
-        print(backend, sorted(found for _, found in Cluster(backend).run(len, ["a", "bc"])))
+        print(backend, dict(Cluster(backend).run(len, ["a", "bc"])))
 
 
 def try_chem() -> None:

@@ -26,12 +26,11 @@ HOUSE = ROOT / "src" / "comes"
 PYTHONS = ["3.11", "3.12", "3.13"]
 FEATURES = {"annotate", "chem", "hub", "images", "onnx", "remote", "scale", "text"}
 FOR_READERS = {"all", "dev", "recipes"}  # what several features, contributors or a page need
-NO_BYTECODE = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
 
 
 def run(*command: str | Path, cwd: Path) -> str:
     """Return what a command prints; fail with its errors."""
-    isolated = {name: value for name, value in NO_BYTECODE.items() if name != "PYTHONPATH"}
+    isolated = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=isolated)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -40,7 +39,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 def build(source: Path, out: Path, target: str) -> Path:
     """Build a wheel or an sdist of a folder, offline."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", target, "-d", str(out)]
-    done = subprocess.run(command, cwd=source, capture_output=True, text=True, env=NO_BYTECODE)
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return next(out.glob("*.whl" if target == "wheel" else "*.tar.gz"))
 
@@ -71,7 +70,7 @@ def bare(
             if not (packages / top).exists():
                 (packages / top).symlink_to(str(found.locate_file(top)))
     pip = ("-m", "pip", "--python", home / "bin" / "python", "install", "--quiet", "--no-deps")
-    run(sys.executable, *pip, "--no-index", "--no-compile", wheel, cwd=home)
+    run(sys.executable, *pip, "--no-index", wheel, cwd=home)
     return home / "bin"
 
 
@@ -158,7 +157,7 @@ def test_every_release_has_its_version_in_all_places() -> None:
 
 def test_links_of_the_readme_lead_somewhere_on_the_package_index(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(
-        "[a](docs/a.md#b) ![c](docs/c.png) <img src=\"docs/d.svg\"> [e](https://e.org) [f](#f)\n"
+        '[a](docs/a.md#b) ![c](docs/c.png) <img src="docs/d.svg"> [e](https://e.org) [f](#f)\n'
     )
     address = "https://example.org/comes"
     run(ROOT / ".ci" / "absolute_links", tmp_path / "README.md", address, "v1", cwd=tmp_path)
@@ -199,7 +198,7 @@ attempt("chem", lambda: morgan_fingerprints(["CCO"]))
 attempt("hub", lambda: model.push_to_hub("someone/model"))
 attempt("images", lambda: make_backbone("timm:resnet18"))
 attempt("onnx", lambda: export_onnx(model, "model.onnx"))
-attempt("remote", lambda: open_shards("s3://bucket/rows", labels="label"))
+attempt("remote", lambda: open_shards("s3://bucket/rows", labels=["label"]))
 attempt("scale", lambda: Cluster("ray"))
 attempt("text", lambda: open_embedding("wordllama"))
 print(json.dumps({"heavy": heavy, "said": said}))
@@ -254,13 +253,13 @@ def test_images_for_containers_name_extras_and_commands_that_exist() -> None:
     assert [file.stem for file in files] == ["annotate", "gpu"]
     for file in files:
         text = file.read_text(encoding="utf-8")
-        extras = {name for names in re.findall(r"\[([a-z,]+)\]", text) for name in names.split(",")}
-        assert extras and extras <= FEATURES
-        for words in re.findall(r'^(?:ENTRYPOINT|CMD) \["comes"(.*)\]$', text, re.MULTILINE):
-            command = group
-            for word in re.findall(r'"([a-z]+)"', words)[:2]:
-                if isinstance(command, typer.core.TyperGroup):
-                    command = command.commands[word]
+        (extras,) = re.findall(r"'\.\[([a-z,]+)\]'", text)
+        assert set(extras.split(",")) <= FEATURES
+        words = " ".join(re.findall(r"^(?:ENTRYPOINT|CMD) (.*)$", text, re.MULTILINE))
+        command: object = group
+        for word in re.findall(r'"([a-z]+)"', words)[1:]:
+            if isinstance(command, typer.core.TyperGroup):
+                command = command.commands[word]
         assert re.search(r"^FROM [\w./-]+:[\w.-]*\d[\w.-]*$", text, re.MULTILINE)
         assert re.search(r"^USER (?!root|0)", text, re.MULTILINE)
 
