@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from comes.experiment.peak_memory import forget_peaks, read_peak
+from comes.plots import Look
 from comes.report import write_report
 from comes.report.cost_tables import list_costs, make_label_tables
 from comes.report.document import draw_figures
 from comes.report.parts import make_parts
-from comes.report.plots import Look
 from comes.results import Result, read_results, write_result
 from results import make_result
 

@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 from comes.cli import app
 from comes.errors import ComesError
 from comes.metrics import METRICS, Metric
+from comes.plots import Look
 from comes.report import write_report
 from comes.report.document import draw_figures, make_texts
 from comes.report.metric_tables import metric_table, to_markdown
 from comes.report.ordering import order_results
 from comes.report.parts import SWEEP_METRICS, make_parts
-from comes.report.plots import Look
 from comes.results import Result, read_results
 from results import (
     BETTER,

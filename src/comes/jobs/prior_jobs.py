@@ -17,6 +17,7 @@ from comes.estimator import per_label
 from comes.files import check_file_target, refuse_inputs, refuse_same
 from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset, reading_files
+from comes.plots import check_plot_name, plot_class_priors, save_plot
 from comes.priors import (
     TO_FILL_IN,
     ClassPriorEstimate,
@@ -27,7 +28,6 @@ from comes.priors import (
     prior_table,
     sharpen_prior,
 )
-from comes.report import check_plot_name, plot_priors
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -85,7 +85,7 @@ def estimate_priors(
         check_file_target(output)
         refuse_inputs(output, data, clean, *reading_files(reading))
     if plot is not None:
-        check_plot_name(Path(plot))
+        check_plot_name(plot)
         check_file_target(plot)
         refuse_inputs(plot, data, clean, *reading_files(reading))
     refuse_same(output, plot)
@@ -99,7 +99,7 @@ def estimate_priors(
         written.insert(1, TO_FILL_IN, np.nan)
         write_table(written, output)
     if plot is not None:
-        plot_priors(table, Path(plot))
+        save_plot(plot_class_priors(table), plot)
     return table
 
 

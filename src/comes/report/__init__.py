@@ -4,15 +4,12 @@ from comes.report.document import write_report
 from comes.report.examples import write_examples
 from comes.report.metric_tables import list_means
 from comes.report.predicted import write_predictions
-from comes.report.prior_plot import check_plot_name, plot_priors
 from comes.report.row_page import KnownLabels, ReportedQuality, write_row_report
 
 __all__ = [
     "KnownLabels",
     "ReportedQuality",
-    "check_plot_name",
     "list_means",
-    "plot_priors",
     "write_examples",
     "write_predictions",
     "write_report",

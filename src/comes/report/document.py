@@ -14,18 +14,16 @@ from matplotlib.figure import Figure
 from comes.errors import ComesError
 from comes.files import replacing_folder
 from comes.metrics import METRICS
+from comes.plots import Look, as_svg, figure_of, plot_critical_difference
 from comes.report.cost_tables import COST_TITLES, list_label_numbers
 from comes.report.markdown import MARKS, NO_RANKS, show_p, to_document
 from comes.report.metric_tables import escape_markdown, show_number, to_latex
 from comes.report.ordering import order_results
 from comes.report.parts import SWEEP_METRICS, Part, make_parts
-from comes.report.plots import (
-    Look,
-    as_svg,
+from comes.report.result_plots import (
     plot_curves,
     plot_dots,
     plot_estimation_error,
-    plot_ranks,
     plot_sweep,
 )
 from comes.results import Result
@@ -111,7 +109,8 @@ def draw_figures(part: Part, look: Look) -> dict[str, Figure]:
     for table in part.tables:
         figures[f"dots-{table.metric}"] = plot_dots(table, part.results, look)
         if table.ranks is not None:
-            figures[f"ranks-{table.metric}"] = plot_ranks(table.ranks, look)
+            ranks = plot_critical_difference(table.ranks, look=look)
+            figures[f"ranks-{table.metric}"] = figure_of(ranks)
     figures["risk"] = plot_curves(part.results, look)
     held = [r for r in part.results if all(repeat.held_out for repeat in r.repeats)]
     if held:

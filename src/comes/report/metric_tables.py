@@ -10,7 +10,8 @@ import numpy as np
 from comes.methods import family_of, table_rank, title_of_label
 from comes.metrics import METRICS, Convention
 from comes.report.ordering import order_results
-from comes.report.significance import (
+from comes.results import Result
+from comes.significance import (
     LEVEL,
     PairedTest,
     Ranks,
@@ -19,7 +20,6 @@ from comes.report.significance import (
     rank_methods,
     standard_deviation,
 )
-from comes.results import Result
 
 DIGITS = 6  # of a stored metric: what differs by less is equal
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from comes.metrics import METRICS
-from comes.report.significance import standard_deviation
 from comes.results import Result
+from comes.significance import standard_deviation
 
 # Data sets that are part of one of the paper's.
 PART_OF = {

@@ -9,15 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from markupsafe import Markup
-from matplotlib import rc_context
-from matplotlib.figure import Figure
 from scipy import sparse
 
 from comes.answers import Answers, BoolMatrix, as_indicators
 from comes.files import expanded, replacing_folder
 from comes.label_metrics import LABEL_METRICS, LabelQuality
+from comes.plots import as_svg, plot_calibration
 from comes.report.cards import Card, FloatArray, Label, check_page_inputs, render_page, sort_labels
-from comes.report.plots import COLOURS, INK, STYLE, as_svg
 from comes.report.predicted import GROUPS, Reasons, pick_pictures
 from comes.report.said import count_answers, say_pairs, summarise_answers
 
@@ -290,18 +288,3 @@ def _draw_plots(qualities: Sequence[ReportedQuality]) -> list[Markup | None]:
         else Markup(as_svg(plot_calibration(quality.calibration), f"calibration-{k}"))
         for k, quality in enumerate(qualities)
     ]
-
-
-@rc_context(STYLE)
-def plot_calibration(calibration: pd.DataFrame) -> Figure:
-    """Draw the estimated shares of relevant pairs over the mean predicted probabilities."""
-    figure = Figure(figsize=(3.6, 3.4), layout="constrained")
-    axes = figure.add_subplot()
-    bins = calibration.dropna(subset="relevant")
-    axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle="dashed")
-    axes.vlines(bins["predicted"], bins["low"], bins["high"], color=COLOURS[7], linewidth=1.5)
-    axes.plot(bins["predicted"], bins["relevant"], color=COLOURS[7], marker="o", markersize=4)
-    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-    axes.set_xlabel("predicted probability")
-    axes.set_ylabel("share of relevant pairs")
-    return figure

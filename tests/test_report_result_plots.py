@@ -8,11 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from matplotlib.colors import to_rgb
-
-from browser import open_page
-from comes.metrics import METRICS
-from comes.report.metric_tables import metric_table
 from comes.report.plots import (
     COLOURS,
     MARKERS,
@@ -23,6 +18,11 @@ from comes.report.plots import (
     plot_estimation_error,
     plot_sweep,
 )
+from matplotlib.colors import to_rgb
+
+from browser import open_page
+from comes.metrics import METRICS
+from comes.report.metric_tables import metric_table
 from results import make_result
 
 GROUNDS = {"light": "#ffffff", "dark": "#15171c"}

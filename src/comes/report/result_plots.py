@@ -1,9 +1,7 @@
-"""Plots, readable on light and dark ground and by the colour-blind: every method has its marker."""
+"""Plots of results: repeats, curves, sweeps and errors, a panel for each data set."""
 
-import io
 import itertools
 import math
-import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -12,37 +10,11 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from comes.methods import METHODS, find_method, table_rank
+from comes.plots import INK, STYLE, Look, escape_name
 from comes.report.metric_tables import MetricTable, title_of
-from comes.report.significance import Ranks, standard_deviation
 from comes.results import Result, SweepKey
+from comes.significance import standard_deviation
 
-# Of middle lightness, three times as light or as dark as the ground, and apart from each other
-# also without red or green; tests/test_report_plots.py measures both.
-COLOURS = (
-    "#7d9998",
-    "#239cda",
-    "#c80d4b",
-    "#4b6795",
-    "#fd5758",
-    "#d55e00",
-    "#3f50ee",
-    "#3273dc",
-)
-MARKERS = "sv^DPoXd"
-INK = "#010203"  # stands for the colour of the text around a plot
-STYLE: Any = {
-    "svg.fonttype": "none",  # text stays text
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "text.color": INK,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-}
 AXIS: dict[SweepKey, str] = {
     "prior_noise": "σ of the noise on class priors",
     "flood": "β / floor of the risk",
@@ -50,34 +22,6 @@ AXIS: dict[SweepKey, str] = {
 }
 TrueRiskName = Literal["hamming", "ranking"]
 TRUE_RISKS: tuple[TrueRiskName, ...] = ("hamming", "ranking")
-
-
-class Look:
-    """One colour and marker for every method, the same in all plots of a report."""
-
-    def __init__(self, methods: Sequence[str]) -> None:
-        paper = sorted((m for m, f in METHODS.items() if f.place is not None), key=table_rank)
-        others = sorted(set(methods) - set(paper), key=table_rank)
-        self._place = {method: place for place, method in enumerate([*paper, *others])}
-
-    def __call__(self, method: str) -> dict[str, Any]:
-        """Return arguments of matplotlib's ``plot``."""
-        place = self._place[method]
-        marker = MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
-        return {"color": COLOURS[place % len(COLOURS)], "marker": marker}
-
-
-def as_svg(figure: Figure, name: str) -> str:
-    """Return a figure as a part of a page: its ink is the colour of the text around it."""
-    buffer = io.StringIO()
-    with rc_context(STYLE | {"svg.hashsalt": name}):  # so that ids are the same in every run
-        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
-    svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
-    svg = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', svg)  # each once in a page
-    svg = re.sub(r'(href="|url\()#', rf"\1#{name}-", svg)
-    return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', 'role="img"', svg, count=1)
 
 
 @rc_context(STYLE)
@@ -93,40 +37,9 @@ def plot_dots(table: MetricTable, results: Sequence[Result], look: Look) -> Figu
             dots = look(result.names.method) | {"linestyle": "", "ms": 4, "alpha": 0.7, "mew": 0}
             axes.plot(values, np.full(len(values), place), **dots)
             axes.plot([values.mean()] * 2, [place - 0.35, place + 0.35], color=INK, lw=1)
-        axes.set_title(_escape_name(data), fontsize=9)
-        axes.set_yticks(range(len(table.methods)), [_escape_name(m) for m in table.methods[::-1]])
+        axes.set_title(escape_name(data), fontsize=9)
+        axes.set_yticks(range(len(table.methods)), [escape_name(m) for m in table.methods[::-1]])
     figure.supxlabel(table.title, fontsize=9)
-    return figure
-
-
-@rc_context(STYLE)
-def plot_ranks(ranks: Ranks, look: Look) -> Figure:
-    """Draw mean ranks beside the names; a bar joins methods within the critical difference."""
-    k, bars = len(ranks.methods), ranks.alike()
-    figure = Figure(figsize=(4.2, 0.9 + 0.22 * k + 0.14 * len(bars)), layout="constrained")
-    axes = figure.subplots()
-    for place, (method, rank) in enumerate(zip(ranks.methods, ranks.mean_rank, strict=True)):
-        axes.plot([1, rank], [-place, -place], color=INK, lw=0.5)
-        axes.plot([rank], [-place], **look(method) | {"ms": 6, "linestyle": ""}, zorder=3)
-    for bar, (first, last) in enumerate(bars):
-        ends = [ranks.mean_rank[first] - 0.04, ranks.mean_rank[last] + 0.04]
-        axes.plot(ends, [-k - 0.6 * bar] * 2, color=INK, lw=3, solid_capstyle="butt")
-    gap = ranks.critical_difference
-    axes.plot([1, 1 + gap], [1.2, 1.2], color=INK, lw=1.5, marker="|", ms=7)
-    axes.text(1, 1.5, f"critical difference {gap:.2f}", va="bottom")
-    axes.set_xlim(0.8, max(k + 0.2, 1.2 + gap))
-    axes.set_ylim(-k - 0.6 * len(bars), 2.9)
-    names = [
-        f"{_escape_name(m)}  {r:.2f}" for m, r in zip(ranks.methods, ranks.mean_rank, strict=True)
-    ]
-    axes.set_yticks([-place for place in range(k)], names)
-    axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_ticks_position("top")
-    axes.set_xticks(range(1, k + 1))
-    axes.spines["top"].set_visible(True)
-    axes.spines["top"].set_bounds(1, k)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_visible(False)
     return figure
 
 
@@ -147,8 +60,8 @@ def plot_curves(results: Sequence[Result], look: Look, *, held_out: bool = False
             epochs = np.arange(1, length + 1)
             method = result.names.method
             line = look(method) | {"ms": 4, "lw": 1.2, "markevery": max(1, length // 6)}
-            axes.plot(epochs, risk / scale, label=_escape_name(method), **line)
-        axes.set_title(_escape_name(name), fontsize=9)
+            axes.plot(epochs, risk / scale, label=escape_name(method), **line)
+        axes.set_title(escape_name(name), fontsize=9)
         axes.set_xlabel("epoch")
     panels[0].set_ylabel("score of held-out rows" if held_out else "risk / risk of epoch 1")
     _draw_legend(figure, panels)
@@ -168,10 +81,10 @@ def plot_sweep(results: Sequence[Result], metric: str, look: Look) -> Figure:
             std = np.array([standard_deviation(result.values(metric)) for result in own])
             if np.isfinite(mean).any():
                 line = look(method) | {"ms": 4, "lw": 1.3}
-                axes.plot(at, mean, label=_escape_name(method), **line)
+                axes.plot(at, mean, label=escape_name(method), **line)
                 colour = line["color"]
                 axes.fill_between(at, mean - std, mean + std, color=colour, alpha=0.15, lw=0)
-        axes.set_title(_escape_name(name), fontsize=9)
+        axes.set_title(escape_name(name), fontsize=9)
         sweep = results[0].names.sweep
         assert sweep is not None
         axes.set_xlabel(AXIS[sweep])
@@ -224,7 +137,7 @@ def _draw_gaps(axes: Any, results: Sequence[Result], risk: TrueRiskName, look: L
         style = "-" if data == results[0].names.data else ":"
         line = look(method) | {"ms": 4, "lw": 1.2, "ls": style}
         above = [means[id(r)] - best for r in own]
-        name = _escape_name(f"{method} on {data}")
+        name = escape_name(f"{method} on {data}")
         axes.plot([float(r.at or 0) for r in own], above, label=name, **line)
     xs = np.array(sorted({float(r.at or 0) for r in results}))
     root = (most - best) * np.sqrt(xs[0] / xs)
@@ -258,9 +171,3 @@ def _draw_legend(figure: Figure, panels: Sequence[Any]) -> None:
         columns = max(1, min(5, int(figure.get_figwidth() / (0.45 + 0.075 * longest))))
         figure.set_figheight(figure.get_figheight() + 0.2 * math.ceil(len(found) / columns))
         figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns)
-
-
-def _escape_name(name: str) -> str:
-    """Return a name that matplotlib shows as it is: no mathematics, no hidden legend entry."""
-    name = name.replace("$", r"\$")
-    return f" {name}" if name.startswith("_") else name

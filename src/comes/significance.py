@@ -1,4 +1,7 @@
-"""Whether a method is better than another: on repeats of one data set, and over data sets."""
+"""Whether a method is better than another: on repeats of one data set, and over data sets.
+
+`LEVEL` is the level of significance of all tests.
+"""
 
 import math
 from collections.abc import Sequence
@@ -9,13 +12,29 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+__all__ = [
+    "LEVEL",
+    "PairedTest",
+    "Ranks",
+    "compare_paired",
+    "holm",
+    "rank_methods",
+    "standard_deviation",
+]
+
 LEVEL = 0.05
 ROUNDING = 1e-9  # differences of metrics that are stored with six digits
 MIN_REPEATS = 5  # with fewer, a t-test says little, and spreads of near 0 come by chance
 
 
 def standard_deviation(values: npt.NDArray[np.float64]) -> float:
-    """Return the spread over repeats, dividing by their number less one; 0 for a single one."""
+    """Return the spread over repeats, dividing by their number less one; 0 for a single one.
+
+    Examples
+    --------
+    >>> standard_deviation(np.array([1.0, 2.0, 3.0]))
+    1.0
+    """
     return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
@@ -24,6 +43,11 @@ class PairedTest:
     """By how much two methods differ on the same repeats, and how surely.
 
     NaN with fewer than five repeats, or a difference that is the same in all of them.
+
+    Examples
+    --------
+    >>> PairedTest(difference=0.1, p=0.01, p_corrected=0.04).p < LEVEL
+    True
     """
 
     difference: float  # mean of first minus second
@@ -85,7 +109,14 @@ def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Ranks:
-    """Methods ranked on every data set, 1 for the best, and the mean of that."""
+    """Methods ranked on every data set, 1 for the best, and the mean of that.
+
+    Examples
+    --------
+    >>> ranks = Ranks(["a", "b", "c"], [1.0, 2.2, 2.8], 5, 0.02, critical_difference=1.5)
+    >>> ranks.rank_of("b"), ranks.alike()
+    (2.2, [(0, 1), (1, 2)])
+    """
 
     methods: list[str]  # best first
     mean_rank: list[float]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from comes.report.markdown import show_p
-from comes.report.significance import Ranks, compare_paired, holm, rank_methods
+from comes.significance import Ranks, compare_paired, holm, rank_methods
 
 
 @pytest.mark.parametrize("k", [5, 6, 10])
