@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from comes.errors import ComesWarning
 from comes.files import replacing_file
@@ -67,7 +67,7 @@ def read_script(name: str) -> tuple[str, str, list[Cell]]:
     source = (SCRIPTS / f"{name}.py").read_text(encoding="utf-8")
     title, _, introduction = (ast.get_docstring(ast.parse(source)) or "").partition("\n\n")
     starts = [match.end() for match in CELL.finditer(source)]
-    ends = [match.start() for match in CELL.finditer(source)][1:] + [len(source)]
+    ends = [*(match.start() for match in CELL.finditer(source)), len(source)][1:]
     cells = [_read_cell(source, start, end) for start, end in zip(starts, ends, strict=True)]
     return title.rstrip("."), introduction, cells
 
@@ -101,7 +101,14 @@ def run_script(name: str) -> list[Shown]:
     return shown
 
 
-def _print_warning(message: Any, category: type[Warning], *_: Any) -> None:
+def _print_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """Print a warning into the output of the cell, without the place in the code."""
     print(f"{category.__name__}: {message}")
 
@@ -136,25 +143,17 @@ def strip_page(page: str) -> str:
 
 def make_gallery() -> str:
     """Return the page that lists the examples, with the first plot of each."""
-    parts = ["# Worked examples\n\nScripts that run as they are; their pages show what they print\n"]
+    parts = [
+        "# Worked examples\n\nScripts that run as they are; their pages show what they print\n"
+    ]
     parts.append("and draw. `python docs/run_examples.py` runs them and writes these pages.\n")
     for name in ORDER:
         title, introduction, _ = read_script(name)
-        line = " ".join(introduction.partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
+        about = introduction.partition("\n\n")[0]
         plot = PICTURE.search((PAGES / f"{name}.md").read_text(encoding="utf-8"))
         picture = f"\n[![{title}]({plot[1]})]({name}.md)\n" if plot else ""
-        parts.append(f"\n## [{title}]({name}.md)\n\n{_wrap(line)}.\n{picture}")
+        parts.append(f"\n## [{title}]({name}.md)\n\n{about}\n{picture}")
     return "".join(parts)
-
-
-def _wrap(text: str) -> str:
-    """Break a sentence into lines of at most 99 characters."""
-    lines = [""]
-    for word in text.split():
-        if len(lines[-1]) + len(word) > 98:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return "\n".join(lines)
 
 
 def write_page(name: str) -> None:

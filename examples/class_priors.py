@@ -14,6 +14,8 @@ the assumption behind the estimate, and find out that you did.
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 from comes.datasets import make_scenes
 from comes.generation import independent
 from comes.priors import count_class_prior, estimate_class_prior, prior_table
@@ -24,17 +26,29 @@ candidates = independent(scenes.relevant, exclude_rate=0.3, seed=0)
 estimate = estimate_class_prior(scenes.X, candidates)
 true_prior = count_class_prior(scenes.relevant)
 columns = ["label", "class_prior", "standard_error", "lower", "upper", "flag"]
-table = prior_table(estimate, scenes.label_names)
-print(table[columns].round(3).to_string(index=False))
+print(prior_table(estimate, scenes.label_names)[columns].round(3).to_string(index=False))
+print("exclude rate:", estimate.exclude_rate.round(2))
 
 # %%
-# The estimate knows how uncertain it is. Candidates alone would give the upper end of nothing: a
-# label is a candidate in three quarters of the rows.
+# There are two answers to "how sure?". `lower` and `upper` are bounds that need nothing but the
+# constant rate, and are wide. The standard error is that of the estimate, whose labels go wrong
+# together, because they share the rate. The plot shows two of them on either side, and the truth.
+import pandas as pd
+
 from comes.plots import plot_class_priors, save_plot
 
-axes = plot_class_priors(table, true_prior)
-save_plot(axes, folder / "class-priors-that-hold.svg")
-print(f"mean error: {abs(estimate.class_prior - true_prior).mean():.3f}")
+
+def plot_with_errors(found):
+    """Draw priors with two standard errors on either side, and the truth."""
+    prior, error = found.class_prior, found.standard_error
+    ends = {"lower": np.maximum(prior - 2 * error, 0), "upper": prior + 2 * error}
+    table = pd.DataFrame({"label": scenes.label_names, "class_prior": prior, **ends})
+    inside = (ends["lower"] <= true_prior) & (true_prior <= ends["upper"])
+    print(f"mean error {abs(prior - true_prior).mean():.3f}, {inside.sum()} of 10 inside")
+    return plot_class_priors(table, true_prior)
+
+
+save_plot(plot_with_errors(estimate), folder / "class-priors-that-hold.svg")
 
 # %%
 # ## Candidates that break it
@@ -42,17 +56,11 @@ print(f"mean error: {abs(estimate.class_prior - true_prior).mean():.3f}")
 # Now whoever crosses out is bolder on bright scenes than on dark ones: the same share is excluded
 # in total, but the rate depends on the scene. The estimate takes the highest rate for that of all
 # rows, and blames the rest on the label.
-import numpy as np
-
 light = scenes.X.sum(axis=1)
 bold = np.where(light > np.median(light), 0.5, 0.1)[:, None]
 dependent = scenes.relevant | (np.random.default_rng(1).random(scenes.relevant.shape) >= bold)
 wrong = estimate_class_prior(scenes.X, dependent)
-axes = plot_class_priors(prior_table(wrong, scenes.label_names), true_prior)
-save_plot(axes, folder / "class-priors-that-fail.svg")
-print(f"mean error: {abs(wrong.class_prior - true_prior).mean():.3f}")
-inside = (wrong.lower <= true_prior) & (true_prior <= wrong.upper)
-print(f"{inside.sum()} of {len(inside)} true priors lie inside their bounds")
+save_plot(plot_with_errors(wrong), folder / "class-priors-that-fail.svg")
 
 # %%
 # ## Find out

@@ -28,7 +28,7 @@ words = {
     "delivery": ["parcel", "courier", "late", "tracking", "address"],
     "returns": ["return", "refund", "label", "exchange", "size"],
 }
-small_talk = "hello please help me today again since order thanks regards the a my it is".split()
+small_talk = ["hello", "please", "help", "today", "again", "since", "thanks", "my", "it"]
 topics, n = list(words), 1000
 relevant = rng.random((n, 5)) < [0.15, 0.3, 0.2, 0.35, 0.25]
 
@@ -39,7 +39,7 @@ def write_ticket(about):
     return " ".join(rng.permutation([*said, *rng.choice(small_talk, 8)]))
 
 
-about = [[topic for topic, is_topic in zip(topics, row) if is_topic] for row in relevant]
+about = [np.array(topics)[row] for row in relevant]
 possible = relevant | (rng.random(relevant.shape) < 0.5)
 tickets = pd.DataFrame(
     {
