@@ -1,18 +1,22 @@
-"""Draw the plots of the documents from committed results.
+"""Draw the plots of the documents from committed results, or by their own code.
 
-    python docs/draw.py    # writes docs/images/voc2012.svg and docs/images/trust.svg
+    python docs/draw.py    # writes voc2012.svg, trust.svg and plot-*.svg in docs/images
 
 The text of the plots stays text, and the same results give the same files.
 """
 
+import re
+import shutil
+from contextlib import chdir
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from comes.report import plots
+from comes import plots
 from result_tables import ROOT, read_experiment, stored
 
 IMAGES = ROOT / "docs" / "images"
@@ -28,9 +32,10 @@ COLOURS = {"a": "#239cda", "b": "#d55e00", "answers": "#4b6795"}
 
 
 def main() -> None:
-    """Write both plots."""
+    """Write all plots."""
     draw_bars()
     draw_trust()
+    draw_guide()
 
 
 def bars() -> list[tuple[str, float, str]]:
@@ -86,6 +91,17 @@ def draw_trust() -> None:
         axes.set_ylabel("share of pairs that are relevant")
         axes.legend()
         save(figure, "trust")
+
+
+def draw_guide() -> None:
+    """Run the code of the page about plots, and keep the plots that it writes."""
+    page = (ROOT / "docs" / "guide" / "plots.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {"__name__": "plots"}
+    with TemporaryDirectory() as folder, chdir(folder):
+        for code in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+            exec(compile(code, "plots.md", "exec"), names)
+        for path in sorted(Path(folder).glob("plot-*.svg")):
+            shutil.copyfile(path, IMAGES / path.name)
 
 
 def save(figure: Figure, name: str) -> None:

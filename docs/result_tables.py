@@ -17,6 +17,7 @@ from scipy.stats import spearmanr
 from comes.datasets import KNOWN
 from comes.methods import METHODS, table_rank
 from comes.metrics import METRICS
+from comes.report import list_means
 from comes.report.metric_tables import metric_table, sweep_to_markdown, title_of, to_markdown
 from comes.results import RepeatResult, Result, read_results
 from command_options import options_table
@@ -50,6 +51,15 @@ def read_experiment(name: str) -> list[Result]:
 def runs_table(experiment: str, metric: str) -> str:
     """Return a metric of a stored experiment as its report shows it."""
     return to_markdown(metric_table(read_experiment(experiment), metric))
+
+
+def scores_code(experiment: str, metric: str) -> str:
+    """Return a metric of a stored experiment as code: methods in columns, data sets in rows."""
+    means = pd.DataFrame(list_means(read_experiment(experiment)))
+    scores = means.pivot_table(index="data", columns="method", values=metric)
+    lines = [f"        {name!r}: {scores[name].round(4).tolist()}," for name in scores]
+    code = ["scores = pd.DataFrame(", "    {", *lines, "    }", ")"]
+    return "\n".join(["```python", "import pandas as pd", "", *code, "```"]).replace("'", '"')
 
 
 def read_fair() -> list[Result]:
@@ -1098,6 +1108,7 @@ def hostile_inputs_table() -> Table:
 
 TABLES: dict[str, Callable[..., Table | str]] = {
     "runs": runs_table,
+    "scores-code": scores_code,
     "sweep": sweep_table,
     "demo": demo_table,
     "defaults": defaults_table,

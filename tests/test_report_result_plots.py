@@ -1,84 +1,23 @@
-"""Plots: colours that can be told apart on light and dark ground, and a page that opens."""
+"""Plots of results, and a page with them that opens."""
 
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-from comes.report.plots import (
-    COLOURS,
-    MARKERS,
-    Look,
-    as_svg,
+
+from browser import open_page
+from comes.metrics import METRICS
+from comes.plots import Look, as_svg
+from comes.report.metric_tables import metric_table
+from comes.report.result_plots import (
     plot_curves,
     plot_dots,
     plot_estimation_error,
     plot_sweep,
 )
-from matplotlib.colors import to_rgb
-
-from browser import open_page
-from comes.metrics import METRICS
-from comes.report.metric_tables import metric_table
 from results import make_result
-
-GROUNDS = {"light": "#ffffff", "dark": "#15171c"}
-# Linear RGB as seen without the cones for green or red (Machado and others, 2009).
-VISIONS = {
-    "normal": np.eye(3),
-    "deuteranopia": [
-        [0.367322, 0.860646, -0.227968],
-        [0.280085, 0.672501, 0.047413],
-        [-0.011820, 0.042940, 0.968881],
-    ],
-    "protanopia": [
-        [0.152286, 1.052583, -0.204868],
-        [0.114503, 0.786281, 0.099216],
-        [-0.003882, -0.048116, 1.051998],
-    ],
-}
-
-
-def linear(colour: str) -> npt.NDArray[np.float64]:
-    rgb = np.array(to_rgb(colour))
-    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-
-
-def luminance(colour: str) -> float:
-    return float(linear(colour) @ [0.2126, 0.7152, 0.0722])
-
-
-def lab(rgb: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    to_xyz = np.array(
-        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
-    )
-    xyz = to_xyz @ np.clip(rgb, 0, 1) / [0.9505, 1, 1.089]
-    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
-    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
-
-
-@pytest.mark.parametrize("ground", GROUNDS.values(), ids=list(GROUNDS))
-def test_colours_stand_out_from_the_ground(ground: str) -> None:
-    for colour in COLOURS:
-        light, dark = sorted([luminance(colour), luminance(ground)], reverse=True)
-        assert (light + 0.05) / (dark + 0.05) >= 3, colour
-
-
-@pytest.mark.parametrize("vision", VISIONS)
-def test_colours_stand_out_from_each_other(vision: str) -> None:
-    seen = [lab(np.array(VISIONS[vision]) @ linear(colour)) for colour in COLOURS]
-    for one, other in itertools.combinations(seen, 2):
-        assert np.linalg.norm(one - other) > 20
-
-
-def test_every_method_has_a_look_of_its_own() -> None:
-    look = Look([f"method {k}" for k in range(40)])
-    looks = {tuple(look(f"method {k}").items()) for k in range(40)}
-    assert len(looks) == 40
-    assert len(MARKERS) == len(set(MARKERS)) == len(COLOURS)
 
 
 def test_a_plot_takes_its_ink_from_the_page() -> None:

@@ -194,6 +194,7 @@ def report_rows(
     probabilities = classifier.squash_scores(scores)
     rates = {"no": classifier.no_rate_, "yes": classifier.yes_rate_}
     relevant = None if dataset.relevant is None else dataset.known_relevant()
+    prior = None if classifier.class_prior_ is None else classifier
     page = write_row_report(
         dataset.known_features(),
         classifier.label_names_,
@@ -203,7 +204,8 @@ def report_rows(
         facts=_list_facts(classifier, dataset, data),
         qualities=list_reported(classifier, dataset, judged, probabilities),
         items=dataset.items,
-        known=KnownLabels(dataset.answers, relevant, rates),
+        known=KnownLabels(dataset.answers, relevant, rates, prior),
+        history=classifier.history_,
         n_examples=n_examples,
         seed=seed,
     )

@@ -13,6 +13,7 @@ from comes.plots.plot_style import (
     BLUE,
     GREY,
     ORANGE,
+    check_most,
     drawing,
     find_ink,
     height_of,
@@ -26,7 +27,7 @@ from comes.plots.plot_style import (
 BARS: dict[str, dict[str, dict[str, Any]]] = {
     "answers": {
         "yes": {"facecolor": BLUE, "edgecolor": BLUE},
-        "maybe": {"facecolor": "none", "edgecolor": GREY, "hatch": "......"},
+        "maybe": {"facecolor": "none", "edgecolor": GREY, "hatch": "xxxxxx"},
         "not asked": {"facecolor": "none", "edgecolor": GREY},
         "no": {"facecolor": "none", "edgecolor": ORANGE, "hatch": "//////"},
     },
@@ -78,14 +79,8 @@ def plot_answers(
     """
     table = _count_shares(answers)
     if class_prior is not None:
-        priors = read_priors_of(class_prior, list(table["label"]))
-        if len(priors) != len(table):
-            raise ComesError(
-                f"class_prior must have a number for each of {len(table)} labels; got "
-                f"{len(priors)}. Pass the estimate that was made from these answers."
-            )
-        table = table.assign(**{name: priors[name] for name in ("class_prior", "lower", "upper")})
-    chosen = table["n_said"].sort_values(ascending=False, kind="stable").index[:most]
+        table = _add_priors(table, class_prior)
+    chosen = table["n_said"].sort_values(ascending=False, kind="stable").index[: check_most(most)]
     first = next(iter(BARS[answers.kind]))
     shown = table.loc[chosen].sort_values(
         first if class_prior is None else "class_prior", ascending=False, kind="stable"
@@ -119,11 +114,21 @@ def _count_shares(answers: Answers) -> pd.DataFrame:
     return table.assign(**{name: found[name] for name in BARS[answers.kind]})
 
 
+def _add_priors(table: pd.DataFrame, class_prior: Any) -> pd.DataFrame:
+    """Return the table with class priors and their bounds, matched by name where names agree."""
+    priors = read_priors_of(class_prior)
+    if set(priors["label"]) == set(table["label"]):
+        priors = priors.set_index("label").loc[list(table["label"])].reset_index()
+    if len(priors) != len(table):
+        raise ComesError(
+            f"class_prior must have a number for each of {len(table)} labels; got {len(priors)}. "
+            "Pass the estimate that was made from these answers."
+        )
+    return table.join(priors[["class_prior", "lower", "upper"]])
+
+
 def _mark_priors(axes: Axes, table: pd.DataFrame) -> None:
-    """Draw class priors over the bars, with a rim in the colour of the ground."""
-    ink, ground = find_ink(axes), axes.get_facecolor()
-    rows = np.arange(len(table))
-    for colour, width in ((ground, 4.0), (ink, 1.5)):
-        axes.hlines(rows, table["lower"], table["upper"], color=colour, lw=width, zorder=4)
-    look: dict[str, Any] = {"marker": "D", "ms": 5.5, "mec": ground, "mew": 0.9, "ls": ""}
-    axes.plot(table["class_prior"], rows, color=ink, label="class prior", zorder=5, **look)
+    """Draw class priors with their bounds over the bars."""
+    ink, rows = find_ink(axes), np.arange(len(table))
+    axes.hlines(rows, table["lower"], table["upper"], color=ink, lw=1.5, zorder=4)
+    axes.plot(table["class_prior"], rows, "D", color=ink, ms=5, label="class prior", zorder=5)

@@ -12,8 +12,10 @@ from comes.errors import ComesError
 from comes.plots.plot_style import (
     BLUE,
     ORANGE,
+    check_most,
     drawing,
     find_ink,
+    guide_eyes,
     height_of,
     name_rows,
     put_legend_above,
@@ -72,15 +74,17 @@ def plot_class_priors(
                 f"{truth.shape}. Pass what comes.priors.count_class_prior returns."
             )
         table["true_prior"] = truth
-    if len(table) > most and "true_prior" in table:
+    if len(table) > check_most(most) and "true_prior" in table:
         return _draw_over_truth(table, axes)
     width = (table["upper"] - table["lower"]).fillna(np.inf)
     shown = table.loc[width.sort_values(ascending=False, kind="stable").index[:most]]
     shown = shown.sort_values("class_prior", ascending=False, kind="stable")
     with drawing(axes, height_of(len(shown))) as axes:
-        draw_bounds(axes, shown, "estimated")
+        guide_eyes(axes)
+        rows = np.arange(len(shown))
+        axes.hlines(rows, shown["lower"], shown["upper"], color=BLUE, lw=1.5)
+        axes.plot(shown["class_prior"], rows, "o", color=BLUE, ms=4.5, label="estimated", zorder=3)
         if "true_prior" in shown:
-            rows = np.arange(len(shown))
             axes.plot(shown["true_prior"], rows, **HOLLOW, color=ORANGE, label="true")
             put_legend_above(axes)
         name_rows(axes, list(shown["label"]))
@@ -90,35 +94,39 @@ def plot_class_priors(
     return axes
 
 
-def draw_bounds(axes: Axes, table: pd.DataFrame, label: str) -> None:
-    """Draw a dot with bounds for every row of a table, the first at the top."""
-    rows = np.arange(len(table))
-    axes.hlines(rows, table["lower"], table["upper"], color=BLUE, lw=1.5)
-    axes.plot(table["class_prior"], rows, "o", color=BLUE, ms=4.5, label=label, zorder=3)
-
-
-def read_priors_of(estimate: Any, label_names: Sequence[str] | None) -> pd.DataFrame:
+def read_priors_of(estimate: Any, label_names: Sequence[str] | None = None) -> pd.DataFrame:
     """Return label, class_prior, lower and upper, and true_prior of a table that has it."""
     if isinstance(estimate, pd.DataFrame):
-        wanted = ["label", "class_prior", "lower", "upper", "true_prior"]
-        table = estimate[[name for name in wanted if name in estimate]].reset_index(drop=True)
-        return table if label_names is None else table.assign(label=list(label_names))
-    names = label_names or getattr(estimate, "label_names_", None)
+        columns = ["label", "class_prior", "lower", "upper"]
+        columns += ["true_prior"] if "true_prior" in estimate else []
+        table = estimate.reindex(columns=columns).reset_index(drop=True)
+    else:
+        table = pd.DataFrame(_read_bounds(estimate))
+        own = getattr(estimate, "label_names_", None)
+        table.insert(0, "label", [str(k) for k in range(len(table))] if own is None else own)
+    if label_names is not None and len(label_names) != len(table):
+        raise ComesError(
+            f"label_names must name each of {len(table)} labels; got {len(label_names)} names."
+        )
+    return table if label_names is None else table.assign(label=list(label_names))
+
+
+def _read_bounds(estimate: Any) -> dict[str, npt.NDArray[np.float64]]:
+    """Return class priors and their bounds, NaN where nothing is known of them."""
     ending = "_" if hasattr(estimate, "class_prior_") else ""
-    prior = getattr(estimate, f"class_prior{ending}", estimate)
-    if prior is None:
+    given = getattr(estimate, f"class_prior{ending}", estimate)
+    if given is None:
         raise ComesError(
             "the classifier has no class prior (class_prior_ is None): its method needs none. Pass "
             "what comes.priors.find_class_prior returns."
         )
-    prior = np.asarray(prior, dtype=np.float64)
+    prior = np.asarray(given, dtype=np.float64)
+    if hasattr(estimate, "lower") and hasattr(estimate, "upper"):
+        return {"class_prior": prior, "lower": estimate.lower, "upper": estimate.upper}
     error = getattr(estimate, f"class_prior_error{ending}", None)
-    lower, upper = getattr(estimate, "lower", None), getattr(estimate, "upper", None)
-    if lower is None:
-        margin = TWO_SIDED * np.asarray(np.nan if error is None else error, dtype=np.float64)
-        lower, upper = np.clip(prior - margin, 0, 1), np.clip(prior + margin, 0, 1)
-    named = [str(k) for k in range(len(prior))] if names is None else list(names)
-    return pd.DataFrame({"label": named, "class_prior": prior, "lower": lower, "upper": upper})
+    margin = TWO_SIDED * np.asarray(np.nan if error is None else error, dtype=np.float64)
+    lower, upper = np.clip(prior - margin, 0, 1), np.clip(prior + margin, 0, 1)
+    return {"class_prior": prior, "lower": lower, "upper": upper}
 
 
 def _draw_over_truth(table: pd.DataFrame, axes: Axes | None) -> Axes:

@@ -12,8 +12,10 @@ from comes.label_metrics import LABEL_METRICS, LabelMetric, LabelQuality, list_q
 from comes.plots.plot_style import (
     FEW,
     SMALL,
+    check_most,
     drawing,
     escape_name,
+    guide_eyes,
     height_of,
     name_rows,
     put_legend_above,
@@ -69,8 +71,9 @@ def plot_label_quality(
     if not labels:
         raise ComesError("there is nothing to draw: no label is given. Judge a model first.")
     worst = sorted(labels, key=lambda label: _order(label, sources))
-    shown = worst[:most]
+    shown = worst[: check_most(most)]
     with drawing(axes, height_of(len(shown)) + 0.2 * (len(sources) > 1)) as axes:
+        guide_eyes(axes)
         for k, (name, found) in enumerate(sources.items()):
             offset = APART * (k - (len(sources) - 1) / 2)
             own = [found.get(label, MISSING) for label in shown]
@@ -80,7 +83,7 @@ def plot_label_quality(
         name_rows(axes, shown)
         low, high = axes.get_xlim()
         axes.set_xlim(min(-0.02, low), max(1.02, high))
-        across = f"{LABEL_METRICS[metric]}, with intervals of 95 %"
+        across = f"{LABEL_METRICS[metric]}, with intervals"
         say_across(axes, across, len(shown), len(labels), "the worst")
         if isinstance(quality, Mapping):
             put_legend_above(axes)

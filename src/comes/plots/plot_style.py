@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from comes.errors import ComesError
 from comes.methods import METHODS, table_rank
 
 # Of middle lightness, three times as light or as dark as the ground, and apart from each other
@@ -122,9 +123,22 @@ def find_ink(axes: Axes) -> Any:
     return axes.xaxis.label.get_color()
 
 
+def check_most(most: int) -> int:
+    """Return how many labels get a row, or raise where that is none."""
+    if most < 1:
+        raise ComesError(f"most must be 1 or more, the labels that are drawn; got {most!r}.")
+    return most
+
+
 def height_of(n_rows: int) -> float:
     """Return the height of a plot with so many labels, in inches."""
     return MARGINS + ROW * n_rows
+
+
+def guide_eyes(axes: Axes) -> None:
+    """Draw faint lines down the plot, to read numbers by."""
+    axes.grid(axis="x", color=find_ink(axes), alpha=0.15, lw=0.6)
+    axes.set_axisbelow(True)
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
@@ -147,8 +161,8 @@ def put_legend_above(axes: Axes, columns: int = 5) -> None:
     axes.legend(
         [handles[k] for k in order],
         [labels[k] for k in order],
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
         ncols=columns,
         borderaxespad=0.2,
         handletextpad=0.5,

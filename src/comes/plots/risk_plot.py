@@ -8,7 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from comes.errors import ComesError
-from comes.plots.plot_style import Look, drawing, escape_name
+from comes.plots.plot_style import BLUE, Look, drawing, escape_name
+
+ONE: dict[str, Any] = {"color": BLUE, "marker": "o"}
 
 
 def plot_risks(
@@ -53,13 +55,13 @@ def plot_risks(
     look = look or Look(list(histories))
     with drawing(axes, 2.8, width=4.8) as axes:
         for name, history in histories.items():
-            own = look(name) | {"ms": 4, "lw": 1.2}
+            own = (look(name) if is_named else ONE) | {"ms": 4, "lw": 1.2}
             shown = escape_name(name) if is_named else ""
-            draw_curve(axes, history.risk, shown or "training", own, relative)
+            _draw_curve(axes, history.risk, shown or "training", own, relative)
             if len(history.validation):
                 held = own | {"ls": "--", "mfc": "none"}
                 label = f"{shown}, held-out rows" if shown else "held-out rows"
-                draw_curve(axes, history.validation, label, held, relative)
+                _draw_curve(axes, history.validation, label, held, relative)
                 _ring_best(axes, history, own, relative)
         axes.set_xlabel("epoch")
         axes.set_ylabel("risk / risk of epoch 1" if relative else "risk")
@@ -69,7 +71,7 @@ def plot_risks(
     return axes
 
 
-def draw_curve(
+def _draw_curve(
     axes: Axes, values: Any, label: str, look: Mapping[str, Any], relative: bool
 ) -> None:
     """Draw a number of every epoch, as it is or over the first."""

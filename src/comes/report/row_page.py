@@ -14,7 +14,7 @@ from scipy import sparse
 from comes.answers import Answers, BoolMatrix, as_indicators
 from comes.files import expanded, replacing_folder
 from comes.label_metrics import LABEL_METRICS, LabelQuality
-from comes.plots import as_svg, plot_calibration
+from comes.plots import as_svg, plot_answers, plot_calibration, plot_label_quality, plot_risks
 from comes.report.cards import Card, FloatArray, Label, check_page_inputs, render_page, sort_labels
 from comes.report.predicted import GROUPS, Reasons, pick_pictures
 from comes.report.said import count_answers, say_pairs, summarise_answers
@@ -84,6 +84,8 @@ class KnownLabels:
         The true labels.
     rates : mapping of "no" and "yes" to arrays of shape (n_labels,)
         ``no_rate_`` and ``yes_rate_`` of a fitted model.
+    class_prior : array of shape (n_labels,), fitted classifier or estimate, or None
+        How often labels are relevant, as `comes.plots.plot_answers` takes it.
 
     Examples
     --------
@@ -94,6 +96,7 @@ class KnownLabels:
     answers: Answers | None = None
     relevant: BoolMatrix | None = None
     rates: Mapping[str, npt.ArrayLike | None] = field(default_factory=dict)
+    class_prior: Any = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,7 @@ def write_row_report(
     qualities: Sequence[ReportedQuality] = (),
     items: Sequence[str] | None = None,
     known: KnownLabels | None = None,
+    history: Any = None,
     n_examples: int = 40,
     seed: int = 0,
 ) -> Path:
@@ -150,6 +154,8 @@ def write_row_report(
     items : sequence of n_samples str, optional
         By default the numbers of the rows.
     known : KnownLabels, optional
+    history : History, optional
+        Of the training, such as ``history_`` of a fitted model; its risks are drawn.
     n_examples : int
         How many rows to show at most: half of them the most confident of every label, a quarter
         the most doubtful, a quarter drawn at random.
@@ -190,6 +196,9 @@ def write_row_report(
         facts=facts or {},
         qualities=qualities,
         plots=_draw_plots(qualities),
+        quality_plot=_draw_quality(qualities),
+        answers_plot=_draw_answers(known, label_names),
+        risk_plot=_draw_risks(history),
         shown=shown,
         label_names=label_names,
         kind=None if answers is None else answers.kind,
@@ -288,3 +297,22 @@ def _draw_plots(qualities: Sequence[ReportedQuality]) -> list[Markup | None]:
         else Markup(as_svg(plot_calibration(quality.calibration), f"calibration-{k}"))
         for k, quality in enumerate(qualities)
     ]
+
+
+def _draw_quality(qualities: Sequence[ReportedQuality]) -> Markup | None:
+    """Return the plot of the F1 of every label by all sources, None where there is none."""
+    sources = {quality.source: quality.by_label for quality in qualities if quality.by_label}
+    return Markup(as_svg(plot_label_quality(sources), "by-label")) if sources else None
+
+
+def _draw_answers(known: KnownLabels, label_names: Sequence[str]) -> Markup | None:
+    """Return the plot of what was said about every label, None where nothing was."""
+    if known.answers is None:
+        return None
+    said = known.answers.named(list(label_names))
+    return Markup(as_svg(plot_answers(said, known.class_prior), "said"))
+
+
+def _draw_risks(history: Any) -> Markup | None:
+    """Return the plot of a training, None where no epoch is known."""
+    return Markup(as_svg(plot_risks(history), "risks")) if history and history.risk else None
