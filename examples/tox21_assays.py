@@ -48,9 +48,7 @@ readings = {
 }
 settings = {"model": "linear", "optimizer": "adam", "learning_rate": 5e-3, "random_state": 0}
 models = {
-    name: CandidateClassifier("bce", epochs=10, threshold="prior", **settings).fit(
-        tox21.X[rows], answers
-    )
+    name: CandidateClassifier("bce", epochs=10, **settings).fit(tox21.X[rows], answers)
     for name, answers in readings.items()
 }
 
