@@ -29,7 +29,7 @@ print(f"{len(project.item_names)} pictures, {project.count_cards()} cards")
 # Ann and Bob are sure four of five times, and then right. Cal clicks "no" whatever the card shows.
 # To notice somebody like Cal, mix in cards whose answers you know, here a "yes": most cards are
 # "no", and would call Cal right. Control cards look like all others, and what people say to them is
-# never exported. "Cannot tell" is not counted as right, so 80 % is what Ann and Bob can reach.
+# never exported.
 import pandas as pd
 
 column = {label: number for number, label in enumerate(truth.label_names)}
@@ -72,10 +72,7 @@ agreed = summary.agreement
 print(f"{summary.n_answers} answers, {summary.n_torn} disagreements")
 print(f"kappa {agreed.kappa:.2f} ({agreed.lower:.2f} to {agreed.upper:.2f})")
 for person in summary.people:
-    print(f"{person.name}: {person.n_answers} answers, {person.share_no:.0%} no,", end=" ")
-    print(
-        f"{person.n_right} of {person.n_controls} control cards right", *person.warnings, sep="; "
-    )
+    print(f"{person.name}: {person.share_no:.0%} no", *person.warnings, sep="; ")
 
 # %%
 # A warning is a reason to talk to somebody, not a verdict. Cal is left out of counts and exports;

@@ -43,7 +43,7 @@ def take_photos(split, count):
 
 photos, relevant = take_photos(train, 240)
 new_photos, truth = take_photos(test, 100)
-drawn = simulate_answers(relevant, asked_rate=0.3, no_rate=0.9, yes_rate=0.9, seed=0)
+drawn = simulate_answers(relevant, asked_rate=0.6, no_rate=0.9, yes_rate=0.9, seed=0)
 answers = Answers(no=drawn.excluded, yes=drawn.confirmed, maybe=drawn.doubtful, label_names=classes)
 print(answers)
 
