@@ -132,7 +132,7 @@ def make_page(name: str, shown: Sequence[Shown] | None = None) -> str:
         for plot in shown[k].plots:
             number += 1
             parts.append(f"![{plot.stem.replace('-', ' ')}]({name}-{number}.svg)\n\n")
-    parts.append(f"This page is `examples/{name}.py`: run it with `python examples/{name}.py`.\n")
+    parts.append(f"Run it yourself: `python examples/{name}.py`.\n")
     return "".join(parts)
 
 

@@ -60,9 +60,9 @@ print(run.summary())
 #
 # Means over five folds. By the order of labels (average precision) BCE is near the others; by what
 # is predicted (Hamming loss) it is far off, because it takes candidates for labels. So decide which
-# metric the paper is about before you see this table. The likelihood is last here on two sets: all
-# methods have the paper's settings (SGD), which are not its own. `training = "default"` in a method
-# trains as `CandidateClassifier()` does, and [experiments.md](../guide/experiments.md) has that.
+# metric the paper is about before you see this table. The likelihood is last on three sets here:
+# all methods have the paper's settings (SGD), which are not its own. `training = "default"` in a
+# method trains as `CandidateClassifier()` does; [training.md](../guide/training.md) compares them.
 import pandas as pd
 
 means = pd.DataFrame(run.means())

@@ -12,18 +12,21 @@ judge every assay by its own tests.
 # which needs rdkit (`pip install 'comes[chem]'`). "Yes" is active, "no" is inactive.
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 from sklearn.model_selection import train_test_split
 
 from comes import Answers, CandidateClassifier
 from comes.datasets import open_dataset
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
 from comes.plots import plot_answers, plot_label_quality, save_plot
 
 folder = Path(tempfile.mkdtemp(prefix="comes-"))
 try:
-    tox21 = open_dataset("Tox21")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComesWarning)  # of 8 molecules that rdkit cannot read
+        tox21 = open_dataset("Tox21")
 except ComesError as missing:
     sys.exit(f"This example needs rdkit, and Tox21 in the folder COMES_DATA: {missing}")
 print(tox21)
