@@ -1,0 +1,112 @@
+"""A team annotates, from the first card to a model.
+
+You lead three people who answer questions about pictures. You will draw the cards, watch how well
+people agree, find out who is careless, and train on what they said. The people are simulated and
+answer over HTTP, as browsers do; yours open the page of `comes annotate serve`.
+"""
+
+# %%
+# ## A project
+#
+# 2000 scenes of handwritten digits, ten classes. A tenth of the pairs becomes cards, drawn at
+# random, and a fifth of these is shown to a second person: without overlap nobody can tell how well
+# people agree. From a terminal: `comes annotate init`.
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from comes.annotate import run_robots, serve_in_thread, set_controls, set_left_out, summarise
+from comes.demo import make_project
+
+folder = Path(tempfile.mkdtemp(prefix="comes-"))
+project, truth = make_project(folder, n_scenes=2000, overlap=0.2, side=32)
+print(f"{len(project.item_names)} pictures, {project.count_cards()} cards")
+
+# %%
+# ## The people
+#
+# Ann and Bob are sure four of five times, and then right. Cal clicks "no" whatever the card shows.
+# To notice somebody like Cal, mix in cards whose answers you know, here a "yes": most cards are
+# "no", and would call Cal right. Control cards look like all others, and what people say to them is
+# never exported.
+import pandas as pd
+
+column = {label: number for number, label in enumerate(truth.label_names)}
+row = {item: number for number, item in enumerate(truth.items)}
+
+
+def somebody(seed):
+    """Return the answers of a person who looks, and cannot tell in one of five cases."""
+    unsure = np.random.default_rng(seed).random(truth.relevant.shape) < 0.2
+
+    def say(item, label):
+        pair = row[item], column[label]
+        return "maybe" if unsure[pair] else "yes" if truth.relevant[pair] else "no"
+
+    return say
+
+
+rows, labels = np.nonzero(truth.relevant[:30])
+known = pd.DataFrame(
+    {
+        "item": [truth.items[number] for number in rows],
+        "label": [truth.label_names[number] for number in labels],
+        "answer": "yes",
+    }
+)
+set_controls(project, known, share=0.05)
+
+with serve_in_thread(project) as address:
+    for name, say in (("Ann", somebody(1)), ("Bob", somebody(2)), ("Cal", lambda *_: "no")):
+        run_robots(address, 1, say, name=name, most=1000 if name != "Cal" else 300)
+
+# %%
+# ## What the lead sees
+#
+# The page `/lead` shows this while people work, and so does `comes annotate report`. Kappa compares
+# agreement with what chance would give: 0 is chance, 1 is perfect. "Cannot tell" against "no" is a
+# disagreement, so people who doubt now and then cannot reach 1.
+summary = summarise(project)
+agreed = summary.agreement
+print(f"{summary.n_answers} answers, {summary.n_torn} disagreements")
+print(f"kappa {agreed.kappa:.2f} ({agreed.lower:.2f} to {agreed.upper:.2f})")
+for person in summary.people:
+    print(f"{person.name}: {person.share_no:.0%} no", *person.warnings, sep="; ")
+
+# %%
+# A warning is a reason to talk to somebody, not a verdict. Cal is left out of counts and exports;
+# nothing is deleted. (The robots are slower than a glance, so nobody is called too quick.)
+set_left_out(project, "Cal 1")
+agreed = summarise(project).agreement
+print(f"without Cal: kappa {agreed.kappa:.2f} ({agreed.lower:.2f} to {agreed.upper:.2f})")
+
+# %%
+# ## Export
+#
+# A row per answer, with who gave it. "Not asked" is what is not there.
+from comes.annotate import collect_answers, export_answers
+
+counts = export_answers(project, folder / "answers.csv")
+print({name: counts[name] for name in ("answers", "people", "asked", "surely_not")})
+answers = collect_answers(project).answers
+project.engine.dispose()
+
+# %%
+from comes.plots import plot_answers, save_plot
+
+axes = plot_answers(answers, truth.relevant.mean(axis=0))
+save_plot(axes, folder / "what-the-team-said.svg")
+
+# %%
+# ## Train
+#
+# With names of people in the answers, each person has rates of their own, and a disagreement counts
+# as two answers. Pictures are trained on with `comes fit project -o model`; here the pixels of the
+# scenes are at hand as a matrix, which takes no network.
+from comes import CandidateClassifier
+from comes.datasets import make_scenes
+
+test = make_scenes("test", n=1000)
+model = CandidateClassifier(n_networks=1, random_state=0).fit(truth.X, answers)
+print(f"average precision on new scenes: {model.score(test.X, test.relevant):.3f}")

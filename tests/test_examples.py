@@ -1,0 +1,118 @@
+"""The worked examples run, and their pages show their code and what they print."""
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+import run_examples
+from run_examples import ORDER, PAGES, PICTURE, SCRIPTS, SHOWN, make_gallery, make_page, run_script
+
+MOST_LINES, MOST_BYTES = 120, 80_000
+LUCK = 0.15  # share of the lines that may differ in words: of two labels that are level, the best
+NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)")
+
+
+def read_page(name: str) -> str:
+    return (PAGES / f"{name}.md").read_text(encoding="utf-8")
+
+
+def is_alike(shown: str, printed: str) -> bool:
+    """Return whether texts have the same words, and numbers that rounding or luck may change."""
+    ours, theirs = (NUMBER.split(" ".join(text.split())) for text in (shown, printed))
+    if len(ours) != len(theirs) or ours[::2] != theirs[::2]:
+        return False
+    pairs = zip(ours[1::2], theirs[1::2], strict=True)
+    return all(math.isclose(float(a), float(b), rel_tol=0.1, abs_tol=0.06) for a, b in pairs)
+
+
+def test_every_script_is_in_the_gallery() -> None:
+    assert sorted(path.stem for path in SCRIPTS.glob("*.py")) == sorted(ORDER)
+    assert (PAGES / "index.md").read_text(encoding="utf-8") == make_gallery()
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_a_page_shows_the_code_of_its_script(name: str) -> None:
+    assert run_examples.strip_page(read_page(name)) == make_page(name)
+    assert len((SCRIPTS / f"{name}.py").read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_a_page_has_its_plots_and_no_others(name: str) -> None:
+    plots = PICTURE.findall(read_page(name))
+    assert plots
+    assert sorted(plots) == sorted(path.name for path in PAGES.glob(f"{name}-*.svg"))
+    assert max((PAGES / plot).stat().st_size for plot in plots) < MOST_BYTES
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_an_example_prints_what_its_page_shows(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMES_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    try:
+        shown = run_script(name)
+    except SystemExit as missing:
+        pytest.skip(str(missing))
+    printed = "\n".join(cell.text for cell in shown if cell.text).splitlines()
+    on_page = "".join(SHOWN.findall(read_page(name))).splitlines()
+    assert len(printed) == len(on_page)
+    other = [pair for pair in zip(on_page, printed, strict=True) if not is_alike(*pair)]
+    assert len(other) <= LUCK * len(on_page), other
+    assert sum(len(cell.plots) for cell in shown) == len(PICTURE.findall(read_page(name)))
+
+
+def test_words_must_be_the_same_and_numbers_near() -> None:
+    assert is_alike("precision 0.812\n[1200 rows]", "precision  0.831 [1199 rows]")
+    assert not is_alike("precision 0.812", "precision 0.6")
+    assert not is_alike("precision 0.812", "recall 0.812")
+    assert not is_alike("precision 0.812", "precision 0.812 0.9")
+
+
+def test_a_script_becomes_a_page_with_what_it_prints_draws_and_warns_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = '''"""Two cells.
+
+What you learn.
+"""
+
+# %%
+# ## First
+#
+# Prose.
+import warnings
+from pathlib import Path
+
+from comes.errors import ComesWarning
+
+folder = Path("plots")
+folder.mkdir()
+print(f"in {folder / 'here'}")
+
+# %%
+(folder / "a-line.svg").write_text("<svg/>")
+warnings.warn("few rows", ComesWarning, stacklevel=1)
+'''
+    monkeypatch.chdir(tmp_path)
+    for name in ("SCRIPTS", "PAGES"):
+        monkeypatch.setattr(run_examples, name, tmp_path / name)
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(run_examples, "ORDER", ("two",))
+    (tmp_path / "SCRIPTS" / "two.py").write_text(source)
+    assert run_examples.main([]) == 0
+    page = (tmp_path / "PAGES" / "two.md").read_text()
+    assert page.startswith("# Two cells\n\nWhat you learn.\n\n## First\n\nProse.\n\n```py\nimport")
+    assert "```text\nin /tmp/example/here\n```" in page
+    assert "```text\nComesWarning: few rows\n```\n\n![a line](two-1.svg)\n" in page
+    assert run_examples.strip_page(page) == make_page("two")
+    assert "[![Two cells](two-1.svg)](two.md)" in (tmp_path / "PAGES" / "index.md").read_text()
+
+    (tmp_path / "SCRIPTS" / "two.py").write_text('"""T."""\n\n# %%\nraise SystemExit("no data")\n')
+    assert run_examples.main(["two"]) == 1  # the page stays as it is
+    assert (tmp_path / "PAGES" / "two.md").read_text() == page
+    with pytest.raises(SystemExit):
+        run_examples.main(["three"])
