@@ -145,7 +145,7 @@ def make_gallery() -> str:
     """Return the page that lists the examples, with the first plot of each."""
     parts = [
         "# Worked examples\n\n"
-        "Scripts that run as they are, in the order in which a newcomer needs them. Each page is a\n"
+        "Scripts that run as they are, in the order in which a newcomer needs them. A page is a\n"
         "script of the folder `examples` with what it prints and draws.\n"
     ]
     for name in ORDER:
