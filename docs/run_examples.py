@@ -144,9 +144,10 @@ def strip_page(page: str) -> str:
 def make_gallery() -> str:
     """Return the page that lists the examples, with the first plot of each."""
     parts = [
-        "# Worked examples\n\nScripts that run as they are; their pages show what they print\n"
+        "# Worked examples\n\n"
+        "Scripts that run as they are, in the order in which a newcomer needs them. A page is a\n"
+        "script of the folder `examples` with what it prints and draws.\n"
     ]
-    parts.append("and draw. `python docs/run_examples.py` runs them and writes these pages.\n")
     for name in ORDER:
         title, introduction, _ = read_script(name)
         about = introduction.partition("\n\n")[0]

@@ -69,7 +69,7 @@ for name, (method, answers) in fits.items():
 # down *who was asked* costs nothing and gains much: a "no" then counts against the pairs that were
 # asked about, and not against all. "Yes" gains most, though it is the rarest sure answer. The same
 # for each digit, as the area under the precision-recall curve with its interval:
-shown = ["candidates, likelihood", "no, yes and maybe, likelihood", "all true labels, likelihood"]
+shown = ["candidates, likelihood", "no, yes and maybe, likelihood"]
 axes = plot_label_quality(
     {name.removesuffix(", likelihood"): quality[name] for name in shown},
     metric="average_precision",

@@ -46,13 +46,11 @@ config.write_text(text)
 # Each task, a method on a data set, leaves a `result.json` with every metric of every fold. What
 # has a result is not run again, so a run can be stopped and continued, and shards of it can run on
 # several machines. `comes bench comparison.toml` does the same.
-from comes.errors import ComesError
 from comes.jobs import run_experiment
 
-try:
-    run = run_experiment(config, folder / "runs", workers=1)
-except ComesError as missing:
-    sys.exit(f"This example needs three data sets of Mulan in the folder COMES_DATA: {missing}")
+run = run_experiment(config, folder / "runs", workers=1)
+if run.missing:
+    sys.exit("This example needs emotions, scene and yeast of Mulan in the folder COMES_DATA.")
 print(run.summary())
 
 # %%

@@ -28,7 +28,7 @@ try:
         warnings.simplefilter("ignore", ComesWarning)  # of 8 molecules that rdkit cannot read
         tox21 = open_dataset("Tox21")
 except ComesError as missing:
-    sys.exit(f"This example needs rdkit, and Tox21 in the folder COMES_DATA: {missing}")
+    sys.exit(f"This example needs rdkit, and Tox21 in the folder that COMES_DATA names: {missing}")
 print(tox21)
 
 # %%
