@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from annotation_kills import (
     Kill,
     compare,
@@ -16,7 +17,13 @@ from annotation_kills import (
     make_project,
 )
 
+from comes.annotate.web import robots
 from databases import PostgreSQL
+
+
+@pytest.fixture(autouse=True)
+def _patient_robots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(robots, "PATIENCE", 300.0)  # servers start slowly on a busy machine
 
 
 def start_python(folder: Path, port: int) -> Kill:
