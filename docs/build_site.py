@@ -26,7 +26,7 @@ SETTINGS = DOCS / "site"
 NAVIGATION = {
     "Start": "install first-model pictures texts annotation",
     "Examples": "",
-    "Guide": "choosing answers data tables texts images priors selection thresholds training "
+    "Guide": "choosing answers data tables texts images priors selection thresholds plots training "
     "scikit-learn own-loop recipes experiments scale clusters "
     "annotate annotate-team annotate-growing annotate-server",
     "Reference": "cli formats annotate-api metrics notation",
