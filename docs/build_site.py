@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from help_page import help_page
 from reference_pages import find_names, list_rooms, room_page, top_page
 from site_links import find_broken_links
 from site_pages import MOVED, REFERENCE, ROOT, indent_lists, ready_page, repository
@@ -29,7 +30,7 @@ NAVIGATION = {
     "Guide": "choosing answers data tables texts images priors selection thresholds training "
     "scikit-learn own-loop recipes experiments scale clusters "
     "annotate annotate-team annotate-growing annotate-server",
-    "Reference": "cli formats annotate-api metrics notation",
+    "Reference": "cli help formats annotate-api metrics notation",
     "Explain": "candidate-sets risks assumptions methods instance-rates paper",
     "Develop": "architecture contributing stability releasing speed robustness website changelog",
 }
@@ -81,6 +82,7 @@ def write_pages(folder: Path) -> None:
     for room, text in (reference | {"index": top_page()}).items():
         page = f"{REFERENCE}/{room}.md"
         _write(folder / page, ready_page(text, f"docs/{page}", page, names))
+    _write(folder / "reference" / "help.md", help_page())
     examples = sorted(path for path in pages if path.startswith("docs/examples/"))
     if examples and "docs/examples/index.md" not in examples:
         _write(folder / "examples" / "index.md", gallery(examples))
