@@ -162,6 +162,13 @@ def test_a_page_weighs_little(site: Path, pages: dict[str, Page]) -> None:
         assert sum(weights[part] for part in loaded) < MOST_BYTES, name
 
 
+def test_pictures_say_their_size_before_they_arrive(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        for image in re.findall(r"<article.*?</article>", path.read_text("utf-8"), re.DOTALL):
+            for tag in re.findall(r"<img [^>]*>", image):
+                assert re.search(r'width="\d+" height="\d+"', tag), tag
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_is_whole_steady_and_readable_for_all(
