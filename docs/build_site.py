@@ -16,6 +16,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from help_page import help_page
+from picture_sizes import with_sizes
 from reference_pages import find_names, list_rooms, room_page, top_page
 from site_links import find_broken_links
 from site_pages import MOVED, REFERENCE, ROOT, indent_lists, ready_page, repository
@@ -29,7 +31,7 @@ NAVIGATION = {
     "Guide": "choosing answers data tables texts images priors selection thresholds plots training "
     "scikit-learn own-loop recipes experiments scale clusters "
     "annotate annotate-team annotate-growing annotate-server",
-    "Reference": "cli formats annotate-api metrics notation",
+    "Reference": "cli help formats annotate-api metrics notation",
     "Explain": "candidate-sets risks assumptions methods instance-rates paper",
     "Develop": "architecture contributing stability releasing speed robustness website changelog",
 }
@@ -81,6 +83,7 @@ def write_pages(folder: Path) -> None:
     for room, text in (reference | {"index": top_page()}).items():
         page = f"{REFERENCE}/{room}.md"
         _write(folder / page, ready_page(text, f"docs/{page}", page, names))
+    _write(folder / "reference" / "help.md", help_page())
     examples = sorted(path for path in pages if path.startswith("docs/examples/"))
     if examples and "docs/examples/index.md" not in examples:
         _write(folder / "examples" / "index.md", gallery(examples))
@@ -140,12 +143,12 @@ def _toml(value: object) -> str:
 
 
 def finish(output: Path) -> None:
-    """Change what the generator has no setting for: heads of tables, a label, a long index."""
+    """Change what the generator has no setting for: table heads, a label, sizes, a long index."""
     (output / "404.html").unlink()  # its links hold only at the root of a server
     for path in output.rglob("*.html"):
         html = re.sub(r"<th([^>]*)></th>", r"<td\1></td>", path.read_text(encoding="utf-8"))
         html = html.replace('"md-path" aria-label="Navigation"', '"md-path" aria-label="Path"')
-        path.write_text(html, encoding="utf-8")
+        path.write_text(with_sizes(html, path.parent), encoding="utf-8")
     index = json.loads((output / "search.json").read_text(encoding="utf-8"))
     for item in index["items"]:
         if item["location"].startswith(f"{REFERENCE}/"):  # what it is, not how it is called

@@ -25,6 +25,7 @@ pytest.importorskip("zensical", reason="the extra docs is not installed")
 import docstring_markdown
 import site_pages
 from build_site import build_site, gallery, navigate
+from help_page import help_page
 from reference_pages import list_rooms
 from site_links import Page, find_broken_links
 
@@ -140,12 +141,14 @@ def test_every_exported_name_is_on_the_page_of_its_room(pages: dict[str, Page]) 
     assert set(comes.__all__) <= listed
 
 
-def test_every_command_is_on_the_page_of_commands(site: Path, pages: dict[str, Page]) -> None:
-    text = re.sub(r"<[^>]+>", "", (site / "reference" / "cli.html").read_text(encoding="utf-8"))
+def test_every_command_is_on_a_page_with_its_help(pages: dict[str, Page]) -> None:
+    text = help_page()
     for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
         assert f"comes-{name}" in pages["reference/cli"].anchors
-        for member in getattr(command, "commands", {}):
-            assert f"comes {name} {member}" in text
+        for member in ("", *getattr(command, "commands", {})):
+            full = " ".join(["comes", name, member]).strip()
+            assert full.replace(" ", "-") in pages["reference/help"].anchors
+            assert f"Example: {full}" in text
 
 
 def test_a_page_weighs_little(site: Path, pages: dict[str, Page]) -> None:
@@ -157,6 +160,13 @@ def test_a_page_weighs_little(site: Path, pages: dict[str, Page]) -> None:
                            if target.endswith((".css", ".js"))}  # fmt: skip
         assert len(loaded) > 4
         assert sum(weights[part] for part in loaded) < MOST_BYTES, name
+
+
+def test_pictures_say_their_size_before_they_arrive(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        for image in re.findall(r"<article.*?</article>", path.read_text("utf-8"), re.DOTALL):
+            for tag in re.findall(r"<img [^>]*>", image):
+                assert re.search(r'width="\d+" height="\d+"', tag), tag
 
 
 @pytest.mark.parametrize("kind", KINDS)
