@@ -128,10 +128,10 @@ def _noise_row() -> list[str]:
         for method in ("comes-hl", "comes-rl"):
             noisy = mean(value for (name, at), value in found.items() if name == method and at > 0)
             losses.append(found[method, 0.0] - noisy)
-    hl, rl = f"{losses[0]:.3f} and {losses[2]:.3f}", f"{losses[1]:.3f} and {losses[3]:.3f}"
+    hl, rl = f"{losses[0]:.3f}, {losses[2]:.3f}", f"{losses[1]:.3f}, {losses[3]:.3f}"
     least = min(losses[0] - losses[1], losses[2] - losses[3])
-    claim = "wrong class priors cost COMES-HL more than COMES-RL"
-    return [claim, "a figure", f"AP lost on two sets: {hl}, against {rl}", verdict(0, least)]
+    claim = "wrong class priors cost COMES-HL more"
+    return [claim, "a figure", f"AP lost {hl}; COMES-RL {rl}", verdict(0, least)]
 
 
 def _sample_row() -> list[str]:
@@ -142,10 +142,8 @@ def _sample_row() -> list[str]:
     (hl, hl_end), (bce, bce_end) = (
         (found[name, few], found[name, many]) for name in ("comes-hl", "bce")
     )
-    told = (
-        f"{few:.0f} to {many:.0f} rows: {hl:.3f} to {hl_end:.3f} (BCE {bce:.3f} to {bce_end:.3f})"
-    )
-    claim = "the Hamming loss of COMES-HL falls with more rows"
+    told = f"{hl:.3f} to {hl_end:.3f}, BCE {bce:.3f} to {bce_end:.3f}"
+    claim = "more rows lower the Hamming loss"
     return [claim, "Theorem 3", told, verdict(0, hl - hl_end)]
 
 
@@ -153,8 +151,8 @@ def _flood_row() -> list[str]:
     """Return what a flood level above the floor of the risk does."""
     found = _read_sweep("flood", "average_precision", "scenes, case b 0.5")
     none, high = found["comes-rl", 0.0], found["comes-rl", 1.25]
-    told = f"AP {none:.3f} without, {high:.3f} at 1.25 times its floor"
-    claim = "a flood level that is too high ruins COMES-RL"
+    told = f"AP {none:.3f} without, {high:.3f} above the floor"
+    claim = "too high a flood level ruins COMES-RL"
     return [claim, "a figure", told, verdict(0, none - high)]
 
 
