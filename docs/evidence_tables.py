@@ -131,7 +131,7 @@ def _noise_row() -> list[str]:
     hl, rl = f"{losses[0]:.3f}, {losses[2]:.3f}", f"{losses[1]:.3f}, {losses[3]:.3f}"
     least = min(losses[0] - losses[1], losses[2] - losses[3])
     claim = "wrong class priors cost COMES-HL more"
-    return [claim, "a figure", f"AP lost {hl}; COMES-RL {rl}", verdict(0, least)]
+    return [claim, "a figure", f"AP lost {hl}; RL {rl}", verdict(0, least)]
 
 
 def _sample_row() -> list[str]:
