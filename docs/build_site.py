@@ -19,6 +19,7 @@ from pathlib import Path
 from help_page import help_page
 from picture_sizes import with_sizes
 from reference_pages import find_names, list_rooms, room_page, top_page
+from run_examples import ORDER
 from site_links import find_broken_links
 from site_pages import MOVED, REFERENCE, ROOT, indent_lists, ready_page, repository
 
@@ -27,7 +28,7 @@ SETTINGS = DOCS / "site"
 # The sections, and their pages in order; examples and rooms are taken as they are there.
 NAVIGATION = {
     "Start": "install first-model pictures texts annotation",
-    "Examples": "",
+    "Examples": " ".join(("index", *ORDER)),
     "Guide": "choosing answers data tables texts images priors selection thresholds plots training "
     "scikit-learn own-loop recipes experiments scale clusters "
     "annotate annotate-team annotate-growing annotate-server",
@@ -74,7 +75,7 @@ def write_pages(folder: Path) -> None:
     shutil.copytree(DOCS, folder, ignore=shutil.ignore_patterns("*.py", "*.md", "site", "__*"))
     shutil.copytree(SETTINGS, folder / "assets", ignore=shutil.ignore_patterns("*.toml"))
     names = find_names()
-    documents = {path.relative_to(ROOT).as_posix(): "" for path in DOCS.rglob("*.md")}
+    documents = [path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md")]
     pages = {path: path.removeprefix("docs/") for path in documents} | MOVED
     for path, page in pages.items():
         text = (ROOT / path).read_text(encoding="utf-8")
@@ -84,40 +85,15 @@ def write_pages(folder: Path) -> None:
         page = f"{REFERENCE}/{room}.md"
         _write(folder / page, ready_page(text, f"docs/{page}", page, names))
     _write(folder / "reference" / "help.md", help_page())
-    examples = sorted(path for path in pages if path.startswith("docs/examples/"))
-    if examples and "docs/examples/index.md" not in examples:
-        _write(folder / "examples" / "index.md", gallery(examples))
-
-
-def gallery(examples: Sequence[str]) -> str:
-    """Return a page that shows each example: its title, how it begins, and its first picture."""
-    cards = []
-    for path in examples:
-        text = (ROOT / path).read_text(encoding="utf-8")
-        name = posixpath.basename(path)
-        title = re.search(r"^# (.+)$", text, re.MULTILINE)
-        picture = re.search(r"!\[[^\]]*\]\(([^)]+)\)", text)
-        opening = re.search(r"^# .+\n\n((?:[^\n#`|!<].*\n)+)", text, re.MULTILINE)
-        lines = [f"-   **[{title[1] if title else name}]({name})**"]
-        lines += [f"    {opening[1].split('. ')[0].strip().rstrip('.')}."] if opening else []
-        lines += [f"    ![]({picture[1]})"] if picture else []
-        cards.append("\n\n".join(" ".join(line.split("\n")) for line in lines))
-    body = "\n\n".join(cards)
-    return (
-        "# Examples\n\nScripts that run as they are, with what they print and draw.\n\n"
-        f'<div class="grid cards" markdown>\n\n{body}\n\n</div>\n'
-    )
 
 
 def navigate(pages: set[str]) -> list[dict[str, object]]:
     """Return the navigation; exit if it lacks a page, or names one that is not there."""
     rooms = sorted(page for page in pages if posixpath.dirname(page) == REFERENCE)
-    examples = sorted(page for page in pages if page.startswith("examples/"))
     sections: dict[str, list[object]] = {
         title: [f"{title.lower()}/{word}.md" for word in words.split()]
         for title, words in NAVIGATION.items()
     }
-    sections["Examples"] += _index_first(examples)
     named = {"index.md", *rooms, *(page for of in sections.values() for page in of)}
     sections["Reference"].append({"The library": _index_first(rooms)})
     for said, wrong in (("lacks", pages - named), ("has what is not there:", named - pages)):

@@ -59,7 +59,8 @@ def top_page() -> str:
 def room_page(room: str, repository: str) -> str:
     """Return the page of a room: what it is for, its names, and their docstrings."""
     module = _room(room)
-    exported = {name: getattr(module, name) for name in module.__all__}
+    names = sorted(module.__all__, key=lambda name: (not name.islower(), name))  # functions first
+    exported = {name: getattr(module, name) for name in names}
     rows = [(name, f"#{name}", _docstring(value)) for name, value in exported.items()]
     parts = [f"# comes.{room}", docstring_to_markdown(inspect.getdoc(module) or "")]
     parts += [f"```py\nfrom comes.{room} import {_first_of(exported)}\n```", _table("name", rows)]

@@ -24,7 +24,7 @@ pytest.importorskip("zensical", reason="the extra docs is not installed")
 
 import docstring_markdown
 import site_pages
-from build_site import build_site, gallery, navigate
+from build_site import build_site, navigate
 from help_page import help_page
 from reference_pages import list_rooms
 from site_links import Page, find_broken_links
@@ -257,12 +257,3 @@ def test_docstrings_become_markdown() -> None:
         "Do.\n\n$$a\n    + b$$\n\n**Returns**\n\nint\n:   &nbsp;\n\n**Examples**\n\nSo:\n\n"
         "```pycon\n>>> 1\n1\n```"
     )
-
-
-def test_the_gallery_shows_how_examples_begin(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("build_site.ROOT", tmp_path)
-    (tmp_path / "a.md").write_text("# Own loop\n\nTrains a\nnetwork. And more.\n\n![p](p.svg)\n")
-    shown = gallery(["a.md"])
-    assert "-   **[Own loop](a.md)**\n\n    Trains a network.\n\n    ![](p.svg)" in shown
