@@ -155,6 +155,13 @@ def test_every_release_has_its_version_in_all_places() -> None:
     assert f"\ndate-released: {dated[comes.__version__]}\n" in citation
 
 
+def test_every_room_is_promised_something() -> None:
+    text = (ROOT / "docs" / "develop" / "stability.md").read_text(encoding="utf-8")
+    promised = re.findall(r"^\| (`.*`) \|", text, re.MULTILINE)
+    rooms = {path.stem for path in HOUSE.iterdir() if path.suffix in ("", ".py")}
+    assert {f"`{room}`" for room in rooms if room[0] != "_"} <= set(", ".join(promised).split(", "))
+
+
 def test_links_of_the_readme_lead_somewhere_on_the_package_index(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(
         '[a](docs/a.md#b) ![c](docs/c.png) <img src="docs/d.svg"> [e](https://e.org) [f](#f)\n'

@@ -9,8 +9,6 @@ What is here is loaded on first use: who exports answers does not wait for the w
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from comes.errors import ComesError
-
 if TYPE_CHECKING:
     from comes.annotate.adding import add_chosen_cards, add_random_cards, reopen_skipped_cards
     from comes.annotate.asking import Asking, change_asking, read_question
@@ -169,6 +167,8 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(f"comes.annotate.{_MODULES[name]}"), name)
     except ModuleNotFoundError as error:
+        from comes.errors import ComesError
+
         raise ComesError(
             f"annotation needs {error.name}, which is not installed: pip install 'comes[annotate]'."
         ) from None
