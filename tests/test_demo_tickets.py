@@ -20,7 +20,7 @@ def test_the_written_table_is_read_as_answers_with_nothing_told_but_the_label_co
     assert answers.kind == "answers"
     assert summary["tickets"] == len(relevant) == 300
     assert not (answers.excluded & relevant).any() and not (answers.confirmed & ~relevant).any()
-    assert 0.2 < answers.asked.mean() < 0.3
+    assert answers.asked is not None and 0.2 < answers.asked.mean() < 0.3
     assert tickets.items is not None and tickets.items[0] == "T-1000"
 
 
