@@ -13,9 +13,7 @@ from comes.jobs.doctor_findings import Extra, Problem
 EXTRAS = {
     "annotate": "the web page that asks people (comes annotate)",
     "chem": "features of molecules (Tox21, ToxCast, MUV)",
-    "heic": "pictures of telephones on the web page",
-    "hub": "models to and from the Hugging Face Hub",
-    "huggingface": "items of a project from a data set of Hugging Face",
+    "hub": "models to and from the Hugging Face Hub, and its data sets",
     "images": "images, and networks of timm",
     "onnx": "models for programs without Python (comes export)",
     "recipes": "the worked recipes: Lightning, transformers, FastAPI",
