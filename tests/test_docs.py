@@ -84,7 +84,7 @@ def test_examples_run(
 ) -> None:
     """Blocks of a document run in order and share their names; bash blocks call comes."""
     monkeypatch.chdir(tmp_path)
-    write_tickets("tickets.csv", n=200)  # for pages whose console would write it
+    write_tickets("tickets.csv", n=800)  # for pages whose console would write it
     run_command = command_runner(monkeypatch, capsys)
     names: dict[str, Any] = {"__name__": document.stem}
     for language, code in BLOCK.findall(document.read_text(encoding="utf-8")):

@@ -25,7 +25,12 @@ ROOT = Path(__file__).parent.parent
 HOUSE = ROOT / "src" / "comes"
 PYTHONS = ["3.11", "3.12", "3.13"]
 FEATURES = {"annotate", "chem", "hub", "images", "onnx", "remote", "scale", "text"}
-FOR_READERS = {"all", "dev", "recipes"}  # what several features, contributors or a page need
+FOR_READERS = {
+    "all",
+    "dev",
+    "recipes",
+    "docs",
+}  # what several features, contributors or a page need
 
 
 def run(*command: str | Path, cwd: Path) -> str:
