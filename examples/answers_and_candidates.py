@@ -9,7 +9,7 @@ the model gains, before you design your own questions.
 # ## Ask about one pair in five
 #
 # The scenes show handwritten digits, and the labels are which digits are there. Simulated people
-# are asked about a fifth of the pairs of scene and digit, drawn at random. Four of five times they
+# are asked about a fifth of the pairs of scene and digit, drawn at random. Four times in five they
 # are sure and right; otherwise they say "maybe".
 import tempfile
 from pathlib import Path
@@ -80,8 +80,8 @@ save_plot(axes, folder / "quality-by-what-is-known.svg")
 # %%
 # ## What follows for your questions
 #
-# - Store every answer with the pair it is about, also "maybe": then "not asked" is known, too.
-# - Let people say yes where they can. It is not needed, and worth the most.
+# - Store every answer with the pair it is about, even "maybe": then "not asked" is known, too.
+# - Let people say yes where they can. It is not required, but worth the most.
 # - Draw the pairs at random. A model may choose *additional* questions, but rates and priors need
 #   random ones ([annotate-growing.md](../guide/annotate-growing.md)).
 #

@@ -31,8 +31,9 @@ print("exclude rate:", estimate.exclude_rate.round(2))
 
 # %%
 # There are two answers to "how sure?". `lower` and `upper` are bounds that need nothing but the
-# constant rate, and are wide. The standard error is that of the estimate, whose labels go wrong
-# together, because they share the rate. The plot shows two of them on either side, and the truth.
+# constant rate, and are wide. The standard error is that of the estimate; all labels tend to err
+# in the same direction, because they share the rate. The plot shows two standard errors on either
+# side, and the truth.
 import pandas as pd
 
 from comes.plots import plot_class_priors, save_plot

@@ -2,7 +2,7 @@
 
 You have short texts and many labels, most of them rare. You will train on texts without preparing
 them, with half of the pairs of text and label asked about, read which words speak for a label, and
-learn which labels the answers are too few for.
+learn which labels have too few answers.
 """
 
 # %%
@@ -37,7 +37,7 @@ print(f"{relevant.sum(axis=1).mean():.2f} of them in a comment")
 # %%
 # ## Answers
 #
-# Simulated people are asked about half of the pairs, and are sure four of five times.
+# Simulated people are asked about half of the pairs, and are sure four times in five.
 drawn = simulate_answers(relevant, asked_rate=0.5, no_rate=0.8, yes_rate=0.8, seed=0)
 answers = Answers(
     no=drawn.excluded, yes=drawn.confirmed, maybe=drawn.doubtful, label_names=emotions
@@ -87,9 +87,9 @@ for k in np.argsort(-model.class_prior_):
 # %%
 # ## Which labels it can be trusted with
 #
-# By the answers to the test comments, drawn as for training. The AUC of a label is counted among
-# rows with a "yes" and rows with a "no", so it needs no class prior. Labels with few "yes" have
-# wide intervals or none: ask more about those.
+# Answers about the test comments, drawn as for training, judge the model. The AUC of a label is
+# counted among rows with a "yes" and rows with a "no", so it needs no class prior. Labels with few
+# "yes" have wide intervals or none: ask more about those.
 from comes.plots import plot_label_quality, save_plot
 from comes.selection import estimate_metrics
 

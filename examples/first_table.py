@@ -55,10 +55,10 @@ tickets[:800].to_csv(folder / "tickets.csv", index=False)
 print(tickets[["product", "value", "message", "possible"]].head(3).to_string(max_colwidth=38))
 
 # %%
-# ## What comes makes of it
+# ## What `comes` makes of it
 #
 # `labels=` names the column with the candidates; every other column is a feature. Nothing has to be
-# scaled, encoded or filled in: comes looks at each column and says what it takes it for. An id is
+# scaled, encoded or filled in: `comes` looks at each column and says what it takes it for. An id is
 # left out, because it would be learned by heart.
 from comes.columns import describe_columns
 from comes.datasets import read_dataset

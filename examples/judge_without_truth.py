@@ -1,6 +1,6 @@
 """Judge a model without a true label.
 
-In the field nobody has true labels, also not for testing. You will estimate from held-out
+In practice nobody has true labels, not even for testing. You will estimate from held-out
 candidates how good a model is, compare two models, look at its probabilities, and choose where to
 cut them. The truth of drawn scenes is used at the end of each step to check the estimate, and for
 nothing else.

@@ -26,7 +26,7 @@ print(f"{len(project.item_names)} pictures, {project.count_cards()} cards")
 # %%
 # ## The people
 #
-# Ann and Bob are sure four of five times, and then right. Cal clicks "no" whatever the card shows.
+# Ann and Bob are sure four times in five, and then right. Cal clicks "no" whatever the card shows.
 # To notice somebody like Cal, mix in cards whose answers you know, here a "yes": most cards are
 # "no", and would call Cal right. Control cards look like all others, and what people say to them is
 # never exported.

@@ -10,7 +10,7 @@ FIRST_STEPS = {
     "Compare methods": "comes fit tickets.csv --labels 'is_*' --select method -o best",
 }
 WAY_ON = {
-    "comes demo": "see it learn, on data of its own; with --table tickets.csv, a file to try",
+    "comes demo": "see it learn; with --table tickets.csv, get a file to try",
     "comes doctor": "see whether everything is in order here",
     "comes --help": "every command; comes fit --help has the options of one",
 }
