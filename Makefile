@@ -1,13 +1,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check tables docs
+.PHONY: demo test slow check tables docs
 
 demo: .venv/installed
 	$(BIN)/comes demo
 
 test: .venv/installed
 	$(BIN)/pytest --numprocesses auto --dist worksteal $(if $(ROOM),src/comes/$(ROOM)* $(wildcard tests/test_$(ROOM)*.py))
+
+slow: .venv/installed
+	$(BIN)/pytest -m slow tests
 
 check: .venv/installed
 	$(BIN)/ruff check .

@@ -120,6 +120,7 @@ def test_shares_of_the_first_draw_are_plain(projects: Projects, database: str | 
     assert [row["asked"] for row in table.values()] == [40, 40]
 
 
+@pytest.mark.slow
 def test_estimates_from_many_projects_are_right_where_the_plain_share_is_not(
     projects: Projects,
 ) -> None:

@@ -50,7 +50,7 @@ def compute_alone(monkeypatch: pytest.MonkeyPatch) -> Any:
     return compute()
 
 
-@pytest.mark.parametrize("backend", ["dask", "ray"])
+@pytest.mark.parametrize("backend", ["dask", pytest.param("ray", marks=pytest.mark.slow)])
 def test_a_killed_part_of_a_cluster_loses_no_features(
     backend: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -187,6 +187,7 @@ def test_rows_after_the_mark_are_overwritten(folder: Path, cache: Path) -> None:
     np.testing.assert_array_equal(compute(folder), compute_in_memory(folder))
 
 
+@pytest.mark.slow
 def test_two_processes_compute_once(folder: Path, cache: Path) -> None:
     here = str(Path(__file__).parent)
     command = [sys.executable, "-c", COMPUTE, str(folder), here, "0.05"]

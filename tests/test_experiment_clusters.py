@@ -14,7 +14,7 @@ METHODS = [{"method": method} for method in ("bce", "comes-hl", "ccmn")]
 SWEEP = {"key": "train_rows", "values": [60, 70, 80, 90]}
 
 
-@pytest.fixture(scope="module", params=["dask", "ray"])
+@pytest.fixture(scope="module", params=["dask", pytest.param("ray", marks=pytest.mark.slow)])
 def started(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """Three workers of Dask, or three nodes of Ray, started where nothing else is."""
     pytest.importorskip(PACKAGES[request.param])

@@ -22,6 +22,7 @@ PRIOR = RELEVANT.mean(axis=0)
 pytestmark = pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
 
 
+@pytest.mark.slow
 def test_settings_are_chosen_for_the_method_of_answers() -> None:
     data = Dataset(X, NAMES, answers=ANSWERS)
     start = CandidateClassifier(hidden=8, random_state=0, class_prior=PRIOR)

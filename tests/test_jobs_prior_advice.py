@@ -35,6 +35,7 @@ def be_quiet() -> Any:
         yield
 
 
+@pytest.mark.slow
 def test_few_exclusions_ask_for_class_priors_and_many_do_not() -> None:
     fitted = fit_model(FEW, SETTINGS)
     assert fitted.advice is not None and fitted.summary()["advice"] == fitted.advice

@@ -28,6 +28,7 @@ def first_fold_score(path: Path, method: str, epochs: int) -> float:
     return classifier.score(dataset.X[test], relevant[test])
 
 
+@pytest.mark.slow
 def test_comes_hl_beats_bce_where_candidates_are_noisy(pml_data: Path) -> None:
     comes_hl, bce = (
         first_fold_score(pml_data / "mirflickr5000.mat", method, epochs=60)

@@ -18,6 +18,7 @@ OWN_CLUSTER = {"RAY_ADDRESS": "local", "RAY_memory_monitor_refresh_ms": "0"}
 ALONE = {"method": "comes-hl", "epochs": 3, "random_state": 0, "device": "cpu"}
 
 
+@pytest.mark.slow
 def test_the_recipe_for_ray_finds_the_model_of_one_process(tmp_path: Path) -> None:
     pytest.importorskip("ray.train.torch")
     (code,) = re.findall(r"^```py\n(.*?TorchTrainer.*?)^```", DOCUMENT.read_text(), re.M | re.S)
