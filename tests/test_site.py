@@ -203,8 +203,13 @@ def test_pages_fit_a_phone(opened: Any, address: str) -> None:
 def test_the_search_finds_a_word(opened: Any, site: Path, address: str, place: str) -> None:
     start = address if place == "server" else site.as_uri()
     opened.goto(f"{start}/index.html")
-    opened.keyboard.press("/")
-    opened.keyboard.type("ranking_risk")
+    field = opened.locator("dialog input")
+    for _ in range(100):  # the script of the page may not listen yet
+        if field.is_visible():
+            break
+        opened.keyboard.press("/")
+        opened.wait_for_timeout(300)
+    field.fill("ranking_risk")
     opened.wait_for_selector("dialog a[href*='reference/api/risks.html']")
     assert opened.complaints == []
 
