@@ -56,6 +56,7 @@ def test_no_answer_is_lost_or_doubled_when_the_server_is_killed_twenty_times(
     check(tmp_path, 200, robots=10, kills=20)
 
 
+@pytest.mark.slow
 def test_nor_when_two_servers_of_one_database_are(tmp_path: Path, postgresql: PostgreSQL) -> None:
     check(tmp_path, 300, postgresql.new_database(), robots=20, kills=10, servers=2)
 

@@ -111,6 +111,7 @@ def test_a_state_of_another_training_is_not_taken(home: Path, tmp_path: Path) ->
         run(*fit_arguments(home, tmp_path / "model"), "--epochs", "1")
 
 
+@pytest.mark.slow
 def test_two_processes_find_the_model_of_one(home: Path, tmp_path: Path) -> None:
     tuning = ["--epochs", "2", "--batch-size", "16", "--augment", "none", "--device", "cpu"]
     tuning += ["--learning-rate", "1e-3", "--image-features", "pooled"]

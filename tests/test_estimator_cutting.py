@@ -54,6 +54,7 @@ def test_learned_thresholds_are_those_of_cross_fitted_scores(method: str, thresh
 
 
 @pytest.mark.parametrize("said_yes", [True, False])
+@pytest.mark.slow
 def test_thresholds_of_answers_are_learned_as_the_model_was_trained(said_yes: bool) -> None:
     """An estimated class prior has a weight of 1 where somebody said yes, else none."""
     answers = simulate_answers(RELEVANT, asked_rate=0.6)

@@ -99,6 +99,7 @@ def test_without_answers_or_open_pairs_there_is_no_round(
         draw_round(full, 10)
 
 
+@pytest.mark.slow
 def test_the_loop_waits_for_answers_and_goes_on_where_it_was(
     project: Project, projects: Projects
 ) -> None:

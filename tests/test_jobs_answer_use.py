@@ -56,6 +56,7 @@ def test_answers_of_people_are_counted_one_by_one() -> None:
     assert said.startswith("4 answers (2 no, 1 yes, 1 maybe; 2 chosen by a model) of 2 people; no")
 
 
+@pytest.mark.slow
 def test_what_a_method_does_not_use_is_named() -> None:
     answers = Answers.of_codes(CODES, chosen=CHOSEN)
     head = f"{ALL}; {CHOSEN.sum()} chosen by a model)"

@@ -34,6 +34,7 @@ def test_settings_are_chosen_for_the_method_of_answers() -> None:
     assert np.isfinite(choice.table["ranking_risk"]).all()
 
 
+@pytest.mark.slow
 def test_the_method_of_answers_is_one_of_those_to_choose_from() -> None:
     data = Dataset(X, NAMES, answers=ANSWERS)
     _, choice = choose_model(data, CandidateClassifier(epochs=1, random_state=0), ["method"])

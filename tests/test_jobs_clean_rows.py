@@ -86,6 +86,7 @@ def test_rows_of_a_clean_sample_are_items_of_the_data_or_others() -> None:
         read_clean(DATA, mixed, None)
 
 
+@pytest.mark.slow
 def test_a_clean_file_sharpens_priors_and_a_fit(folder: Path) -> None:
     reading, clean = Reading(labels=["has_*"]), folder / "expert.csv"
     blind = estimate_priors(folder / "answers.csv", reading=reading)

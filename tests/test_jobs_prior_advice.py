@@ -84,6 +84,7 @@ def test_the_table_is_filled_in_and_read_by_fit(tmp_path: Path) -> None:
     assert known.class_prior_error_ is None
 
 
+@pytest.mark.slow
 def test_a_table_of_ones_own_may_leave_labels_open(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     own = pd.DataFrame({"label": FEW.label_names, "class_prior": [0.3] + [np.nan] * 9})
