@@ -3,6 +3,8 @@
     python docs/fill.py            # write them
     python docs/fill.py --check    # compare, and fail where a document is out of date
 
+The check also reads the claims of ``claims.py``: sentences with numbers of stored results.
+
 A generated part stands between two comments; edit what makes it, not the part::
 
     <!-- table: runs paper average_precision -->
@@ -22,6 +24,7 @@ from pathlib import Path
 import evidence_tables
 import format_tables
 import result_tables
+from claims import wrong_claims
 from result_tables import ROOT, Table
 
 TABLES = result_tables.TABLES | evidence_tables.TABLES | format_tables.TABLES
@@ -29,6 +32,8 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PART = re.compile(
     r"^<!-- table: (?P<words>[^\n]+) -->\n.*?^<!-- end -->$", re.MULTILINE | re.DOTALL
 )
+
+BY_HAND = re.compile(r"^\|.*\| \**[-+]?\d[\d.]*( ± [\d.]+)?\**( •)? \||<!-- ", re.MULTILINE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +48,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(
             f"{path.relative_to(ROOT)} {'is out of date: run make tables' if check else 'written'}"
         )
-    return int(check and bool(stale))
+    wrong = [*find_tables_by_hand(), *wrong_claims()] if check else []
+    for line in wrong:
+        print(line)
+    return int(check and bool(stale or wrong))
+
+
+def find_tables_by_hand() -> list[str]:
+    """Return a line for every document with a table of numbers, or a marker, of its own."""
+    return [
+        f"{path.relative_to(ROOT)} has a table of numbers that nothing fills: {found[0]!r}"
+        for path in DOCUMENTS
+        if (found := BY_HAND.search(PART.sub("", path.read_text(encoding="utf-8"))))
+    ]
 
 
 def stale_documents() -> list[Path]:

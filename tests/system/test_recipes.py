@@ -1,14 +1,11 @@
 """The recipes of docs/guide/recipes.md: each block of code runs, and does what the page says."""
 
-import contextlib
 import importlib
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -22,12 +19,11 @@ import torch
 from torch import nn
 
 from comes import CandidateClassifier
-from comes.errors import ComesError
 from comes.models.libraries import import_torchvision
 from comes.risks import HammingRisk
 from comes.training import split_risk
 
-PAGE = (Path(__file__).parent.parent / "docs" / "guide" / "recipes.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "recipes.md").read_text(encoding="utf-8")
 
 
 def blocks(title: str) -> list[str]:
@@ -36,16 +32,6 @@ def blocks(title: str) -> list[str]:
     found = re.findall(r"^```py\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     assert found, title
     return found
-
-
-def need(package: str) -> None:
-    """Skip the test, saying so, where a package of the recipe is not installed."""
-    with contextlib.suppress(ComesError):
-        import_torchvision(needed_by=package)  # lightning and transformers import it
-    try:
-        importlib.import_module(package)
-    except (ImportError, RuntimeError) as error:
-        pytest.skip(f"{package} is not installed, or not for this torch: {error}")
 
 
 # HTTP
@@ -68,15 +54,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CandidateClas
 @pytest.fixture(scope="module")
 def address(model: tuple[Path, CandidateClassifier, Any]) -> Iterator[str]:
     """Start the recipe's server in a process of its own; yield where it answers."""
-    need("fastapi")
-    need("uvicorn")
     folder, _, _ = model
     (code,) = blocks("Predictions over HTTP")
     (folder / "serve.py").write_text(code, encoding="utf-8")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "uvicorn", "serve:app", "--port", str(port)]
+    command = [sys.executable, "-m", "uvicorn", "serve:app", "--port", "0"]
     server = subprocess.Popen(
         command,
         cwd=folder,
@@ -85,21 +66,20 @@ def address(model: tuple[Path, CandidateClassifier, Any]) -> Iterator[str]:
         stderr=subprocess.STDOUT,
         text=True,
     )
+    assert server.stdout is not None
     try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/labels", timeout=5).close()
+        lines = []
+        for line in server.stdout:  # until it listens, or ends
+            lines.append(line)
+            if found := re.search(r"running on (http://127.0.0.1:\d+)", line):
+                yield found[1]
                 break
-            except (urllib.error.URLError, ConnectionError):
-                if server.poll() is not None:
-                    raise AssertionError(server.stdout.read() if server.stdout else "") from None
-                time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}"
+        else:
+            raise AssertionError("".join(lines))
     finally:
         server.terminate()
-        server.wait(10)
-        if server.stdout:
-            server.stdout.close()
+        server.wait()
+        server.stdout.close()
 
 
 def ask(address: str, body: Any) -> tuple[int, Any]:
@@ -109,7 +89,7 @@ def ask(address: str, body: Any) -> tuple[int, Any]:
         f"{address}/predict", data, {"content-type": "application/json"}
     )
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
@@ -151,7 +131,6 @@ def test_a_server_refuses_what_does_not_fit(address: str) -> None:
 def test_a_model_of_a_table_takes_its_cells_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need("fastapi")
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"colour": rng.choice(["red", "blue"], 80), "size": rng.normal(size=80)})
     table.loc[3, "size"] = np.nan
@@ -199,9 +178,10 @@ def test_parts_of_a_risk_repeat_dropout_and_leave_statistics_alone() -> None:
     torch.testing.assert_close(torch.autograd.grad(total, first), exact)
 
 
+@pytest.mark.needs("lightning")
 @pytest.mark.filterwarnings("ignore")
 def test_lightning_in_parts_trains_as_in_whole_batches() -> None:
-    need("lightning")
+    import_torchvision(needed_by="lightning")
     ended = {}
     for part_size in (50, None):
         first, second = blocks("Lightning")
@@ -217,9 +197,10 @@ def test_lightning_in_parts_trains_as_in_whole_batches() -> None:
     assert (nn.Linear(5, 3).weight - ended[50]).abs().max() > 1e-3, "it was trained"
 
 
+@pytest.mark.needs("transformers")
 @pytest.mark.filterwarnings("ignore")
 def test_micro_batches_of_the_trainer_are_one_large_batch(tmp_path: Path) -> None:
-    need("transformers")
+    import_torchvision(needed_by="transformers")
     transformers: Any = importlib.import_module("transformers")
 
     exact, use = blocks("Hugging Face's Trainer")

@@ -1,7 +1,6 @@
 """`comes fit` of tables and texts in several processes finds the model of one."""
 
 import os
-import socket
 import subprocess
 import sys
 import warnings
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from safetensors.numpy import load_file
+from torch.distributed import TCPStore
 
 from comes.errors import ComesWarning
 from comes.estimator import load_model
@@ -38,10 +38,9 @@ def write_data(folder: Path) -> None:
 
 def fit_in_processes(n: int, folder: Path, *arguments: str) -> list[tuple[int, str, str]]:
     """Run ``comes fit`` as torchrun does, without the seconds that it takes to start."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    together = {"WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # as its agent has one
+    together = {"WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
+    together["TORCHELASTIC_USE_AGENT_STORE"] = "True"
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "comes", "fit", *arguments, "--device", "cpu"],
@@ -53,7 +52,7 @@ def fit_in_processes(n: int, folder: Path, *arguments: str) -> list[tuple[int, s
         )
         for rank in range(n)
     ]
-    texts = [process.communicate(timeout=300) for process in processes]
+    texts = [process.communicate(timeout=1200) for process in processes]
     return [(p.returncode, *text) for p, text in zip(processes, texts, strict=True)]
 
 

@@ -16,20 +16,17 @@ import pytest
 from typer.main import get_command
 
 import comes
+import docstring_markdown
 from browser import launch_browser
 from comes.cli import app
 from comes.files import locked
-
-pytest.importorskip("zensical", reason="the extra docs is not installed")
-
-import docstring_markdown
-import site_pages
-from build_site import build_site, navigate
 from help_page import help_page
 from reference_pages import list_rooms
 from site_links import Page, find_broken_links
 
-DOCS = Path(__file__).parent.parent / "docs"
+pytestmark = pytest.mark.needs("zensical")
+
+DOCS = Path(__file__).parents[2] / "docs"
 PHONE = {"width": 360, "height": 740}
 # One page of each kind: home, pictures, code and tables, and a room with formulas.
 KINDS = ("index", "guide/annotate-team", "develop/website", "reference/api/top_metrics")
@@ -55,6 +52,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
     with locked(folder.with_suffix(".lock")):
         if not folder.exists():
+            from build_site import build_site
+
             build_site(folder)
     return folder
 
@@ -99,7 +98,8 @@ def opened(browser: Any) -> Iterator[Any]:
     page.close()
 
 
-def test_every_link_anchor_and_picture_resolves(site: Path) -> None:
+@pytest.mark.smoke
+def test_the_site_is_built_and_every_link_anchor_and_picture_resolves(site: Path) -> None:
     assert find_broken_links(site) == []
 
 
@@ -113,6 +113,8 @@ def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
 
 
 def test_every_document_is_a_page_and_no_script_is(site: Path, pages: dict[str, Page]) -> None:
+    import site_pages
+
     documents = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     for document in documents | set(site_pages.MOVED.values()):
         assert document.removesuffix(".md") in pages
@@ -125,6 +127,8 @@ def test_every_page_is_in_the_navigation(pages: dict[str, Page]) -> None:
 
 
 def test_a_page_without_navigation_stops_the_build(pages: dict[str, Page]) -> None:
+    from build_site import navigate
+
     names = {f"{name}.md" for name in pages}
     with pytest.raises(SystemExit, match=r"lacks guide/lonely\.md"):
         navigate(names | {"guide/lonely.md"})
@@ -169,6 +173,7 @@ def test_pictures_say_their_size_before_they_arrive(site: Path) -> None:
                 assert re.search(r'width="\d+" height="\d+"', tag), tag
 
 
+@pytest.mark.needs("chromium")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_is_whole_steady_and_readable_for_all(
@@ -191,6 +196,7 @@ def test_a_page_is_whole_steady_and_readable_for_all(
     assert sum(len(gzip.compress(body)) for body in bodies) < MOST_BYTES
 
 
+@pytest.mark.needs("chromium")
 def test_pages_fit_a_phone(opened: Any, address: str) -> None:
     opened.set_viewport_size(PHONE)
     for kind in KINDS + WIDE:
@@ -199,6 +205,7 @@ def test_pages_fit_a_phone(opened: Any, address: str) -> None:
         assert opened.evaluate("document.querySelector('article').scrollWidth <= innerWidth"), kind
 
 
+@pytest.mark.needs("chromium")
 @pytest.mark.parametrize("place", ["server", "disk"])
 def test_the_search_finds_a_word(opened: Any, site: Path, address: str, place: str) -> None:
     start = address if place == "server" else site.as_uri()
@@ -214,6 +221,7 @@ def test_the_search_finds_a_word(opened: Any, site: Path, address: str, place: s
     assert opened.complaints == []
 
 
+@pytest.mark.needs("chromium")
 def test_the_reader_can_choose_light_or_dark(opened: Any, address: str) -> None:
     opened.emulate_media(color_scheme="dark")
     opened.goto(f"{address}/index.html")
@@ -224,6 +232,8 @@ def test_the_reader_can_choose_light_or_dark(opened: Any, address: str) -> None:
 
 
 def test_the_scripts_of_the_site_do_what_their_examples_say() -> None:
+    import site_pages
+
     for module in (docstring_markdown, site_pages):
         tried = doctest.testmod(module)
         assert tried.attempted > 0
@@ -231,6 +241,8 @@ def test_the_scripts_of_the_site_do_what_their_examples_say() -> None:
 
 
 def test_names_documents_and_formulas_of_a_page_become_what_they_mean() -> None:
+    import site_pages
+
     def ready(text: str) -> str:
         names = {"bce_risk": "risks.md#bce_risk", "comes.answers.NO": "answers.md#NO", "NO": "x"}
         return site_pages.ready_page(text, "docs/guide/x.md", "guide/x.md", names)

@@ -12,14 +12,16 @@ import pytest
 from local_clusters import STARTS
 
 from comes import clusters
-from comes.clusters import PACKAGES, Cluster
+from comes.clusters import Cluster
 from comes.errors import ComesError
 
+DASK = pytest.param("dask", marks=pytest.mark.needs("dask"))
+RAY = pytest.param("ray", marks=pytest.mark.needs("ray"))
 
-@pytest.fixture(scope="module", params=["dask", "ray"])
+
+@pytest.fixture(scope="module", params=[DASK, RAY])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Two workers of Dask, or two nodes of Ray."""
-    pytest.importorskip(PACKAGES[request.param])
     with STARTS[request.param](2) as started:
         yield started.cluster
 
@@ -78,15 +80,14 @@ def test_without_an_address_a_cluster_is_started_here(
     assert list(Cluster(cluster.backend, workers=1).run(int, ["3"])) == [("3", 3)]
 
 
+@pytest.mark.parametrize("cluster", [RAY], indirect=True)
 def test_a_ray_without_gpu_is_not_waited_for(cluster: Cluster) -> None:
-    if cluster.backend == "ray":
-        with pytest.raises(ComesError, match="the Ray cluster has 0. Start it"):
-            list(replace(cluster, gpus=1).run(int, ["3"]))
+    with pytest.raises(ComesError, match="the Ray cluster has 0. Start it"):
+        list(replace(cluster, gpus=1).run(int, ["3"]))
 
 
+@pytest.mark.parametrize("cluster", [RAY], indirect=True)
 def test_a_ray_that_the_caller_joined_stays(cluster: Cluster) -> None:
-    if cluster.backend != "ray":
-        pytest.skip("Dask has clients, one for each run")
     import ray
 
     ray.init(cluster.scheduler, log_to_driver=False, logging_level=logging.ERROR)
@@ -98,12 +99,16 @@ def test_a_ray_that_the_caller_joined_stays(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("backend", "address"), [("dask", "tcp://127.0.0.1:9"), ("ray", "127.0.0.1:9"), ("ray", "here")]
+    ("backend", "address"),
+    [
+        pytest.param("dask", "tcp://127.0.0.1:9", marks=pytest.mark.needs("dask")),
+        pytest.param("ray", "127.0.0.1:9", marks=pytest.mark.needs("ray")),
+        pytest.param("ray", "here", marks=pytest.mark.needs("ray")),
+    ],
 )
 def test_a_cluster_that_does_not_answer_is_told(
     backend: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip(PACKAGES[backend])
     if backend == "dask":
         import dask
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from local_clusters import STARTS, LocalCluster, killing
 
-from comes.clusters import PACKAGES
 from comes.experiment import Task, run_tasks
 from small_experiments import read_numbers, small_tasks
 
@@ -14,10 +13,12 @@ METHODS = [{"method": method} for method in ("bce", "comes-hl", "ccmn")]
 SWEEP = {"key": "train_rows", "values": [60, 70, 80, 90]}
 
 
-@pytest.fixture(scope="module", params=["dask", pytest.param("ray", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.needs(name)) for name in ("dask", "ray")],
+)
 def started(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """Three workers of Dask, or three nodes of Ray, started where nothing else is."""
-    pytest.importorskip(PACKAGES[request.param])
     with STARTS[request.param](3) as cluster:
         yield cluster
 

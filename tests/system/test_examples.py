@@ -1,4 +1,4 @@
-"""The worked examples run, and their pages show their code and what they print."""
+"""The worked examples print what their pages show."""
 
 import math
 import re
@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 import run_examples
-from run_examples import ORDER, PAGES, PICTURE, SCRIPTS, SHOWN, make_gallery, make_page, run_script
+from run_examples import ORDER, PAGES, PICTURE, SHOWN, make_page, run_script
 
-MOST_LINES, MOST_BYTES = 120, 80_000
+NEEDED = {
+    "emotions_in_texts": ("text",),
+    "paper_comparison": ("mulan",),
+    "tox21_assays": ("chem", "rdkit"),
+    "voc2012_pictures": ("images", "weights"),
+}
 LUCK = 0.15  # share of the lines that may differ in words: of two labels that are level, the best
 NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)")
 
@@ -27,36 +32,16 @@ def is_alike(shown: str, printed: str) -> bool:
     return all(math.isclose(float(a), float(b), rel_tol=0.1, abs_tol=0.06) for a, b in pairs)
 
 
-def test_every_script_is_in_the_gallery() -> None:
-    assert sorted(path.stem for path in SCRIPTS.glob("*.py")) == sorted(ORDER)
-    assert (PAGES / "index.md").read_text(encoding="utf-8") == make_gallery()
-
-
-@pytest.mark.parametrize("name", ORDER)
-def test_a_page_shows_the_code_of_its_script(name: str) -> None:
-    assert run_examples.strip_page(read_page(name)) == make_page(name)
-    assert len((SCRIPTS / f"{name}.py").read_text(encoding="utf-8").splitlines()) <= MOST_LINES
-
-
-@pytest.mark.parametrize("name", ORDER)
-def test_a_page_has_its_plots_and_no_others(name: str) -> None:
-    plots = PICTURE.findall(read_page(name))
-    assert plots
-    assert sorted(plots) == sorted(path.name for path in PAGES.glob(f"{name}-*.svg"))
-    assert max((PAGES / plot).stat().st_size for plot in plots) < MOST_BYTES
-
-
-@pytest.mark.parametrize("name", ORDER)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.needs(*NEEDED.get(name, ()))) for name in ORDER]
+)
 def test_an_example_prints_what_its_page_shows(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COMES_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    try:
-        shown = run_script(name)
-    except SystemExit as missing:
-        pytest.skip(str(missing))
+    shown = run_script(name)
     printed = "\n".join(cell.text for cell in shown if cell.text).splitlines()
     on_page = "".join(SHOWN.findall(read_page(name))).splitlines()
     assert len(printed) == len(on_page)
