@@ -1,138 +1,44 @@
 """A training that was stopped and goes on must end where one without a stop does."""
 
-import multiprocessing
-import os
-import signal
-from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from comes.errors import ComesError, ComesWarning
-from comes.risks import HammingRisk
-from comes.training import (
-    BlockOrder,
-    Checkpoint,
-    History,
-    PixelRows,
-    Rows,
-    StreamedRows,
-    TrainOptions,
-    Validation,
-    seeded,
-    train,
-)
-from drawn_problems import annotate, prior_of, problem
+from comes.training import History, PixelRows
 from pictures import pictures
-
-CPU = torch.device("cpu")
-X, _ = problem(seed=5, n=60, q=3)
-_, RELEVANT = problem(seed=6, n=60)
-CANDIDATES = annotate(RELEVANT, 0.5, seed=7)
-EPOCHS, BATCHES = 12, 3  # batches of an epoch
-
-
-class StoppedError(Exception):
-    pass
-
-
-def stop() -> None:
-    raise StoppedError
-
-
-def interrupt() -> None:
-    raise KeyboardInterrupt
+from stopped_trainings import (
+    BATCHES,
+    CPU,
+    EPOCHS,
+    ORDER,
+    SIZES,
+    StoppedError,
+    X,
+    assert_equal,
+    interrupt,
+    network,
+    stop,
+    streamed,
+    trained,
+)
 
 
-def kill() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def network(d: int = 3) -> nn.Module:
-    with seeded(0, CPU):
-        layers = [nn.Flatten(), ToDouble(), nn.Linear(d, 8), nn.BatchNorm1d(8), nn.ReLU()]
-        return nn.Sequential(*layers, nn.Dropout(0.3), nn.Linear(8, 4)).double()
-
-
-class ToDouble(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x.double()
-
-
-def adam_with_two_rates(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    *first, weight, bias = parameters
-    groups: list[dict[str, Any]] = [{"params": first}, {"params": [weight, bias], "lr": 0.1}]
-    return torch.optim.Adam(groups, lr=0.03)
-
-
-def trained(
-    path: Path | None = None,
-    *,
-    rows: Rows | StreamedRows = X,
-    order: BlockOrder | None = None,
-    fingerprint: str = "the same",
-    every: float | None = None,
-    at_score: int = 0,  # in which call of the validation score ...
-    at_batch: int = 0,  # ... or of the risk ...
-    then: Callable[[], None] = stop,  # ... what happens
-    patience: int | None = 3,
-    validates: bool = True,
-    as_score: Callable[[float], float] = float,
+@cache
+def uninterrupted(
+    patience: int | None = 3, validates: bool = True
 ) -> tuple[dict[str, Tensor], History, int]:
-    """Train; return the state, the history and how many batches were computed."""
-    model = network(3 * 8 * 8 if isinstance(rows, PixelRows) else 3)
-    risk, n_scores, n_batches = HammingRisk(prior_of(RELEVANT)), 0, 0
-
-    def counted(scores: Tensor, candidates: Tensor) -> Tensor:
-        nonlocal n_batches
-        n_batches += 1
-        if n_batches == at_batch:
-            then()
-        value: Tensor = risk(scores, candidates)
-        return value
-
-    def score() -> float:
-        """Has its best in the fifth epoch, for a validation that is about something else."""
-        nonlocal n_scores
-        n_scores += 1
-        if n_scores == at_score:
-            then()
-        number = round(model.get_buffer("3.num_batches_tracked").item() / BATCHES)
-        return as_score(abs(number - 5) + weights(model)[0].item() / 1e3)
-
-    history = train(
-        model,
-        rows,
-        None if isinstance(rows, StreamedRows) else CANDIDATES,
-        counted,
-        TrainOptions(adam_with_two_rates, epochs=EPOCHS, batch_size=20, seed=4, order=order),
-        validation=Validation(score, patience) if validates else None,
-        checkpoint=None if path is None else Checkpoint(path, fingerprint, every),
-    )
-    return model.state_dict(), history, n_batches
-
-
-def weights(model: nn.Module) -> Tensor:
-    return torch.cat([p.detach().flatten() for p in model.parameters()])
-
-
-def assert_equal(
-    found: tuple[dict[str, Tensor], History, int], expected: tuple[dict[str, Tensor], History, int]
-) -> None:
-    """Compare to the last bit."""
-    assert found[0].keys() == expected[0].keys()
-    for name, tensor in found[0].items():
-        assert torch.equal(tensor, expected[0][name]), name
-    for name in ("risk", "validation", "best_epoch", "interrupted"):
-        assert getattr(found[1], name) == getattr(expected[1], name)
+    """Return what a training without a checkpoint finds."""
+    return trained(patience=patience, validates=validates)
 
 
 def test_a_checkpoint_changes_nothing_and_stays(tmp_path: Path) -> None:
-    plain = trained()
+    plain = uninterrupted()
     assert_equal(trained(tmp_path / "training.pt"), plain)
     assert [path.name for path in tmp_path.iterdir()] == ["training.pt"]
     assert plain[1].best_epoch == 5
@@ -152,19 +58,18 @@ def test_the_format_of_a_checkpoint_stays(tmp_path: Path) -> None:
     assert state["steps"] == 0  # of the next epoch
 
 
-@pytest.mark.parametrize("when", [{"at_score": 2}, {"at_score": 7}, {"at_score": 8}])
 @pytest.mark.parametrize("patience", [3, None])
-def test_a_stop_between_epochs_changes_nothing(
-    when: dict[str, int], patience: int | None, tmp_path: Path
-) -> None:
-    with pytest.raises(StoppedError):
-        trained(tmp_path / "training.pt", patience=patience, **when)  # type: ignore[arg-type]
-    assert [path.name for path in tmp_path.iterdir()] == ["training.pt"]
-    expected = trained(patience=patience)
-    found = trained(tmp_path / "training.pt", patience=patience)
-    assert_equal(found, expected)
-    assert found[2] == expected[2] - BATCHES * (when["at_score"] - 1)  # nothing done twice
-    assert [path.name for path in tmp_path.iterdir()] == ["training.pt"]
+def test_a_stop_between_epochs_changes_nothing(patience: int | None, tmp_path: Path) -> None:
+    expected = uninterrupted(patience)
+    for at_score in (2, 7, 8):
+        path = tmp_path / str(at_score) / "training.pt"
+        path.parent.mkdir()
+        with pytest.raises(StoppedError):
+            trained(path, patience=patience, at_score=at_score)
+        found = trained(path, patience=patience)
+        assert_equal(found, expected)
+        assert found[2] == expected[2] - BATCHES * (at_score - 1)  # nothing done twice
+        assert [path.name for path in path.parent.iterdir()] == ["training.pt"]
 
 
 @pytest.mark.parametrize("validates", [True, False])
@@ -174,7 +79,7 @@ def test_stops_in_the_middle_of_epochs_change_nothing(validates: bool, tmp_path:
         with pytest.raises(StoppedError):
             trained(path, at_batch=at_batch, validates=validates)
     found = trained(path, validates=validates)
-    assert_equal(found, trained(validates=validates))
+    assert_equal(found, uninterrupted(validates=validates))
     assert found[2] == BATCHES * ((8 if validates else EPOCHS) - 3)
 
 
@@ -183,30 +88,43 @@ def test_a_stop_within_an_epoch_loses_no_step(tmp_path: Path) -> None:
     for at_batch in (2, 4, 5):  # after 1, 4 and 8 steps, of 3 in an epoch
         with pytest.raises(StoppedError):
             trained(path, every=0, at_batch=at_batch)
-    found, expected = trained(path, every=0), trained()
+    found, expected = trained(path, every=0), uninterrupted()
     assert_equal(found, expected)
     assert found[2] == expected[2] - 8
     assert [path.name for path in tmp_path.iterdir()] == ["training.pt"]
 
 
-def test_ctrl_c_within_an_epoch_loses_no_step(tmp_path: Path) -> None:
-    path = tmp_path / "training.pt"
-    with pytest.warns(ComesWarning, match="Interrupted after 2 of 12 epochs"):
-        trained(path, every=0, at_batch=9, then=interrupt)
-    found, expected = trained(path, every=0), trained()
-    assert_equal(found, expected)
-    assert found[2] == expected[2] - 8
-
-
-@pytest.mark.parametrize(("every", "n_steps"), [(0, 5), (1e6, 3), (None, 3)])
-def test_a_state_is_kept_within_an_epoch_if_the_last_is_old_enough(
-    every: float | None, n_steps: int, tmp_path: Path
+@pytest.mark.parametrize(("every", "at_batch", "n_kept"), [(None, 8, 6), (0, 9, 8)])
+def test_ctrl_c_keeps_the_checkpoint_and_the_weights_so_far(
+    every: float | None, at_batch: int, n_kept: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "training.pt"
-    with pytest.raises(StoppedError):
-        trained(path, every=every, at_batch=6)
-    expected = trained()
-    assert trained(path, every=every)[2] == expected[2] - n_steps
+    with pytest.warns(ComesWarning, match="Interrupted after 2 of 12 epochs"):
+        _, history, _ = trained(path, every=every, at_batch=at_batch, then=interrupt)
+    assert history.interrupted
+    assert len(history.risk) == 2
+    found, expected = trained(path, every=every), uninterrupted()
+    assert_equal(found, expected)
+    assert found[2] == expected[2] - n_kept
+
+
+def test_a_state_is_kept_within_an_epoch_if_the_last_is_old_enough(tmp_path: Path) -> None:
+    for every, n_steps in ((0, 5), (1e6, 3), (None, 3)):
+        path = tmp_path / f"{every}.pt"
+        with pytest.raises(StoppedError):
+            trained(path, every=every, at_batch=6)
+        assert trained(path, every=every)[2] == uninterrupted()[2] - n_steps, every
+
+
+def test_without_ends_the_state_is_kept_by_the_clock_alone(tmp_path: Path) -> None:
+    for every, n_kept in ((1e6, 0), (0, 8)):
+        path = tmp_path / f"{every}.pt"
+        with pytest.raises(StoppedError):
+            trained(path, every=every, at_ends=False, at_batch=9)
+        assert path.exists() == (n_kept > 0)
+        found, expected = trained(path, every=every, at_ends=False), uninterrupted()
+        assert_equal(found, expected)
+        assert found[2] == expected[2] - n_kept
 
 
 def test_a_state_of_an_earlier_version_is_taken(tmp_path: Path) -> None:
@@ -216,65 +134,19 @@ def test_a_state_of_an_earlier_version_is_taken(tmp_path: Path) -> None:
     state = torch.load(path, weights_only=True)
     del state["steps"], state["total"]
     torch.save(state, path)
-    found, expected = trained(path), trained()
+    found, expected = trained(path), uninterrupted()
     assert_equal(found, expected)
     assert found[2] == expected[2] - 2 * BATCHES
 
 
-def test_augmentation_goes_on_where_it_was_within_an_epoch(tmp_path: Path) -> None:
+def test_augmentation_goes_on_where_it_was(tmp_path: Path) -> None:
     rows = PixelRows(list(pictures(60)[0]), 8, CPU, "crop")
-    with pytest.raises(StoppedError):
-        trained(tmp_path / "training.pt", rows=rows, every=0, at_batch=9)
-    assert_equal(trained(tmp_path / "training.pt", rows=rows, every=0), trained(rows=rows))
-
-
-SIZES = (7, 13, 5, 20, 9, 6)
-ORDER = BlockOrder(SIZES, 21)
-
-
-def streamed(read: list[int] | None = None) -> StreamedRows:
-    """Return the rows as a stream, which notes the blocks that are read."""
-
-    def read_block(block: int) -> tuple[Any, Tensor]:
-        if read is not None:
-            read.append(block)
-        rows = slice(ORDER.starts[block], ORDER.starts[block] + SIZES[block])
-        return X[rows].numpy(), CANDIDATES[rows]
-
-    return StreamedRows(SIZES, read_block, CPU)
-
-
-WAYS: dict[str, Callable[[], dict[str, Any]]] = {
-    "memory": dict,
-    "stream": lambda: {"rows": streamed(), "order": ORDER},
-}
-
-
-def train_until_killed(path: Path, every: float | None, way: str) -> None:
-    torch.set_num_threads(1)
-    trained(path, every=every, at_batch=BATCHES * 4 + 3, then=kill, **WAYS[way]())
-
-
-@pytest.mark.parametrize(
-    ("way", "every", "n_steps"),
-    [("memory", None, BATCHES * 4), ("memory", 0, BATCHES * 4 + 2), ("stream", 0, BATCHES * 4 + 2)],
-)
-def test_a_killed_process_leaves_what_another_goes_on_from(
-    way: str, every: float | None, n_steps: int, tmp_path: Path
-) -> None:
-    path = tmp_path / "training.pt"
-    arguments = (path, every, way)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "comes.training"])
-    process = context.Process(target=train_until_killed, args=arguments)
-    process.start()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-    assert path.is_file()
-    expected, found = trained(**WAYS[way]()), trained(path, every=every, **WAYS[way]())
-    assert_equal(found, expected)
-    assert found[2] == expected[2] - n_steps
-    path.unlink()
+    expected = trained(rows=rows)
+    for every, at_batch in ((None, 8), (0, 9)):  # between epochs, and within one
+        path = tmp_path / f"{at_batch}.pt"
+        with pytest.raises(StoppedError):
+            trained(path, rows=rows, every=every, at_batch=at_batch)
+        assert_equal(trained(path, rows=rows, every=every), expected)
 
 
 def test_a_stream_goes_on_without_reading_what_is_done(tmp_path: Path) -> None:
@@ -325,25 +197,8 @@ def test_a_crash_while_writing_leaves_the_file_before(
         trained(path)
     assert [path.name for path in tmp_path.iterdir()] == ["training.pt"]
     found = trained(path)
-    assert_equal(found, trained())
+    assert_equal(found, uninterrupted())
     assert found[2] == BATCHES * (8 - 2)
-
-
-def test_ctrl_c_keeps_the_checkpoint_and_the_weights_so_far(tmp_path: Path) -> None:
-    path = tmp_path / "training.pt"
-    with pytest.warns(ComesWarning, match="Interrupted after 2 of 12 epochs"):
-        _, history, _ = trained(path, at_batch=8, then=interrupt)
-    assert history.interrupted
-    assert len(history.risk) == 2
-    assert path.is_file()
-    assert_equal(trained(path), trained())
-
-
-def test_augmentation_goes_on_where_it_was(tmp_path: Path) -> None:
-    rows = PixelRows(list(pictures(60)[0]), 8, CPU, "crop")
-    with pytest.raises(StoppedError):
-        trained(tmp_path / "training.pt", rows=rows, at_batch=8)
-    assert_equal(trained(tmp_path / "training.pt", rows=rows), trained(rows=rows))
 
 
 def test_going_on_leaves_the_global_random_state_alone(tmp_path: Path) -> None:
@@ -359,7 +214,7 @@ def test_going_on_leaves_the_global_random_state_alone(tmp_path: Path) -> None:
 def test_scores_may_be_numbers_of_numpy(tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         trained(tmp_path / "training.pt", at_score=4, as_score=np.float64)
-    assert_equal(trained(tmp_path / "training.pt", as_score=np.float64), trained())
+    assert_equal(trained(tmp_path / "training.pt", as_score=np.float64), uninterrupted())
 
 
 def test_the_checkpoint_of_another_training_is_refused_and_kept(tmp_path: Path) -> None:
@@ -392,14 +247,14 @@ def replaced_by_code(path: Path) -> None:
     torch.save({"fingerprint": "the same", "code": stop}, path)
 
 
-@pytest.mark.parametrize(
-    "damage", [truncated, emptied, replaced_by_text, replaced_by_weights, replaced_by_code]
-)
-def test_a_damaged_checkpoint_is_refused(damage: Callable[[Path], None], tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "training.pt"
     with pytest.raises(StoppedError):
         trained(path, at_score=2)
-    damage(path)
-    with pytest.raises(ComesError, match="training.pt is not a checkpoint, or is damaged"):
-        trained(path)
-    assert path.exists()
+    whole = path.read_bytes()
+    for damage in (truncated, emptied, replaced_by_text, replaced_by_weights, replaced_by_code):
+        path.write_bytes(whole)
+        damage(path)
+        with pytest.raises(ComesError, match="training.pt is not a checkpoint, or is damaged"):
+            trained(path)
+        assert path.exists(), damage.__name__

@@ -1,15 +1,18 @@
-"""The gradient of a batch in parts is that of the whole."""
+"""The gradient of a batch in parts is that of the whole; rows can be mixed in pairs."""
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from comes.errors import ComesError
 from comes.models import mlp
 from comes.risks import hamming_risk, ranking_risk
-from comes.training import TrainOptions, add_gradient, make_optimizer, seeded, train
+from comes.training import TrainOptions, add_gradient, make_optimizer, seeded, split_risk, train
+from comes.training.mixing import mix_pairs
 from drawn_problems import annotate, prior_of, problem
 
 CPU = torch.device("cpu")
@@ -45,17 +48,14 @@ def gradients(model: nn.Module) -> Tensor:
 
 @pytest.mark.parametrize("name", ["hamming", "ranking"])
 @pytest.mark.parametrize("normalised", [True, False])
-@pytest.mark.parametrize("part_size", [1, 7, 20, 39])
-def test_in_parts_risk_and_gradient_are_those_of_the_batch(
-    name: str, normalised: bool, part_size: int
-) -> None:
+def test_in_parts_risk_and_gradient_are_those_of_the_batch(name: str, normalised: bool) -> None:
     found = []
-    for size in (None, part_size):
+    for size in (None, 1, 7, 20, 39, 40):
         model = network(nn.BatchNorm1d(8)) if normalised else network()
         value = add_gradient(model, X, CANDIDATES, risk_of(name), scale=3.0, part_size=size)
         assert not value.requires_grad
         found.append((value, gradients(model)))
-    torch.testing.assert_close(found[0], found[1], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(found[-1], found[0], rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(found[0][0], risk_of(name)(model(X), CANDIDATES).detach())
 
 
@@ -139,3 +139,75 @@ def test_networks_for_rows_are_trained_in_parts_to_the_same_weights() -> None:
         train(model, X, CANDIDATES, risk_of("hamming"), options)
         weights.append(copy.deepcopy(model.state_dict()))
     torch.testing.assert_close(weights[0], weights[1], rtol=1e-10, atol=1e-12)
+
+
+def test_losses_of_micro_batches_have_the_gradient_of_the_risk_of_all() -> None:
+    """With the dropout of the first pass, and with running statistics that count each part once."""
+    parts = (X[:9], X[9:30], X[30:])
+    known = CANDIDATES.split([9, 21, 10])
+    model = network(nn.BatchNorm1d(8), nn.Dropout(0.5)).train()
+    whole = copy.deepcopy(model)
+    with seeded(3, CPU):
+        split = split_risk(model, parts, known, risk_of("ranking"))
+    assert dict(model.named_buffers())["1.num_batches_tracked"] == 0
+    total = torch.zeros(())
+    for rows, part in zip(parts, split, strict=True):
+        part.repeat_dropout()
+        loss = part.loss(model(rows))
+        loss.backward()
+        total = total + loss.detach()
+    with seeded(3, CPU):
+        value = risk_of("ranking")(torch.cat([whole(rows) for rows in parts]), CANDIDATES)
+    value.backward()
+    torch.testing.assert_close(total, value.detach(), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(gradients(model), gradients(whole), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(dict(model.named_buffers()), dict(whole.named_buffers()))
+    doubled = split_risk(model, parts, known, risk_of("ranking"), score=lambda x: model(x) * 0)
+    assert not torch.allclose(doubled[0].share, split[0].share)
+
+
+def test_a_risk_that_is_no_scalar_tensor_is_refused() -> None:
+    wrong: dict[str, Callable[..., Any]] = {
+        r"shape \(40, 4\)": lambda scores, candidates: scores,
+        "got 0.5": lambda scores, candidates: 0.5,
+    }
+    for part_size in (None, 7):
+        for message, risk in wrong.items():
+            with pytest.raises(ComesError, match=f"a risk must return a scalar tensor.*{message}"):
+                add_gradient(network(), X, CANDIDATES, risk, part_size=part_size)
+
+
+def test_a_row_keeps_the_larger_share_and_takes_the_rest_from_the_row_before() -> None:
+    torch.manual_seed(0)
+    x, targets = torch.rand(50, 3, 4), torch.rand(50, 2)
+    mixed, mixed_targets = mix_pairs(x, targets)
+    shares = []
+    for i in range(50):
+        own = ((mixed[i] - x[i - 1]) / (x[i] - x[i - 1])).median()
+        shares.append(float(own))
+        torch.testing.assert_close(mixed[i], own * x[i] + (1 - own) * x[i - 1])
+        expected = own * targets[i] + (1 - own) * targets[i - 1]
+        torch.testing.assert_close(mixed_targets[i], expected, rtol=1e-4, atol=1e-5)
+    assert 0.5 <= min(shares) < 0.6 and 0.9 < max(shares) <= 1  # even over [1/2, 1]
+
+
+def test_pixels_that_are_mixed_become_floats() -> None:
+    mixed, _ = mix_pairs(torch.full((4, 3, 2, 2), 255, dtype=torch.uint8), torch.ones(4, 1))
+    assert mixed.dtype == torch.float32
+    torch.testing.assert_close(mixed, torch.full((4, 3, 2, 2), 255.0))
+
+
+def test_training_mixes_rows_only_if_asked() -> None:
+    class Spy(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            seen.append(x.detach().clone())
+            return super().forward(x)
+
+    rows, targets = torch.eye(6), torch.eye(6)
+    for mixes in (False, True):
+        seen: list[Tensor] = []
+        sgd = make_optimizer("sgd", learning_rate=0.1)
+        options = TrainOptions(sgd, epochs=1, mixes_pairs=mixes, progress=False)
+        train(Spy(6, 6), rows, targets, nn.functional.binary_cross_entropy_with_logits, options)
+        is_plain = all(set(batch.unique().tolist()) <= {0.0, 1.0} for batch in seen)
+        assert is_plain != mixes

@@ -13,11 +13,14 @@ from comes.errors import ComesError, ComesWarning
 from comes.models import linear, mlp
 from comes.risks import BceRisk, bce_risk
 from comes.training import (
+    OPTIMIZERS,
     History,
     SparseRows,
+    TrainedEpoch,
     TrainOptions,
     Validation,
     choose_device,
+    describe_epoch,
     make_optimizer,
     predict_scores,
     seeded,
@@ -70,20 +73,18 @@ def test_of_equal_scores_the_last_epoch_is_kept() -> None:
     assert not model.training
 
 
-@pytest.mark.parametrize(("patience", "n_epochs"), [(1, 3), (2, 5), (None, 6)])
-def test_patience_counts_epochs_without_a_better_score(patience: int | None, n_epochs: int) -> None:
-    scores = iter(
-        [3.0, 2.0, 2.0, 1.0, 1.0, 1.0] if patience == 1 else [2.0, 3.0, 1.0, 1.0, 4.0, 5.0]
-    )
-    history = train(
-        linear(6, 3),
-        to_device(X, CPU),
-        CANDIDATES,
-        BceRisk(),
-        TrainOptions(SGD, epochs=6),
-        validation=Validation(lambda: next(scores), patience),
-    )
-    assert len(history.risk) == len(history.validation) == n_epochs
+def test_patience_counts_epochs_without_a_better_score() -> None:
+    fast, slow = [3.0, 2.0, 2.0, 1.0, 1.0, 1.0], [2.0, 3.0, 1.0, 1.0, 4.0, 5.0]
+    for patience, values, n_epochs in ((1, fast, 3), (2, slow, 5), (None, slow, 6)):
+        history = train(
+            linear(6, 3),
+            to_device(X, CPU),
+            CANDIDATES,
+            BceRisk(),
+            TrainOptions(SGD, epochs=6),
+            validation=Validation(iter(values).__next__, patience),
+        )
+        assert len(history.risk) == len(history.validation) == n_epochs, patience
 
 
 def test_without_a_finite_score_there_are_no_best_weights() -> None:
@@ -168,22 +169,34 @@ def test_risk_scale_scales_the_gradient_and_not_the_history() -> None:
     assert first.risk == pytest.approx(second.risk)
 
 
-@pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
-def test_optimisers_by_name_learn(name: str) -> None:
-    _, history = trained(optimizer=make_optimizer(name, learning_rate=0.05), epochs=30)
-    assert history.risk[-1] < 0.7 * history.risk[0]
+def test_optimisers_by_name_get_their_settings_and_learn() -> None:
+    kinds = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+    assert tuple(kinds) == OPTIMIZERS
+    for name, kind in kinds.items():
+        make = make_optimizer(name, learning_rate=0.1, weight_decay=0.02, momentum=0.3)
+        optimizer = make(linear(2, 2).parameters())
+        assert type(optimizer) is kind
+        assert optimizer.defaults["lr"] == 0.1
+        assert optimizer.defaults["weight_decay"] == 0.02
+        assert optimizer.defaults.get("momentum", 0.3) == 0.3
+        _, history = trained(optimizer=make_optimizer(name, learning_rate=0.05), epochs=30)
+        assert history.risk[-1] < 0.7 * history.risk[0], name
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("sgd", torch.optim.SGD), ("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)],
-)
-def test_optimisers_get_their_settings(name: str, kind: type) -> None:
-    make = make_optimizer(name, learning_rate=0.1, weight_decay=0.02, momentum=0.3)
-    optimizer = make(linear(2, 2).parameters())
-    assert type(optimizer) is kind
-    assert optimizer.defaults["weight_decay"] == 0.02
-    assert optimizer.defaults.get("momentum", 0.3) == 0.3
+def test_optimisers_without_sense_are_refused() -> None:
+    with pytest.raises(ComesError, match="one of sgd, adam, adamw.*got 'lbfgs'"):
+        make_optimizer("lbfgs", learning_rate=0.1)
+    fine = {"learning_rate": 0.0, "momentum": 0.0, "weight_decay": 0.0}
+    make_optimizer("sgd", **fine)
+    for wrong in (
+        {"learning_rate": -0.1},
+        {"learning_rate": math.inf},
+        {"momentum": 1.0},
+        {"momentum": -0.1},
+        {"weight_decay": math.nan},
+    ):
+        with pytest.raises(ComesError, match=r"at least 0, momentum in \[0, 1\)"):
+            make_optimizer("sgd", **(fine | wrong))
 
 
 class Spy(nn.Module):
@@ -264,16 +277,72 @@ def test_the_history_weighs_batches_by_their_rows() -> None:
     assert history.risk[0] == pytest.approx(expected, rel=1e-6)
 
 
-def test_rows_of_x_and_candidates_must_agree() -> None:
+def test_rows_candidates_and_weights_must_agree() -> None:
+    rows = to_device(X, CPU)
     with pytest.raises(ComesError, match="same rows; got 103, 102"):
-        train(linear(6, 3), to_device(X, CPU), CANDIDATES[1:], BceRisk(), TrainOptions(SGD))
+        train(linear(6, 3), rows, CANDIDATES[1:], BceRisk(), TrainOptions(SGD))
+    with pytest.raises(ComesError, match=r"sample_weight must have shape \(103,\); got \(102,\)"):
+        train(
+            linear(6, 3),
+            rows,
+            CANDIDATES,
+            BceRisk(),
+            TrainOptions(SGD),
+            sample_weight=torch.ones(102),
+        )
 
 
-@pytest.mark.parametrize("name", ["epochs", "batch_size", "part_size"])
-def test_counts_below_one_are_refused(name: str) -> None:
-    wrong: dict[str, Any] = {name: 0}
-    with pytest.raises(ComesError, match=f"{name} must be at least 1; got 0"):
-        TrainOptions(SGD, **wrong)
+def test_a_weighted_row_counts_as_much_in_any_batch() -> None:
+    """The mean of the weighted risks of batches is the weighted mean over all rows."""
+    weight = torch.linspace(0, 3, len(X))
+    seen: list[tuple[Tensor, float]] = []
+
+    def risk(scores: Tensor, candidates: Tensor, own: Tensor) -> Tensor:
+        costs = nn.functional.softplus(torch.where(candidates, -scores, scores)).mean(dim=1)
+        value = (own * costs).sum() / own.sum()
+        seen.append((own, value.item()))
+        return value
+
+    with seeded(0, CPU):
+        model, twin = linear(6, 3), linear(6, 3)
+    twin.load_state_dict(model.state_dict())
+    sgd = make_optimizer("sgd", learning_rate=0.1, momentum=0.0)
+    options = TrainOptions(sgd, epochs=1, batch_size=999)
+    rows = to_device(X, CPU)
+    train(model, rows, CANDIDATES, risk, options, sample_weight=weight)
+    risk(twin(torch.as_tensor(X)), CANDIDATES, weight).backward()
+    for one, two in zip(model.parameters(), twin.parameters(), strict=True):
+        assert two.grad is not None
+        torch.testing.assert_close(one.detach(), two.detach() - 0.1 * two.grad)
+    seen.clear()
+    still = make_optimizer("sgd", learning_rate=0.0)
+    options = TrainOptions(still, epochs=1, batch_size=20)
+    history = train(model, rows, CANDIDATES, risk, options, sample_weight=weight)
+    assert len(seen) == 6
+    torch.testing.assert_close(torch.cat([own for own, _ in seen]).sort().values, weight)
+    expected = sum(float(own.sum()) * value for own, value in seen) / float(weight.sum())
+    assert history.risk[0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_callbacks_are_told_every_epoch_and_one_can_end_the_training() -> None:
+    told: list[TrainedEpoch] = []
+
+    def watch(done: TrainedEpoch) -> bool:
+        told.append(done)
+        return done.epoch == 3
+
+    model, history = trained(epochs=12, callbacks=[lambda done: None, watch, told.append])
+    assert [done.epoch for done in told] == [1, 1, 2, 2, 3, 3]  # all are called in the last epoch
+    assert [done.risk for done in told[::2]] == history.risk
+    assert told[0].epochs == 12 and told[0].model is model and told[0].held_out_risk is None
+    assert describe_epoch(replace(told[0], risk=0.25)) == "epoch  1 of 12: risk 0.2500"
+
+
+def test_counts_below_one_are_refused() -> None:
+    for name in ("epochs", "batch_size", "part_size"):
+        wrong: dict[str, Any] = {name: 0}
+        with pytest.raises(ComesError, match=f"{name} must be at least 1; got 0"):
+            TrainOptions(SGD, **wrong)
 
 
 def test_arrays_that_torch_cannot_share_are_copied() -> None:
@@ -286,11 +355,6 @@ def test_arrays_that_torch_cannot_share_are_copied() -> None:
 def test_weights_that_blow_up_in_the_last_step_are_noticed() -> None:
     with pytest.raises(ComesError, match="weights became nan in epoch 1"):
         trained(optimizer=lambda p: torch.optim.SGD(p, lr=math.inf), epochs=1, batch_size=999)
-
-
-def test_an_unknown_optimiser_is_refused() -> None:
-    with pytest.raises(ComesError, match="one of sgd, adam, adamw.*got 'lbfgs'"):
-        make_optimizer("lbfgs", learning_rate=0.1)
 
 
 def test_sparse_rows_train_to_the_weights_of_dense_ones() -> None:

@@ -59,7 +59,8 @@ def test_all_rows_in_one_group_are_mixed_as_a_whole() -> None:
     assert 20 < (order.rows[:50] < 50).sum() < 30
 
 
-@pytest.mark.parametrize(("sizes", "buffer"), [((), 3), ((2, 0), 3), ((2, 2), 0)])
-def test_orders_of_nothing_are_refused(sizes: tuple[int, ...], buffer: int) -> None:
-    with pytest.raises(ComesError, match="needs a block, a row in every block, and a buffer"):
-        BlockOrder(sizes, buffer)
+def test_orders_of_nothing_are_refused() -> None:
+    wrong: list[tuple[tuple[int, ...], int]] = [((), 3), ((2, 0), 3), ((2, 2), 0)]
+    for sizes, buffer in wrong:
+        with pytest.raises(ComesError, match="needs a block, a row in every block, and a buffer"):
+            BlockOrder(sizes, buffer)
