@@ -1,6 +1,7 @@
-"""The style of plots: what can be told apart on light and dark ground, in grey, and in names."""
+"""The style of plots, what can be told apart and how; and plots as files, whole or not at all."""
 
 import itertools
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,13 +9,18 @@ import numpy.typing as npt
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from PIL import Image
 
 import comes.plots
 from comes.answers import Answers
-from comes.plots import COLOURS, Look, plot_answers
+from comes.errors import ComesError
+from comes.plots import COLOURS, Look, as_svg, check_plot_name, plot_answers, save_plot
 from comes.plots.plot_style import FEW, LONGEST_NAME, MARKERS, shorten_name
 
-GROUNDS = {"light": "#ffffff", "dark": "#15171c"}
+NAMES = ["$\\frac{$", "_hidden", "<b>&", "plain"]
+ANSWERS = Answers(no=np.eye(4), yes=np.eye(4)[::-1], label_names=NAMES)
+
+GROUNDS = ("#ffffff", "#15171c")
 # Linear RGB as seen without the cones for green or red (Machado and others, 2009).
 VISIONS = {
     "normal": np.eye(3),
@@ -49,18 +55,17 @@ def lab(rgb: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-@pytest.mark.parametrize("ground", GROUNDS.values(), ids=list(GROUNDS))
-def test_colours_stand_out_from_the_ground(ground: str) -> None:
-    for colour in COLOURS:
+def test_colours_stand_out_from_light_and_dark_ground() -> None:
+    for colour, ground in itertools.product(COLOURS, GROUNDS):
         light, dark = sorted([luminance(colour), luminance(ground)], reverse=True)
-        assert (light + 0.05) / (dark + 0.05) >= 3, colour
+        assert (light + 0.05) / (dark + 0.05) >= 3, (colour, ground)
 
 
-@pytest.mark.parametrize("vision", VISIONS)
-def test_colours_stand_out_from_each_other(vision: str) -> None:
-    seen = [lab(np.array(VISIONS[vision]) @ linear(colour)) for colour in COLOURS]
-    for one, other in itertools.combinations(seen, 2):
-        assert np.linalg.norm(one - other) > 20
+def test_colours_stand_out_from_each_other_for_all_eyes() -> None:
+    for vision, matrix in VISIONS.items():
+        seen = {colour: lab(np.array(matrix) @ linear(colour)) for colour in COLOURS}
+        for one, other in itertools.combinations(COLOURS, 2):
+            assert np.linalg.norm(seen[one] - seen[other]) > 20, (vision, one, other)
 
 
 def test_every_method_has_a_look_of_its_own() -> None:
@@ -68,9 +73,7 @@ def test_every_method_has_a_look_of_its_own() -> None:
     looks = {tuple(look(f"method {k}").items()) for k in range(40)}
     assert len(looks) == 40
     assert len(MARKERS) == len(set(MARKERS)) == len(COLOURS)
-
-
-def test_what_is_no_method_has_colours_and_markers_of_its_own() -> None:
+    # What is no method has colours and markers of its own.
     assert len(set(FEW)) == len({colour for colour, _ in FEW}) == len({m for _, m in FEW})
     assert {colour for colour, _ in FEW} <= set(COLOURS)
 
@@ -94,8 +97,59 @@ def test_axes_of_the_caller_are_drawn_on_and_keep_their_style() -> None:
     assert own.figure is not mine.figure
 
 
-def test_no_plot_has_a_state_that_others_share() -> None:
+def test_plots_do_not_import_pyplot() -> None:
     """Pyplot keeps figures open, and may ask for a window."""
     for path in Path(comes.plots.__file__).parent.glob("*.py"):
-        assert "import pyplot" not in (text := path.read_text(encoding="utf-8"))
-        assert "matplotlib.pyplot" not in text
+        text = path.read_text(encoding="utf-8")
+        assert "import pyplot" not in text and "matplotlib.pyplot" not in text, path.name
+
+
+def test_the_same_plot_gives_the_same_bytes(tmp_path: Path) -> None:
+    for ending in ("svg", "pdf", "png"):
+        folder = tmp_path / ending
+        folder.mkdir()
+        paths = [save_plot(plot_answers(ANSWERS), folder / f"{k}.{ending}") for k in (1, 2)]
+        assert paths[0].read_bytes() == paths[1].read_bytes(), ending
+        assert sorted(folder.iterdir()) == paths  # nothing else is left
+
+
+def test_the_ground_is_white_unless_it_is_left_out(tmp_path: Path) -> None:
+    for transparent, corner in ((False, (255, 255, 255, 255)), (True, (255, 255, 255, 0))):
+        path = save_plot(plot_answers(ANSWERS), tmp_path / "a.png", transparent=transparent)
+        assert Image.open(path).convert("RGBA").getpixel((1, 1)) == corner
+
+
+def test_names_are_text_that_is_shown_as_it_is(tmp_path: Path) -> None:
+    text = save_plot(plot_answers(ANSWERS), tmp_path / "a.svg").read_text(encoding="utf-8")
+    shown = re.findall(r"<text[^>]*>([^<]*)</text>", text)
+    assert {"$\\frac{$", "&lt;b&gt;&amp;", "plain", "not asked"} <= set(shown)
+    assert "_hidden" in [name.strip() for name in shown]
+
+
+def test_a_plot_that_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.svg"
+    path.write_text("before")
+    axes = plot_answers(ANSWERS)
+    axes.set_xlabel(r"$\frac{$")  # which matplotlib cannot draw
+    with pytest.raises(ValueError, match="ParseException|Expected"):
+        save_plot(axes, path)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_ids_in_a_page_are_unique() -> None:
+    svgs = [as_svg(plot_answers(ANSWERS), name) for name in ("one", "two")]
+    first, second = (set(re.findall(r' id="([^"]+)"', svg)) for svg in svgs)
+    assert first and not first & second
+    for svg in svgs:
+        assert set(re.findall(r"(?:url\(|href=\")#([^\")]+)", svg)) <= first | second
+        assert "#ffffff" not in svg  # the ground is that of the page
+
+
+def test_a_plot_has_one_of_three_endings(tmp_path: Path) -> None:
+    for name in ("a.png", "a.PDF", "a.svg"):
+        check_plot_name(name)
+    with pytest.raises(ComesError, match=r"plot should end in .png, .pdf or .svg; got no ending"):
+        check_plot_name(Path("plot"))
+    with pytest.raises(ComesError, match=r"a.txt should end in"):
+        save_plot(plot_answers(ANSWERS), tmp_path / "a.txt")
