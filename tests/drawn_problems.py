@@ -87,3 +87,15 @@ def share_both_irrelevant(relevant: Tensor) -> float:
 
 def softplus(x: float) -> float:
     return math.log1p(math.exp(-abs(x))) + max(x, 0)
+
+
+def mean_over_possible_sets(scores: Tensor, candidates: Tensor) -> float:
+    """Return the mean supervised loss over all non-empty label sets inside the candidates."""
+    q = len(scores)
+    losses = []
+    for size in range(1, q + 1):
+        for chosen in itertools.combinations(range(q), size):
+            if all(candidates[j] for j in chosen):
+                terms = (softplus(-g) if j in chosen else softplus(g) for j, g in enumerate(scores))
+                losses.append(sum(terms))
+    return float(sum(losses) / len(losses))

@@ -1,6 +1,7 @@
 """What every risk promises, whatever it estimates."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -9,10 +10,11 @@ from torch import Tensor, nn
 from comes import risks
 from comes.errors import ComesError
 from comes.losses import hinge_loss, ramp_loss
-from drawn_problems import Q, annotate, problem
+from drawn_problems import Q, annotate, prior_of, problem
 
 SCORES, RELEVANT = problem()
 CANDIDATES = annotate(RELEVANT, 0.5, seed=1)
+PRIOR = prior_of(RELEVANT)
 
 
 def rates(q: int) -> Tensor:
@@ -25,8 +27,9 @@ def transition(q: int) -> Tensor:
     return matrix / matrix.sum(dim=0).clamp(min=1e-9)
 
 
+Risk = Callable[[Tensor, Tensor], Tensor]
 # For q labels: the risk as a function, and its module.
-RISKS: dict[str, Callable[[int], tuple[Callable[[Tensor, Tensor], Tensor], nn.Module]]] = {
+RISKS: dict[str, Callable[[int], tuple[Risk, nn.Module]]] = {
     "hamming": lambda q: (
         lambda g, s: risks.hamming_risk(g, s, rates(q)),
         risks.HammingRisk(rates(q)),
@@ -35,7 +38,15 @@ RISKS: dict[str, Callable[[int], tuple[Callable[[Tensor, Tensor], Tensor], nn.Mo
         lambda g, s: risks.ranking_risk(g, s, rates(q)),
         risks.RankingRisk(rates(q)),
     ),
+    "likelihood": lambda q: (
+        lambda g, s: risks.likelihood_risk(g, s, rates(q)),
+        risks.LikelihoodRisk(rates(q)),
+    ),
     "bce": lambda q: (risks.bce_risk, risks.BceRisk()),
+    "bce_hinge": lambda q: (
+        lambda g, s: risks.bce_risk(g, s, loss=hinge_loss),
+        risks.BceRisk(loss=hinge_loss),
+    ),
     "ccmn_hamming": lambda q: (
         lambda g, s: risks.ccmn_hamming_risk(g, s, rates(q), correction=torch.abs, loss=hinge_loss),
         risks.CcmnHammingRisk(rates(q), correction=torch.abs, loss=hinge_loss),
@@ -79,136 +90,168 @@ RISKS: dict[str, Callable[[int], tuple[Callable[[Tensor, Tensor], Tensor], nn.Mo
     ),
 }
 NEEDS_TWO_LABELS = ("gdf_unbiased", "ctl_unbiased", "ctl_released")
-every_risk = pytest.mark.parametrize("name", RISKS)
+NOT_SMOOTH = ("bce_hinge", "ccmn_hamming", "ccmn_ranking", "gdf", "ctl")
 
 
-@every_risk
-def test_module_is_the_function(name: str) -> None:
-    function, module = RISKS[name](Q)
-    torch.testing.assert_close(module(SCORES, CANDIDATES), function(SCORES, CANDIDATES))
+def every_risk(q: int = Q) -> Iterator[tuple[str, Risk, nn.Module]]:
+    for name, make in RISKS.items():
+        yield name, *make(q)
 
 
-@every_risk
-@pytest.mark.parametrize("candidates", ["everything", "nothing", "some"])
-@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (8, 1), (16, 217), (3, 1000)])
-def test_edges_are_finite_and_connected(name: str, candidates: str, shape: tuple[int, int]) -> None:
-    if shape[1] == 1 and name in NEEDS_TWO_LABELS:
-        with pytest.raises(ComesError, match="at least two labels; got 1"):
-            RISKS[name](1)[0](torch.zeros(shape), torch.ones(shape, dtype=torch.bool))
-        return
+def assert_close(name: str, found: object, expected: object, **tolerance: float) -> None:
+    torch.testing.assert_close(found, expected, msg=lambda text: f"{name}: {text}", **tolerance)
+
+
+def test_modules_are_the_functions() -> None:
+    for name, function, module in every_risk():
+        assert_close(name, module(SCORES, CANDIDATES), function(SCORES, CANDIDATES))
+
+
+@pytest.mark.parametrize("name", RISKS)
+def test_edges_are_finite_and_connected(name: str) -> None:
+    for n, q in ((1, 1), (1, 5), (8, 1), (16, 217), (3, 1000)):
+        if q == 1 and name in NEEDS_TWO_LABELS:
+            with pytest.raises(ComesError, match="at least two labels; got 1"):
+                RISKS[name](1)[0](torch.zeros(n, 1), torch.ones(n, 1, dtype=torch.bool))
+            continue
+        risk = RISKS[name](q)[0]
+        for share_of_candidates in (0.0, 0.5, 1.0):
+            generator = torch.Generator().manual_seed(0)
+            scores = torch.randn(n, q, generator=generator, requires_grad=True)
+            candidates = torch.rand(n, q, generator=generator) < share_of_candidates
+            value = risk(scores, candidates)
+            assert value.shape == ()
+            value.backward()
+            case = f"{n} rows, {q} labels, {share_of_candidates} of them candidates"
+            assert value.isfinite(), case
+            assert scores.grad is not None and scores.grad.isfinite().all(), case
+
+
+def test_huge_scores_are_finite() -> None:
     generator = torch.Generator().manual_seed(0)
-    scores = torch.randn(shape, generator=generator, requires_grad=True)
-    share = {"everything": 2.0, "nothing": -1.0, "some": 0.5}[candidates]
-    possible = torch.rand(shape, generator=generator) < share
-    risk = RISKS[name](shape[1])[0](scores, possible)
-    assert risk.shape == ()
-    risk.backward()
-    assert risk.isfinite()
-    assert scores.grad is not None and scores.grad.isfinite().all()
-
-
-@every_risk
-@pytest.mark.parametrize("size", [1e4, 1e18])
-def test_huge_scores_are_finite(name: str, size: float) -> None:
-    generator = torch.Generator().manual_seed(0)
-    scores = (size * torch.randn(20, 217, generator=generator)).requires_grad_()
+    directions = torch.randn(20, 217, generator=generator)
     candidates = torch.rand(20, 217, generator=generator) < 0.5
-    risk = RISKS[name](217)[0](scores, candidates)
-    risk.backward()
-    assert risk.isfinite()
-    assert scores.grad is not None and scores.grad.isfinite().all()
+    for name, risk, _ in every_risk(217):
+        for size in (1e4, 1e6, 1e18):
+            scores = (size * directions).requires_grad_()
+            value = risk(scores, candidates)
+            value.backward()
+            assert value.isfinite(), (name, size)
+            assert scores.grad is not None and scores.grad.isfinite().all(), (name, size)
 
 
-@every_risk
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_computed_in_float32(name: str, dtype: torch.dtype) -> None:
-    scores, (function, _) = SCORES.to(dtype), RISKS[name](Q)
-    risk = function(scores, CANDIDATES)
-    assert risk.dtype == torch.float32
-    torch.testing.assert_close(risk, function(scores.float(), CANDIDATES))
+def test_half_precision_is_computed_in_float32() -> None:
+    for name, risk, _ in every_risk():
+        for dtype in (torch.float16, torch.bfloat16):
+            scores = SCORES.to(dtype)
+            value = risk(scores, CANDIDATES)
+            assert value.dtype == torch.float32, name
+            assert_close(name, value, risk(scores.float(), CANDIDATES))
 
 
-@every_risk
-def test_autocast_changes_nothing(name: str) -> None:
-    scores, (function, _) = SCORES.float(), RISKS[name](Q)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        risk = function(scores, CANDIDATES)
-    torch.testing.assert_close(risk, function(scores, CANDIDATES), rtol=0, atol=0)
-
-
-SMOOTH = [name for name in RISKS if name not in ("ccmn_hamming", "ccmn_ranking", "gdf", "ctl")]
-
-
-@pytest.mark.parametrize("name", SMOOTH)
-def test_gradient_in_float64(name: str) -> None:
-    if name == "ctl_unbiased":  # with the smooth loss
-        function: Callable[[Tensor, Tensor], Tensor] = risks.ctl_unbiased_risk
-    else:
-        function = RISKS[name](Q)[0]
-    scores = SCORES[:8].clone().requires_grad_()
-    assert torch.autograd.gradcheck(lambda g: function(g, CANDIDATES[:8]), (scores,))
-
-
-@every_risk
-def test_wrong_shapes_and_types_are_refused(name: str) -> None:
-    function, _ = RISKS[name](Q)
-    with pytest.raises(ComesError, match="must be bool"):
-        function(SCORES, CANDIDATES.float())
-    with pytest.raises(ComesError, match="one shape"):
-        function(SCORES, CANDIDATES[:, :1])
-
-
-@pytest.mark.parametrize("name", [name for name in RISKS if name not in ("hamming", "ranking")])
-def test_compiles_to_the_same_value(name: str) -> None:
-    torch.compiler.reset()
-    module = RISKS[name](Q)[1]
-    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+def test_autocast_changes_nothing() -> None:
     scores = SCORES.float()
-    torch.testing.assert_close(compiled(scores, CANDIDATES), module(scores, CANDIDATES))
+    for name, risk, _ in every_risk():
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            value = risk(scores, CANDIDATES)
+        assert_close(name, value, risk(scores, CANDIDATES), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("bad", [torch.tensor([0.5, 1.0]), torch.tensor([-0.1]), torch.zeros(2, 2)])
-def test_flip_rates_must_be_below_1(bad: Tensor) -> None:
-    for module in (risks.CcmnHammingRisk, risks.CcmnRankingRisk):
-        with pytest.raises(ComesError, match=r"flip_rate must hold one number in \[0, 1\)"):
-            module(bad)
+def test_gradients_are_those_of_finite_differences() -> None:
+    for name, risk, _ in every_risk():
+        if name == "ctl_unbiased":
+            risk = risks.ctl_unbiased_risk  # with the smooth loss
+        if name not in NOT_SMOOTH:
+            scores = SCORES[:8].clone().requires_grad_()
+            assert torch.autograd.gradcheck(lambda g, f=risk: f(g, CANDIDATES[:8]), (scores,)), name
+
+
+def test_scores_and_candidates_of_other_shapes_or_types_are_refused() -> None:
+    for name, risk, _ in every_risk():
+        with pytest.raises(ComesError, match=r"must be bool.*torch.int64|int8.*got torch.int64"):
+            risk(SCORES, CANDIDATES.long())
+        for wrong in (CANDIDATES[:, :3], CANDIDATES[:3]):
+            with pytest.raises(ComesError, match=r"one shape \(n, q\); got \(40, 4\) and "):
+                risk(SCORES, wrong)
+        with pytest.raises(ComesError, match="one shape"):
+            risk(SCORES[0], CANDIDATES[0])
+        if name != "likelihood":  # which reads floats as leanings
+            with pytest.raises(ComesError, match=r"torch.float32. Call candidates.bool\(\)"):
+                risk(SCORES, CANDIDATES.float())
 
 
 def test_what_a_risk_knows_must_fit_the_scores() -> None:
-    for function in (risks.ccmn_hamming_risk, risks.ccmn_ranking_risk):
-        with pytest.raises(ComesError, match=r"flip_rate of shape \(4,\); got \(3,\)"):
-            function(SCORES, CANDIDATES, rates(3))
+    cases: list[tuple[Callable[[], object], str]] = [
+        (lambda: risks.hamming_risk(SCORES, CANDIDATES, PRIOR[:3]), "class_prior"),
+        (lambda: risks.hamming_risk(SCORES, CANDIDATES, PRIOR, exclude_share=PRIOR[:3]), "exclude"),
+        (lambda: risks.hamming_risk(SCORES, CANDIDATES, PRIOR, asked_share=PRIOR[:3]), "asked"),
+        (lambda: risks.ranking_risk(SCORES, CANDIDATES, PRIOR[:3]), "class_prior"),
+        (lambda: risks.ranking_risk(SCORES, CANDIDATES, PRIOR, exclude_share=PRIOR[:3]), "exclude"),
+        (lambda: risks.ccmn_hamming_risk(SCORES, CANDIDATES, PRIOR[:3]), "flip_rate"),
+        (lambda: risks.ccmn_ranking_risk(SCORES, CANDIDATES, PRIOR[:3]), "flip_rate"),
+        (lambda: risks.bce_risk(SCORES, CANDIDATES, label_weight=PRIOR[:3]), "label_weight"),
+    ]
+    for call, name in cases:
+        with pytest.raises(ComesError, match=rf"4 labels need a {name}.* \(4,\); got \(3,\)"):
+            call()
     with pytest.raises(ComesError, match=r"transition matrix of shape \(4, 4\); got \(3, 3\)"):
         risks.mlcl_risk(SCORES, CANDIDATES, transition(3))
 
 
-BAD = [[0.5] * (Q - 1) + [bad] for bad in (23.0, 1.3, -0.1, float("nan"))]
-OF_RATES: dict[str, Callable[[Tensor], object]] = {
+OF_RATES: dict[str, Callable[[Any], object]] = {
     "hamming": lambda bad: risks.hamming_risk(SCORES, CANDIDATES, bad),
     "hamming sums": lambda bad: risks.hamming_risk_from_sums(
         risks.hamming_sums(SCORES, CANDIDATES), bad
     ),
-    "share": lambda bad: risks.hamming_risk(SCORES, CANDIDATES, rates(Q), exclude_share=bad),
-    "asked": lambda bad: risks.hamming_risk(SCORES, CANDIDATES, rates(Q), asked_share=bad),
+    "exclude share": lambda bad: risks.hamming_risk(SCORES, CANDIDATES, PRIOR, exclude_share=bad),
+    "asked share": lambda bad: risks.hamming_risk(SCORES, CANDIDATES, PRIOR, asked_share=bad),
     "ranking": lambda bad: risks.ranking_risk(SCORES, CANDIDATES, bad),
     "ranking sums": lambda bad: risks.ranking_risk_from_sums(
         risks.ranking_sums(SCORES, CANDIDATES), bad
     ),
-    "flood": risks.flood_level_of_prior,
-    "ccmn": lambda bad: risks.ccmn_hamming_risk(SCORES, CANDIDATES, bad),
+    "flood level": risks.flood_level_of_prior,
+    "ccmn hamming": lambda bad: risks.ccmn_hamming_risk(SCORES, CANDIDATES, bad),
     "ccmn ranking": lambda bad: risks.ccmn_ranking_risk(SCORES, CANDIDATES, bad),
     "likelihood": lambda bad: risks.likelihood_risk(SCORES, CANDIDATES, bad),
     "likelihood prior": lambda bad: risks.likelihood_risk(
-        SCORES, CANDIDATES, rates(Q), class_prior=bad
+        SCORES, CANDIDATES, PRIOR, class_prior=bad
     ),
-    "module": risks.HammingRisk,
+    "hamming module": risks.HammingRisk,
     "ranking module": risks.RankingRisk,
-    "share of a module": lambda bad: risks.HammingRisk(rates(Q), exclude_share=bad),
+    "ccmn hamming module": risks.CcmnHammingRisk,
+    "ccmn ranking module": risks.CcmnRankingRisk,
+    "likelihood module": risks.LikelihoodRisk,
+    "share of a module": lambda bad: risks.HammingRisk(PRIOR, exclude_share=bad),
 }
 
 
-@pytest.mark.parametrize("values", BAD)
-@pytest.mark.parametrize("use", list(OF_RATES))
-def test_priors_and_rates_outside_their_range_are_refused(use: str, values: list[float]) -> None:
-    with pytest.raises(ComesError, match=r"must hold one number in \[0, 1.* for each label; got"):
-        OF_RATES[use](torch.tensor(values))
+@pytest.mark.parametrize("use", OF_RATES)
+def test_priors_and_rates_outside_their_range_are_refused(use: str) -> None:
+    refused = r"must hold one number in \[0, 1.* for each label; got"
+    for wrong in (23.0, 1.3, -0.1, float("nan")):
+        with pytest.raises(ComesError, match=refused):
+            OF_RATES[use](torch.tensor([0.5] * (Q - 1) + [wrong]))
+    if use.endswith("module"):
+        with pytest.raises(ComesError, match=refused + r" shape \(1, 4\)"):
+            OF_RATES[use](torch.full((1, Q), 0.5))
+    if use.startswith("ccmn"):  # where the flip rate 1 leaves nothing excluded
+        with pytest.raises(ComesError, match=refused):
+            OF_RATES[use](torch.tensor([0.5, 0.0, 0.5, 1.0]))
+    else:
+        OF_RATES[use](torch.tensor([0.5, 0.0, 0.5, 1.0]))
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by torch
+def test_torch_compiles_risks_whole() -> None:
+    """All of them are compiled in tests/system/test_risks_compiled.py."""
+    compiled = torch.compile(risks.hamming_risk, fullgraph=True, backend="aot_eager")
+    given = SCORES.float(), CANDIDATES, PRIOR.float()
+    assert_close("the class prior is an input", compiled(*given), risks.hamming_risk(*given))
+    for module in (risks.RankingRisk(PRIOR.float()), risks.LikelihoodRisk(PRIOR.float())):
+        found = []
+        for risk in (torch.compile(module, fullgraph=True, backend="aot_eager"), module):
+            scores = SCORES.float().requires_grad_()
+            value = risk(scores, CANDIDATES)
+            value.backward()
+            found.append((value.detach(), scores.grad))
+        assert_close(type(module).__name__, *found)

@@ -40,7 +40,7 @@ def test_hamming_form_averages_to_the_supervised_risk() -> None:
     risks = torch.stack(
         [
             ccmn_hamming_risk(SCORES, annotate(RELEVANT, 0.5, s), rate, correction=torch.positive)
-            for s in range(1000)
+            for s in range(300)
         ]
     )
     supervised = torch.where(RELEVANT, logistic_loss(SCORES, 1), logistic_loss(SCORES, 0)).mean()
@@ -90,7 +90,7 @@ def test_ranking_form_written_as_loops() -> None:
 def test_ranking_form_averages_to_the_supervised_risk_and_a_constant() -> None:
     rate = torch.full((Q,), 0.5, dtype=torch.float64)
     risks = torch.stack(
-        [ccmn_ranking_risk(SCORES, annotate(RELEVANT, 0.5, s), rate) for s in range(1000)]
+        [ccmn_ranking_risk(SCORES, annotate(RELEVANT, 0.5, s), rate) for s in range(300)]
     )
     supervised = supervised_ranking_risk(SCORES, RELEVANT, sigmoid_loss)
     expected = supervised + share_both_irrelevant(RELEVANT)

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from comes.risks import ctl_risk, ctl_unbiased_risk, gdf_risk
-from drawn_problems import N, Q, annotate, problem, softplus
-from test_risks_gdf import mean_over_possible_sets
+from drawn_problems import N, Q, annotate, mean_over_possible_sets, problem, softplus
 
 SCORES, RELEVANT = problem()
 CANDIDATES = annotate(RELEVANT, 0.5, seed=1)

@@ -3,7 +3,6 @@ import torch
 
 from comes import losses
 from comes.errors import ComesError
-from comes.losses import MarginLoss
 from comes.risks import (
     RankingRisk,
     RankingSums,
@@ -31,32 +30,30 @@ SUPERVISED = supervised_ranking_risk(SCORES, RELEVANT, losses.sigmoid_loss)
 SYMMETRIC = [losses.sigmoid_loss, losses.ramp_loss, losses.unhinged_loss]
 
 
-@pytest.mark.parametrize("loss", SYMMETRIC, ids=lambda loss: loss.name)
-def test_is_the_supervised_risk_plus_a_constant_when_everything_irrelevant_is_excluded(
-    loss: MarginLoss,
-) -> None:
+def test_is_the_supervised_risk_plus_a_constant_when_everything_irrelevant_is_excluded() -> None:
     """Theorem 4; the constant is M sum_{j<k} p(y_j = 0, y_k = 0)."""
-    constant = share_both_irrelevant(RELEVANT) * (loss.symmetry_constant or 0)
-    expected = supervised_ranking_risk(SCORES, RELEVANT, loss) + constant
-    risk = ranking_risk(SCORES, RELEVANT, PRIOR, loss=loss)
-    assert risk.item() == pytest.approx(expected, rel=1e-12)
+    for loss in SYMMETRIC:
+        constant = share_both_irrelevant(RELEVANT) * (loss.symmetry_constant or 0)
+        expected = supervised_ranking_risk(SCORES, RELEVANT, loss) + constant
+        risk = ranking_risk(SCORES, RELEVANT, PRIOR, loss=loss)
+        assert risk.item() == pytest.approx(expected, rel=1e-12), loss.name
 
 
 def test_averages_to_the_supervised_risk_plus_the_constant_over_annotations() -> None:
     risks = torch.stack(
-        [ranking_risk(SCORES, annotate(RELEVANT, 0.5, seed), PRIOR) for seed in range(100, 2100)]
+        [ranking_risk(SCORES, annotate(RELEVANT, 0.5, seed), PRIOR) for seed in range(100, 600)]
     )
     standard_error = risks.std() / len(risks) ** 0.5
     expected = SUPERVISED + share_both_irrelevant(RELEVANT)
-    assert standard_error < 0.01
+    assert standard_error < 0.02
     assert abs(risks.mean() - expected) < 4 * standard_error
 
 
-@pytest.mark.parametrize("loss", SYMMETRIC, ids=lambda loss: loss.name)
-def test_is_equation_13_written_as_loops_over_pairs(loss: MarginLoss) -> None:
-    expected = ranking_by_loops(SCORES, CANDIDATES, PRIOR, loss)
-    risk = ranking_risk(SCORES, CANDIDATES, PRIOR, loss=loss)
-    assert risk.item() == pytest.approx(expected, rel=1e-12)
+def test_is_equation_13_written_as_loops_over_pairs() -> None:
+    for loss in SYMMETRIC:
+        expected = ranking_by_loops(SCORES, CANDIDATES, PRIOR, loss)
+        risk = ranking_risk(SCORES, CANDIDATES, PRIOR, loss=loss)
+        assert risk.item() == pytest.approx(expected, rel=1e-12), loss.name
 
 
 def test_flood_level_is_equation_14() -> None:
@@ -104,13 +101,13 @@ def test_the_rule_is_three_quarters_of_the_least_risk_of_independent_labels() ->
     assert 0.75 * risk.item() == pytest.approx(flood_level_of_prior(prior).item(), rel=0.01)
 
 
-@pytest.mark.parametrize("loss", SYMMETRIC, ids=lambda loss: loss.name)
-def test_a_module_may_find_its_flood_level(loss: MarginLoss) -> None:
-    level = (loss.symmetry_constant or 0) * flood_level_of_prior(PRIOR)
-    module = RankingRisk(PRIOR, loss=loss, flood_level="auto")
-    expected = ranking_risk(SCORES, CANDIDATES, PRIOR, loss=loss, flood_level=level.item())
-    torch.testing.assert_close(module(SCORES, CANDIDATES), expected)
-    assert RankingRisk(PRIOR, loss=loss).flood_level is None
+def test_a_module_may_find_its_flood_level() -> None:
+    for loss in SYMMETRIC:
+        level = (loss.symmetry_constant or 0) * flood_level_of_prior(PRIOR)
+        module = RankingRisk(PRIOR, loss=loss, flood_level="auto")
+        expected = ranking_risk(SCORES, CANDIDATES, PRIOR, loss=loss, flood_level=level.item())
+        torch.testing.assert_close(module(SCORES, CANDIDATES), expected)
+        assert RankingRisk(PRIOR, loss=loss).flood_level is None
     with pytest.raises(ComesError, match="0 or more; got nan"):
         RankingRisk(PRIOR, flood_level=float("nan"))
 
@@ -142,15 +139,14 @@ def test_gradient_is_that_of_ccmn_and_differs_by_a_constant() -> None:
     torch.testing.assert_close(gradient, expected)
 
 
-@pytest.mark.parametrize("at_once", [2**22, 2 * N * Q, 1], ids=["whole", "chunks", "columns"])
-def test_gradient_in_float64_and_chunks_change_nothing(
-    at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gradient_in_float64_and_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = ranking_risk(SCORES, CANDIDATES, PRIOR)
-    monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", {"cpu": at_once})
-    torch.testing.assert_close(ranking_risk(SCORES, CANDIDATES, PRIOR), expected)
-    scores = SCORES.clone().requires_grad_()
-    assert torch.autograd.gradcheck(lambda g: ranking_risk(g, CANDIDATES, PRIOR), (scores,))
+    few, some = SCORES[:8].clone().requires_grad_(), CANDIDATES[:8]
+    for parts, chunk in (("whole", 2**19), ("chunks of two", 2 * Q), ("columns", 0)):
+        monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", {"cpu": max(1, N * chunk)})
+        torch.testing.assert_close(ranking_risk(SCORES, CANDIDATES, PRIOR), expected)
+        monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", {"cpu": max(1, 8 * chunk)})
+        assert torch.autograd.gradcheck(lambda g: ranking_risk(g, some, PRIOR), (few,)), parts
 
 
 def test_never_holds_all_differences(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,45 +184,18 @@ def test_a_label_nobody_excludes_takes_part_only_as_the_other_label() -> None:
     assert ranking_risk(SCORES, candidates, PRIOR).item() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("excluded", [True, False], ids=["everything", "nothing"])
-@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (8, 1), (64, 217)])
-def test_edges_are_finite_and_connected(excluded: bool, shape: tuple[int, int]) -> None:
-    scores = torch.randn(shape, requires_grad=True)
-    candidates = torch.full(shape, not excluded)
-    risk = ranking_risk(scores, candidates, torch.linspace(0.1, 0.5, shape[1]))
-    risk.backward()
-    assert risk.isfinite()
-    assert scores.grad is not None
-    assert scores.grad.isfinite().all()
-    assert (scores.grad.abs().max() > 0) == (excluded and shape[1] > 1)
-    if shape[1] == 1 or not excluded:
-        assert risk == 0
-
-
-@pytest.mark.parametrize("q", [1, 217])
-def test_huge_scores_are_finite(q: int) -> None:
-    scores = (1e6 * torch.randn(30, q, generator=torch.Generator().manual_seed(0))).requires_grad_()
-    candidates = torch.rand(30, q, generator=torch.Generator().manual_seed(1)) < 0.5
-    risk = ranking_risk(scores, candidates, torch.full((q,), 0.3))
-    risk.backward()
-    assert risk.isfinite()
-    assert scores.grad is not None
-    assert scores.grad.isfinite().all()
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_computed_in_float32(dtype: torch.dtype) -> None:
-    scores = SCORES.to(dtype)
-    risk = ranking_risk(scores, CANDIDATES, PRIOR)
-    assert risk.dtype == torch.float32
-    torch.testing.assert_close(risk, ranking_risk(scores.float(), CANDIDATES, PRIOR))
-
-
-def test_autocast_changes_nothing() -> None:
-    scores = SCORES.float()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        risk = ranking_risk(scores, CANDIDATES, PRIOR)
-    torch.testing.assert_close(risk, ranking_risk(scores, CANDIDATES, PRIOR), rtol=0, atol=0)
+def test_scores_have_a_gradient_where_something_is_excluded_and_there_are_pairs() -> None:
+    for shape in ((1, 1), (1, 5), (8, 1), (64, 217)):
+        for excluded in (True, False):
+            scores = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+            scores.requires_grad_()
+            candidates = torch.full(shape, not excluded)
+            risk = ranking_risk(scores, candidates, torch.linspace(0.1, 0.5, shape[1]))
+            risk.backward()
+            assert risk.isfinite() and scores.grad is not None and scores.grad.isfinite().all()
+            assert (scores.grad.abs().max() > 0) == (excluded and shape[1] > 1)
+            if shape[1] == 1 or not excluded:
+                assert risk == 0
 
 
 def test_sums_of_parts_add_to_those_of_the_whole() -> None:
@@ -247,39 +216,12 @@ def test_module_is_the_function_and_keeps_its_prior() -> None:
     assert set(module.state_dict()) == {"class_prior", "exclude_share"}
 
 
-@pytest.mark.parametrize("at_once", [2**22, N * Q])
-def test_compiles_to_the_same_value_and_gradient(
-    at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", {"cpu": at_once})
-    torch.compiler.reset()
-    compiled = torch.compile(RankingRisk(PRIOR.float()), fullgraph=True, backend="aot_eager")
-    gradients = []
-    for risk in (compiled, RankingRisk(PRIOR.float())):
-        scores = SCORES.float().requires_grad_()
-        risk(scores, CANDIDATES).backward()
-        gradients.append(scores.grad)
-    torch.testing.assert_close(*gradients)
-
-
-@pytest.mark.parametrize("loss", [losses.logistic_loss, losses.hinge_loss, losses.squared_loss])
-def test_a_loss_that_is_not_symmetric_is_refused_with_the_reason(loss: MarginLoss) -> None:
-    with pytest.raises(ComesError, match=f"symmetric loss.*{loss.name} is not; take sigmoid_loss"):
-        ranking_risk(SCORES, CANDIDATES, PRIOR, loss=loss)
-    with pytest.raises(ComesError, match="symmetric loss"):
-        RankingRisk(PRIOR, loss=loss)
-
-
-def test_module_refuses_a_prior_outside_0_and_1() -> None:
-    with pytest.raises(ComesError, match=r"one number in \[0, 1\]"):
-        RankingRisk(torch.tensor([0.5, 1.1]))
-
-
-def test_wrong_shapes_say_which_were_wanted() -> None:
-    with pytest.raises(ComesError, match=r"class_prior of shape \(4,\); got \(3,\)"):
-        ranking_risk(SCORES, CANDIDATES, PRIOR[:3])
-    with pytest.raises(ComesError, match=r"one shape \(n, q\)"):
-        ranking_risk(SCORES, CANDIDATES[:3], PRIOR)
+def test_a_loss_that_is_not_symmetric_is_refused_with_the_reason() -> None:
+    for loss in (losses.logistic_loss, losses.hinge_loss, losses.squared_loss):
+        with pytest.raises(ComesError, match=f"symmetric loss.*{loss.name} is not; take sigmoid"):
+            ranking_risk(SCORES, CANDIDATES, PRIOR, loss=loss)
+        with pytest.raises(ComesError, match="symmetric loss"):
+            RankingRisk(PRIOR, loss=loss)
 
 
 def test_a_label_with_no_share_has_no_weight() -> None:

@@ -62,38 +62,15 @@ def one_process(rank: int, folder: str) -> None:
                 torch.save(gradient / 2, f"{folder}/{name}-{variant}.pt")
 
 
-@pytest.fixture(scope="module")
-def gradients(tmp_path_factory: pytest.TempPathFactory, two_processes: TwoProcesses) -> Path:
-    folder = tmp_path_factory.mktemp("processes")
-    two_processes.run(one_process, str(folder))
-    return folder
-
-
-@pytest.mark.parametrize("name", ["hamming", "ranking"])
-def test_reduced_sums_give_the_gradient_of_one_process(name: str, gradients: Path) -> None:
-    network = model()
-    whole_risk(name, network(X), CANDIDATES).backward()
-    expected = network.weight.grad
-    torch.testing.assert_close(torch.load(gradients / f"{name}-reduced.pt"), expected)
-    naive = torch.load(gradients / f"{name}-naive.pt")
-    assert (naive - expected).norm() > 1e-3 * naive.norm()
-
-
-def test_micro_batches_with_a_second_pass_give_the_gradient_of_the_whole_batch() -> None:
-    """First pass: sums without gradient; second: each part's sums against dR/dsums."""
-    network = model()
-    hamming_risk(network(X), CANDIDATES, PRIOR).backward()
-    assert isinstance(network.weight.grad, Tensor)
-    expected = network.weight.grad.clone()
-    network.zero_grad()
-
-    parts = [slice(0, 11), slice(11, 30), slice(30, None)]
-    with torch.no_grad():
-        of_parts = [hamming_sums(network(X[rows]), CANDIDATES[rows]) for rows in parts]
-        total = [torch.stack(sums).sum(dim=0) for sums in zip(*of_parts, strict=True)]
-    leaves = HammingSums(*(sums.requires_grad_() for sums in total))
-    sensitivity = torch.autograd.grad(hamming_risk_from_sums(leaves, PRIOR), leaves[3:])
-    for rows in parts:
-        sums = hamming_sums(network(X[rows]), CANDIDATES[rows])[3:]
-        torch.autograd.backward(sums, sensitivity)
-    torch.testing.assert_close(network.weight.grad, expected)
+@pytest.mark.smoke
+def test_two_processes_get_the_gradient_of_the_whole_batch(
+    tmp_path: Path, two_processes: TwoProcesses
+) -> None:
+    two_processes.run(one_process, str(tmp_path))
+    for name in ("hamming", "ranking"):
+        network = model()
+        whole_risk(name, network(X), CANDIDATES).backward()
+        expected = network.weight.grad
+        torch.testing.assert_close(torch.load(tmp_path / f"{name}-reduced.pt"), expected)
+        naive = torch.load(tmp_path / f"{name}-naive.pt")
+        assert (naive - expected).norm() > 1e-3 * naive.norm()
