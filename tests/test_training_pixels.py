@@ -36,26 +36,40 @@ def unequal_pictures() -> list[npt.NDArray[np.uint8]]:
     return [rng.integers(0, 256, (*side, 3)).astype(np.uint8) for side in sides]
 
 
-@pytest.mark.parametrize("keep", ["memory", "nowhere", "device"])
-def test_batches_are_pictures_as_pillow_resizes_them(keep: str) -> None:
-    images = unequal_pictures()
-    (batch,) = PixelRows(images, 16, CPU, keep=keep).batches([torch.tensor([4, 0, 2, 1, 3, 0])])
-    assert batch.dtype == torch.uint8
-    for row, pixels in zip([4, 0, 2, 1, 3, 0], batch, strict=True):
-        resized = Image.fromarray(images[row]).resize((16, 16), Image.Resampling.BILINEAR)
-        assert np.array_equal(pixels.permute(1, 2, 0).numpy(), np.asarray(resized))
-    assert np.array_equal(batch[2].permute(1, 2, 0).numpy(), images[2])  # as it was
+def test_batches_are_pictures_as_pillow_resizes_them() -> None:
+    images, order = unequal_pictures(), [4, 0, 2, 1, 3, 0]
+    for keep in ("memory", "nowhere", "device"):
+        (batch,) = PixelRows(images, 16, CPU, keep=keep).batches([torch.tensor(order)])
+        assert batch.dtype == torch.uint8
+        for row, pixels in zip(order, batch, strict=True):
+            resized = Image.fromarray(images[row]).resize((16, 16), Image.Resampling.BILINEAR)
+            assert np.array_equal(pixels.permute(1, 2, 0).numpy(), np.asarray(resized)), keep
+        assert np.array_equal(batch[2].permute(1, 2, 0).numpy(), images[2])  # as it was
 
 
 @pytest.mark.parametrize("keep", ["memory", "nowhere", "device", None])
 def test_where_pictures_are_kept_changes_no_batch(keep: str | None) -> None:
     rows = PixelRows(PICTURES, SIZE, CPU, keep=keep)
+    first, again = (next(rows.batches(BATCHES)) for _ in range(2))  # epochs that are left early
+    assert torch.equal(first, again)
     for _ in range(2):  # epochs
         found = list(rows.batches(BATCHES))
         assert len(found) == len(BATCHES)
         for numbers, pixels in zip(BATCHES, found, strict=True):
             expected = np.stack([PICTURES[row] for row in numbers]).transpose(0, 3, 1, 2)
             assert np.array_equal(pixels.numpy(), expected)
+
+
+def test_pictures_are_kept_where_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifty pictures of 8 x 8 pixels take 9600 bytes, of 24000 that are free 0.4."""
+    free = {"SC_AVPHYS_PAGES": 24001, "SC_PAGE_SIZE": 1}
+    monkeypatch.setattr("os.sysconf", free.__getitem__)
+    assert PixelRows(PICTURES, 8, CPU).keep == "memory"
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")  # every process keeps as many
+    assert PixelRows(PICTURES, 8, CPU).keep == "nowhere"
+    monkeypatch.delenv("LOCAL_WORLD_SIZE")
+    free["SC_AVPHYS_PAGES"] = 24000
+    assert PixelRows(PICTURES, 8, CPU).keep == "nowhere"
 
 
 def test_pictures_are_decoded_once_or_in_every_epoch() -> None:
@@ -74,28 +88,23 @@ def test_pictures_are_decoded_once_or_in_every_epoch() -> None:
         assert images.asked == 50 * times
 
 
-@pytest.mark.parametrize("keep", ["memory", "nowhere"])
-def test_an_epoch_can_be_left_early(keep: str) -> None:
-    rows = PixelRows(PICTURES, 8, CPU, keep=keep)
-    first = next(rows.batches(BATCHES))
-    again = next(rows.batches(BATCHES))
-    assert torch.equal(first, again)
-
-
-@pytest.mark.parametrize("keep", ["memory", "nowhere"])
-def test_a_broken_picture_is_named_from_whatever_thread(keep: str, tmp_path: Path) -> None:
+def test_a_broken_picture_is_named_from_whatever_thread(tmp_path: Path) -> None:
     for name in ("a.png", "c.png"):
         Image.new("RGB", (4, 4)).save(tmp_path / name)
     (tmp_path / "b.png").write_bytes(b"no picture")
-    rows: Any = PixelRows(Images(tmp_path, ["a.png", "b.png", "c.png"]), 4, CPU, keep=keep)  # type: ignore[arg-type]
-    with pytest.raises(ComesError, match="the image 'b.png' cannot be read"):
-        list(rows.batches([torch.tensor([0]), torch.tensor([2, 1]), torch.tensor([0, 2])]))
+    images: Any = Images(tmp_path, ["a.png", "b.png", "c.png"])
+    for keep in ("memory", "nowhere"):
+        rows = PixelRows(images, 4, CPU, keep=keep)
+        with pytest.raises(ComesError, match="the image 'b.png' cannot be read"):
+            list(rows.batches([torch.tensor([0]), torch.tensor([2, 1]), torch.tensor([0, 2])]))
 
 
-def test_another_augmentation_is_refused() -> None:
+def test_another_augmentation_and_another_place_are_refused() -> None:
     wrong: Any = "rotate"
     with pytest.raises(ComesError, match="must be one of none, flip, crop, mixup; got 'rotate'"):
         PixelRows(PICTURES, 8, CPU, wrong)
+    with pytest.raises(ComesError, match="keep must be device, memory or nowhere; got 'disk'"):
+        PixelRows(PICTURES, 8, CPU, keep="disk")
 
 
 def as_batch(n: int = 40) -> Tensor:
@@ -152,26 +161,29 @@ def test_crop_shows_a_part_of_the_picture_larger_and_never_what_is_not_there() -
 
 def test_crop_gives_colours_of_the_picture() -> None:
     pixels = as_batch()
-    cut = augment_pixels(pixels, "crop")
+    with seeded(0, CPU):
+        cut = augment_pixels(pixels, "crop")
     assert cut.shape == pixels.shape
     assert (cut.amax(dim=(2, 3)) <= pixels.amax(dim=(2, 3)) + 1e-3).all()
     assert (cut.amin(dim=(2, 3)) >= pixels.amin(dim=(2, 3)) - 1e-3).all()
 
 
-@pytest.mark.parametrize("augment", ["flip", "crop"])
-def test_the_seed_of_torch_decides_the_augmentation(augment: Augmentation) -> None:
-    rows = PixelRows(PICTURES, SIZE, CPU, augment)
-    results = []
-    for seed in (0, 0, 1):
-        with seeded(seed, CPU):
-            results.append(torch.cat([b.float() for b in rows.batches(BATCHES, training=True)]))
-    assert torch.equal(results[0], results[1])
-    assert not torch.equal(results[0], results[2])
-    plain = torch.cat(list(rows.batches(BATCHES)))  # only in training
-    assert torch.equal(plain, torch.cat(list(PixelRows(PICTURES, SIZE, CPU).batches(BATCHES))))
+def test_the_seed_of_torch_decides_the_augmentation() -> None:
+    unchanged = torch.cat(list(PixelRows(PICTURES, SIZE, CPU).batches(BATCHES)))
+    augmentations: list[Augmentation] = ["flip", "crop"]
+    for augment in augmentations:
+        rows = PixelRows(PICTURES, SIZE, CPU, augment)
+        results = []
+        for seed in (0, 0, 1):
+            with seeded(seed, CPU):
+                batches = rows.batches(BATCHES, training=True)
+                results.append(torch.cat([batch.float() for batch in batches]))
+        assert torch.equal(results[0], results[1])
+        assert not torch.equal(results[0], results[2])
+        assert torch.equal(torch.cat(list(rows.batches(BATCHES))), unchanged)  # only in training
 
 
-def test_training_and_scoring_see_the_rows_of_a_tensor() -> None:
+def test_pictures_train_and_score_as_a_tensor_does() -> None:
     """A network on PixelRows and on a tensor with the same numbers."""
     tensor = as_batch(50).float()
     candidates = torch.rand(50, 3, generator=torch.Generator().manual_seed(0)) < 0.6
@@ -187,20 +199,21 @@ def test_training_and_scoring_see_the_rows_of_a_tensor() -> None:
     assert scores[0].std() > 0
 
 
-@pytest.mark.parametrize("keep", ["memory", "nowhere", "device"])
-def test_training_sees_augmented_pictures(keep: str) -> None:
-    seen: list[Tensor] = []
+def test_networks_are_trained_on_augmented_pictures() -> None:
+    given: list[Tensor] = []
 
-    class Seeing(ToFloat):
+    class Noting(ToFloat):
         def forward(self, x: Tensor) -> Tensor:
-            seen.append(x)
+            given.append(x)
             return super().forward(x)
 
-    rows = PixelRows(PICTURES, SIZE, CPU, "crop", keep)
-    network = nn.Sequential(nn.Flatten(), Seeing(), zero_linear(3 * SIZE**2, 3))
     candidates = torch.ones(50, 3, dtype=torch.bool)
-    train(network, rows, candidates, HammingRisk(PRIOR), TrainOptions(SGD, epochs=1))
-    assert seen[0].is_floating_point()  # a cut is interpolated; the pictures are uint8
+    for keep in ("memory", "nowhere", "device"):
+        given.clear()
+        rows = PixelRows(PICTURES, SIZE, CPU, "crop", keep)
+        network = nn.Sequential(nn.Flatten(), Noting(), zero_linear(3 * SIZE**2, 3))
+        train(network, rows, candidates, HammingRisk(PRIOR), TrainOptions(SGD, epochs=1))
+        assert given[0].is_floating_point(), keep  # a cut is interpolated; the pictures are uint8
 
 
 class ToFloat(nn.Module):
@@ -208,47 +221,13 @@ class ToFloat(nn.Module):
         return x.float() / 255
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_the_choice_of_algorithms_is_restored(before: bool) -> None:
-    was = torch.backends.cudnn.benchmark
-    try:
-        torch.backends.cudnn.benchmark = before
-        with pytest.raises(ZeroDivisionError), fastest_convolutions():
-            assert torch.backends.cudnn.benchmark
-            _ = 1 / 0
-        assert torch.backends.cudnn.benchmark == before
-    finally:
-        torch.backends.cudnn.benchmark = was
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("augment", ["none", "flip", "crop"])
-def test_a_recorded_step_draws_the_same_pictures_and_gives_the_same_weights(
-    augment: Augmentation,
-) -> None:
-    device, sgd = torch.device("cuda"), make_optimizer("sgd", learning_rate=0.1, momentum=0.0)
-    candidates = torch.rand(50, 4, generator=torch.Generator().manual_seed(1)).to(device) < 0.6
-    results = []
-    for graph in (False, True):
-        torch.manual_seed(0)
-        model = nn.Sequential(nn.Flatten(), nn.Linear(3 * SIZE * SIZE, 4)).to(device)
-        network = nn.Sequential(AsNumbers(), model)
-        pixels = PixelRows(PICTURES, SIZE, device, augment)
-        train(
-            network,
-            pixels,
-            candidates,
-            HammingRisk(torch.full((4,), 0.3)).to(device),
-            TrainOptions(sgd, epochs=8, batch_size=20, graph=graph),
-        )
-        results.append([p.detach() for p in model.parameters()])
-    for one, two in zip(*results, strict=True):
-        torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-5)
-
-
-class AsNumbers(nn.Module):
-    def forward(self, pixels: Tensor) -> Tensor:
-        return pixels.float() / 255
+def test_the_choice_of_algorithms_is_restored() -> None:
+    for before in (True, False):
+        with torch.backends.cudnn.flags(benchmark=before):  # type: ignore[no-untyped-call]
+            with pytest.raises(ZeroDivisionError), fastest_convolutions():
+                assert torch.backends.cudnn.benchmark
+                _ = 1 / 0
+            assert torch.backends.cudnn.benchmark == before
 
 
 def test_large_photos_are_not_decoded_whole(tmp_path: Path) -> None:

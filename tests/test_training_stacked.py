@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -43,27 +44,25 @@ X = [torch.randn(n, D, generator=GENERATOR) for n in ROWS]
 CANDIDATES = [torch.rand(n, Q, generator=GENERATOR) < 0.6 for n in ROWS]
 
 
-def numbers(*shape: int) -> Tensor:
-    return torch.rand(*shape, generator=GENERATOR)
+Draw = Callable[..., Tensor]  # numbers in [0, 1), of a shape
 
-
-RISKS: dict[str, Callable[[], nn.Module]] = {
-    "bce": BceRisk,
-    "hamming": lambda: HammingRisk(numbers(Q)),
-    "hamming, share": lambda: HammingRisk(numbers(Q), exclude_share=numbers(Q) / 2 + 0.1),
-    "ranking": lambda: RankingRisk(numbers(Q), flood_level=0.1),
-    "ranking, levels of their own": lambda: RankingRisk(numbers(Q), flood_level="auto"),
-    "ccmn hamming": lambda: CcmnHammingRisk(numbers(Q) * 0.8),
-    "ccmn ranking": lambda: CcmnRankingRisk(numbers(Q) * 0.8),
-    "gdf": GdfRisk,
-    "gdf unbiased": lambda: GdfRisk(unbiased=True),
-    "ctl": CtlRisk,
-    "ctl unbiased": CtlUnbiasedRisk,
-    "mlcl": lambda: MlclRisk(numbers(Q, Q).softmax(dim=0)),
-    "comrank": ComrankRisk,
-    "likelihood": lambda: LikelihoodRisk(numbers(Q), label_weight=numbers(Q)),
-    "likelihood, mistakes": lambda: LikelihoodRisk(
-        numbers(Q), mistake_rate=0.01, class_prior=numbers(Q)
+RISKS: dict[str, Callable[[Draw], nn.Module]] = {
+    "bce": lambda draw: BceRisk(),
+    "hamming": lambda draw: HammingRisk(draw(Q)),
+    "hamming, share": lambda draw: HammingRisk(draw(Q), exclude_share=draw(Q) / 2 + 0.1),
+    "ranking": lambda draw: RankingRisk(draw(Q), flood_level=0.1),
+    "ranking, levels of their own": lambda draw: RankingRisk(draw(Q), flood_level="auto"),
+    "ccmn hamming": lambda draw: CcmnHammingRisk(draw(Q) * 0.8),
+    "ccmn ranking": lambda draw: CcmnRankingRisk(draw(Q) * 0.8),
+    "gdf": lambda draw: GdfRisk(),
+    "gdf unbiased": lambda draw: GdfRisk(unbiased=True),
+    "ctl": lambda draw: CtlRisk(),
+    "ctl unbiased": lambda draw: CtlUnbiasedRisk(),
+    "mlcl": lambda draw: MlclRisk(draw(Q, Q).softmax(dim=0)),
+    "comrank": lambda draw: ComrankRisk(),
+    "likelihood": lambda draw: LikelihoodRisk(draw(Q), label_weight=draw(Q)),
+    "likelihood, mistakes": lambda draw: LikelihoodRisk(
+        draw(Q), mistake_rate=0.01, class_prior=draw(Q)
     ),
 }
 STATES = [torch.randint(0, 4, (n, Q), generator=GENERATOR).to(torch.int8) for n in ROWS]
@@ -84,7 +83,7 @@ def trainees(
 
 
 def compare(
-    make_risk: Callable[[], nn.Module],
+    make_risk: Callable[[Draw], nn.Module],
     make_model: Callable[[int, int], nn.Module] = lambda d, q: mlp(d, q, 8),
     optimizer: str = "sgd",
     vectorised: bool = True,
@@ -93,7 +92,8 @@ def compare(
     settings: dict[str, Any] = {"epochs": 4, "batch_size": 20, "risk_scale": 2.0, "progress": False}
     settings["optimizer"] = make_optimizer(optimizer, learning_rate=1e-2, weight_decay=1e-3)
     together = models(make_model)
-    alone, risks = copy.deepcopy(together), [make_risk() for _ in ROWS]
+    draw = partial(torch.rand, generator=torch.Generator().manual_seed(1))
+    alone, risks = copy.deepcopy(together), [make_risk(draw) for _ in ROWS]
     options = TrainOptions(**settings)
     own = trainees(together, risks, answers=answers)
     histories = train_together(own, options, vectorised_risk=vectorised)
@@ -109,20 +109,17 @@ def compare(
 @pytest.mark.parametrize("name", list(RISKS))
 def test_each_model_is_as_trained_alone(name: str) -> None:
     compare(RISKS[name])
-
-
-@pytest.mark.parametrize("name", ["bce", "hamming", "likelihood", "likelihood, mistakes"])
-def test_each_model_is_as_trained_alone_on_states(name: str) -> None:
-    compare(RISKS[name], answers=STATES)
+    if name in ("bce", "hamming", "likelihood", "likelihood, mistakes"):
+        compare(RISKS[name], answers=STATES)
 
 
 def test_each_model_is_as_trained_alone_on_leanings() -> None:
     compare(RISKS["likelihood"], answers=[states / 1.5 - 1 for states in STATES])
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
-def test_with_other_optimisers(optimizer: str) -> None:
-    compare(RISKS["hamming"], optimizer=optimizer)
+def test_with_other_optimisers() -> None:
+    for optimizer in ("adam", "adamw"):
+        compare(RISKS["hamming"], optimizer=optimizer)
 
 
 def test_linear_models_and_risks_one_by_one() -> None:
@@ -157,14 +154,16 @@ def test_a_trainee_has_as_many_candidates_as_rows() -> None:
         Trainee(linear(D, Q), X[0], CANDIDATES[0][1:], BceRisk())
 
 
-@pytest.mark.parametrize(
-    "option",
-    [{"part_size": 5}, {"precision": torch.bfloat16}, {"order": BlockOrder((20, 20), 20)}],
-)
-def test_parts_half_precision_and_blocks_are_refused(option: dict[str, Any]) -> None:
+def test_parts_half_precision_and_blocks_are_refused() -> None:
     alone = [Trainee(linear(D, Q), X[0], CANDIDATES[0], BceRisk())]
-    with pytest.raises(ComesError, match="take whole batches of all rows in full precision"):
-        train_together(alone, TrainOptions(SGD, **option))
+    refused: list[dict[str, Any]] = [
+        {"part_size": 5},
+        {"precision": torch.bfloat16},
+        {"order": BlockOrder((20, 20), 20)},
+    ]
+    for option in refused:
+        with pytest.raises(ComesError, match="take whole batches of all rows in full precision"):
+            train_together(alone, TrainOptions(SGD, **option))
 
 
 def test_other_networks_are_refused() -> None:
@@ -203,54 +202,14 @@ def test_interrupted_models_keep_their_weights(monkeypatch: pytest.MonkeyPatch) 
         assert not torch.equal(one, two)
 
 
-@pytest.mark.parametrize("make", [linear, mlp], ids=["linear", "mlp"])
-def test_a_stack_scores_as_its_models(make: Callable[[int, int], nn.Module]) -> None:
-    singles = models(make)
-    rows = torch.randn(len(singles), 5, D, generator=GENERATOR)
-    expected = torch.stack([model(x) for model, x in zip(singles, rows, strict=True)])
-    stack = Stack(singles)
-    torch.testing.assert_close(stack(stack.pad(rows)), expected)
-    others = [make(D, Q) for _ in ROWS]
-    stack.copy_to(others)
-    for one, two in zip(singles, others, strict=True):
-        torch.testing.assert_close(one.state_dict(), two.state_dict(), rtol=0, atol=0)
-
-
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-
-
-@needs_gpu
-@pytest.mark.parametrize("q", [6, 700])
-def test_graphs_of_many_models_and_of_many_pairs(q: int) -> None:
-    """Some steps have a row more for some models; 700 labels make parts of their pairs."""
-    device = torch.device("cuda")
-    labels = [(torch.rand(n, q, generator=GENERATOR) < 0.6).to(device) for n in ROWS]
-    rows = [x.to(device) for x in X]
-    risks: list[nn.Module] = [RankingRisk(numbers(q)).to(device) for _ in ROWS]
-    sgd = make_optimizer("sgd", learning_rate=1e-4)
-    results = []
-    for graph in (False, True):
-        torch.manual_seed(0)
-        together = [mlp(D, q, 8).to(device) for _ in ROWS]
-        own = zip(together, rows, labels, risks, SEEDS, strict=True)
-        options = TrainOptions(sgd, epochs=6, batch_size=20, graph=graph)
-        train_together([Trainee(*each) for each in own], options, vectorised_risk=q < 10)
-        results.append([p.detach() for model in together for p in model.parameters()])
-    for one, two in zip(*results, strict=True):
-        torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-5)
-
-
-@needs_gpu
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_a_graph_gives_the_same_weights(optimizer: str) -> None:
-    device = torch.device("cuda")
-    make = make_optimizer(optimizer, learning_rate=1e-2, weight_decay=1e-3)
-    results = []
-    for graph in (False, True):
-        torch.manual_seed(0)
-        model, risk = mlp(D, Q, 8).to(device), HammingRisk(torch.full((Q,), 0.3)).to(device)
-        data = X[0].to(device), CANDIDATES[0].to(device)
-        train(model, *data, risk, TrainOptions(make, epochs=6, batch_size=20, graph=graph))
-        results.append([p.detach() for p in model.parameters()])
-    for one, two in zip(*results, strict=True):
-        torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
+def test_a_stack_scores_as_its_models() -> None:
+    for make in (linear, mlp):
+        singles = models(make)
+        rows = torch.stack([x[:5] for x in X])
+        expected = torch.stack([model(x) for model, x in zip(singles, rows, strict=True)])
+        stack = Stack(singles)
+        torch.testing.assert_close(stack(stack.pad(rows)), expected)
+        others = [make(D, Q) for _ in ROWS]
+        stack.copy_to(others)
+        for one, two in zip(singles, others, strict=True):
+            torch.testing.assert_close(one.state_dict(), two.state_dict(), rtol=0, atol=0)
