@@ -1,5 +1,6 @@
 """Risks on pairs given by index: those on the matrix of all pairs, value and gradient."""
 
+import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -49,7 +50,7 @@ RISKS: dict[str, tuple[Callable[[], Any], tuple[State, ...]]] = {
         (State.NOT_ASKED,),
     ),
 }
-CASES = [(name, silence) for name, (_, silences) in RISKS.items() for silence in silences]
+every_risk = pytest.mark.parametrize("name", RISKS)
 
 
 def draw_said(silence: State, share: float = 0.3, n: int = N, q: int = Q) -> SaidPairs:
@@ -64,45 +65,66 @@ def draw_scores(n: int = N, q: int = Q, size: float = 3.0) -> Tensor:
     return size * torch.randn(n, q, generator=generator, dtype=torch.float64)
 
 
+def assert_close(found: Tensor, expected: Tensor, case: str) -> None:
+    torch.testing.assert_close(
+        found, expected, rtol=1e-12, atol=1e-14, msg=lambda text: f"{case}: {text}"
+    )
+
+
 def differentiate(risk: Any, scores: Tensor, seen: Any) -> tuple[Tensor, Tensor]:
     own = scores.clone().requires_grad_()
     value = risk(own, seen)
     return value.detach(), torch.autograd.grad(value, own)[0]
 
 
-@pytest.mark.parametrize(("name", "silence"), CASES)
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_a_risk_by_index_is_the_risk_of_the_matrix(name: str, silence: State, share: float) -> None:
-    risk, said, scores = RISKS[name][0](), draw_said(silence, share), draw_scores()
-    expected = differentiate(risk, scores, said.as_matrix())
-    for one, other in zip(differentiate(risk, scores, said), expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-14)
+@every_risk
+def test_a_risk_by_index_is_the_risk_of_the_matrix(name: str) -> None:
+    (make, silences), scores = RISKS[name], draw_scores()
+    for silence, share in itertools.product(silences, (0.0, 0.3, 1.0)):
+        risk, said = make(), draw_said(silence, share)
+        expected = differentiate(risk, scores, said.as_matrix())
+        for one, other in zip(differentiate(risk, scores, said), expected, strict=True):
+            assert_close(one, other, f"{share} of pairs, others {silence.name}")
 
 
-@pytest.mark.parametrize(("name", "silence"), CASES)
-def test_the_mean_over_parts_of_the_labels_is_the_whole(name: str, silence: State) -> None:
-    risk, said, scores = RISKS[name][0](), draw_said(silence), draw_scores()
-    value, gradient = differentiate(risk, scores, said)
-    total, parts = torch.zeros_like(value), []
-    for start, stop in ((0, 4), (4, 5), (5, Q)):
-        part = risk.of_labels(slice(start, stop))
-        own = differentiate(part, scores[:, start:stop], said.of_labels(start, stop))
-        total += own[0] * (stop - start) / Q
-        parts.append(own[1] * (stop - start) / Q)
-    torch.testing.assert_close(total, value, rtol=1e-12, atol=1e-14)
-    torch.testing.assert_close(torch.cat(parts, dim=1), gradient, rtol=1e-12, atol=1e-14)
+@every_risk
+def test_the_mean_over_parts_of_the_labels_is_the_whole(name: str) -> None:
+    (make, silences), scores = RISKS[name], draw_scores()
+    for silence in silences:
+        risk, said = make(), draw_said(silence)
+        value, gradient = differentiate(risk, scores, said)
+        total, parts = torch.zeros_like(value), []
+        for start, stop in ((0, 4), (4, 5), (5, Q)):
+            part = risk.of_labels(slice(start, stop))
+            own = differentiate(part, scores[:, start:stop], said.of_labels(start, stop))
+            total += own[0] * (stop - start) / Q
+            parts.append(own[1] * (stop - start) / Q)
+        assert_close(total, value, silence.name)
+        assert_close(torch.cat(parts, dim=1), gradient, silence.name)
 
 
-@pytest.mark.parametrize("name", RISKS)
-@pytest.mark.parametrize("size", [1e3, 1e-8])
-def test_huge_scores_and_half_precision_give_numbers(name: str, size: float) -> None:
-    silence = RISKS[name][1][-1]
-    risk, said = RISKS[name][0]().float(), draw_said(silence)
-    for precision in (torch.float32, torch.float16, torch.bfloat16):
-        value, gradient = differentiate(risk, draw_scores(size=size).to(precision), said)
-        assert value.dtype == torch.float32
-        assert value.isfinite()
-        assert gradient.isfinite().all()
+def test_labels_without_an_answer_can_be_left_out() -> None:
+    said = SaidPairs(
+        torch.tensor([1, 0, 1]),
+        torch.tensor([2, 5, 5]),
+        torch.tensor([1, 2, 3], dtype=torch.int8),
+        State.NOT_ASKED,
+        (2, 7),
+    )
+    labels, asked = said.of_asked_labels()
+    assert labels.tolist() == [2, 5]
+    assert asked.as_matrix().tolist() == said.as_matrix()[:, [2, 5]].tolist() == [[0, 2], [1, 3]]
+
+
+def test_huge_scores_and_half_precision_give_numbers() -> None:
+    for name, (make, silences) in RISKS.items():
+        risk, said = make().float(), draw_said(silences[-1])
+        for size, precision in itertools.product(
+            (1e3, 1e-8), (torch.float32, torch.float16, torch.bfloat16)
+        ):
+            value, gradient = differentiate(risk, draw_scores(size=size).to(precision), said)
+            assert value.dtype == torch.float32, name
+            assert value.isfinite() and gradient.isfinite().all(), (name, size, precision)
 
 
 def test_one_row_and_one_label() -> None:
