@@ -1,19 +1,17 @@
 """The one truth about methods: what each says of itself is what its risk needs and gives."""
 
-import ast
 import inspect
 import math
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from scipy import sparse
 
-import comes
-from comes import methods
+from comes import methods, risks
+from comes.answers import Answers, LongAnswers, lean_answers
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.methods import (
@@ -26,13 +24,11 @@ from comes.methods import (
     title_of_label,
 )
 
-SOURCE = Path(comes.__file__).parent
 N, Q = 12, 3
 SCORES = torch.randn(N, Q, generator=torch.Generator().manual_seed(0))
 CANDIDATES = torch.rand(N, Q, generator=torch.Generator().manual_seed(1)) < 0.6
-EVERYTHING = Knowledge(
-    [0.3] * Q, [0.4] * Q, torch.full((Q, Q), 0.5) * (1 - torch.eye(Q)), no_rate=[0.5] * Q
-)
+EDGES = torch.full((Q, Q), 0.5) * (1 - torch.eye(Q))
+EVERYTHING = Knowledge([0.3] * Q, [0.4] * Q, EDGES, no_rate=[0.5] * Q)
 VARIANTS = [(name, variant) for name, family in METHODS.items() for variant in family.variants]
 
 
@@ -43,26 +39,64 @@ def needed(method: methods.Method) -> dict[str, Any]:
     return found | ({"no_rate": EVERYTHING.no_rate} if method.needs_rates else {})
 
 
-@pytest.mark.parametrize(("name", "variant"), VARIANTS)
-def test_a_risk_is_made_of_what_its_method_says_it_needs(name: str, variant: str) -> None:
-    method = find_method(name, variant)
-    risk = method.make_risk(Knowledge(**needed(method)), RiskOptions())
-    assert math.isfinite(float(risk(SCORES, CANDIDATES)))
-    for missing in needed(method):
-        unknown: dict[str, Any] = {missing: None}
-        with pytest.raises(AssertionError):
-            method.make_risk(replace(EVERYTHING, **unknown), RiskOptions())
+def test_a_risk_is_made_of_what_its_method_says_it_needs() -> None:
+    for name, variant in VARIANTS:
+        method = find_method(name, variant)
+        risk = method.make_risk(Knowledge(**needed(method)), RiskOptions())
+        assert math.isfinite(float(risk(SCORES, CANDIDATES))), (name, variant)
+        for missing in needed(method):
+            unknown: dict[str, Any] = {missing: None}
+            with pytest.raises(AssertionError):
+                method.make_risk(replace(EVERYTHING, **unknown), RiskOptions())
 
 
-@pytest.mark.parametrize(("name", "variant"), VARIANTS)
-def test_scores_without_a_zero_are_those_that_no_level_changes(name: str, variant: str) -> None:
-    """But for ComRank, whose sigmoids of scores see the level and whose order is all it means."""
-    if name == "comrank":
-        return
-    method = find_method(name, variant)
-    risk = method.make_risk(EVERYTHING, RiskOptions())
-    raised = risk(SCORES + 1, CANDIDATES)
-    assert torch.allclose(raised, risk(SCORES, CANDIDATES), atol=1e-5) is not method.has_zero
+PRIOR, FLIP_RATE, TRANSITION = (
+    torch.as_tensor(known) for known in (EVERYTHING.class_prior, EVERYTHING.flip_rate, EDGES)
+)
+EXPECTED = {
+    ("comes-hl", "corrected"): risks.HammingRisk(PRIOR),
+    ("comes-rl", "flooded"): risks.RankingRisk(PRIOR, flood_level="auto"),
+    ("bce", "candidates"): risks.BceRisk(),
+    ("ccmn", "hamming"): risks.CcmnHammingRisk(FLIP_RATE),
+    ("ccmn", "ranking"): risks.CcmnRankingRisk(FLIP_RATE),
+    ("gdf", "single"): risks.GdfRisk(),
+    ("gdf", "all"): risks.GdfRisk(),
+    ("gdf", "unbiased"): risks.GdfRisk(unbiased=True),
+    ("gdf", "unbiased-single"): risks.GdfRisk(unbiased=True),
+    ("ctl", "weighted"): risks.CtlRisk(),
+    ("ctl", "unbiased"): risks.CtlUnbiasedRisk(),
+    ("ctl", "unbiased-released"): risks.CtlUnbiasedRisk(released_weight=True),
+    ("mlcl", "probability"): risks.MlclRisk(TRANSITION),
+    ("mlcl", "released"): risks.MlclRisk(TRANSITION, as_released=True),
+    ("comes-hl-unbiased", "uncorrected"): risks.HammingRisk(PRIOR, correction=torch.positive),
+    ("comrank", "all"): risks.ComrankRisk(),
+    ("comrank", "single"): risks.ComrankRisk(pair_loss=torch.exp),
+    ("likelihood", "answers"): risks.LikelihoodRisk(torch.full((Q,), 0.5)),
+}
+
+
+def test_every_variant_is_its_risk() -> None:
+    assert list(EXPECTED) == VARIANTS
+    confident = 5 * torch.where(CANDIDATES, 1.0, -1.0) * torch.ones(Q)  # where corrections act
+    for (name, variant), expected in EXPECTED.items():
+        method = find_method(name, variant)
+        assert method.keeps_one_excluded == variant.endswith("single"), (name, variant)
+        for scores in (SCORES, confident):
+            found = method.make_risk(EVERYTHING, RiskOptions())(scores, CANDIDATES)
+            assert float(found) == pytest.approx(float(expected(scores, CANDIDATES))), name
+    first = {name: next(iter(family.variants)) for name, family in METHODS.items()}
+    assert all(find_method(name) is find_method(name, first[name]) for name in METHODS)
+
+
+def test_scores_without_a_zero_are_those_that_no_level_changes() -> None:
+    for name, variant in VARIANTS:
+        if name != "comrank":  # its sigmoids depend on the level, yet it means only an order
+            method = find_method(name, variant)
+            risk = method.make_risk(EVERYTHING, RiskOptions())
+            raised, before = risk(SCORES + 1, CANDIDATES), risk(SCORES, CANDIDATES)
+            is_same = torch.allclose(raised, before, atol=1e-5)
+            assert is_same is not method.has_zero, (name, variant)
+    assert not find_method("comrank").has_zero
 
 
 def test_a_correction_can_be_left_out_to_judge_held_out_rows() -> None:
@@ -146,17 +180,110 @@ def test_a_method_is_refused_where_it_may_not_be_used(monkeypatch: pytest.Monkey
         find_method("bce", use="images")
 
 
-def test_no_other_file_knows_a_method_by_name() -> None:
-    """So that a new one touches its risk, this room, and their tests and documents."""
-    knowing = {
-        str(path.relative_to(SOURCE))
-        for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and node.value in METHODS
+NO = np.array([[1, 0, 0], [0, 1, 0]])
+YES = np.array([[0, 1, 0], [0, 0, 0]])
+MAYBE = np.array([[0, 0, 1], [1, 0, 0]])
+ANSWERS = {
+    "candidates": Answers(NO),
+    "ticked": Answers.from_positives(YES),
+    "all": Answers(NO, YES, MAYBE),
+    "no yes": Answers(NO, maybe=MAYBE),
+    "chosen": Answers(NO, YES, MAYBE, chosen=NO * [1, 0, 0]),
+}
+
+
+def test_methods_learn_from_as_much_of_the_answers_as_they_can() -> None:
+    """Of all answers comes-rl uses candidates; bce leaves maybe out, or takes it for yes."""
+    codes = NO + 2 * YES + 3 * MAYBE
+    drawn = codes * [[0, 1, 1], [1, 1, 1]]
+    nothing = np.ones_like(NO) == 1
+    expected: dict[str, dict[str, Any]] = {
+        "comes-rl": {"candidates": NO == 0, "all": NO == 0, "chosen": drawn != 1},
+        "comes-hl": {"candidates": NO == 0, "all": codes, "chosen": drawn, "ticked": nothing},
+        "bce": {
+            "candidates": NO == 0,
+            "ticked": YES == 1,
+            "all": codes,
+            "no yes": NO + 2 * MAYBE,
+            "chosen": codes,
+        },
+        "likelihood": {
+            "candidates": NO == 0,
+            "ticked": np.where(YES, 2, 3),
+            "all": codes,
+            "no yes": NO + 3 * MAYBE,
+            "chosen": codes,
+        },
     }
-    assert knowing == {"methods/families.py"}
+    for name, of_kinds in expected.items():
+        for kind, seen in of_kinds.items():
+            found = find_method(name).see(ANSWERS[kind], Knowledge())
+            np.testing.assert_array_equal(found, seen, err_msg=f"{name}, {kind}")
+            assert found.dtype == (bool if seen.dtype == bool else np.int8), (name, kind)
+    people = LongAnswers.read([0, 0], [1, 1], ["no", "yes"], ["ann", "bob"])
+    several = Answers.from_long(people, (2, 3))
+    rates = Knowledge(no_rate=np.full(3, 0.5), yes_rate=np.full(3, 0.25))
+    found = find_method("likelihood").see(several, rates)
+    np.testing.assert_array_equal(found, lean_answers(several, rates.rates))
+    able = {name: find_method(name).takes_positives for name in METHODS}
+    assert [name for name, is_able in able.items() if is_able] == ["bce", "likelihood"]
+    assert [n for n in METHODS if find_method(n).leaves_maybe_out] == ["bce"]
+    blind = [n for n in METHODS if not find_method(n).sees_only_candidates]
+    assert blind == ["comes-hl", "bce", "comes-hl-unbiased", "likelihood"]
 
 
-def test_listing_methods_does_not_import_torch() -> None:
-    code = "import sys, comes.methods; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+def test_very_many_labels_are_learnt_from_as_few_are() -> None:
+    for name, family in METHODS.items():
+        method = family.default
+        if method.see_sparse is None:
+            continue
+        for kind, answers in ANSWERS.items():
+            if kind == "ticked" and not method.takes_positives:
+                continue
+            can_say_yes = kind not in ("candidates", "no yes")
+            yes_rate = [0.5] * Q if can_say_yes else [0.0] * Q
+            risk = method.make_risk(replace(EVERYTHING, yes_rate=yes_rate), RiskOptions())
+            states, silence = method.see_sparse(answers)
+            places = sparse.coo_array(sparse.csc_array(states))
+            said = risks.SaidPairs(
+                *(torch.as_tensor(each).long() for each in (places.row, places.col)),
+                torch.as_tensor(places.data),
+                silence,
+                (2, Q),
+            )
+            seen = torch.as_tensor(method.see(answers, Knowledge()))
+            expected = risk(SCORES[:2], seen)
+            torch.testing.assert_close(
+                risk(SCORES[:2], said), expected, msg=lambda m, c=(name, kind): f"{c}: {m}"
+            )
+
+
+def test_a_risk_of_your_own_is_minimised_as_it_is_and_copied() -> None:
+    own = risks.BceRisk()
+    method = find_method(own)
+    copied = method.make_risk(EVERYTHING, RiskOptions())
+    assert isinstance(copied, risks.BceRisk) and copied is not own
+    assert method.is_users_own and method.risk_scale("auto", 7) == 1
+    with pytest.raises(ComesError, match="minimised as it is; reduction must be auto; got 'sum'"):
+        method.risk_scale("sum", 7)
+    with pytest.raises(ComesError, match="a risk of your own has no variants; got 'all'"):
+        find_method(own, "all")
+    with pytest.raises(ComesError, match="a name or a function risk.*got 3"):
+        find_method(3)  # type: ignore[arg-type]
+    with pytest.raises(ComesError, match="variant of ccmn must be hamming or ranking; got 'all'"):
+        find_method("ccmn", "all")
+
+
+def test_methods_of_the_paper_are_trained_as_it_trains() -> None:
+    published = {"optimizer": "sgd", "learning_rate": 5e-3, "epochs": 200, "batch_size": 256}
+    published |= {"dropout": 0.0, "n_networks": 1, "starts_at_prior": False}
+    assert published == methods.AS_PUBLISHED
+    assert methods.PAPER_SETTINGS.items() >= published.items()
+    fixed = {"hidden": 500, "momentum": 0.9, "weight_decay": 1e-4, "flood_level": 0.0}
+    assert methods.PAPER_SETTINGS.items() >= fixed.items()
+    assert methods.PAPER_SETTINGS.keys() <= inspect.signature(CandidateClassifier).parameters.keys()
+    measured = [n for n in METHODS if methods.settings_of(n)["optimizer"] == "adam"]
+    assert measured == ["bce", "likelihood"]
+    for name in measured:
+        assert methods.settings_of(name).keys() == published.keys()
+    assert methods.settings_of(len) is methods.AS_PUBLISHED
