@@ -127,26 +127,28 @@ def test_scores_of_a_stream_are_those_of_rows_in_memory() -> None:
 
 def test_two_groups_are_in_memory_at_most() -> None:
     """While a group is read, the one that training is at is there, and none before it."""
-    alive: weakref.WeakSet[Opaque] = weakref.WeakSet()
+    n_alive = 0
+    changed = threading.Condition()
     beside: list[int] = []  # groups in memory while another is read
-    is_forgotten = threading.Condition()
     limit = 60.0  # seconds until the training has forgotten a group; only a fault lets them pass
 
     def read(block: int) -> tuple[Any, Tensor]:
         nonlocal limit
-        with is_forgotten:
-            limit = 60.0 if is_forgotten.wait_for(lambda: len(alive) <= 1, limit) else 0.0
-        beside.append(len(alive))
+        with changed:
+            limit = 60.0 if changed.wait_for(lambda: n_alive <= 1, limit) else 0.0
+            beside.append(n_alive)
         return X[10 * block : 10 * block + 10].numpy(), CANDIDATES[10 * block : 10 * block + 10]
 
-    def notify() -> None:
-        with is_forgotten:
-            is_forgotten.notify_all()
+    def count(change: int) -> None:
+        nonlocal n_alive
+        with changed:
+            n_alive += change
+            changed.notify_all()
 
     def join(parts: Sequence[Tensor]) -> Opaque:
         joined = Opaque(torch.cat(list(parts)))
-        alive.add(joined)
-        weakref.finalize(joined, notify)
+        count(1)
+        weakref.finalize(joined, count, -1)
         return joined
 
     sizes = (10,) * 10
@@ -156,7 +158,7 @@ def test_two_groups_are_in_memory_at_most() -> None:
     assert len(beside) == 20
     assert max(beside) == 1
     gc.collect()
-    assert len(alive) == 0
+    assert n_alive == 0
 
 
 def test_groups_that_are_done_are_not_read_again() -> None:
