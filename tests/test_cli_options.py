@@ -1,11 +1,17 @@
-"""What options say, where commands hand it on."""
+"""What options mean to the library, what commands print, and what errors advise."""
 
 import inspect
+import json
+import math
 from typing import Any
 
 import pytest
+import typer
 
+from comes.cli import app
+from comes.cli.advice import drop_foreign_options, find_options
 from comes.cli.options import parse_numbers, parse_pairs, split_names
+from comes.cli.printing import print_json, print_rounded
 from comes.cli.reading_options import reading_options
 from comes.cli.training_options import training_options
 from comes.datasets import Reading
@@ -102,3 +108,45 @@ def test_a_word_of_answers_means_one_thing() -> None:
     assert parse_pairs("1=yes, 0=no", "--answers") == {"1": "yes", "0": "no"}
     with pytest.raises(ComesError, match="--answers should say once what '1' means; got '1=yes"):
         parse_pairs("1=yes,1=no", "--answers")
+
+
+def test_a_missing_number_is_a_dash_among_the_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rounded([{"data": "a", "mean_rank": math.nan}, {"data": "b", "mean_rank": 1 / 3}])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.strip(" ─")]
+    assert [line.split() for line in lines] == [
+        ["data", "mean", "rank"],
+        ["a", "–"],
+        ["b", "0.333"],
+    ]
+    assert len({len(line.rstrip()) for line in lines}) == 1  # right-aligned
+
+
+def test_json_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"values": [math.nan, math.inf, 0.5], "inner": {"x": math.nan}})
+    found = json.loads(capsys.readouterr().out)
+    assert found == {"values": [None, None, 0.5], "inner": {"x": None}}
+
+
+def test_brackets_in_a_table_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rounded([{"label [x]": "comes[chem]", "other": "[bold]"}])
+    told = capsys.readouterr().out
+    assert "label [x]" in told and "comes[chem]" in told and "[bold]" in told
+
+
+COMMAND = typer.main.get_command(app)
+MESSAGE = "column 'a' must be numeric (got text). Ignore it (--ignore on the command line)."
+
+
+def test_options_are_those_of_the_command() -> None:
+    assert "--ignore" in find_options(COMMAND, ["fit", "a.csv"])
+    assert "--ignore" in find_options(COMMAND, ["datasets", "--json", "a.csv"])
+    assert "--form" in find_options(COMMAND, ["datasets", "convert", "a.csv", "b.csv"])
+    assert "--ignore" not in find_options(COMMAND, ["export", "model", "a.onnx"])
+    assert find_options(COMMAND, []) == find_options(COMMAND, ["nothing"]) == set()
+
+
+def test_brackets_with_options_of_others_are_dropped() -> None:
+    assert drop_foreign_options(MESSAGE, COMMAND, ["fit", "a.csv"]) == MESSAGE
+    assert drop_foreign_options(MESSAGE, COMMAND, ["export", "m", "a.onnx"]) == (
+        "column 'a' must be numeric (got text). Ignore it."
+    )

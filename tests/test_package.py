@@ -1,6 +1,8 @@
 """What a release is made of: names, versions, extras, images for containers."""
 
+import os
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -63,3 +65,13 @@ def test_the_workflow_tests_the_supported_pythons() -> None:
     workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8")
     assert re.findall(r'"(3\.\d+)"', workflow) == listed
     assert SETTINGS["requires-python"] == f">={listed[0]}"
+
+
+def test_no_tracked_file_names_a_folder_of_this_machine() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split("\0")[:-1]
+    home = os.path.sep.join(["", "work", ""]).encode()
+    for name in tracked:
+        if (ROOT / name).is_file():
+            assert home not in (ROOT / name).read_bytes(), name

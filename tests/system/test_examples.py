@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import run_examples
-from run_examples import ORDER, PAGES, PICTURE, SHOWN, make_page, run_script
+from run_examples import ORDER, PAGES, PICTURE, SHOWN, run_script
 
 NEEDED = {
     "emotions_in_texts": ("text",),
@@ -55,49 +54,3 @@ def test_words_must_be_the_same_and_numbers_near() -> None:
     assert not is_alike("precision 0.812", "precision 0.6")
     assert not is_alike("precision 0.812", "recall 0.812")
     assert not is_alike("precision 0.812", "precision 0.812 0.9")
-
-
-def test_a_script_becomes_a_page_with_what_it_prints_draws_and_warns_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = '''"""Two cells.
-
-What you learn.
-"""
-
-# %%
-# ## First
-#
-# Prose.
-import warnings
-from pathlib import Path
-
-from comes.errors import ComesWarning
-
-folder = Path("plots")
-folder.mkdir()
-print(f"in {folder / 'here'}")
-
-# %%
-(folder / "a-line.svg").write_text("<svg/>")
-warnings.warn("few rows", ComesWarning, stacklevel=1)
-'''
-    monkeypatch.chdir(tmp_path)
-    for name in ("SCRIPTS", "PAGES"):
-        monkeypatch.setattr(run_examples, name, tmp_path / name)
-        (tmp_path / name).mkdir()
-    monkeypatch.setattr(run_examples, "ORDER", ("two",))
-    (tmp_path / "SCRIPTS" / "two.py").write_text(source)
-    assert run_examples.main([]) == 0
-    page = (tmp_path / "PAGES" / "two.md").read_text()
-    assert page.startswith("# Two cells\n\nWhat you learn.\n\n## First\n\nProse.\n\n```py\nimport")
-    assert "```text\nin /tmp/example/here\n```" in page
-    assert "```text\nComesWarning: few rows\n```\n\n![a line](two-1.svg)\n" in page
-    assert run_examples.strip_page(page) == make_page("two")
-    assert "[![Two cells](two-1.svg)](two.md)" in (tmp_path / "PAGES" / "index.md").read_text()
-
-    (tmp_path / "SCRIPTS" / "two.py").write_text('"""T."""\n\n# %%\nraise SystemExit("no data")\n')
-    assert run_examples.main(["two"]) == 1  # the page stays as it is
-    assert (tmp_path / "PAGES" / "two.md").read_text() == page
-    with pytest.raises(SystemExit):
-        run_examples.main(["three"])
