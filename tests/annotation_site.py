@@ -1,21 +1,29 @@
 """A served annotation project, and requests to it: by a test client, or over a socket."""
 
+import atexit
 import http.client
 import json
+import os
+import shutil
 import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from sqlalchemy import select
 from starlette.testclient import TestClient
 
-from comes.annotate import (
-    Project,
-    create_project,
-)
+from comes.annotate import Project, create_project, open_project
+from comes.annotate.display_sizes import answer_requests
 from comes.annotate.schema import answers, metadata
+from comes.annotate.web import decoding
 
 HERE = "http://127.0.0.1"
 SCRIPT = "<script>alert(1)</script>"
@@ -26,6 +34,22 @@ TOKEN = "the-token-of-the-table"
 
 def text_project(home: Path, database: str | None = None, *, n: int = 24) -> Project:
     """Return a project of texts with every question asked; texts and names look like markup."""
+    if database is not None:
+        return _make_text_project(home, database, n)
+    shutil.copytree(_make_template(n), home / "project")  # takes a fifth of the time of a new one
+    return open_project(home / "project")
+
+
+@cache
+def _make_template(n: int) -> Path:
+    home = Path(tempfile.mkdtemp(prefix="comes-site-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    project = _make_text_project(home, None, n)
+    project.engine.dispose()
+    return project.folder
+
+
+def _make_text_project(home: Path, database: str | None, n: int) -> Project:
     rows = "".join(f"item {k} {SCRIPT},text {k} {SCRIPT}\n" for k in range(1, n + 1))
     (home / "items.csv").write_text(f"item,text\n{rows}")
     (home / "classes.csv").write_text(f"class,description\nplain,\n{SCRIPT},a {SCRIPT}\nthird,\n")
@@ -109,3 +133,37 @@ def exchange(port: int, sent: bytes, *, breaks_off: bool = False) -> Reply:
 
 def port_of(address: str) -> int:
     return urlsplit(address).port or 0
+
+
+class _ThreadProgram:
+    """Stands in for the process of a decoder: the same program in a thread."""
+
+    def __init__(self) -> None:
+        asked, sent = os.pipe(), os.pipe()
+        inlet, self.stdin = os.fdopen(asked[0], "rb"), os.fdopen(asked[1], "wb")
+        self.stdout, outlet = os.fdopen(sent[0], "rb"), os.fdopen(sent[1], "wb")
+        self._files = (self.stdin, self.stdout, inlet, outlet)
+        self._thread = threading.Thread(target=answer_requests, args=(inlet, outlet))
+        self._thread.start()
+
+    def kill(self) -> None:
+        self.stdin.close()
+        self._thread.join()
+        for file in self._files:
+            file.close()
+
+
+@contextmanager
+def decoding_in_threads() -> Iterator[None]:
+    """Let servers decode pictures in threads, which start sooner than processes."""
+    programs: dict[Any, _ThreadProgram] = {}
+
+    def start(program: Any) -> _ThreadProgram:
+        if program not in programs:
+            programs[program] = _ThreadProgram()
+        return programs[program]
+
+    with patch.object(decoding._Program, "_start", start):
+        yield
+    for running in programs.values():
+        running.kill()

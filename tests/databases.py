@@ -1,4 +1,4 @@
-"""A private PostgreSQL server, for tests that run on both databases."""
+"""A private PostgreSQL server, for tests that are marked ``needs("postgresql")``."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
-STARTING = 60.0  # seconds
+STARTING = 120.0  # seconds
 
 
 class PostgreSQL:
@@ -29,9 +29,8 @@ class PostgreSQL:
             self._who = {"user": "postgres", "group": "postgres", "extra_groups": []}
             shutil.chown(home, "postgres", "postgres")
         self._counter = count()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self._reserved = reserve_port()
+        self.port: int = self._reserved.getsockname()[1]
         options = ("--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
         subprocess.run(
             [binaries / "initdb", "-D", home / "data", "-U", "postgres", *options],
@@ -54,6 +53,7 @@ class PostgreSQL:
     def stop(self) -> None:
         self._process.send_signal(signal.SIGINT)
         self._process.wait()
+        self._reserved.close()
 
     def _start(self) -> "subprocess.Popen[bytes]":
         """Start until it stays: after a crash, what is left of the last one goes away slowly."""
@@ -89,6 +89,18 @@ class PostgreSQL:
                 connection.execute(text(command))
         finally:
             engine.dispose()
+
+
+def reserve_port() -> socket.socket:
+    """Return a socket that keeps a port free for a server that is started later.
+
+    No other program is given the port while the socket is open. As it does not listen, a server
+    that binds with SO_REUSEADDR, as all do that are used here, may listen there.
+    """
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
 
 
 def find_postgresql() -> Path | None:

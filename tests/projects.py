@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 from sqlalchemy import select
 
 from comes.annotate import Project, create_project, open_project
@@ -31,7 +30,6 @@ from comes.answers import State
 from comes.datasets import Dataset
 
 LEASE = 100.0
-on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # the other adds nothing
 CLASSES = ("sky", "sea")
 Card = dict[str, Any]
 Pair = tuple[str, str]  # names of an item and a class
@@ -39,10 +37,13 @@ _numbers = count()
 
 
 class Projects:
-    """Makes projects of short texts in a folder, and closes them."""
+    """Makes projects of short texts in a folder, and closes them.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    They are on SQLite, or on databases whose addresses ``new_database`` returns.
+    """
+
+    def __init__(self, folder: Path, new_database: Callable[[], str] | None = None) -> None:
+        self.folder, self._new_database = folder, new_database
         self._made: list[Project] = []
 
     def make(
@@ -50,7 +51,6 @@ class Projects:
         items: int | Sequence[str] = 6,
         classes: Sequence[str] = CLASSES,
         *,
-        database: str | None = None,
         name: str = "project",
         **options: Any,
     ) -> Project:
@@ -58,10 +58,12 @@ class Projects:
         named = [f"t{k}" for k in range(items)] if isinstance(items, int) else list(items)
         sources = _write_sources(tuple(named), tuple(classes))
         options = {"rate": 1.0, **options}
-        if database is None:  # a copy takes a fifth of the time of a new project
-            shutil.copytree(_make_template(sources, tuple(options.items())), self.folder / name)
-            return self.keep(open_project(self.folder / name))
-        return self.keep(create_project(self.folder / name, *sources, database=database, **options))
+        folder = self.folder / name
+        if self._new_database is None:  # a copy takes a fifth of the time of a new project
+            shutil.copytree(_make_template(sources, tuple(options.items())), folder)
+            return self.keep(open_project(folder))
+        options["database"] = self._new_database()
+        return self.keep(create_project(folder, *sources, **options))
 
     def keep(self, project: Project) -> Project:
         """Close another project, too, at the end."""

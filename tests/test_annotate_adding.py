@@ -23,8 +23,8 @@ def pairs(project: Any, source: str) -> list[tuple[str, str]]:
     ]
 
 
-def test_more_cards_ask_nothing_twice(projects: Projects, database: str | None) -> None:
-    project = projects.make(20, ["sky", "sea", "sun"], database=database, rate=0.2, overlap=0.5)
+def test_more_cards_ask_nothing_twice(projects: Projects) -> None:
+    project = projects.make(20, ["sky", "sea", "sun"], rate=0.2, overlap=0.5)
     before = all_cards(project)
     assert add_random_cards(project, ["sky", "sun"], 0.3, 0) == 12
     assert add_random_cards(project, ["sky", "sky"], 0.5, 0) == 10
@@ -51,8 +51,8 @@ def test_seeds_and_classes_draw_differently(projects: Projects) -> None:
     assert drawn[0][0] != drawn[0][1]
 
 
-def test_cards_that_a_model_chose(projects: Projects, database: str | None) -> None:
-    project = projects.make(10, database=database, rate=0.3)
+def test_cards_that_a_model_chose(projects: Projects) -> None:
+    project = projects.make(10, rate=0.3)
     known = pairs(project, "random")
     new = [(f"t{k}", c) for k in range(10) for c in ("sky", "sea")]
     new = [pair for pair in new if pair not in known][:5]
@@ -63,10 +63,8 @@ def test_cards_that_a_model_chose(projects: Projects, database: str | None) -> N
     assert add_chosen_cards(project, table) == 0
 
 
-def test_what_a_model_chose_has_the_same_chance_of_being_drawn(
-    projects: Projects, database: str | None
-) -> None:
-    project = projects.make(10, ["sky"], database=database, rate=0.1)
+def test_what_a_model_chose_has_the_same_chance_of_being_drawn(projects: Projects) -> None:
+    project = projects.make(10, ["sky"], rate=0.1)
     chosen = [f"t{k}" for k in range(10)]
     table = pd.DataFrame({"item": chosen, "label": "sky"})
     assert add_chosen_cards(project, table) == 9
@@ -76,8 +74,8 @@ def test_what_a_model_chose_has_the_same_chance_of_being_drawn(
     assert len(pairs(project, "model")) == 4
 
 
-def test_what_was_skipped_can_be_asked_again(projects: Projects, database: str | None) -> None:
-    project = projects.make(3, ["sky"], database=database)
+def test_what_was_skipped_can_be_asked_again(projects: Projects) -> None:
+    project = projects.make(3, ["sky"])
     desk = Desk(project)
     first, second, third = (card["card"] for card in desk.ask())
     desk.answer(first, "skip")

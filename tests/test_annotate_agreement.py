@@ -18,13 +18,13 @@ def fleiss_kappa_by_loops(both_no: int, torn: int, both_maybe: int) -> float:
     return (agreed - chance) / (1 - chance)
 
 
-@pytest.mark.parametrize("counts", [(40, 10, 50), (1, 1, 1), (90, 5, 5), (0, 3, 4), (7, 0, 2)])
-def test_kappa_is_that_of_fleiss(counts: tuple[int, int, int]) -> None:
-    agreement = measure_agreement(counts)
-    assert agreement.n_pairs == sum(counts)
-    assert agreement.share == (counts[0] + counts[2]) / sum(counts)
-    assert agreement.kappa == pytest.approx(fleiss_kappa_by_loops(*counts))
-    assert agreement.lower < agreement.upper
+def test_kappa_is_that_of_fleiss() -> None:
+    for counts in ((40, 10, 50), (1, 1, 1), (90, 5, 5), (0, 3, 4), (7, 0, 2)):
+        agreement = measure_agreement(counts)
+        assert agreement.n_pairs == sum(counts)
+        assert agreement.share == (counts[0] + counts[2]) / sum(counts)
+        assert agreement.kappa == pytest.approx(fleiss_kappa_by_loops(*counts)), counts
+        assert agreement.lower < agreement.upper
 
 
 def test_kappa_without_pairs() -> None:

@@ -44,21 +44,18 @@ def ask(project: Project) -> list[dict[str, Any]]:
         return lease(client)
 
 
-@pytest.mark.parametrize(
-    ("kind", "language", "name", "expected"),
-    [
+def test_the_plain_question_of_each_kind_and_language(make: Make) -> None:
+    for kind, language, name, expected in (
         ("image", "en", "boat", "Is there a boat in this picture?"),
         ("image", "en", "Owl", "Is there an Owl in this picture?"),
         ("text", "en", "sport", "Is this text about sport?"),
         ("image", "de", "Boot", "Ist auf diesem Bild Boot zu sehen?"),
         ("text", "de", "Sport", "Geht es in diesem Text um Sport?"),
-    ],
-)
-def test_the_plain_question(make: Make, kind: str, language: str, name: str, expected: str) -> None:
-    card = ask(make(f"class\n{name}\n", kind, language=language))[0]
-    assert card["question"] == expected
-    assert card["question"][card["class_at"] :].startswith(name)
-    assert card["class_number"] == 1
+    ):
+        card = ask(make(f"class\n{name}\n", kind, language=language))[0]
+        assert card["question"] == expected
+        assert card["question"][card["class_at"] :].startswith(name)
+        assert card["class_number"] == 1
 
 
 def test_a_project_and_a_class_may_ask_in_their_own_words(make: Make) -> None:
@@ -75,26 +72,20 @@ def test_a_project_and_a_class_may_ask_in_their_own_words(make: Make) -> None:
     }
 
 
-def test_where_the_name_begins_is_counted_as_browsers_count(make: Make) -> None:
+def test_where_the_name_begins_is_counted_in_utf_16_as_browsers_count(make: Make) -> None:
     card = ask(make(question="🙂 {class}?"))[0]
     assert (card["question"], card["class_at"]) == ("🙂 sport?", 3)
 
 
-@pytest.mark.parametrize(
-    ("asking", "said"),
-    [
+def test_a_question_or_language_that_is_none_is_refused(make: Make) -> None:
+    for asking, message in (
         ({"question": "Is this it?"}, r"must hold \{class\}.*'Is this it\?'.*Write"),
         ({"question": "Is {class} {item.name}?"}, r"may hold \{class\} and \{a\}; got.*item.name"),
         ({"question": "{class}" + "x" * 400}, "at most 300 characters; got 407"),
         ({"language": "fr"}, "en or de; got 'fr'"),
-    ],
-)
-def test_a_question_that_is_none_is_refused(asking: dict[str, Any], said: str) -> None:
-    with pytest.raises(ComesError, match=said):
-        Asking(**asking)
-
-
-def test_a_question_in_the_table_of_classes_is_checked(make: Make) -> None:
+    ):
+        with pytest.raises(ComesError, match=message):
+            Asking(**asking)
     with pytest.raises(ComesError, match=r"got.*\{kind\}"):
         make("class,question\nsport,Is this {kind}?\n")
 

@@ -17,11 +17,9 @@ from comes.errors import ComesError
 from projects import Card, Desk, Projects, all_cards, states, stored
 
 
-def with_controls(
-    projects: Projects, database: str | None = None, share: float = 0.3, n_items: int = 200
-) -> Project:
+def with_controls(projects: Projects, share: float = 0.3, n_items: int = 200) -> Project:
     """Return a project that asks about half of its items; controls are among the others."""
-    project = projects.make(n_items, ["sky", "sea"], database=database, rate=0.5, overlap=0.2)
+    project = projects.make(n_items, ["sky", "sea"], rate=0.5, overlap=0.2)
     asked = {(card.item_id, card.class_id) for card in all_cards(project)}
     rows = [
         (f"t{k}", name, "yes" if k % 2 else "no")
@@ -38,10 +36,8 @@ def right(card: Card) -> Answer:
     return "no" if card["item"] % 2 else "yes"  # t0 is item 1
 
 
-def test_control_cards_are_mixed_in_and_look_like_others(
-    projects: Projects, database: str | None
-) -> None:
-    project = with_controls(projects, database)
+def test_control_cards_are_mixed_in_and_look_like_others(projects: Projects) -> None:
+    project = with_controls(projects)
     before = summarise(project)
     shown: list[Card] = []
 

@@ -33,9 +33,9 @@ from projects import Desk, Projects, all_cards, refusal, say, states, stored
 TWICE: dict[str, Any] = {"overlap": 1.0}
 
 
-def torn_project(projects: Projects, database: str | None = None) -> Project:
+def torn_project(projects: Projects) -> Project:
     """Return a project where Ann and Bob answer the same; they disagree on t0, t1 and t2."""
-    project = projects.make(6, ["sky"], database=database, **TWICE)
+    project = projects.make(6, ["sky"], **TWICE)
     ann: list[Any] = ["no", "no", "yes", "no", "yes", "maybe"]
     bob: list[Any] = ["yes", "maybe", "no", "no", "yes", "yes"]
     for name, words in (("Ann", ann), ("Bob", bob)):
@@ -49,21 +49,20 @@ def decide(project: Project, item: str, answer: str) -> int:
 
 
 @pytest.fixture
-def lead(projects: Projects) -> Iterator[TestClient]:
+def torn(projects: Projects) -> Project:
+    return torn_project(projects)
+
+
+@pytest.fixture
+def lead(torn: Project) -> Iterator[TestClient]:
     """The browser of a lead, at a project where people disagree."""
-    with TestClient(make_app(torn_project(projects)), base_url=HERE) as client:
+    with TestClient(make_app(torn), base_url=HERE) as client:
         join(client, "Lea")
         yield client
 
 
-def project_in(client: TestClient, projects: Projects) -> Project:
-    return projects._made[-1]
-
-
-def test_disagreements_are_no_against_anything_else(
-    projects: Projects, database: str | None
-) -> None:
-    project = torn_project(projects, database)
+def test_disagreements_are_no_against_anything_else(projects: Projects) -> None:
+    project = torn_project(projects)
     rows = list_disagreements(project)
     assert sorted(row["item"] for row in rows[:2]) == ["t0", "t2"]  # no against yes comes first
     assert [row["item"] for row in rows[2:]] == ["t1"]
@@ -74,8 +73,8 @@ def test_disagreements_are_no_against_anything_else(
     assert summarise(project).n_torn == 3
 
 
-def test_a_decision_replaces_what_was_said(projects: Projects, database: str | None) -> None:
-    project = torn_project(projects, database)
+def test_a_decision_replaces_what_was_said(projects: Projects) -> None:
+    project = torn_project(projects)
     before, n_cards = len(stored(project)), len(all_cards(project))
     assert states(collect_answers(project))["t0", "sky"] == "maybe"
     assert decide(project, "t0", "yes") == 1
@@ -103,8 +102,8 @@ def test_a_decision_is_exported_alone(projects: Projects, tmp_path: Path) -> Non
     assert counts["answers"] == 11
 
 
-def test_who_is_left_out_does_not_disagree(projects: Projects, database: str | None) -> None:
-    project = torn_project(projects, database)
+def test_who_is_left_out_does_not_disagree(projects: Projects) -> None:
+    project = torn_project(projects)
     set_left_out(project, "Bob")
     summary = summarise(project)
     assert (summary.n_torn, summary.n_answers, summary.agreement.n_pairs) == (0, 6, 0)
@@ -122,29 +121,26 @@ def test_who_is_left_out_does_not_disagree(projects: Projects, database: str | N
         set_left_out(project, "Eve")
 
 
-def test_a_frozen_project_gives_no_cards(projects: Projects, database: str | None) -> None:
-    project = projects.make(database=database)
+def test_a_frozen_project_gives_no_cards(projects: Projects) -> None:
+    project = projects.make()
     set_frozen(project)
     assert summarise(project).frozen_at is not None and not Desk(project).ask()
     set_frozen(project, False)
     assert summarise(project).frozen_at is None and Desk(project).ask()
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
+def test_tables_of_decisions_are_checked(projects: Projects) -> None:
+    project = projects.make(3, ["sky"])
+    for rows, message in (
         ({"item": ["t0"], "label": ["sky"]}, "'answer' is missing"),
         ({"item": ["t9"], "label": ["sky"], "answer": ["no"]}, "item of a row must be one of the"),
         ({"item": ["t0"], "label": ["sun"], "answer": ["no"]}, "label of a row must be one of the"),
         ({"item": ["t0"], "label": ["sky"], "answer": ["?"]}, "must be no or maybe or yes; got"),
         ({"item": ["t0"] * 2, "label": ["sky"] * 2, "answer": ["no"] * 2}, "t0, sky is there more"),
-    ],
-)
-def test_tables_of_decisions_are_checked(
-    projects: Projects, rows: dict[str, list[str]], message: str
-) -> None:
-    with pytest.raises(ComesError, match=message):
-        decide_pairs(projects.make(3, ["sky"]), pd.DataFrame(rows), "Lea")
+    ):
+        with pytest.raises(ComesError, match=message):
+            decide_pairs(project, pd.DataFrame(rows), "Lea")
+    assert not stored(project)
 
 
 def test_nothing_is_decided_about_what_nobody_was_asked(projects: Projects) -> None:
@@ -163,16 +159,14 @@ def post(client: TestClient, what: str, **body: Any) -> Any:
     return client.post(f"/api/lead/{what}", json=body)
 
 
-def test_the_page_shows_who_said_what_and_takes_decisions(
-    lead: TestClient, projects: Projects
-) -> None:
+def test_the_page_shows_who_said_what_and_takes_decisions(lead: TestClient, torn: Project) -> None:
     page = lead.get("/lead/disagreements").text
     assert page.count('class="case"') == 3 and "<bdi>Bob</bdi> says" in page
     assert post(lead, "decide", item=1, class_number=1, verdict="yes").status_code == 200
     assert lead.get("/lead/disagreements").text.count('class="case"') == 2
     decided = lead.get("/lead/disagreements?decided").text
     assert decided.count('class="case"') == 3 and decided.count('aria-pressed="true"') == 1
-    [own] = [row for row in stored(project_in(lead, projects)) if row.tab == "lead"]
+    [own] = [row for row in stored(torn) if row.tab == "lead"]
     assert (own.annotator, own.answer) == ("Lea", "yes")
     assert post(lead, "decide", item=1, class_number=1, verdict=None).status_code == 200
     assert lead.get("/lead/disagreements").text.count('class="case"') == 3
@@ -182,12 +176,11 @@ def test_the_page_shows_who_said_what_and_takes_decisions(
         assert post(lead, "decide", **body).status_code == 422
 
 
-def test_the_page_leaves_people_out_and_freezes(lead: TestClient, projects: Projects) -> None:
-    project = project_in(lead, projects)
+def test_the_page_leaves_people_out_and_freezes(lead: TestClient, torn: Project) -> None:
     assert "leave out" in lead.get("/lead").text
     assert post(lead, "person", name="Bob", is_left_out=True).status_code == 200
     assert "take in again" in lead.get("/lead").text
-    assert [p.is_left_out for p in summarise(project).people] == [False, True]
+    assert [p.is_left_out for p in summarise(torn).people] == [False, True]
     assert post(lead, "person", name="Eve", is_left_out=True).status_code == 404
     assert post(lead, "freeze", is_frozen=True).status_code == 200
     assert "Frozen since" in lead.get("/lead").text
@@ -195,11 +188,10 @@ def test_the_page_leaves_people_out_and_freezes(lead: TestClient, projects: Proj
     assert "Frozen since" not in lead.get("/lead").text
 
 
-def test_notes_are_listed_and_dealt_with(lead: TestClient, projects: Projects) -> None:
-    project = project_in(lead, projects)
+def test_notes_are_listed_and_dealt_with(lead: TestClient, torn: Project) -> None:
     assert "Nobody has written a note" in lead.get("/lead/notes").text
-    card = all_cards(project)[0].id
-    with project.writing() as connection:
+    card = all_cards(torn)[0].id
+    with torn.writing() as connection:
         for text in ("", "cut off <b>"):
             row = {"card_id": card, "annotator": "Ann", "text": text, "written_at": 1.0}
             connection.execute(insert(notes).values(row))

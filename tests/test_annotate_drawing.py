@@ -24,7 +24,7 @@ from comes.annotate.schema import answers, cards, people
 from comes.answers import AnswerRates, draw_questions
 from comes.datasets import read_dataset
 from comes.errors import ComesError
-from projects import Card, Desk, Projects, all_cards, chosen_pairs, on_sqlite
+from projects import Card, Desk, Projects, all_cards, chosen_pairs
 
 N = 80
 
@@ -51,10 +51,8 @@ def truth(card: Card) -> Any:
     return "yes" if is_sky else "no"
 
 
-def test_cards_keep_how_they_were_drawn_and_come_next(
-    projects: Projects, database: str | None
-) -> None:
-    project = projects.make(N, rate=0.1, database=database)
+def test_cards_keep_how_they_were_drawn_and_come_next(projects: Projects) -> None:
+    project = projects.make(N, rate=0.1)
     is_open = find_open_pairs(project)
     assert is_open.sum() == 2 * N - 16
     eta = relevance()
@@ -74,10 +72,8 @@ def test_cards_keep_how_they_were_drawn_and_come_next(
     assert count_rounds(project) == 1
 
 
-def test_a_draw_that_others_have_overtaken_is_refused(
-    projects: Projects, database: str | None
-) -> None:
-    project = projects.make(N, rate=0.1, database=database)
+def test_a_draw_that_others_have_overtaken_is_refused(projects: Projects) -> None:
+    project = projects.make(N, rate=0.1)
     eta, is_open = relevance(), find_open_pairs(project)
     drawn = draw_questions(eta, 16, is_open=is_open)
     add_random_cards(project, ["sky"], 0.1, seed=1)
@@ -86,9 +82,9 @@ def test_a_draw_that_others_have_overtaken_is_refused(
 
 
 def test_what_a_model_drew_is_no_fair_sample_and_exported_with_its_probability(
-    projects: Projects, database: str | None, tmp_path: Any
+    projects: Projects, tmp_path: Any
 ) -> None:
-    project = projects.make(N, rate=0.1, database=database)
+    project = projects.make(N, rate=0.1)
     draw(project)
     Desk(project).answer_all(truth)
     active = {
@@ -107,8 +103,8 @@ def test_what_a_model_drew_is_no_fair_sample_and_exported_with_its_probability(
     assert written == pytest.approx(active, abs=1e-6)
 
 
-def test_shares_of_the_first_draw_are_plain(projects: Projects, database: str | None) -> None:
-    project = projects.make(N, rate=0.5, database=database)
+def test_shares_of_the_first_draw_are_plain(projects: Projects) -> None:
+    project = projects.make(N, rate=0.5)
     Desk(project).answer_all(truth)
     table = shares(project)
     asked = [card for card in all_cards(project) if card.class_id == 1]
@@ -120,12 +116,13 @@ def test_shares_of_the_first_draw_are_plain(projects: Projects, database: str | 
     assert [row["asked"] for row in table.values()] == [40, 40]
 
 
-@pytest.mark.slow
-def test_estimates_from_many_projects_are_right_where_the_plain_share_is_not(
-    projects: Projects,
-) -> None:
+def check_estimates(projects: Projects, count: int, held: float) -> None:
+    """Estimates of many projects are right on average, though the plain share is not.
+
+    At least a share ``held`` of the intervals holds the truth.
+    """
     found, plain = [], []
-    for seed in range(40):
+    for seed in range(count):
         project = projects.make(N, rate=0.1, seed=seed, name=f"p{seed}")
         draw(project, seed=seed)
         if seed % 2:  # a random round later, and one more by the model
@@ -136,15 +133,19 @@ def test_estimates_from_many_projects_are_right_where_the_plain_share_is_not(
         asked = [card.item_id <= N // 4 for card in all_cards(project) if card.class_id == 1]
         plain.append(np.mean(asked))
     yes = np.array([row["yes"] for row in found])
-    assert abs(yes.mean() - 0.25) < 3 * yes.std() / 40**0.5
+    assert abs(yes.mean() - 0.25) < 3 * yes.std() / count**0.5
     inside = [row["yes_lower"] <= 0.25 <= row["yes_upper"] for row in found]
-    assert np.mean(inside) >= 0.9
-    assert np.mean(plain) > 0.25 + 3 * np.std(plain) / 40**0.5  # the doubtful ones are first
+    assert np.mean(inside) >= held
+    assert np.mean(plain) > 0.25 + 3 * np.std(plain) / count**0.5  # the doubtful ones are first
 
 
-def test_a_random_draw_may_meet_what_a_model_drew(projects: Projects, database: str | None) -> None:
+def test_estimates_are_right_on_average_where_the_plain_share_is_not(projects: Projects) -> None:
+    check_estimates(projects, 12, held=0.75)
+
+
+def test_a_random_draw_may_meet_what_a_model_drew(projects: Projects) -> None:
     """Such a card becomes a part of the fair sample, and keeps how it was first drawn."""
-    project = projects.make(N, rate=0.1, database=database)
+    project = projects.make(N, rate=0.1)
     draw(project, count=60)
     before = {(c.item_id, c.class_id): c for c in all_cards(project) if c.source == "active"}
     add_random_cards(project, ["sky"], 0.7, seed=0)
@@ -174,10 +175,8 @@ def test_new_items_are_estimated_apart_from_rounds_that_could_not_draw_them(
     assert table["sky"]["yes_lower"] <= 0.2 <= table["sky"]["yes_upper"]
 
 
-def test_missing_answers_of_people_left_out_and_controls_do_not_count(
-    projects: Projects, database: str | None
-) -> None:
-    project = projects.make(N, rate=0.5, database=database)
+def test_missing_answers_of_people_left_out_and_controls_do_not_count(projects: Projects) -> None:
+    project = projects.make(N, rate=0.5)
     ann, bob = Desk(project), Desk(project, "Bob", "tab-of-bob")
     for desk, word in ((ann, "no"), (bob, "yes")):
         asked = desk.ask()
@@ -196,8 +195,8 @@ def test_missing_answers_of_people_left_out_and_controls_do_not_count(
         export_answers(project, project.folder / "answers.csv")
 
 
-def test_the_lead_decides(projects: Projects, database: str | None) -> None:
-    project = projects.make(4, ["sky"], overlap=1.0, database=database)
+def test_the_lead_decides(projects: Projects) -> None:
+    project = projects.make(4, ["sky"], overlap=1.0)
     Desk(project).answer_all(lambda _: "no")
     Desk(project, "Bob", "tab-of-bob").answer_all(lambda _: "yes")
     assert collect_answers(project).known_answers().doubtful.sum() == 4
@@ -233,11 +232,8 @@ def test_new_answers_are_counted_from_the_last_round(projects: Projects) -> None
     assert count_new_answers(project) == 1
 
 
-@on_sqlite
-def test_what_a_model_chose_without_chance_estimates_nothing(
-    projects: Projects, database: str | None
-) -> None:
-    project = projects.make(N, ["sky"], rate=0.25, database=database)
+def test_what_a_model_chose_without_chance_estimates_nothing(projects: Projects) -> None:
+    project = projects.make(N, ["sky"], rate=0.25)
     first = {project.item_names[card.item_id - 1] for card in all_cards(project)}
     left = [name for name in project.item_names[: N // 4] if name not in first]
     add_chosen_cards(project, pd.DataFrame({"item": left, "label": "sky"}))

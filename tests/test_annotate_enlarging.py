@@ -18,7 +18,7 @@ from comes.annotate import (
 )
 from comes.annotate.enlarging import read_batches
 from comes.errors import ComesError
-from projects import Desk, Projects, all_cards, on_sqlite
+from projects import Desk, Projects, all_cards
 
 
 def write_items(folder: Path, names: list[str]) -> Path:
@@ -39,9 +39,9 @@ def counts_by_class(project: Project, first: int = 1) -> list[int]:
 
 
 def test_new_items_are_asked_about_at_the_rate_of_each_class(
-    projects: Projects, database: str | None, tmp_path: Path
+    projects: Projects, tmp_path: Path
 ) -> None:
-    project = projects.make(50, ["sky", "sea"], rate=0.2, database=database)
+    project = projects.make(50, ["sky", "sea"], rate=0.2)
     add_random_cards(project, ["sea"], 0.3, seed=1)  # half of the items
     before = [(card.id, card.item_id, card.class_id, card.position) for card in all_cards(project)]
     more = write_items(tmp_path, [f"n{k}" for k in range(100)])
@@ -62,11 +62,10 @@ def test_few_new_items_keep_the_rate_on_average(projects: Projects, tmp_path: Pa
     assert abs(n_asked / 60 - 0.25) < 4 * (0.25 * 0.75 / 60) ** 0.5
 
 
-@on_sqlite
 def test_known_names_are_left_out_and_a_rate_may_be_given(
-    projects: Projects, database: str | None, tmp_path: Path
+    projects: Projects, tmp_path: Path
 ) -> None:
-    project = projects.make(10, rate=0.5, database=database)
+    project = projects.make(10, rate=0.5)
     more = write_items(tmp_path, ["t3", "new", "t4"])
     counts = {"items_added": 1, "left_out": 2, "cards_added": 2}
     assert add_items(project, more, rate=1) == counts
@@ -84,11 +83,9 @@ def test_a_project_by_item_asks_all_classes_of_new_items(
     assert len(new) == 30 and len({card.item_id for card in new}) == 10
 
 
-def test_another_open_project_notices(
-    projects: Projects, database: str | None, tmp_path: Path
-) -> None:
+def test_another_open_project_notices(projects: Projects, tmp_path: Path) -> None:
     """As a server that runs has the project open, in another process."""
-    project = projects.make(5, database=database)
+    project = projects.make(5)
     served = projects.keep(open_project(project.folder))
     assert (len(served.item_names), len(served.class_names)) == (5, 2)
     add_items(project, write_items(tmp_path, ["new"]))
@@ -100,9 +97,9 @@ def test_another_open_project_notices(
 
 
 def test_new_classes_are_asked_about_at_the_projects_rate(
-    projects: Projects, database: str | None, tmp_path: Path
+    projects: Projects, tmp_path: Path
 ) -> None:
-    project = projects.make(50, ["sky", "sea"], rate=0.2, database=database)
+    project = projects.make(50, ["sky", "sea"], rate=0.2)
     more = write_classes(tmp_path, "zebra\nsea\nokapi\n")
     assert add_classes(project, more) == {"classes_added": 2, "left_out": 1, "cards_added": 20}
     assert project.class_names == ["sky", "sea", "zebra", "okapi"]
@@ -153,10 +150,7 @@ def test_items_that_earlier_rounds_could_not_draw_are_a_batch_of_their_own(
         assert read_batches(connection, 15) == [(1, 12), (13, 15)]
 
 
-@on_sqlite
-def test_a_class_that_is_not_there_is_told_how_to_add(
-    projects: Projects, database: str | None
-) -> None:
-    project = projects.make(10, rate=0.2, database=database)
+def test_a_class_that_is_not_there_is_told_how_to_add(projects: Projects) -> None:
+    project = projects.make(10, rate=0.2)
     with pytest.raises(ComesError, match=r"no class 'zebra'.*--new-classes FILE"):
         add_random_cards(project, ["zebra"], 0.1, seed=0)

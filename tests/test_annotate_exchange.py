@@ -31,7 +31,6 @@ from projects import (
     all_cards,
     by_person,
     chosen_pairs,
-    on_sqlite,
     pair_of,
     say,
     states,
@@ -42,16 +41,12 @@ ENDINGS = (".csv", ".parquet", ".npz", ".jsonl")
 AWKWARD = ['say "a,b"', "two\nlines", "Ünï 中", " padded ", "NA", "007", "x" * 300, "\u202eleft"]
 
 
-@pytest.fixture
-def project(projects: Projects, database: str | None) -> Project:
-    return projects.make(4, database=database)
-
-
 SAID: dict[Pair, Answer] = {
     ("t0", "sky"): "no",
     ("t1", "sky"): "maybe",
     ("t1", "sea"): "no",
     ("t2", "sea"): "skip",
+    ("t3", "sea"): "yes",
 }
 STANDS = {pair: answer for pair, answer in SAID.items() if answer != "skip"}
 
@@ -59,9 +54,10 @@ STANDS = {pair: answer for pair, answer in SAID.items() if answer != "skip"}
 # Export
 
 
-def test_what_is_exported_is_what_was_said(project: Project, tmp_path: Path) -> None:
+def test_what_is_exported_is_what_was_said(projects: Projects, tmp_path: Path) -> None:
+    project = projects.make(4)
     say(project, SAID)
-    counts = {"items": 4, "classes": 2, "answers": 3, "people": 1, "asked": 3, "surely_not": 2}
+    counts = {"items": 4, "classes": 2, "answers": 4, "people": 1, "asked": 4, "surely_not": 2}
     counts["chosen_by_model"] = 0
     for ending in ENDINGS:
         path = tmp_path / f"answers{ending}"
@@ -107,11 +103,9 @@ def test_every_item_and_class_occurs_with_a_single_answer(
         assert (~dataset.candidates).nonzero()[0].tolist() == [17]
 
 
-def chosen_by_a_model(
-    projects: Projects, database: str | None = None, answer: Answer = "maybe"
-) -> Project:
+def chosen_by_a_model(projects: Projects, answer: Answer = "maybe") -> Project:
     """Return a project with a random answer per class, and two on what a model chose."""
-    project = projects.make(10, database=database, rate=0.1)
+    project = projects.make(10, rate=0.1)
     random = {pair_of(project, card) for card in all_cards(project)}
     free = [(f"t{k}", "sky") for k in range(10) if (f"t{k}", "sky") not in random][:2]
     add_chosen_cards(project, pd.DataFrame(free, columns=["item", "label"]))
@@ -119,11 +113,9 @@ def chosen_by_a_model(
     return project
 
 
-def test_what_a_model_chose_is_marked(
-    projects: Projects, tmp_path: Path, database: str | None
-) -> None:
+def test_what_a_model_chose_is_marked(projects: Projects, tmp_path: Path) -> None:
     """Such answers count in the likelihood, but not where questions must be drawn at random."""
-    project = chosen_by_a_model(projects, database)
+    project = chosen_by_a_model(projects)
     sources = {pair_of(project, card): card.source for card in all_cards(project)}
     by_model = {pair for pair, source in sources.items() if source == "model"}
     assert len(by_model) == 2
@@ -162,9 +154,9 @@ def test_a_question_that_was_drawn_too_counts_as_drawn(projects: Projects) -> No
 
 
 def test_where_two_people_disagree_both_answers_are_kept(
-    projects: Projects, tmp_path: Path, database: str | None
+    projects: Projects, tmp_path: Path
 ) -> None:
-    project = projects.make(["p", "q", "r"], ["sky"], database=database, overlap=1.0)
+    project = projects.make(["p", "q", "r"], ["sky"], overlap=1.0)
     said: dict[str, dict[Pair, Answer]] = {
         "Ann": {("p", "sky"): "no", ("q", "sky"): "maybe", ("r", "sky"): "no"},
         "Bob": {("p", "sky"): "no", ("q", "sky"): "no", ("r", "sky"): "maybe"},
@@ -188,7 +180,8 @@ def test_one_person_needs_no_long_form(projects: Projects) -> None:
     assert collect_answers(project).known_answers().said is None
 
 
-def test_what_was_taken_back_is_absent(project: Project) -> None:
+def test_what_was_taken_back_is_absent(projects: Projects) -> None:
+    project = projects.make(4)
     say(project, {("t0", "sky"): "no", ("t1", "sky"): "maybe"})
     desk = Desk(project)
     said = [row for row in stored(project) if row.undone_at is None and row.answer == "no"]
@@ -196,8 +189,8 @@ def test_what_was_taken_back_is_absent(project: Project) -> None:
     assert states(collect_answers(project)) == {("t1", "sky"): "maybe"}
 
 
-@on_sqlite
-def test_there_is_nothing_to_export(project: Project, tmp_path: Path) -> None:
+def test_there_is_nothing_to_export(projects: Projects, tmp_path: Path) -> None:
+    project = projects.make(4)
     with pytest.raises(
         ComesError, match="project has no answers yet. Collect some: comes annotate"
     ):
@@ -208,8 +201,8 @@ def test_there_is_nothing_to_export(project: Project, tmp_path: Path) -> None:
     assert not (tmp_path / "answers.csv").exists()
 
 
-@on_sqlite
-def test_an_export_replaces_the_last_one(project: Project, tmp_path: Path) -> None:
+def test_an_export_replaces_the_last_one(projects: Projects, tmp_path: Path) -> None:
+    project = projects.make(4)
     say(project, {("t0", "sky"): "no"})
     (tmp_path / "answers.csv").write_text("old")
     export_answers(project, tmp_path / "answers.csv")
@@ -238,7 +231,7 @@ def test_what_one_project_exports_another_imports(projects: Projects, tmp_path: 
         path = tmp_path / f"answers{ending}"
         export_answers(one, path)
         other = projects.make(4, name=f"other-{ending[1:]}")
-        assert import_answers(other, path)["taken"] == 3
+        assert import_answers(other, path)["taken"] == 4
         assert states(collect_answers(other)) == STANDS
 
 
@@ -325,7 +318,7 @@ def test_an_import_may_say_what_a_model_chose(projects: Projects, tmp_path: Path
     assert source_of[chosen] == "model" and source_of[imported] == "import"
 
 
-@on_sqlite
-def test_the_matrix_has_the_shape_of_the_project_without_answers(project: Project) -> None:
+def test_the_matrix_has_the_shape_of_the_project_without_answers(projects: Projects) -> None:
+    project = projects.make(4)
     dataset = collect_answers(project)
     np.testing.assert_array_equal(dataset.known_candidates(), np.ones((4, 2), dtype=bool))

@@ -4,17 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from comes.annotate import (
-    Project,
     collect_answers,
     export_answers,
     import_answers,
     summarise,
 )
-from comes.datasets import read_dataset
 from comes.errors import ComesError
 from projects import (
     Desk,
@@ -22,7 +19,6 @@ from projects import (
     all_cards,
     by_person,
     chosen_pairs,
-    on_sqlite,
     pair_of,
     say,
     states,
@@ -30,18 +26,13 @@ from projects import (
 )
 
 
-@pytest.fixture
-def project(projects: Projects, database: str | None) -> Project:
-    return projects.make(4, database=database)
-
-
-def label_studio(folder: Path, choices: dict[str, list[str]]) -> Path:
+def label_studio(folder: Path, choices: dict[str, list[str]], name: str = "export.json") -> Path:
     def task(item: str, ticked: list[str]) -> dict[str, Any]:
         result = {"type": "choices", "from_name": "not", "value": {"choices": ticked}}
         done = {"result": [result], "was_cancelled": False}
         return {"id": 1, "data": {"image": item}, "annotations": [done]}
 
-    path = folder / "export.json"
+    path = folder / name
     path.write_text(json.dumps([task(*pair) for pair in choices.items()]))
     return path
 
@@ -53,40 +44,44 @@ def prodigy(folder: Path, lines: list[tuple[str, str, str]]) -> Path:
     return path
 
 
-def test_what_label_studio_says_is_surely_not(project: Project, tmp_path: Path) -> None:
-    path = label_studio(tmp_path, {"t1": ["sea"], "t3": ["sky", "sea"]})
-    counts = import_answers(project, path, complementary=True)
-    assert counts == {"taken": 3, "already_answered": 0}
-    dataset = collect_answers(project)
-    expected = {("t1", "sea"): "no", ("t3", "sky"): "no", ("t3", "sea"): "no"}
-    assert states(dataset) == expected
-    assert {row.annotator for row in stored(project)} == {"(export.json)"}
+def write_table(folder: Path, rows: str) -> Path:
+    path = folder / "long.csv"
+    path.write_text(rows)
+    return path
 
 
-@on_sqlite
-def test_what_label_studio_says_is_possible(project: Project, tmp_path: Path) -> None:
-    import_answers(project, label_studio(tmp_path, {"t1": ["sea"]}))
-    assert states(collect_answers(project)) == {("t1", "sea"): "maybe", ("t1", "sky"): "no"}
+def test_what_other_tools_say(projects: Projects, tmp_path: Path) -> None:
+    table = "item,label,answer\nt0,sky,yes\nt1,sky,no\nt2,sea,maybe\n"
+    said = [("t0", "sky", "reject"), ("t0", "sea", "accept"), ("t2", "sea", "ignore")]
+    yes = {"words": {"accept": "yes", "reject": "no"}}
+    t0, t1, t2 = ("t0", "sky"), ("t1", "sky"), ("t2", "sea")
+    cases: list[tuple[str, Path, dict[str, Any], dict[Any, str]]] = [
+        (
+            "ticked in Label Studio: surely not",
+            label_studio(tmp_path, {"t1": ["sea"], "t3": ["sky", "sea"]}),
+            {"complementary": True},
+            {("t1", "sea"): "no", ("t3", "sky"): "no", ("t3", "sea"): "no"},
+        ),
+        (
+            "ticked in Label Studio: possible",
+            label_studio(tmp_path, {"t1": ["sea"]}, "possible.json"),
+            {},
+            {("t1", "sea"): "maybe", t1: "no"},
+        ),
+        ("Prodigy", prodigy(tmp_path, said), {}, {t0: "no", ("t0", "sea"): "maybe"}),
+        ("Prodigy, yes", prodigy(tmp_path, said), yes, {t0: "no", ("t0", "sea"): "yes"}),
+        ("a table", write_table(tmp_path, table), {}, {t0: "yes", t1: "no", t2: "maybe"}),
+    ]
+    for number, (name, path, options, expected) in enumerate(cases):
+        project = projects.make(4, name=f"project-{number}")
+        counts = import_answers(project, path, **options)
+        assert counts == {"taken": len(expected), "already_answered": 0}, name
+        assert states(collect_answers(project)) == expected, name
+        assert {row.annotator for row in stored(project)} == {f"({path.name})"}, name
 
 
-@on_sqlite
-def test_what_prodigy_says(project: Project, tmp_path: Path) -> None:
-    lines = [("t0", "sky", "reject"), ("t0", "sea", "accept"), ("t2", "sea", "ignore")]
-    assert import_answers(project, prodigy(tmp_path, lines))["taken"] == 2
-    expected = {("t0", "sky"): "no", ("t0", "sea"): "maybe"}
-    assert states(collect_answers(project)) == expected
-
-
-@on_sqlite
-def test_what_a_table_says(project: Project, tmp_path: Path) -> None:
-    table = pd.DataFrame({"item": ["t0", "t1"], "label": ["sky", "sea"], "answer": ["no", "maybe"]})
-    table.to_csv(tmp_path / "long.csv", index=False)
-    assert import_answers(project, tmp_path / "long.csv")["taken"] == 2
-    assert states(collect_answers(project)) == {("t0", "sky"): "no", ("t1", "sea"): "maybe"}
-
-
-@on_sqlite
-def test_the_field_that_names_the_item(project: Project, tmp_path: Path) -> None:
+def test_the_field_that_names_the_item(projects: Projects, tmp_path: Path) -> None:
+    project = projects.make(4)
     path = tmp_path / "export.jsonl"
     row = {"text": "a long text", "meta": "t1", "label": "sky", "answer": "reject"}
     path.write_text(json.dumps(row) + "\n")
@@ -96,7 +91,8 @@ def test_the_field_that_names_the_item(project: Project, tmp_path: Path) -> None
     assert states(collect_answers(project)) == {("t1", "sky"): "no"}
 
 
-def test_an_imported_question_is_not_asked_again(project: Project, tmp_path: Path) -> None:
+def test_an_imported_question_is_not_asked_again(projects: Projects, tmp_path: Path) -> None:
+    project = projects.make(4)
     ann = Desk(project)
     held = ann.ask()[0]
     lines = [(held["name"], held["class"], "reject")]
@@ -107,10 +103,8 @@ def test_an_imported_question_is_not_asked_again(project: Project, tmp_path: Pat
     assert ann.progress() == counted
 
 
-def test_questions_that_were_not_drawn_are_added(
-    projects: Projects, tmp_path: Path, database: str | None
-) -> None:
-    project = projects.make(10, ["sky"], rate=0.1, database=database)
+def test_questions_that_were_not_drawn_are_added(projects: Projects, tmp_path: Path) -> None:
+    project = projects.make(10, ["sky"], rate=0.1)
     [drawn] = [pair_of(project, card) for card in all_cards(project)]
     lines = [(f"t{k}", "sky", "reject") for k in range(10)]
     assert import_answers(project, prodigy(tmp_path, lines))["taken"] == 10
@@ -130,7 +124,8 @@ def test_an_imported_answer_leaves_the_card_of_a_second_person_open(
     assert import_answers(project, path) == {"taken": 0, "already_answered": 60}
 
 
-def test_what_has_an_answer_is_left_alone(project: Project, tmp_path: Path) -> None:
+def test_what_has_an_answer_is_left_alone(projects: Projects, tmp_path: Path) -> None:
+    project = projects.make(4)
     say(project, {("t0", "sky"): "maybe"})
     path = prodigy(tmp_path, [("t0", "sky", "reject"), ("t1", "sky", "reject")])
     assert import_answers(project, path) == {"taken": 1, "already_answered": 1}
@@ -139,9 +134,9 @@ def test_what_has_an_answer_is_left_alone(project: Project, tmp_path: Path) -> N
 
 
 def test_an_imported_answer_that_a_model_chose_is_marked_unless_it_was_drawn(
-    projects: Projects, tmp_path: Path, database: str | None
+    projects: Projects, tmp_path: Path
 ) -> None:
-    project = projects.make(10, ["sky"], rate=0.1, database=database)
+    project = projects.make(10, ["sky"], rate=0.1)
     [drawn] = [pair_of(project, card) for card in all_cards(project)]
     other = next(f"t{k}" for k in range(10) if f"t{k}" != drawn[0])
     path = prodigy(tmp_path, [(drawn[0], "sky", "accept"), (other, "sky", "reject")])
@@ -151,34 +146,11 @@ def test_an_imported_answer_that_a_model_chose_is_marked_unless_it_was_drawn(
     assert chosen_pairs(dataset) == {(other, "sky")}
 
 
-def write_table(folder: Path, rows: str) -> Path:
-    path = folder / "long.csv"
-    path.write_text(rows)
-    return path
-
-
-def test_yes_is_taken_as_yes(project: Project, tmp_path: Path) -> None:
-    path = write_table(tmp_path, "item,label,answer\nt0,sky,yes\nt1,sky,no\nt2,sea,maybe\n")
-    assert import_answers(project, path) == {"taken": 3, "already_answered": 0}
-    expected = {("t0", "sky"): "yes", ("t1", "sky"): "no", ("t2", "sea"): "maybe"}
-    assert states(collect_answers(project)) == expected
-    for ending in (".csv", ".parquet", ".npz", ".jsonl"):
-        assert export_answers(project, tmp_path / f"answers{ending}")["surely_not"] == 1
-        assert states(read_dataset(tmp_path / f"answers{ending}")) == expected
-
-
-@on_sqlite
-def test_words_of_another_tool_can_mean_yes(project: Project, tmp_path: Path) -> None:
-    path = prodigy(tmp_path, [("t0", "sky", "accept"), ("t1", "sky", "reject")])
-    import_answers(project, path, words={"accept": "yes", "reject": "no"})
-    assert states(collect_answers(project)) == {("t0", "sky"): "yes", ("t1", "sky"): "no"}
-
-
 def test_answers_of_several_people_are_taken_under_their_names(
-    projects: Projects, tmp_path: Path, database: str | None
+    projects: Projects, tmp_path: Path
 ) -> None:
     """Here two of three questions have a card for a second person; the third gets further cards."""
-    project = projects.make(3, ["sky"], database=database, overlap=0.7)
+    project = projects.make(3, ["sky"], overlap=0.7)
     rows = "t0,sky,yes,Ann\nt0,sky,no,Bob\nt0,sky,maybe,Carol\nt1,sky,no,Bob\nt2,sky,no,\n"
     path = write_table(tmp_path, f"item,label,answer,person\n{rows}")
     assert import_answers(project, path) == {"taken": 5, "already_answered": 0}
@@ -202,8 +174,8 @@ def test_answers_of_several_people_are_taken_under_their_names(
     assert by_person(collect_answers(other)) == everything
 
 
-@on_sqlite
-def test_who_contradicts_themselves_is_not_sure(project: Project, tmp_path: Path) -> None:
+def test_who_contradicts_themselves_is_not_sure(projects: Projects, tmp_path: Path) -> None:
+    project = projects.make(4)
     rows = "t0,sky,no,Ann\nt0,sky,maybe,Ann\nt1,sky,no,Ann\nt1,sky,no,Ann\n"
     path = write_table(tmp_path, f"item,label,answer,person\n{rows}")
     assert import_answers(project, path)["taken"] == 2
@@ -224,8 +196,8 @@ def test_nobody_is_heard_twice_about_a_question(projects: Projects, tmp_path: Pa
     }
 
 
-@on_sqlite
-def test_unknown_items_and_classes_change_nothing(project: Project, tmp_path: Path) -> None:
+def test_unknown_items_and_classes_change_nothing(projects: Projects, tmp_path: Path) -> None:
+    project = projects.make(4)
     before = all_cards(project)
     for lines, message in (
         (

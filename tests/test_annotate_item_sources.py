@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from annotation_site import HERE
+from annotation_site import HERE, decoding_in_threads
 from comes.annotate import ItemSource, create_project, make_app
 from comes.annotate.item_sources import read_items
 from comes.datasets import image_names
@@ -40,13 +40,13 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "xlsx", "parquet", "jsonl"])
-def test_tables_of_every_kind_hold_texts(tmp_path: Path, ending: str) -> None:
-    path = write(tmp_path / f"items.{ending}", ROWS)
-    read = read_items(ItemSource(path), tmp_path / "copies")
-    assert (read.names, read.texts) == (["001", "002"], ["Ä rain", "NA"])
-    read = read_items(ItemSource(path, text_column="body"), tmp_path / "copies")
-    assert (read.names, read.texts) == (["001", "002"], ["long", "short"])
+def test_tables_of_every_kind_hold_texts(tmp_path: Path) -> None:
+    for ending in ("csv", "tsv", "csv.gz", "xlsx", "parquet", "jsonl"):
+        path = write(tmp_path / f"items.{ending}", ROWS)
+        read = read_items(ItemSource(path), tmp_path / "copies")
+        assert (read.names, read.texts) == (["001", "002"], ["Ä rain", "NA"]), ending
+        read = read_items(ItemSource(path, text_column="body"), tmp_path / "copies")
+        assert (read.names, read.texts) == (["001", "002"], ["long", "short"]), ending
 
 
 def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
@@ -57,10 +57,13 @@ def test_a_column_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) 
         read_items(ItemSource(tmp_path, text_column="body"), tmp_path)
 
 
-def test_without_names_items_are_numbered(tmp_path: Path) -> None:
+def test_items_without_names_are_numbered_and_gaps_are_empty(tmp_path: Path) -> None:
     path = write(tmp_path / "items.jsonl", [{"review": "good"}, {"review": "bad", "stars": 1}])
     read = read_items(ItemSource(path, text_column="review"), tmp_path)
     assert (read.names, read.texts) == (["1", "2"], ["good", "bad"])
+    rows: list[dict[str, Any]] = [{"id": 1, "text": ["a", "ä"]}, {"id": 2, "text": None}, {"id": 3}]
+    read = read_items(ItemSource(write(tmp_path / "items.jsonl", rows)), tmp_path)
+    assert (read.names, read.texts) == (["1", "2", "3"], ['["a", "ä"]', "", ""])
 
 
 def test_a_column_that_could_name_items_may_hold_their_texts(tmp_path: Path) -> None:
@@ -69,24 +72,17 @@ def test_a_column_that_could_name_items_may_hold_their_texts(tmp_path: Path) -> 
     assert (read.names, read.texts) == (["x", "y"], ["a", "b"])
 
 
-def test_parts_of_a_line_are_text_and_gaps_are_empty(tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = [{"id": 1, "text": ["a", "ä"]}, {"id": 2, "text": None}, {"id": 3}]
-    path = write(tmp_path / "items.jsonl", rows)
-    read = read_items(ItemSource(path), tmp_path)
-    assert (read.names, read.texts) == (["1", "2", "3"], ['["a", "ä"]', "", ""])
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"), [("{not json", "Expecting"), ("[1]", "not an object"), ("\udcff", "utf-8")]
-)
-def test_a_line_that_cannot_be_read_is_named(tmp_path: Path, line: str, reason: str) -> None:
+def test_a_line_or_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "items.jsonl"
-    path.write_bytes(b'{"text": "a"}\n' + line.encode("utf-8", "surrogateescape") + b"\n")
-    with pytest.raises(ComesError, match=f"line [12] of items.jsonl cannot be read: .*{reason}"):
-        read_items(ItemSource(path), tmp_path)
-
-
-def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    for line, reason in (
+        (b"{not json", "Expecting"),
+        (b"[1]", "not an object"),
+        (b"\xff", "utf-8"),
+    ):
+        path.write_bytes(b'{"text": "a"}\n' + line + b"\n")
+        message = f"line [12] of items.jsonl cannot be read: .*{reason}"
+        with pytest.raises(ComesError, match=message):
+            read_items(ItemSource(path), tmp_path)
     (tmp_path / "items.docx").touch()
     with pytest.raises(ComesError, match=r"\.jsonl"):
         read_items(ItemSource(tmp_path / "items.docx"), tmp_path)
@@ -98,7 +94,8 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 @pytest.fixture
 def memory() -> Any:
     """A file system in memory, with pictures in it."""
-    fsspec = pytest.importorskip("fsspec")
+    import fsspec
+
     system = fsspec.filesystem("memory")
     for name in ("red", "deep/green"):
         with system.open(f"/bucket/photos/{name}.png", "wb") as file:
@@ -137,18 +134,13 @@ def test_an_address_of_this_machine_works_too(memory: Any, tmp_path: Path) -> No
     assert read.names == ["a.png"]
 
 
-@pytest.mark.parametrize(
-    ("address", "reason"),
-    [
+def test_an_address_without_pictures_is_an_error(memory: Any, tmp_path: Path) -> None:
+    for address, reason in (
         ("memory://bucket/nothing", "has no pictures"),
         ("nosuch://bucket/photos", "cannot be read: Protocol not known"),
-    ],
-)
-def test_an_address_without_pictures_is_told(
-    memory: Any, tmp_path: Path, address: str, reason: str
-) -> None:
-    with pytest.raises(ComesError, match=reason):
-        read_items(ItemSource(address), tmp_path / "copies")
+    ):
+        with pytest.raises(ComesError, match=reason):
+            read_items(ItemSource(address), tmp_path / "copies")
 
 
 def test_a_missing_package_is_named(
@@ -165,8 +157,10 @@ def test_a_missing_package_is_named(
 # Data sets of Hugging Face
 
 
+@pytest.mark.needs("datasets")
 def test_a_saved_data_set_of_texts(tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
+    import datasets
+
     data = datasets.Dataset.from_dict({"body": ["rain", "sun"], "stars": [1, 2]})
     datasets.DatasetDict({"train": data, "test": data.select([1])}).save_to_disk(tmp_path / "data")
     with pytest.raises(ComesError, match="neither pictures nor a column 'text'; it has 'body'"):
@@ -175,8 +169,10 @@ def test_a_saved_data_set_of_texts(tmp_path: Path) -> None:
     assert (read.names, read.texts) == (["1", "2"], ["rain", "sun"])
 
 
+@pytest.mark.needs("datasets")
 def test_a_saved_data_set_of_pictures(tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
+    import datasets
+
     pictures = [Image.new("RGB", (5, 4), colour) for colour in ("red", "green")]
     kinds = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")})
     data = datasets.Dataset.from_dict({"image": pictures, "label": [0, 1]}, features=kinds)
@@ -199,15 +195,17 @@ def test_heic_pictures_need_a_package_that_is_named(
         image_names(tmp_path)
 
 
+@pytest.mark.needs("pillow_heif")
 def test_heic_pictures_are_read_and_shown_as_jpeg(tmp_path: Path) -> None:
-    pillow_heif = pytest.importorskip("pillow_heif")
+    import pillow_heif
+
     pillow_heif.register_heif_opener()
     (tmp_path / "photos").mkdir()
     (tmp_path / "classes.txt").write_text("boat\n")
     Image.new("RGB", (1000, 800), "red").save(tmp_path / "photos" / "phone.heic")
     project = create_project(tmp_path / "p", tmp_path / "photos", tmp_path / "classes.txt", rate=1)
     assert project.item_names == ["phone.heic"]
-    with TestClient(make_app(project), base_url=HERE) as client:
+    with decoding_in_threads(), TestClient(make_app(project), base_url=HERE) as client:
         for path in ("/items/1?width=640", "/items/1/full"):
             reply = client.get(path)
             assert (reply.status_code, reply.headers["content-type"]) == (200, "image/jpeg")

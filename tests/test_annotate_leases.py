@@ -1,4 +1,4 @@
-"""Cards are leased, answered and taken back: on SQLite and on PostgreSQL alike."""
+"""Cards are leased, answered and taken back."""
 
 import threading
 from collections import Counter
@@ -27,19 +27,12 @@ from comes.errors import ComesError
 from projects import LEASE, Card, Desk, Projects, all_cards, new_answer, refusal, stored
 
 THREADS = 8
-Make = Callable[..., Project]
 
 
 @pytest.fixture
-def make(projects: Projects, database: str | None) -> Make:
-    """Make a project on either database."""
-    return lambda *arguments, **options: projects.make(*arguments, database=database, **options)
-
-
-@pytest.fixture
-def project(make: Make) -> Project:
+def project(projects: Projects) -> Project:
     """Six items, two classes, and every question is asked once."""
-    return make()
+    return projects.make()
 
 
 @pytest.fixture
@@ -70,8 +63,8 @@ def questions(asked: list[Card]) -> list[tuple[str, str]]:
 # Leases
 
 
-def test_a_card_says_what_a_browser_shows(make: Make) -> None:
-    [card] = Desk(make(["letter"], ["angry"])).ask()
+def test_a_card_says_what_a_browser_shows(projects: Projects) -> None:
+    [card] = Desk(projects.make(["letter"], ["angry"])).ask()
     assert card == {
         "card": card["card"],
         "item": 1,
@@ -85,16 +78,18 @@ def test_a_card_says_what_a_browser_shows(make: Make) -> None:
     }
 
 
-def test_two_people_never_get_the_same_card(ann: Desk, bob: Desk) -> None:
-    anns, bobs = ann.ask(), bob.ask()
-    assert len(anns) == len(bobs) == 6
-    assert not set(numbers(anns)) & set(numbers(bobs))
-
-
-def test_two_tabs_of_one_person_never_get_the_same_card(ann: Desk) -> None:
-    one, other = ann.ask(), replace(ann, tab="second").ask()
-    assert one and other and not set(numbers(one)) & set(numbers(other))
-    assert replace(ann, tab="third").ask() == []
+def test_cards_come_in_order_and_nobody_gets_what_another_person_or_tab_has(
+    ann: Desk, bob: Desk
+) -> None:
+    order = [card.id for card in all_cards(ann.project)]
+    first, second = ann.ask(), bob.ask()
+    assert numbers(first + second) == order and len(first) == len(second) == 6
+    assert replace(ann, tab="second").ask() == []
+    ann.release()
+    bob.release()
+    # Whoever takes over a browser does not answer under the name of the last one.
+    assert numbers(ann.ask() + replace(ann, annotator="Bob").ask()) == order
+    assert replace(ann, tab="second").ask() == bob.ask() == []
 
 
 def test_a_reload_gets_the_same_cards(ann: Desk, bob: Desk) -> None:
@@ -105,19 +100,6 @@ def test_a_reload_gets_the_same_cards(ann: Desk, bob: Desk) -> None:
     assert ann.ask(now=LEASE * 1.2) == first[1:]
     carol = Desk(ann.project, "Carol", "tab-of-carol")
     assert not set(numbers(carol.ask(now=LEASE * 2))) & set(numbers(first))  # it was heard of
-
-
-def test_another_name_in_the_same_tab_gets_other_cards(ann: Desk) -> None:
-    """Whoever takes over a browser does not answer under the name of the last one."""
-    anns = ann.ask()
-    bobs = replace(ann, annotator="Bob").ask()
-    assert bobs and not set(numbers(anns)) & set(numbers(bobs))
-
-
-def test_cards_come_in_their_order(ann: Desk) -> None:
-    order = [card.id for card in all_cards(ann.project)]
-    asked = numbers(ann.ask())
-    assert asked == order[: len(asked)]
 
 
 def test_expired_leases_come_back(ann: Desk, bob: Desk) -> None:
@@ -143,17 +125,14 @@ def test_a_late_answer_to_a_card_that_nobody_took_is_stored(ann: Desk) -> None:
     assert [row.card_id for row in stored(ann.project)] == [card]
 
 
-@pytest.mark.parametrize("has_answered", [True, False])
-def test_a_late_answer_to_a_card_that_another_took_is_refused(
-    ann: Desk, bob: Desk, has_answered: bool
-) -> None:
-    card = ann.ask(now=0)[0]["card"]
-    assert card in numbers(bob.ask(now=LEASE + 1))
-    if has_answered:
-        bob.answer(card, "maybe", now=LEASE + 1)
+def test_a_late_answer_to_a_card_that_another_took_is_refused(ann: Desk, bob: Desk) -> None:
+    first, second, *_ = numbers(ann.ask(now=0))
+    assert {first, second} <= set(numbers(bob.ask(now=LEASE + 1)))
+    bob.answer(second, "maybe", now=LEASE + 1)
     before = stored(ann.project), all_cards(ann.project)
-    refused = refusal(lambda: ann.answer(card, now=LEASE + 2))
-    assert (refused.status, refused.card) == (409, card)
+    for card in (first, second):
+        refused = refusal(partial(ann.answer, card, now=LEASE + 2))
+        assert (refused.status, refused.card) == (409, card)
     assert (stored(ann.project), all_cards(ann.project)) == before
 
 
@@ -168,8 +147,8 @@ def test_what_was_never_leased_cannot_be_answered(ann: Desk, bob: Desk) -> None:
     assert stored(ann.project) == []
 
 
-def test_a_block_is_of_one_class_and_not_too_long(make: Make) -> None:
-    project = make(50, ["sky", "sea", "sun"], rate=0.9)
+def test_a_block_is_of_one_class_and_not_too_long(projects: Projects) -> None:
+    project = projects.make(50, ["sky", "sea", "sun"], rate=0.9)
     sizes = []
     for k in range(100):
         asked = Desk(project, f"person {k}", f"tab-{k}").ask()
@@ -181,8 +160,8 @@ def test_a_block_is_of_one_class_and_not_too_long(make: Make) -> None:
     assert len(sizes) <= 3 * 3 + 3  # 45 cards of a class are three blocks, seldom cut
 
 
-def test_the_grid_has_a_few_items_with_all_their_classes_in_one_order(make: Make) -> None:
-    project = make(2 * ITEMS_AT_ONCE, ["sky", "sea", "sun"], by="item")
+def test_the_grid_has_a_few_items_with_all_their_classes_in_one_order(projects: Projects) -> None:
+    project = projects.make(2 * ITEMS_AT_ONCE, ["sky", "sea", "sun"], by="item")
     seen = []
     for k in range(2):
         asked = Desk(project, "Ann", f"tab-{k}").ask(by_item=True)
@@ -195,14 +174,16 @@ def test_the_grid_has_a_few_items_with_all_their_classes_in_one_order(make: Make
     assert Desk(project, "Ann", "tab-9").ask(by_item=True) == []
 
 
-def test_the_grid_gathers_the_classes_of_an_item_that_were_drawn_apart(make: Make) -> None:
-    asked = Desk(make(60, ["sky", "sea", "sun"])).ask(by_item=True)
+def test_the_grid_gathers_the_classes_of_an_item_that_were_drawn_apart(
+    projects: Projects,
+) -> None:
+    asked = Desk(projects.make(60, ["sky", "sea", "sun"])).ask(by_item=True)
     assert [card["class"] for card in asked] == ["sky", "sea", "sun"] * ITEMS_AT_ONCE
     assert len({card["name"] for card in asked}) == ITEMS_AT_ONCE
 
 
-def test_an_item_of_many_classes_fills_the_grid_alone(make: Make) -> None:
-    asked = Desk(make(3, [f"c{k}" for k in range(150)], by="item")).ask(by_item=True)
+def test_an_item_of_many_classes_fills_the_grid_alone(projects: Projects) -> None:
+    asked = Desk(projects.make(3, [f"c{k}" for k in range(150)], by="item")).ask(by_item=True)
     assert [card["class_number"] for card in asked] == list(range(1, 151))
 
 
@@ -213,15 +194,15 @@ def test_the_grid_leaves_what_another_person_has(ann: Desk, bob: Desk) -> None:
     assert {card["class"] for card in bobs}.isdisjoint({card["class"] for card in anns})
 
 
-@pytest.mark.parametrize("n_classes", [1, 3, 40])
-def test_cards_of_a_project_by_item_come_class_by_class(make: Make, n_classes: int) -> None:
+def test_cards_of_a_project_by_item_come_class_by_class(projects: Projects) -> None:
     """Else a block would be of one or two cards, and the class would change all the time."""
-    project = make(50, [f"c{k}" for k in range(n_classes)], by="item")
-    ann = Desk(project)
-    for k in range(min(n_classes, 4)):
-        asked = replace(ann, tab=f"tab-{k}").ask()
-        assert {card["class"] for card in asked} == {f"c{k}"}
-        assert BLOCK // 2 <= len({card["item"] for card in asked}) == len(asked) <= BLOCK
+    for n_classes in (1, 3, 40):
+        classes = [f"c{k}" for k in range(n_classes)]
+        ann = Desk(projects.make(50, classes, by="item", name=f"of-{n_classes}"))
+        for k in range(min(n_classes, 4)):
+            asked = replace(ann, tab=f"tab-{k}").ask()
+            assert {card["class"] for card in asked} == {f"c{k}"}, n_classes
+            assert BLOCK // 2 <= len({card["item"] for card in asked}) == len(asked) <= BLOCK
 
 
 # Ahead, and a closed tab
@@ -238,16 +219,18 @@ def test_a_page_asks_ahead_for_what_it_lacks(ann: Desk, bob: Desk) -> None:
     assert ann.ask() == first[1:]  # after a reload
 
 
-def test_the_cards_of_a_closed_tab_are_free_at_once(ann: Desk, bob: Desk) -> None:
+def test_a_tab_that_is_closed_gives_back_its_own_cards_at_once(ann: Desk, bob: Desk) -> None:
     mine = ann.ask()
     ann.ask(has=numbers(mine))
     assert bob.ask() == []
-    assert ann.release() == 12
+    assert replace(ann, annotator="Bob").release() == 0  # whoever took over the browser
+    assert bob.release() == 0
+    assert ann.release() == 12 and ann.release() == 0
     assert bob.ask() == mine
 
 
-def test_who_closed_a_tab_finds_its_cards_first(make: Make) -> None:
-    project = make(60)
+def test_who_closed_a_tab_finds_its_cards_first(projects: Projects) -> None:
+    project = projects.make(60)
     bob, ann = Desk(project, "Bob", "tab-of-bob"), Desk(project)
     assert bob.ask()
     mine = ann.ask()
@@ -276,15 +259,8 @@ def test_an_answer_that_arrives_after_its_tab_was_closed_is_stored(ann: Desk, bo
     assert sorted(row.card_id for row in stored(ann.project)) == sorted([first, third])
 
 
-def test_nobody_gives_back_what_another_holds(ann: Desk, bob: Desk) -> None:
-    ann.ask()
-    assert replace(ann, annotator="Bob").release() == 0  # whoever took over the browser
-    assert bob.release() == 0
-    assert ann.release() == 6 and ann.release() == 0
-
-
-def test_two_tabs_that_open_at_once_share_what_was_left(make: Make) -> None:
-    ann = Desk(make(60))
+def test_two_tabs_that_open_at_once_share_what_was_left(projects: Projects) -> None:
+    ann = Desk(projects.make(60))
     left = ann.ask()
     ann.release()
     taken = at_once(lambda k: numbers(replace(ann, tab=f"tab-{k}").ask()))
@@ -295,8 +271,8 @@ def test_two_tabs_that_open_at_once_share_what_was_left(make: Make) -> None:
 # The overlap
 
 
-def test_the_overlap_is_asked_of_another_person(make: Make) -> None:
-    project = make(30, overlap=1.0)
+def test_the_overlap_is_asked_of_another_person(projects: Projects) -> None:
+    project = projects.make(30, overlap=1.0)
     ann, bob = Desk(project), Desk(project, "Bob", "tab-of-bob")
     assert ann.answer_all() == 60
     assert Desk(project, "Ann", "another tab").ask() == []
@@ -312,9 +288,9 @@ def test_the_overlap_is_asked_of_another_person(make: Make) -> None:
         assert set(people) == {2}
 
 
-def test_a_second_person_gets_whole_items_of_a_project_by_item(make: Make) -> None:
+def test_a_second_person_gets_whole_items_of_a_project_by_item(projects: Projects) -> None:
     classes = ["sky", "sea", "sun"]
-    project = make(10, classes, by="item", overlap=0.4, opinions=3)
+    project = projects.make(10, classes, by="item", overlap=0.4, opinions=3)
     assert Desk(project).answer_all() == 30
     for name in ("Bob", "Eve"):
         desk, seen = Desk(project, name, f"tab-of-{name}"), []
@@ -326,23 +302,23 @@ def test_a_second_person_gets_whole_items_of_a_project_by_item(make: Make) -> No
     assert all(card.is_done for card in all_cards(project))
 
 
-def test_two_tabs_of_one_person_never_get_the_same_question(make: Make) -> None:
-    project = make(30, overlap=1.0)
+def test_two_tabs_of_one_person_never_get_the_same_question(projects: Projects) -> None:
+    project = projects.make(30, overlap=1.0)
     asked = [q for k in range(20) for q in questions(Desk(project, "Ann", f"tab-{k}").ask())]
     assert len(asked) == len(set(asked)) == 60
 
 
-def test_what_one_skipped_another_is_asked_but_not_the_same(make: Make) -> None:
-    project = make(["only"], ["sky"], overlap=1.0)
+def test_what_one_skipped_another_is_asked_but_not_the_same(projects: Projects) -> None:
+    project = projects.make(["only"], ["sky"], overlap=1.0)
     ann, bob = Desk(project), Desk(project, "Bob", "tab-of-bob")
     ann.answer(ann.ask()[0]["card"], "skip")
     assert ann.ask() == []
     assert len(bob.ask()) == 1
 
 
-def test_an_expired_lease_does_not_lead_to_the_same_question_twice(make: Make) -> None:
+def test_an_expired_lease_does_not_lead_to_the_same_question_twice(projects: Projects) -> None:
     """Also if a forgotten tab wakes up after its owner answered in another."""
-    project = make(["only"], ["sky"], overlap=1.0)
+    project = projects.make(["only"], ["sky"], overlap=1.0)
     forgotten, other = Desk(project), Desk(project, tab="other")
     with project.writing() as connection:  # so that the two get one card each
         first, second = (card.id for card in all_cards(project))
@@ -381,18 +357,13 @@ def test_an_answer_is_stored_as_it_was_given(ann: Desk) -> None:
 
 
 def test_an_answer_that_comes_twice_is_one(ann: Desk) -> None:
-    given = SentAnswer(ann.ask()[0]["card"], "no", "the-key", 1.0)
-    ann.send(given, now=1)
+    one, other, *_ = (SentAnswer(card["card"], "no", f"k{card['card']}", 1.0) for card in ann.ask())
+    ann.send(one, now=1)
     before = stored(ann.project), all_cards(ann.project)
-    ann.send(given, now=2)
-    ann.send(replace(given, seconds=9.0), now=3)
+    ann.send(one, now=2)
+    ann.send(replace(one, seconds=9.0), now=3)
     assert (stored(ann.project), all_cards(ann.project)) == before
-
-
-def test_a_request_sent_again_with_more_stores_what_is_new(ann: Desk) -> None:
-    one, other, *_ = (SentAnswer(card["card"], "no", f"k{card['card']}") for card in ann.ask())
-    ann.send(one)
-    ann.send(one, other)
+    ann.send(one, other)  # sent again with more, what is new is stored
     assert [row.key for row in stored(ann.project)] == [one.key, other.key]
 
 
@@ -458,23 +429,17 @@ def test_what_is_taken_back_is_asked_again(ann: Desk) -> None:
     assert [(row.answer, row.undone_at) for row in rows] == [("no", 5.0), ("maybe", None)]
 
 
-def test_taking_back_twice_is_taking_back(ann: Desk) -> None:
+def test_taking_back_twice_is_taking_back_once_and_leaves_a_newer_answer(ann: Desk) -> None:
     card = ann.ask()[0]
     key = ann.answer(card["card"])
     assert ann.undo(key, now=1) == [card]
     before = stored(ann.project), all_cards(ann.project)
     assert ann.undo(key, now=2) == [card]
     assert (stored(ann.project), all_cards(ann.project)) == before
-
-
-def test_taking_back_twice_leaves_a_newer_answer(ann: Desk) -> None:
-    card = ann.ask()[0]["card"]
-    key = ann.answer(card)
-    ann.undo(key)
-    ann.answer(card, "maybe")
+    ann.answer(card["card"], "maybe")
     ann.undo(key)
     assert [row.answer for row in stored(ann.project) if row.undone_at is None] == ["maybe"]
-    assert next(row for row in all_cards(ann.project) if row.id == card).is_done
+    assert next(row for row in all_cards(ann.project) if row.id == card["card"]).is_done
 
 
 def test_taking_back_in_another_tab_brings_the_card_there(ann: Desk) -> None:
@@ -547,8 +512,10 @@ def test_progress_counts_what_stands(ann: Desk, bob: Desk) -> None:
     assert bob.progress() == {"total": 12, "done": 3, "mine": 1, "seconds": 9.0, "left": 9}
 
 
-def test_what_is_left_for_a_person_leaves_out_second_opinions_on_own_answers(make: Make) -> None:
-    project = make(30, overlap=0.5, opinions=3)
+def test_what_is_left_for_a_person_leaves_out_second_opinions_on_own_answers(
+    projects: Projects,
+) -> None:
+    project = projects.make(30, overlap=0.5, opinions=3)
     ann, bob = Desk(project), Desk(project, "Bob", "tab-of-bob")
     assert ann.progress()["left"] == 60 + 2 * 30
     while asked := ann.ask():
@@ -583,41 +550,41 @@ def at_once(work: Callable[[int], Any]) -> list[Any]:
         return list(pool.map(started, range(THREADS)))
 
 
-@pytest.mark.parametrize("people", [1, THREADS])
-def test_no_card_is_leased_twice_from_several_connections(make: Make, people: int) -> None:
+def test_no_card_is_leased_twice_from_several_connections(projects: Projects) -> None:
     """Several servers on one database: each has a connection, and nobody waits in a queue."""
-    project = make(60)
+    for people in (1, THREADS):
+        project = projects.make(60, name=f"of-{people}")
 
-    def work(number: int) -> list[int]:
-        tabs = (Desk(project, f"person {number % people}", f"t{number}-{k}") for k in range(3))
-        return [card for tab in tabs for card in numbers(tab.ask())]
+        def work(number: int, people: int = people, project: Project = project) -> list[int]:
+            tabs = (Desk(project, f"person {number % people}", f"t{number}-{k}") for k in range(3))
+            return [card for tab in tabs for card in numbers(tab.ask())]
 
-    taken = [card for found in at_once(work) for card in found]
-    for k in range(20):  # what was locked for a moment
-        taken += numbers(Desk(project, "last", f"last-{k}").ask())
-    assert sorted(taken) == sorted(card.id for card in all_cards(project))
+        taken = [card for found in at_once(work) for card in found]
+        for k in range(20):  # what was locked for a moment
+            taken += numbers(Desk(project, "last", f"last-{k}").ask())
+        assert sorted(taken) == sorted(card.id for card in all_cards(project)), people
 
 
-@pytest.mark.parametrize("people", [1, THREADS])
-def test_no_question_is_asked_twice_of_a_person_through_the_writer(make: Make, people: int) -> None:
-    project = make(60, overlap=1.0)
-    writer = Writer(project.engine)
+def test_no_question_is_asked_twice_of_a_person_through_the_writer(projects: Projects) -> None:
+    for people, expected in ((1, 120), (THREADS, 240)):
+        project = projects.make(60, overlap=1.0, name=f"of-{people}")
+        writer = Writer(project.engine)
 
-    def work(number: int) -> list[tuple[str, tuple[str, str]]]:
-        found = []
-        for k in range(4):
-            desk = Desk(project, f"person {number % people}", f"t{number}-{k}")
+        def lease(desk: Desk, writer: Writer = writer) -> list[Card]:
+            command = partial(lease_cards, asker=desk.asker, now=0.0, lease=LEASE)
+            asked: list[Card] = writer.submit(command).result()
+            return asked
 
-            def lease(connection: Connection, desk: Desk = desk) -> list[Card]:
-                return lease_cards(connection, desk.asker, now=0.0, lease=LEASE)
+        def work(
+            number: int, people: int = people, project: Project = project, lease: Any = lease
+        ) -> list[tuple[str, tuple[str, str]]]:
+            name = f"person {number % people}"
+            desks = [Desk(project, name, f"t{number}-{k}") for k in range(4)]
+            return [(name, question) for desk in desks for question in questions(lease(desk))]
 
-            asked = writer.submit(lease).result()
-            found += [(desk.annotator, question) for question in questions(asked)]
-        return found
-
-    asked = [pair for found in at_once(work) for pair in found]
-    writer.close()
-    assert len(asked) == len(set(asked)) == (120 if people == 1 else 240)
+        asked = [pair for found in at_once(work) for pair in found]
+        writer.close()
+        assert len(asked) == len(set(asked)) == expected
 
 
 def test_an_answer_sent_by_several_threads_is_stored_once(ann: Desk, writer: Writer) -> None:

@@ -48,8 +48,8 @@ def run(*words: str) -> str:
     return result.stdout
 
 
-def test_roles_open_what_they_may(projects: Projects, database: str | None) -> None:
-    project = projects.make(database=database)
+def test_roles_open_what_they_may(projects: Projects) -> None:
+    project = projects.make()
     tokens = {role: make_link(project, role, role) for role in ("annotator", "lead", "script")}
     served = make_app(project, needs_token=True)
     for role, token in tokens.items():
@@ -96,10 +96,10 @@ def test_only_scripts_and_leads_use_the_api_of_scripts(projects: Projects) -> No
 
 
 def test_a_running_server_notices_new_and_revoked_links(
-    projects: Projects, database: str | None, monkeypatch: pytest.MonkeyPatch
+    projects: Projects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(links_module, "FRESH", 0.0)
-    project = projects.make(database=database)
+    project = projects.make()
     first = make_link(project, "annotator", "Ann")
     served = make_app(project, needs_token=True)
     with browser_of(served, first) as ann:
@@ -212,14 +212,11 @@ def test_a_machine_without_a_network_has_its_name(monkeypatch: pytest.MonkeyPatc
     assert list_addresses("0.0.0.0", 8000) == ["http://desk:8000"]
 
 
-@pytest.mark.parametrize(
-    ("address", "private"),
-    [
+def test_private_networks_are_known() -> None:
+    for address, private in (
         ("http://10.0.0.1:80", True),
         ("http://[fd00::1]:80", True),
         ("http://8.8.8.8:80", False),
         ("http://desk:80", False),
-    ],
-)
-def test_private_networks_are_known(address: str, private: bool) -> None:
-    assert is_private(address) == private
+    ):
+        assert is_private(address) == private, address

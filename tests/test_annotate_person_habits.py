@@ -77,10 +77,8 @@ def test_habits_and_agreement_are_what_plain_loops_count(projects: Projects) -> 
         assert found.others_no == pytest.approx(others / weight)
 
 
-def test_who_says_no_to_everything_at_once_is_pointed_out(
-    projects: Projects, database: str | None
-) -> None:
-    project = projects.make(150, ["sky", "sea"], database=database)
+def test_who_says_no_to_everything_at_once_is_pointed_out(projects: Projects) -> None:
+    project = projects.make(150, ["sky", "sea"])
     answer_as(project, "Ann", [0.7, 0.1, 0.2, 0.0], 1.5, 120)
     answer_as(project, "Speedy", [1.0, 0.0, 0.0, 0.0], 0.15, 120)
     assert person(project, "Ann").warnings == ()

@@ -1,6 +1,6 @@
 """Which questions are asked, and in what order."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def second_turns(cards: Cards) -> list[tuple[int, int]]:
     return list(zip(*(column[cards.turn == 1].tolist() for column in cards[:2]), strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     n_items=st.integers(1, 80),
     n_classes=st.integers(1, 5),
@@ -49,16 +49,17 @@ def test_counts_are_exact_and_nothing_is_asked_twice(
     assert all(0 <= item < n_items and 0 <= class_ < n_classes for item, class_ in first)
 
 
-@pytest.mark.parametrize("by", ["class", "item"])
-def test_every_item_has_the_same_chance(by: Any) -> None:
+def test_every_item_has_the_same_chance() -> None:
     """Each is asked about a class in 3 of 10 draws, five standard errors to either side."""
     n, rate, draws = 20, 0.3, 600
-    counts = np.zeros((n, 2))
-    for seed in range(draws):
-        cards = sample_cards(n, 2, rate, seed=seed, by=by)
-        np.add.at(counts, (cards.item, cards.class_), 1)
-    error = np.sqrt(rate * (1 - rate) / draws)
-    assert np.abs(counts / draws - rate).max() < 5 * error
+    ways: tuple[Literal["class", "item"], ...] = ("class", "item")
+    for by in ways:
+        counts = np.zeros((n, 2))
+        for seed in range(draws):
+            cards = sample_cards(n, 2, rate, seed=seed, by=by)
+            np.add.at(counts, (cards.item, cards.class_), 1)
+        error = np.sqrt(rate * (1 - rate) / draws)
+        assert np.abs(counts / draws - rate).max() < 5 * error, by
 
 
 def test_classes_are_drawn_independently() -> None:
@@ -94,32 +95,29 @@ def test_by_item_overlaps_whole_items() -> None:
     assert cards.class_[cards.turn == 1].tolist() == [0, 1, 2] * 6
 
 
-@pytest.mark.parametrize("by", ["class", "item"])
-def test_more_than_two_opinions_are_of_the_same_questions(by: Any) -> None:
-    cards = sample_cards(100, 4, 0.5, by=by, overlap=0.1, opinions=4)
-    asked = [
-        set(zip(cards.item[cards.turn == k], cards.class_[cards.turn == k], strict=True))
-        for k in range(4)
-    ]
-    assert [len(one) for one in asked] == [200, 20, 20, 20]
-    assert asked[1] == asked[2] == asked[3] < asked[0]
-    with pytest.raises(ComesError, match="opinions must be at least 2; got 1"):
-        sample_cards(100, 4, 0.5, opinions=1)
+def test_more_than_two_opinions_are_of_the_same_questions() -> None:
+    ways: tuple[Literal["class", "item"], ...] = ("class", "item")
+    for by in ways:
+        cards = sample_cards(100, 4, 0.5, by=by, overlap=0.1, opinions=4)
+        asked = [
+            set(zip(cards.item[cards.turn == k], cards.class_[cards.turn == k], strict=True))
+            for k in range(4)
+        ]
+        assert [len(one) for one in asked] == [200, 20, 20, 20], by
+        assert asked[1] == asked[2] == asked[3] < asked[0], by
 
 
-@pytest.mark.parametrize("overlap", [0.0, 0.5])
-def test_a_class_stays_for_a_block_and_not_for_ever(overlap: float) -> None:
-    cards = sample_cards(200, 4, 0.5, overlap=overlap)
-    changes = np.flatnonzero(np.diff(cards.class_)) + 1
-    runs = np.diff([0, *changes, len(cards.class_)])
-    assert len(runs) <= 4 * (100 / BLOCK + np.ceil(len(cards.class_) / 400 * 100 / BLOCK) + 1)
-    assert len(runs) >= 8  # not all of a class one after the other
-    assert np.median(runs) <= 2 * BLOCK
+def test_a_class_stays_for_a_block_and_not_for_ever() -> None:
+    for overlap in (0.0, 0.5):
+        cards = sample_cards(200, 4, 0.5, overlap=overlap)
+        changes = np.flatnonzero(np.diff(cards.class_)) + 1
+        runs = np.diff([0, *changes, len(cards.class_)])
+        assert len(runs) <= 4 * (100 / BLOCK + np.ceil(len(cards.class_) / 400 * 100 / BLOCK) + 1)
+        assert len(runs) >= 8  # not all of a class one after the other
+        assert np.median(runs) <= 2 * BLOCK
 
 
 def test_each_block_is_full_but_the_last_of_its_class() -> None:
-    cards = sample_cards(90, 1, 0.5)
-    assert len(cards.item) == 45
     order = np.concatenate([sample_cards(90, 2, 0.5, seed=s).class_ for s in range(5)])
     runs = np.diff([0, *(np.flatnonzero(np.diff(order)) + 1), len(order)])
     assert all(run % 5 == 0 for run in runs)  # blocks of 20, 20 and 5
@@ -136,21 +134,17 @@ def test_a_seed_says_which() -> None:
     assert (one.item != other.item).any()
 
 
-@pytest.mark.parametrize("rate", [0.0, -0.1, 1.01, float("nan"), float("inf")])
-def test_a_rate_that_is_none(rate: float) -> None:
-    with pytest.raises(ComesError, match=r"rate must be in \(0, 1\]; got"):
-        sample_cards(10, 2, rate)
-
-
-@pytest.mark.parametrize("overlap", [-0.1, 1.01, float("nan")])
-def test_an_overlap_that_is_none(overlap: float) -> None:
-    with pytest.raises(ComesError, match=r"overlap must be in \[0, 1\]; got"):
-        sample_cards(10, 2, 0.5, overlap=overlap)
-
-
-def test_a_rate_that_asks_nothing() -> None:
+def test_rates_overlaps_and_opinions_that_cannot_be_are_refused() -> None:
+    for rate in (0.0, -0.1, 1.01, float("nan"), float("inf")):
+        with pytest.raises(ComesError, match=r"rate must be in \(0, 1\]; got"):
+            sample_cards(10, 2, rate)
+    for overlap in (-0.1, 1.01, float("nan")):
+        with pytest.raises(ComesError, match=r"overlap must be in \[0, 1\]; got"):
+            sample_cards(10, 2, 0.5, overlap=overlap)
     with pytest.raises(ComesError, match="a rate of 0.01 asks about none of 10 items. Raise it"):
         sample_cards(10, 2, 0.01)
+    with pytest.raises(ComesError, match="opinions must be at least 2; got 1"):
+        sample_cards(100, 4, 0.5, opinions=1)
 
 
 def test_more_is_drawn_evenly_among_what_is_left() -> None:

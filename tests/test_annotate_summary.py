@@ -24,17 +24,16 @@ from comes.annotate.agreement import measure_agreement
 from comes.annotate.class_counts import ENOUGH, ClassSummary, bound_share
 from comes.annotate.leases import Answer
 from comes.annotate.summary import LATEST
-from databases import PostgreSQL
 from projects import Desk, Projects, all_cards, new_answer, stored
 
 NO_OR_MAYBE: tuple[Answer, Answer] = ("no", "maybe")
 WORDS: list[Answer] = ["no", "no", "no", "maybe", "skip"]
 
 
-def annotated(projects: Projects, database: str | None = None, seed: int = 0) -> Project:
+def annotated(projects: Projects, seed: int = 0) -> Project:
     """Return a project that three people worked on, with all that can happen."""
     rng = np.random.default_rng(seed)
-    project = projects.make(40, ["sky", "sea", "sun"], database=database, rate=0.5, overlap=0.4)
+    project = projects.make(40, ["sky", "sea", "sun"], rate=0.5, overlap=0.4)
     asked = {(row.item_id, row.class_id) for row in all_cards(project)}
     free = [(f"t{k}", "sea") for k in range(40) if (k + 1, 2) not in asked][:6]
     add_chosen_cards(project, pd.DataFrame(free, columns=["item", "label"]))
@@ -101,15 +100,9 @@ def same(one: float, other: float) -> bool:
     return math.isclose(one, other) or (math.isnan(one) and math.isnan(other))
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_summary_is_what_plain_loops_count(projects: Projects, seed: int) -> None:
-    check_summary(annotated(projects, None, seed))
-
-
-def test_a_summary_and_people_on_postgresql(projects: Projects, postgresql: PostgreSQL) -> None:
-    project = annotated(projects, postgresql.new_database())
-    check_summary(project)
-    check_people(project)
+def test_a_summary_is_what_plain_loops_count(projects: Projects, worked_on: Project) -> None:
+    for project in (worked_on, annotated(projects, seed=1)):
+        check_summary(project)
 
 
 def check_summary(project: Project) -> None:
@@ -165,8 +158,8 @@ def check_people(project: Project) -> None:
     ]
 
 
-def test_a_project_without_answers(projects: Projects, database: str | None) -> None:
-    summary = summarise(projects.make(30, database=database, rate=0.5))
+def test_a_project_without_answers(projects: Projects) -> None:
+    summary = summarise(projects.make(30, rate=0.5))
     assert (summary.n_cards, summary.n_done, summary.n_answers, summary.n_saved) == (30, 0, 0, 30)
     assert (summary.people, summary.latest) == ((), ())
     for row in summary.classes:

@@ -10,12 +10,13 @@ import pytest
 
 import comes.annotate
 from comes.annotate import open_project
-from comes.jobs import active_jobs, annotate_jobs
+from comes.jobs import active_jobs, annotate_jobs, fit_model
 from command_line import Run, command_runner
 from projects import Desk, Projects, all_cards
 
 pytestmark = pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # few answers
 KINDS = ("rain", "goal")
+SHORT = {"epochs": 1, "hidden": 8, "n_networks": 1, "no_rate": 0.9, "yes_rate": 0.9}
 
 
 def write_texts(path: Path, numbers: range) -> None:
@@ -40,8 +41,12 @@ def run(
     def kept(folder: Any) -> Any:
         return projects.keep(open_project(folder))
 
+    def fit_shortly(data: Any, settings: dict[str, Any], **options: Any) -> Any:
+        return fit_model(data, settings | SHORT, **options)
+
     for module in (comes.annotate, annotate_jobs, active_jobs):
         monkeypatch.setattr(module, "open_project", kept)
+    monkeypatch.setattr(active_jobs, "fit_model", fit_shortly)
     write_texts(tmp_path / "texts.csv", range(80))
     (tmp_path / "classes.txt").write_text("\n".join(KINDS))
     run = command_runner(monkeypatch, capsys)

@@ -1,6 +1,5 @@
 """Rounds that a model draws: trained in a process of its own, beside the server."""
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,15 @@ from comes.annotate import Project, add_classes, count_rounds, create_project, o
 from comes.annotate.schema import cards, rounds
 from comes.errors import ComesError
 from comes.jobs import ActiveRound, draw_round, fit_model, learn_in_rounds
-from projects import Desk, Projects, all_cards, on_sqlite
+from projects import Desk, Projects, all_cards
 
 pytestmark = pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # few answers
-SHORT = {"epochs": 3}
+SHORT = {"epochs": 1, "hidden": 8, "n_networks": 1, "no_rate": 0.9, "yes_rate": 0.9}
 WORDS = {"rain": "wet clouds and an umbrella", "goal": "a team that scored in the cup"}
 
 
 @pytest.fixture
-def project(tmp_path: Path, projects: Projects, database: str | None) -> Project:
+def project(tmp_path: Path, projects: Projects) -> Project:
     """A project of 120 short texts about two things, a quarter of the questions asked."""
     rng = np.random.default_rng(0)
     kinds = rng.choice(list(WORDS), 120).tolist()
@@ -30,7 +29,7 @@ def project(tmp_path: Path, projects: Projects, database: str | None) -> Project
     table.to_csv(tmp_path / "texts.csv", index=False)
     (tmp_path / "classes.txt").write_text("rain\ngoal\n")
     sources = tmp_path / "texts.csv", tmp_path / "classes.txt"
-    made = create_project(tmp_path / "news", *sources, rate=0.25, database=database)
+    made = create_project(tmp_path / "news", *sources, rate=0.25)
     return projects.keep(made)
 
 
@@ -50,7 +49,6 @@ def test_a_round_is_drawn_by_a_model_of_the_answers(project: Project) -> None:
     assert draw_round(project, 20, settings=SHORT).round == 2
 
 
-@on_sqlite
 def test_the_same_answers_and_seed_draw_the_same(project: Project) -> None:
     Desk(project).answer_all(say)
     drawn = []
@@ -63,7 +61,6 @@ def test_the_same_answers_and_seed_draw_the_same(project: Project) -> None:
     assert drawn[0] == drawn[1] != drawn[2]
 
 
-@on_sqlite
 def test_a_model_may_be_given_and_need_not_know_every_class(
     project: Project, tmp_path: Path
 ) -> None:
@@ -78,7 +75,6 @@ def test_a_model_may_be_given_and_need_not_know_every_class(
     assert unknown == {0.5}  # without a model, every answer tells as much
 
 
-@on_sqlite
 def test_features_may_be_given(project: Project, tmp_path: Path) -> None:
     Desk(project).answer_all(say)
     X = np.random.default_rng(0).normal(size=(120, 3)).astype(np.float32)
@@ -87,7 +83,6 @@ def test_features_may_be_given(project: Project, tmp_path: Path) -> None:
     assert drawn.cards == 10
 
 
-@on_sqlite
 def test_without_answers_or_open_pairs_there_is_no_round(
     project: Project, projects: Projects
 ) -> None:
@@ -99,36 +94,28 @@ def test_without_answers_or_open_pairs_there_is_no_round(
         draw_round(full, 10)
 
 
-@pytest.mark.slow
 def test_the_loop_waits_for_answers_and_goes_on_where_it_was(
-    project: Project, projects: Projects
+    project: Project, projects: Projects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[ActiveRound] = []
-    people = threading.Event()
+    missing: list[int] = []
 
-    def annotate() -> None:  # people who answer while the loop runs, in a process of their own
-        again = open_project(project.folder)
-        while not people.wait(0.05):
-            Desk(again).answer_all(say, now=1.0e12)
-        again.engine.dispose()
+    def answer(seconds: float) -> None:  # what people do while the loop waits
+        assert seconds == 0.5
+        Desk(project).answer_all(say, now=1.0e12)
 
-    thread = threading.Thread(target=annotate)
-    thread.start()
-    options: dict[str, Any] = {"wait": 0.05, "settings": SHORT, "on_round": told.append}
-    try:
-        learn_in_rounds(project, 15, rounds=1, **options)
-        assert count_rounds(project) == 1
-        again = projects.keep(open_project(project.folder))
-        learn_in_rounds(again, 15, rounds=1, **options)  # started again
-    finally:
-        people.set()
-        thread.join()
-    assert [one.round for one in told] == [1, 2] and count_rounds(project) == 2
-    assert told[0].answers >= 15 and told[1].answers >= told[0].answers
-    assert [one.cards for one in told] == [15, 15]
+    monkeypatch.setattr("comes.jobs.active_jobs.time.sleep", answer)
+    options: dict[str, Any] = {"settings": SHORT, "wait": 0.5}
+    options |= {"on_round": told.append, "on_wait": missing.append}
+    learn_in_rounds(project, 15, rounds=1, **options)
+    assert count_rounds(project) == 1
+    again = projects.keep(open_project(project.folder))
+    learn_in_rounds(again, 15, rounds=2, **options)  # started again
+    assert [one.round for one in told] == [1, 2, 3] and count_rounds(project) == 3
+    assert told[0].answers == 60 and missing == [15]
+    assert [one.cards for one in told] == [15, 15, 15]
 
 
-@on_sqlite
 def test_a_loop_that_is_interrupted_leaves_the_project_as_it_is(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

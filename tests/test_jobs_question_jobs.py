@@ -24,7 +24,8 @@ SAID = simulate_answers(SCENES.known_relevant(), asked_rate=0.7, seed=0).named(S
 
 @pytest.fixture(scope="module")
 def model() -> CandidateClassifier:
-    clf = CandidateClassifier(no_rate=0.8, yes_rate=0.6, epochs=2, hidden=20, random_state=0)
+    settings: dict[str, Any] = {"hidden": 8, "n_networks": 1, "epochs": 1, "random_state": 0}
+    clf = CandidateClassifier(no_rate=0.8, yes_rate=0.6, **settings)
     return clf.fit(SCENES.X, answers=SAID)
 
 
@@ -73,7 +74,7 @@ def test_bits_are_those_of_people_where_these_are_known(model: CandidateClassifi
 
 
 def test_rates_of_candidates_are_not_those_of_people() -> None:
-    settings: dict[str, Any] = {"epochs": 2, "hidden": 20, "random_state": 0, "exclude_rate": 0.5}
+    settings: dict[str, Any] = {"epochs": 1, "hidden": 8, "random_state": 0, "exclude_rate": 0.5}
     candidates = case_b(SCENES.known_relevant(), exclude_rate=0.5)
     model = CandidateClassifier(class_prior=[0.22] * 10, **settings).fit(SCENES.X, candidates)
     assert model.no_rate_ is not None

@@ -21,6 +21,21 @@ from browser import launch_browser
 from comes.annotate import Project, create_project, serve_in_thread
 from comes.annotate.schema import cards
 
+pytestmark = pytest.mark.needs("chromium")
+
+
+# Wait until classes have not moved for a quarter of a second.
+SCROLLED = """() => new Promise((resolve) => {
+  const classes = document.querySelector("#classes");
+  let [top, since] = [null, 0];
+  const look = () => {
+    if (classes.scrollTop !== top) [top, since] = [classes.scrollTop, performance.now()];
+    if (performance.now() - since > 250) resolve();
+    else requestAnimationFrame(look);
+  };
+  look();
+})"""
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
@@ -118,11 +133,9 @@ def test_on_a_phone_what_was_not_seen_has_no_answer(browser: Any, tmp_path: Path
         page.locator("#done").tap(force=True)
         page.wait_for_timeout(300)
         assert stored(project) == []
-        for _ in range(10):
-            if not more.is_visible():
-                break
+        while more.is_visible():
             more.tap()
-            page.wait_for_timeout(700)
+            page.evaluate(SCROLLED)
         assert list(said_of(page)) == list(THINGS)
         last = page.locator(".row").last
         last.scroll_into_view_if_needed()

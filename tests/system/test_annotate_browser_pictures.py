@@ -13,6 +13,8 @@ from browser import launch_browser
 from comes.annotate import Project, create_project, serve_in_thread
 from comes.errors import ComesWarning
 
+pytestmark = pytest.mark.needs("chromium")
+
 SCALE = "new DOMMatrix(getComputedStyle(document.querySelector('#item img')).transform)"
 
 

@@ -29,6 +29,8 @@ from comes.annotate.schema import answers, cards
 from comes.answers import State
 from comes.datasets import read_dataset
 
+pytestmark = pytest.mark.needs("chromium")
+
 LATENCY = 0.4  # seconds
 OPEN_OR_DONE = '#page[data-state="shown"]:not([data-guarded="true"]), #page[data-state="finished"]'
 
@@ -81,28 +83,30 @@ def held(project: Project) -> set[str | None]:
 # ---- a slow network, and none
 
 
-# From press to the next card that can be answered, in milliseconds, but for changes of class.
-TIME_CARDS = """async (n) => {
+# Answer cards, ten a second at most; return how often the page had to wait for cards.
+ANSWER_CARDS = """async (n) => {
   const page = document.querySelector("#page");
   const isOpen = () => page.dataset.state === "shown" && page.dataset.guarded !== "true";
   const shown = () => document.querySelector("#item-name").innerText;
   const label = () => document.querySelector("#class").innerText;
-  const end = performance.now() + 60_000;
+  const end = performance.now() + 120_000;
   const frame = () => new Promise((resolve, reject) => {
     if (performance.now() > end) reject(new Error("stuck"));
     else requestAnimationFrame(resolve);
   });
-  const times = [];
+  let waits = 0;
+  const watch = new MutationObserver(() => { waits += page.dataset.state === "loading"; });
+  watch.observe(page, { attributeFilter: ["data-state"] });
   for (let k = 0; k < n; k += 1) {
     while (!isOpen()) await frame();
-    const [before, asked, start] = [shown(), label(), performance.now()];
+    const [before, asked] = [shown(), label()];
     const x = { key: "x", code: "KeyX", bubbles: true };
     document.body.dispatchEvent(new KeyboardEvent("keydown", x));
     while (shown() === before && label() === asked) await frame();
-    times.push(performance.now() - start);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  return times;
+  watch.disconnect();
+  return waits;
 }"""
 
 
@@ -110,13 +114,10 @@ def test_a_slow_network_is_not_felt_at_the_end_of_a_block(browser: Any, tmp_path
     project = text_project(tmp_path, 80, 1)
     with serve_in_thread(project) as address:
         page = open_page(browser, address)
-        quick = page.evaluate(TIME_CARDS, 25)
         delay_everything(page)
-        slow = page.evaluate(TIME_CARDS, 45)
+        assert page.evaluate(ANSWER_CARDS, 70) == 0  # blocks end three times here
         settle(page)
     assert len(stored(project)) == 70 > 3 * BLOCK
-    # Blocks end twice here: if that were felt, two of the times would have the latency in them.
-    assert sorted(slow)[-2] < max(quick) + 0.8 * 1000 * LATENCY
     project.engine.dispose()
 
 
@@ -176,7 +177,7 @@ def test_where_the_network_ends_the_page_says_so_and_goes_on_later(
     with serve_in_thread(project) as address:
         page = open_page(browser, address)
         page.context.set_offline(True)
-        page.evaluate(TIME_CARDS, BLOCK - 1)
+        page.evaluate(ANSWER_CARDS, BLOCK - 1)
         page.keyboard.press("x")  # the last of the block
         wait(page, "loading")
         assert page.locator("#no").get_attribute("aria-disabled") == "true"
@@ -203,10 +204,10 @@ def test_a_closed_tab_gives_its_cards_back_and_they_and_undo_are_found_again(
         assert held(project) == {"Ada"}
         context = page.context
         page.close(run_before_unload=True)  # as a person closes it; else it is killed
-        until = time.monotonic() + 60
-        while held(project) and time.monotonic() < until:
+        until = time.monotonic() + 120
+        while held(project):
+            assert time.monotonic() < until, "the cards are not given back"
             time.sleep(0.02)
-        assert held(project) == set()
         again = context.new_page()
         again.goto(address)
         wait(again)
@@ -313,7 +314,7 @@ def test_a_frozen_project_says_so_and_takes_what_is_open(browser: Any, tmp_path:
     with serve_in_thread(project) as address:
         page = open_page(browser, address)
         project.write_setting("frozen_at", str(time.time()))
-        page.evaluate(TIME_CARDS, BLOCK)
+        page.evaluate(ANSWER_CARDS, BLOCK)
         wait(page, "finished")
         settle(page)
         assert page.inner_text("#heading") == "The project is closed"

@@ -20,7 +20,10 @@ from browser import launch_browser
 from comes.annotate import create_project, list_disagreements, run_robots, serve_in_thread
 from comes.annotate.schema import cards
 
+pytestmark = pytest.mark.needs("chromium")
+
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+ANIMATED = "Promise.allSettled(document.getAnimations().map(({ finished }) => finished))"
 WAYS: dict[str, dict[str, Any]] = {
     "desktop": {"viewport": DESKTOP},
     "dark phone": {**ON_PHONE, "color_scheme": "dark"},
@@ -35,7 +38,7 @@ def browser() -> Iterator[Any]:
 
 def find_faults(page: Any) -> list[str]:
     """Return what axe-core finds serious or critical on a page."""
-    page.wait_for_timeout(350)  # until what fades in is there
+    page.evaluate(ANIMATED)  # until what fades in is there
     page.evaluate(AXE)
     found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
     return [

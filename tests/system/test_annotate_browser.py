@@ -16,6 +16,7 @@ from annotation_browser import (
     is_wide,
     open_page,
     say_name,
+    scene_project,
     settle,
     skip_introduction,
     stored,
@@ -35,6 +36,9 @@ from comes.annotate import (
 from comes.cli import app
 from comes.datasets import Dataset, read_dataset, write_npz
 from comes.demo import make_project
+from projects import states
+
+pytestmark = pytest.mark.needs("chromium")
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +48,30 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def scenes(tmp_path: Path, database: str | None) -> Iterator[tuple[Project, Dataset]]:
-    project, truth = make_project(tmp_path, 300, database=database)
+def scenes(tmp_path: Path) -> Iterator[tuple[Project, Dataset]]:
+    project, truth = make_project(tmp_path, 300)
     yield project, truth
     project.engine.dispose()
+
+
+@pytest.mark.smoke
+def test_a_person_joins_answers_by_keys_and_undoes_and_the_export_has_it(
+    browser: Any, tmp_path: Path
+) -> None:
+    project, _ = scene_project(tmp_path, n=4, n_classes=2)
+    with serve_in_thread(project) as address:
+        page = open_page(browser, address)
+        said = {answer(page, key): word for key, word in (("x", "no"), ("Space", "maybe"))}
+        taken_back = answer(page, "y")
+        page.keyboard.press("z")
+        wait_for_item(page, taken_back[0])
+        said[answer(page, "x")] = "no"
+        said[answer(page, "y")] = "yes"
+        settle(page)
+        assert page.complaints == []
+    assert list(said)[2] == taken_back and len(said) == 4
+    export_answers(project, tmp_path / "answers.csv")
+    assert states(read_dataset(tmp_path / "answers.csv")) == said
 
 
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # of few exclusions
@@ -157,7 +181,7 @@ def test_answers_without_a_network_wait_and_are_sent_once(
         page = open_page(browser, address)
         answer(page, "x")
         settle(page)
-        page.wait_for_timeout(1000)  # the next pictures are there
+        page.wait_for_load_state("networkidle")  # the next pictures are there
         page.context.set_offline(True)
         answer(page, "x")
         answer(page, "Space")

@@ -18,11 +18,14 @@ from annotation_browser import (
     skip_introduction,
     stored,
     wait,
+    wait_for_item,
 )
 from browser import launch_browser
 from comes.annotate import Asking, Project, create_project, serve_in_thread
 from comes.annotate.languages import read_words
 from comes.annotate.schema import notes
+
+pytestmark = pytest.mark.needs("chromium")
 
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
@@ -121,12 +124,14 @@ def test_the_german_page_shows_no_english(browser: Any, tmp_path: Path) -> None:
         wait(page)
         page.keyboard.press("Enter")
         seen |= seen_words(page)
-        for _ in range(4):
+        for number in range(4):
             wait(page)
+            item = page.inner_text("#item-name")
             page.keyboard.press("n")
             page.keyboard.press("Enter")
             seen |= seen_words(page)
-            page.wait_for_timeout(300)
+            if number < 3:
+                wait_for_item(page, item, gone=True)
         wait(page, "finished")
         seen |= seen_words(page)
     assert {"sport", "tor", "alles", "ball", "danke", "unklar"} <= seen  # it was looked at

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sqlalchemy import insert
+from test_annotate_browser_access import find_faults
 
 from annotation_browser import ON_PHONE, is_wide, scene_project, take_picture
 from browser import launch_browser
@@ -17,7 +18,8 @@ from comes.annotate.adding import append_cards
 from comes.annotate.leases import Answer
 from comes.annotate.schema import RANDOM, notes
 from projects import Desk, all_cards, new_answer, stored
-from test_annotate_browser_access import find_faults
+
+pytestmark = pytest.mark.needs("chromium")
 
 WAYS: dict[str, dict[str, Any]] = {
     "desktop": {"viewport": {"width": 1280, "height": 900}},
