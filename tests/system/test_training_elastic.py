@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from elastic_processes import CASES, come_and_go, run_torchrun
 
-STORED = Path(__file__).parents[1] / "benchmarks" / "results" / "elastic_processes.json"
+STORED = Path(__file__).parents[2] / "benchmarks" / "results" / "elastic_processes.json"
 
 
 @pytest.mark.parametrize("name", ["comes-rl", "likelihood"])  # torchrun below trains COMES-HL

@@ -1,0 +1,191 @@
+"""Two processes that train together compute what one computes alone: here as threads in turns.
+
+Real processes do the same in system/test_training_processes.py.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from comes.errors import ComesError
+from comes.training import (
+    Checkpoint,
+    Risk,
+    TrainOptions,
+    count_processes,
+    join_processes,
+    leave_processes,
+    of_all_processes,
+    of_each_process,
+    of_first_process,
+    process_number,
+    train,
+)
+from shared_trainings import (
+    CANDIDATES,
+    CPU,
+    SGD,
+    TRAININGS,
+    StoppedError,
+    X,
+    my_rows,
+    network,
+    on_pixels,
+    resumable,
+    risk_of,
+    trained,
+)
+from two_ranks import TwoRanks
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_two_ranks_find_the_weights_of_one(name: str) -> None:
+    alone = TRAININGS[name]()
+    assert max(alone["risk"]) - min(alone["risk"]) > 1e-3
+    both = TwoRanks().run(lambda rank: TRAININGS[name]())
+    for found in both:
+        torch.testing.assert_close(found["weights"], alone["weights"], rtol=0, atol=1e-6)
+        assert found["risk"] == pytest.approx(alone["risk"], abs=1e-6)
+    assert torch.equal(both[0]["weights"], both[1]["weights"])
+
+
+def test_a_loop_of_ones_own_has_the_risk_and_the_gradient_of_one_process() -> None:
+    for name in ("hamming", "ranking"):
+        leaves: list[Tensor] = [network()(X[my_rows(rank)]).detach() for rank in range(2)]
+        whole = torch.cat(leaves).requires_grad_()
+        value = risk_of(name)(whole, CANDIDATES[:30])
+        value.backward()
+        assert whole.grad is not None
+
+        def own_loss(rank: int, name: str = name, leaves: list[Tensor] = leaves) -> Any:
+            scores = leaves[rank].clone().requires_grad_()
+            risk = of_all_processes(risk_of(name))(scores, CANDIDATES[my_rows(rank)])
+            risk.backward()
+            return risk.detach(), scores.grad
+
+        for rank, (risk, slopes) in enumerate(TwoRanks().run(own_loss)):
+            torch.testing.assert_close(risk, value.detach())
+            # the gradients of weights are averaged over the two afterwards
+            torch.testing.assert_close(slopes / 2, whole.grad[my_rows(rank)])
+
+
+def test_scores_in_half_precision_meet_in_full_precision() -> None:
+    scores = network()(X)[:30].detach().bfloat16()
+
+    def squares(rank: int) -> Tensor:
+        risk = of_all_processes(lambda scores, candidates: scores.square().sum())
+        return risk(scores[my_rows(rank)], CANDIDATES[my_rows(rank)])
+
+    for found in TwoRanks().run(squares):
+        torch.testing.assert_close(found, scores.float().square().sum())
+
+
+def test_a_batch_that_cannot_be_shared_is_refused() -> None:
+    with pytest.raises(ComesError, match="a batch of 1 rows cannot be shared by 2 processes"):
+        TwoRanks().run(lambda rank: trained("hamming", batch_size=1))
+
+
+def test_other_modules_draw_different_random_numbers_in_each_process_and_step() -> None:
+    class Noise(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            drawn.append(torch.rand(x.shape))
+            return x + drawn[-1]
+
+    drawn: list[Tensor] = []
+
+    def draw(rank: int) -> None:
+        model = nn.Sequential(Noise(), network())
+        options = TrainOptions(SGD, epochs=2, batch_size=20, seed=5)
+        train(model, X[:40], CANDIDATES[:40], risk_of("hamming"), options, is_shared=True)
+
+    for _ in range(2):
+        TwoRanks().run(draw)
+    assert [len(noise) for noise in drawn] == [10] * 16  # two runs, ranks, epochs and batches
+    assert len({tuple(noise.flatten().tolist()) for noise in drawn}) == 8  # the same in both runs
+
+
+def test_processes_that_mix_pairs_agree() -> None:
+    first, second = TwoRanks().run(lambda rank: on_pixels("mixup", mixes_pairs=True))
+    assert torch.equal(first["weights"], second["weights"])
+    assert first["risk"] == second["risk"]
+    assert first["risk"][-1] < first["risk"][0]
+
+
+def test_a_stopped_training_goes_on_to_the_same_weights_in_two_processes_and_in_one(
+    tmp_path: Path,
+) -> None:
+    folders = [tmp_path / name for name in ("through", "stopped", "alone")]
+    for folder in folders:
+        folder.mkdir()
+    through = TwoRanks().run(lambda rank: resumable(folders[0]))
+    with pytest.raises(StoppedError):
+        TwoRanks().run(lambda rank: resumable(folders[1], stops_after=2))
+    kept = (folders[1] / "training.pt").read_bytes()
+    resumed = TwoRanks().run(lambda rank: resumable(folders[1], seed=1))
+    for one, two in zip(through, resumed, strict=True):
+        assert torch.equal(one.pop("weights"), two.pop("weights"))
+        assert (one.pop("calls"), two.pop("calls")) == (4, 2)
+        assert one == two
+        assert len(one["risk"]) == len(one["validation"]) == 4
+    (folders[2] / "training.pt").write_bytes(kept)
+    alone = resumable(folders[2], seed=1)
+    assert alone["calls"] == 2  # of the validation, which two have called twice
+    assert alone["risk"][:2] == through[0]["risk"][:2] and len(alone["risk"]) == 4
+
+
+def test_processes_that_read_different_checkpoints_are_refused(tmp_path: Path) -> None:
+    for rank in range(2):
+        (tmp_path / str(rank)).mkdir()
+    with pytest.raises(StoppedError):
+        resumable(tmp_path / "0", stops_after=2)
+    with pytest.raises(ComesError, match="must read the same checkpoint.*not the same for all"):
+        TwoRanks().run(lambda rank: resumable(tmp_path / str(rank)))
+
+
+def test_the_first_process_alone_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writers: list[int] = []
+    write = Checkpoint.write
+
+    def noted(checkpoint: Checkpoint, state: dict[str, Any]) -> None:
+        writers.append(process_number())
+        write(checkpoint, state)
+
+    monkeypatch.setattr(Checkpoint, "write", noted)
+    TwoRanks().run(lambda rank: resumable(tmp_path))
+    assert writers == [0] * 4  # once in every epoch
+
+
+def test_what_the_first_process_makes_or_raises_reaches_all() -> None:
+    def make() -> str:
+        made.append(process_number())
+        if len(made) > 1:
+            raise ComesError("there is no file.")
+        return "made"
+
+    def of_first(rank: int) -> Any:
+        numbers = of_each_process((process_number(), count_processes()))
+        first = of_first_process(make)
+        with pytest.raises(ComesError, match="there is no file"):
+            of_first_process(make)
+        return numbers, first
+
+    made: list[int] = []
+    assert TwoRanks().run(of_first) == [([(0, 2), (1, 2)], "made")] * 2
+    assert made == [0, 0]
+
+
+def test_one_process_alone_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    for world_size in (None, "1"):
+        monkeypatch.delenv("WORLD_SIZE", raising=False)
+        monkeypatch.setenv("RANK", "0")
+        if world_size is not None:
+            monkeypatch.setenv("WORLD_SIZE", world_size)
+        assert join_processes(CPU) == CPU
+        assert (process_number(), count_processes()) == (0, 1)
+    assert of_each_process("me") == ["me"]
+    risk: Risk = of_all_processes(lambda scores, candidates: scores.sum())
+    assert risk(torch.ones(2, 3), CANDIDATES) == 6
+    leave_processes()
