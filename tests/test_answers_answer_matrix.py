@@ -46,14 +46,15 @@ FORMS: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_masks_come_in_every_form(form: str) -> None:
-    answers = Answers(*FORMS[form])
-    assert answers.codes.dtype == np.int8
-    np.testing.assert_array_equal(answers.codes, CODES)
-    is_named = "frame" in form or "sets" in form or "names" in form
-    assert answers.label_names == (NAMES if is_named else None)
-    assert (answers.kind, answers.shape, len(answers), answers.ndim) == ("answers", (3, 3), 3, 2)
+def test_masks_come_in_every_form() -> None:
+    for form, masks in FORMS.items():
+        answers = Answers(*masks)
+        assert answers.codes.dtype == np.int8
+        np.testing.assert_array_equal(answers.codes, CODES, err_msg=form)
+        is_named = "frame" in form or "sets" in form or "names" in form
+        assert answers.label_names == (NAMES if is_named else None), form
+        found = (answers.kind, answers.shape, len(answers), answers.ndim)
+        assert found == ("answers", (3, 3), 3, 2), form
 
 
 def test_names_are_given_for_arrays_and_give_the_order_of_sets() -> None:
@@ -84,12 +85,11 @@ def test_only_no_is_candidates() -> None:
     assert Answers.from_candidates(1 - NO, NAMES).label_names == NAMES
 
 
-@pytest.mark.parametrize("given", [{"yes": 0 * NO}, {"maybe": 0 * NO}])
-def test_with_yes_or_maybe_a_silent_pair_was_not_asked(given: dict[str, Any]) -> None:
-    answers = Answers(NO, **given)
-    assert answers.kind == "answers"
-    np.testing.assert_array_equal(answers.asked, NO == 1)
-    np.testing.assert_array_equal(answers.codes_with_silence, NO)
+def test_with_yes_or_maybe_a_silent_pair_was_not_asked() -> None:
+    for answers in (Answers(NO, yes=0 * NO), Answers(NO, maybe=0 * NO)):
+        assert answers.kind == "answers"
+        np.testing.assert_array_equal(answers.asked, NO == 1)
+        np.testing.assert_array_equal(answers.codes_with_silence, NO)
 
 
 def test_positives_are_ticked_or_not() -> None:
@@ -146,28 +146,20 @@ def same(one: Answers, two: Answers) -> bool:
     )
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        slice(1, None),
-        slice(None, None, -1),
-        [2, 0],
-        np.array([0, 2, 2, 0]),
-        np.array([True, False, True]),
-        [-1],
-    ],
-)
-def test_rows_are_those_of_the_matrices(rows: Any) -> None:
-    numbers = np.arange(3)[rows]
-    for answers in (Answers(NO, YES, MAYBE, label_names=NAMES), Answers(NO), of_people()):
-        part = answers[rows]
-        np.testing.assert_array_equal(part.codes, answers.codes[numbers])
-        assert (part.kind, part.label_names) == (answers.kind, answers.label_names)
-    part = of_people()[rows]
-    assert part.said is not None and part.chosen is not None
-    np.testing.assert_array_equal(part.said.combine(part.shape), part.codes)
-    np.testing.assert_array_equal(part.chosen, CHOSEN[numbers])
-    assert len(part.said) == sum({0: 2, 1: 0, 2: 3}[int(number)] for number in numbers)
+def test_rows_are_those_of_the_matrices() -> None:
+    every_form: list[Any] = [slice(1, None), slice(None, None, -1), [2, 0], [-1]]
+    every_form += [np.array([0, 2, 2, 0]), np.array([True, False, True])]
+    for rows in every_form:
+        numbers = np.arange(3)[rows]
+        for answers in (Answers(NO, YES, MAYBE, label_names=NAMES), Answers(NO), of_people()):
+            part = answers[rows]
+            np.testing.assert_array_equal(part.codes, answers.codes[numbers])
+            assert (part.kind, part.label_names) == (answers.kind, answers.label_names)
+        part = of_people()[rows]
+        assert part.said is not None and part.chosen is not None
+        np.testing.assert_array_equal(part.said.combine(part.shape), part.codes)
+        np.testing.assert_array_equal(part.chosen, CHOSEN[numbers])
+        assert len(part.said) == sum({0: 2, 1: 0, 2: 3}[int(number)] for number in numbers)
 
 
 def test_labels_are_taken_by_name() -> None:
@@ -231,58 +223,58 @@ def test_scikit_learn_takes_rows() -> None:
     assert [len(of_people()[rows]) for rows, _ in folds] == [2, 2, 2]
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"no": NO, "yes": NO}, "2 pairs have two answers; row 0, label 0 has 'no' and 'yes'"),
-        (
-            {"no": frame(NO, NAMES), "maybe": frame(NO, NAMES)},
-            "row 0, label 'sea' has 'no' and 'maybe'.*LongAnswers",
-        ),
-        (
-            {"no": 0 * NO, "yes": MAYBE, "maybe": MAYBE},
-            "row 0, label 2 has 'yes' and 'maybe'",
-        ),
-        ({"no": sets(NO), "yes": sets(NO)}, "row 0, label 'sea' has"),
-        ({"no": NO, "yes": YES[:2]}, r"no and yes must have one shape.*\(3, 3\) and \(2, 3\)"),
-        ({"no": NO, "maybe": MAYBE[:, :2]}, r"no and maybe must .*\(3, 3\) and \(3, 2\)"),
-        ({"no": NO, "yes": YES, "chosen": NO[:1]}, "no and chosen must have one shape"),
-        ({"no": sets(NO), "yes": sets(YES)[:2]}, "no and yes must have one shape"),
-        ({"no": NO + YES * 2}, "no must be 0 or 1; got 2 at row 0, label 1"),
-        ({"no": NO, "yes": -YES}, "yes must be 0 or 1; got -1 at row 0, label 1"),
-        ({"no": NO, "yes": np.full((3, 3), np.nan)}, "yes must be 0 or 1; got nan at row 0"),
-        ({"no": frame(NO * 3, NAMES)}, "got 3 at row 0, label 'sea'"),
-        ({"no": [1, 0]}, "no must have two dimensions"),
-        ({"no": [[1, 0], [1]]}, "no must be a matrix of 0 and 1"),
-        ({"no": "sea"}, "no must have two dimensions"),
-        ({"no": ["sea", "sky"]}, "a set of names per row; got strings"),
-        ({"no": np.zeros((0, 3))}, "no must have at least one row and one label"),
-        ({}, "needs no=.*from_positives"),
-        ({"yes": YES}, "needs no=.*from_positives"),
-        ({"no": None, "yes": None}, "needs no=.*from_positives"),
-        ({"no": None, "yes": YES, "maybe": MAYBE}, "needs no=.*from_positives"),
-        ({"no": None, "yes": YES}, "needs no=.*from_positives"),
-        (
-            {"no": frame(NO, NAMES), "yes": frame(YES, NAMES)[::-1]},
-            "no and yes must have their rows in the same order; got DataFrames with the same",
-        ),
-        ({"no": sets(NO), "yes": YES}, "must all be matrices or all be sets; got both"),
-        ({"no": frame(NO, NAMES), "label_names": NAMES}, "label_names are for arrays"),
-        ({"no": NO, "label_names": ["sea"]}, "each of 3 labels; got 1 names"),
-        ({"no": NO, "label_names": ["sea", "sky", "sea"]}, "must differ; got 'sea'"),
-        ({"no": NO, "label_names": ["sea", "", "sky"]}, "must not be empty"),
-        ({"no": sets(NO), "label_names": ["sea"]}, "label 'sky' occurs in a set"),
-        ({"no": NO, "chosen": NO}, "must be known who was asked; got candidates"),
-        (
-            {"no": frame(NO, NAMES), "yes": pd.DataFrame(YES, columns=["sea", "sky", "moon"])},
-            "expected the labels 'sea', 'sky', 'sun'",
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused_in_one_sentence(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ComesError, match=message) as raised:
-        Answers(**given)
-    assert "\n" not in str(raised.value)
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"no": NO, "yes": NO}, "2 pairs have two answers; row 0, label 0 has 'no' and 'yes'"),
+    (
+        {"no": frame(NO, NAMES), "maybe": frame(NO, NAMES)},
+        "row 0, label 'sea' has 'no' and 'maybe'.*LongAnswers",
+    ),
+    (
+        {"no": 0 * NO, "yes": MAYBE, "maybe": MAYBE},
+        "row 0, label 2 has 'yes' and 'maybe'",
+    ),
+    ({"no": sets(NO), "yes": sets(NO)}, "row 0, label 'sea' has"),
+    ({"no": NO, "yes": YES[:2]}, r"no and yes must have one shape.*\(3, 3\) and \(2, 3\)"),
+    ({"no": NO, "maybe": MAYBE[:, :2]}, r"no and maybe must .*\(3, 3\) and \(3, 2\)"),
+    ({"no": NO, "yes": YES, "chosen": NO[:1]}, "no and chosen must have one shape"),
+    ({"no": sets(NO), "yes": sets(YES)[:2]}, "no and yes must have one shape"),
+    ({"no": NO + YES * 2}, "no must be 0 or 1; got 2 at row 0, label 1"),
+    ({"no": NO, "yes": -YES}, "yes must be 0 or 1; got -1 at row 0, label 1"),
+    ({"no": NO, "yes": np.full((3, 3), np.nan)}, "yes must be 0 or 1; got nan at row 0"),
+    ({"no": frame(NO * 3, NAMES)}, "got 3 at row 0, label 'sea'"),
+    ({"no": [1, 0]}, "no must have two dimensions"),
+    ({"no": [[1, 0], [1]]}, "no must be a matrix of 0 and 1"),
+    ({"no": "sea"}, "no must have two dimensions"),
+    ({"no": ["sea", "sky"]}, "a set of names per row; got strings"),
+    ({"no": np.zeros((0, 3))}, "no must have at least one row and one label"),
+    ({}, "needs no=.*from_positives"),
+    ({"yes": YES}, "needs no=.*from_positives"),
+    ({"no": None, "yes": None}, "needs no=.*from_positives"),
+    ({"no": None, "yes": YES, "maybe": MAYBE}, "needs no=.*from_positives"),
+    ({"no": None, "yes": YES}, "needs no=.*from_positives"),
+    (
+        {"no": frame(NO, NAMES), "yes": frame(YES, NAMES)[::-1]},
+        "no and yes must have their rows in the same order; got DataFrames with the same",
+    ),
+    ({"no": sets(NO), "yes": YES}, "must all be matrices or all be sets; got both"),
+    ({"no": frame(NO, NAMES), "label_names": NAMES}, "label_names are for arrays"),
+    ({"no": NO, "label_names": ["sea"]}, "each of 3 labels; got 1 names"),
+    ({"no": NO, "label_names": ["sea", "sky", "sea"]}, "must differ; got 'sea'"),
+    ({"no": NO, "label_names": ["sea", "", "sky"]}, "must not be empty"),
+    ({"no": sets(NO), "label_names": ["sea"]}, "label 'sky' occurs in a set"),
+    ({"no": NO, "chosen": NO}, "must be known who was asked; got candidates"),
+    (
+        {"no": frame(NO, NAMES), "yes": pd.DataFrame(YES, columns=["sea", "sky", "moon"])},
+        "expected the labels 'sea', 'sky', 'sun'",
+    ),
+]
+
+
+def test_what_cannot_be_is_refused_in_one_sentence() -> None:
+    for given, message in REFUSED:
+        with pytest.raises(ComesError, match=message) as raised:
+            Answers(**given)
+        assert "\n" not in str(raised.value)
 
 
 def test_codes_are_checked() -> None:
@@ -313,11 +305,27 @@ def test_labels_that_are_not_there_and_indices_of_pairs_are_refused() -> None:
         answers[0, 1]
 
 
-@pytest.mark.parametrize(("row", "label"), [(3, 0), (0, 3), (-1, 0), (0, -1)])
-def test_answers_about_pairs_outside_are_refused(row: int, label: int) -> None:
-    said = LongAnswers.read([0, row], [0, label], ["no", "no"], ["a", "a"])
-    with pytest.raises(ComesError, match=f"3 rows and 3 labels; got row {row}, label {label}"):
-        Answers.from_long(said, (3, 3))
+def test_answers_about_pairs_outside_are_refused() -> None:
+    for row, label in ((3, 0), (0, 3), (-1, 0), (0, -1)):
+        said = LongAnswers.read([0, row], [0, label], ["no", "no"], ["a", "a"])
+        with pytest.raises(ComesError, match=f"3 rows and 3 labels; got row {row}, label {label}"):
+            Answers.from_long(said, (3, 3))
+    assert len(Answers.from_long(LongAnswers.read([2], [2], ["no"], ["a"]), (3, 3))) == 3
+
+
+def test_maybe_can_be_taken_for_not_asked() -> None:
+    for answers in (Answers(NO, YES, MAYBE, chosen=MAYBE), of_people()):
+        sure = answers.without_maybe()
+        assert sure.chosen is not None
+        np.testing.assert_array_equal(sure.chosen, answers.chosen)
+        assert not sure.doubtful[MAYBE == 1].any() and sure.kind == "answers"
+    np.testing.assert_array_equal(
+        Answers(NO, YES, MAYBE).without_maybe().codes, NO * State.NO + YES * State.YES
+    )
+    said = of_people().without_maybe().said
+    assert said is not None and (said.code != State.MAYBE).all() and len(said) == 4
+    candidates = Answers(NO)
+    assert candidates.without_maybe() is candidates
 
 
 def test_objects_do_not_share_what_they_were_made_of() -> None:

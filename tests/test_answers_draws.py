@@ -28,12 +28,12 @@ def test_a_pair_that_would_be_drawn_more_than_once_is_certain() -> None:
 def test_pairs_are_drawn_as_often_as_their_probabilities_say() -> None:
     eta = np.random.default_rng(1).random((12, 2))
     times = np.zeros(eta.shape)
-    for seed in range(3000):
+    for seed in range(800):
         drawn = draw_questions(eta, 7, seed=seed)
         assert len(drawn.row) == 7
         times[drawn.row, drawn.label] += 1
-    error = np.sqrt(drawn.inclusion * (1 - drawn.inclusion) / 3000)
-    assert (abs(times / 3000 - drawn.inclusion) < 4.5 * error).all()
+    error = np.sqrt(drawn.inclusion * (1 - drawn.inclusion) / 800)
+    assert (abs(times / 800 - drawn.inclusion) < 4.5 * error).all()
 
 
 def test_what_is_doubtful_is_drawn_more_often_and_what_was_asked_never() -> None:
@@ -65,14 +65,11 @@ def test_questions_of_a_label_come_together_in_random_order() -> None:
     np.testing.assert_array_equal(again.row, drawn.row)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"count": 0}, "the number of questions must be 1 or more; got 0"),
-        ({"count": 2, "floor": 0}, r"floor must be in \(0, 1\]; got 0"),
-        ({"count": 2, "is_open": np.ones((3, 1), bool)}, r"is_open must have the shape \(2, 1\)"),
-    ],
-)
-def test_errors_say_what_was_wanted(options: dict[str, object], message: str) -> None:
-    with pytest.raises(ComesError, match=message):
-        draw_questions([[0.5], [0.4]], **options)  # type: ignore[arg-type]
+def test_errors_say_what_was_wanted() -> None:
+    with pytest.raises(ComesError, match="the number of questions must be 1 or more; got 0"):
+        draw_questions([[0.5], [0.4]], 0)
+    for floor in (0, 1.1):
+        with pytest.raises(ComesError, match=rf"floor must be in \(0, 1\]; got {floor}"):
+            draw_questions([[0.5], [0.4]], 2, floor=floor)
+    with pytest.raises(ComesError, match=r"is_open must have the shape \(2, 1\)"):
+        draw_questions([[0.5], [0.4]], 2, is_open=np.ones((3, 1), bool))

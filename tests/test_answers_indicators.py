@@ -12,6 +12,7 @@ from comes.answers import (
     check_relevant_inside,
     from_complementary,
     from_sets,
+    keep_one_excluded,
     to_sets,
 )
 from comes.errors import ComesError
@@ -19,9 +20,8 @@ from comes.errors import ComesError
 MATRIX = np.array([[True, False, True], [True, True, True]])
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
+def test_a_candidate_matrix_comes_from_anything_with_0_and_1() -> None:
+    forms: list[Any] = [
         MATRIX,
         MATRIX.astype(int),
         MATRIX.astype(float),
@@ -30,18 +30,16 @@ MATRIX = np.array([[True, False, True], [True, True, True]])
         pd.DataFrame(MATRIX.astype(int)),
         sparse.csr_array(MATRIX.astype(int)),
         sparse.csr_matrix(MATRIX),
-    ],
-)
-def test_a_candidate_matrix_comes_from_anything_with_0_and_1(values: object) -> None:
-    result = as_candidates(values)
-    assert result.dtype == bool
-    np.testing.assert_array_equal(result, MATRIX)
-    np.testing.assert_array_equal(from_complementary(values), ~MATRIX)
+    ]
+    for values in forms:
+        result = as_candidates(values)
+        assert result.dtype == bool
+        np.testing.assert_array_equal(result, MATRIX)
+        np.testing.assert_array_equal(from_complementary(values), ~MATRIX)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
+def test_anything_else_is_refused_with_its_place() -> None:
+    cases: list[tuple[Any, str]] = [
         ([1, 0], "two dimensions.*shape .2,.*from_sets"),
         (np.zeros((0, 3)), "at least one row"),
         (np.zeros((3, 0)), "at least one row and one label"),
@@ -49,11 +47,10 @@ def test_a_candidate_matrix_comes_from_anything_with_0_and_1(values: object) -> 
         ([[1, -1]], "0 or 1; got -1"),
         ([[1.0, np.nan]], "got nan at row 0, label 1"),
         ([["yes", "no"]], "got 'yes'"),
-    ],
-)
-def test_anything_else_is_refused_with_its_place(values: object, message: str) -> None:
-    with pytest.raises(ComesError, match=message):
-        as_candidates(values)
+    ]
+    for values, message in cases:
+        with pytest.raises(ComesError, match=message):
+            as_candidates(values)
 
 
 def test_sets_become_a_matrix_and_come_back() -> None:
@@ -103,3 +100,15 @@ def test_answers_are_not_read_as_a_matrix_of_0_and_1() -> None:
     for read in readers:
         with pytest.raises(ComesError, match=r"got Answers. Pass them as answers="):
             read(answers)
+
+
+def test_one_excluded_label_per_row_is_drawn_uniformly() -> None:
+    candidates = np.tile([False, True, False, False], (30000, 1))
+    kept = keep_one_excluded(candidates, seed=0)
+    excluded = ~kept
+    assert (excluded.sum(axis=1) == 1).all() and not excluded[:, 1].any()
+    assert abs(excluded.mean(axis=0)[[0, 2, 3]] - 1 / 3).max() < 0.012
+    assert (keep_one_excluded(candidates, seed=0) == kept).all()
+    assert (keep_one_excluded(candidates, seed=1) != kept).any()
+    everything = np.ones((5, 3), dtype=bool)
+    assert keep_one_excluded(everything).all()

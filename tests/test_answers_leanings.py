@@ -37,19 +37,19 @@ def ratio(leaning: float) -> float:
 RATES = [0.0, 0.2, 0.5, 0.9]
 
 
-@pytest.mark.parametrize("f", [0.0, 0.03])
-@pytest.mark.parametrize(("a", "b"), list(itertools.product(RATES, RATES)))
-def test_a_leaning_holds_the_ratio_of_the_table(a: float, b: float, f: float) -> None:
-    leanings = lean_states(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
-    assert leanings.shape == (4,) and (abs(leanings) <= 1).all()
-    for state, (irrelevant, relevant) in table(a, b, f).items():
-        if irrelevant == relevant == 0:  # cannot be said, so it is taken at its word
-            by_mistake = f if state == State.YES else 1 / f if f > 0 else np.inf
-            assert ratio(leanings[state]) == pytest.approx(by_mistake)
-        elif relevant == 0:
-            assert leanings[state] == -1
-        else:
-            assert ratio(leanings[state]) == pytest.approx(irrelevant / relevant)
+def test_a_leaning_holds_the_ratio_of_the_table() -> None:
+    for a, b, f in itertools.product(RATES, RATES, (0.0, 0.03)):
+        leanings = lean_states(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
+        assert leanings.shape == (4,) and (abs(leanings) <= 1).all()
+        for state, (irrelevant, relevant) in table(a, b, f).items():
+            case = (a, b, f, state)
+            if irrelevant == relevant == 0:  # cannot be said, so it is taken at its word
+                by_mistake = f if state == State.YES else 1 / f if f > 0 else np.inf
+                assert ratio(leanings[state]) == pytest.approx(by_mistake), case
+            elif relevant == 0:
+                assert leanings[state] == -1, case
+            else:
+                assert ratio(leanings[state]) == pytest.approx(irrelevant / relevant), case
 
 
 def test_rates_are_by_label() -> None:
@@ -69,12 +69,12 @@ def test_examples_by_hand() -> None:
     assert lean_states(AnswerRates(np.array([0.8]), np.array([0.8])))[3, 0] == 0
 
 
-@pytest.mark.parametrize("f", [0.0, 0.01])
-def test_rates_of_1_leave_a_maybe_that_says_something_finite(f: float) -> None:
+def test_rates_of_1_leave_a_maybe_that_says_something_finite() -> None:
     one, half = np.ones(1), np.full(1, 0.5)
-    assert lean_states(AnswerRates(one, one, f))[3, 0] == pytest.approx(0, abs=1e-9)
-    assert 0.9999 < lean_states(AnswerRates(one, half, f))[3, 0] < 1
-    assert -1 < lean_states(AnswerRates(half, one, f))[3, 0] < -0.9999
+    for f in (0.0, 0.01):
+        assert lean_states(AnswerRates(one, one, f))[3, 0] == pytest.approx(0, abs=1e-9)
+        assert 0.9999 < lean_states(AnswerRates(one, half, f))[3, 0] < 1
+        assert -1 < lean_states(AnswerRates(half, one, f))[3, 0] < -0.9999
 
 
 def test_pairs_lean_by_their_state() -> None:
@@ -101,30 +101,31 @@ WORDS = ["no", "yes", "maybe", "no", "yes", "no"]
 SAID = LongAnswers.read(ROWS, LABELS, WORDS, list("abcabb"))
 
 
-@pytest.mark.parametrize("f", [0.0, 0.01, 0.2])
-def test_people_are_factors_with_their_own_rates(f: float) -> None:
+def test_people_are_factors_with_their_own_rates() -> None:
     """A mistake rate below 0.01 counts as 0.01, so that contradictions can be weighed."""
     own = np.array([0.7, 0.3]), np.array([0.6, 0.2])
-    rates = AnswerRates(np.array([0.5, 0.4]), np.array([0.3, 0.2]), f, people={"b": own})
-    leaning = lean_answers(Answers.from_long(SAID, (4, 2)), rates)
-    for i, j in itertools.product(range(4), range(2)):
-        irrelevant = relevant = 1.0
-        for row, label, word, person in zip(ROWS, LABELS, WORDS, "abcabb", strict=True):
-            if (row, label) == (i, j):
-                a, b = own if person == "b" else (rates.no_rate, rates.yes_rate)
-                one, two = table(a[j], b[j], max(f, 0.01))[State.of_word(word)]
-                irrelevant, relevant = irrelevant * one, relevant * two
-        assert ratio(float(leaning[i, j])) == pytest.approx(irrelevant / relevant, rel=1e-4)
+    for f in (0.0, 0.01, 0.2):
+        rates = AnswerRates(np.array([0.5, 0.4]), np.array([0.3, 0.2]), f, people={"b": own})
+        leaning = lean_answers(Answers.from_long(SAID, (4, 2)), rates)
+        for i, j in itertools.product(range(4), range(2)):
+            irrelevant = relevant = 1.0
+            for row, label, word, person in zip(ROWS, LABELS, WORDS, "abcabb", strict=True):
+                if (row, label) == (i, j):
+                    a, b = own if person == "b" else (rates.no_rate, rates.yes_rate)
+                    one, two = table(a[j], b[j], max(f, 0.01))[State.of_word(word)]
+                    irrelevant, relevant = irrelevant * one, relevant * two
+            expected = pytest.approx(irrelevant / relevant, rel=1e-4)
+            assert ratio(float(leaning[i, j])) == expected, (f, i, j)
 
 
-@pytest.mark.parametrize("rate", [0.0, 1.0])
-def test_people_at_the_edge_of_rates_lean_finitely(rate: float) -> None:
-    rates = AnswerRates(np.full(2, rate), np.full(2, rate))
-    leaning = lean_answers(Answers.from_long(SAID, (4, 2)), rates)
-    assert np.isfinite(leaning).all()
-    assert leaning[0, 0] == pytest.approx(0, abs=1e-6)  # no, yes and maybe of equal weight
-    assert leaning[1, 0] < -0.9 and leaning[1, 1] > 0.9
-    assert leaning[3].tolist() == [0, 0]
+def test_people_at_the_edge_of_rates_lean_finitely() -> None:
+    for rate in (0.0, 1.0):
+        rates = AnswerRates(np.full(2, rate), np.full(2, rate))
+        leaning = lean_answers(Answers.from_long(SAID, (4, 2)), rates)
+        assert np.isfinite(leaning).all()
+        assert leaning[0, 0] == pytest.approx(0, abs=1e-6)  # no, yes and maybe of equal weight
+        assert leaning[1, 0] < -0.9 and leaning[1, 1] > 0.9
+        assert leaning[3].tolist() == [0, 0]
 
 
 def test_many_equal_answers_do_not_underflow() -> None:
@@ -134,18 +135,17 @@ def test_many_equal_answers_do_not_underflow() -> None:
     assert np.isfinite(leaning).all() and abs(leaning[0, 0]) == 1
 
 
-@pytest.mark.parametrize("f", [0.0, 0.03])
-@pytest.mark.parametrize(("a", "b"), [(0.2, 0.5), (0.9, 0.2), (0.5, 0.0), (0.0, 0.5)])
-def test_the_relevance_given_an_answer_is_that_of_bayes(a: float, b: float, f: float) -> None:
-    leanings = lean_states(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
-    for before in (0.01, 0.3, 0.5, 0.97):
+def test_the_relevance_given_an_answer_is_that_of_bayes() -> None:
+    rates = [(0.2, 0.5), (0.9, 0.2), (0.5, 0.0), (0.0, 0.5)]
+    for (a, b), f, before in itertools.product(rates, (0.0, 0.03), (0.01, 0.3, 0.5, 0.97)):
+        leanings = lean_states(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
         for state, (irrelevant, relevant) in table(a, b, f).items():
             if irrelevant == relevant == 0:  # cannot be said
                 continue
             expected = before * relevant / (before * relevant + (1 - before) * irrelevant)
             score = np.log(before / (1 - before))
             found = relevance_given([[score]], [[leanings[state]]])
-            assert found[0, 0] == pytest.approx(expected, abs=1e-12)
+            assert found[0, 0] == pytest.approx(expected, abs=1e-12), (a, b, f, before, state)
 
 
 def test_sure_answers_outweigh_every_score_and_silence_none() -> None:

@@ -58,25 +58,25 @@ def test_a_disagreement_is_maybe() -> None:
     np.testing.assert_array_equal(Answers.from_long(SAID, (N, Q)).codes, expected)
 
 
-@pytest.mark.parametrize("rows", [[3, 0], [2, 2, 5, 2], [N - 1], list(range(N)), [N - 1, 4, 4]])
-def test_rows_may_repeat_and_are_numbered_anew(rows: list[int]) -> None:
-    expected = sorted(
-        (new, label, person, word)
-        for new, old in enumerate(rows)
-        for row, label, person, word in EVERYTHING
-        if row == old
-    )
-    assert plain(SAID.take(np.array(rows), N)) == expected
+def test_rows_may_repeat_and_are_numbered_anew() -> None:
+    for rows in ([3, 0], [2, 2, 5, 2], [N - 1], list(range(N)), [N - 1, 4, 4]):
+        expected = sorted(
+            (new, label, person, word)
+            for new, old in enumerate(rows)
+            for row, label, person, word in EVERYTHING
+            if row == old
+        )
+        assert plain(SAID.take(np.array(rows), N)) == expected, rows
 
 
-@pytest.mark.parametrize("labels", [[4, 0], [2], list(range(Q))])
-def test_labels_are_numbered_anew(labels: list[int]) -> None:
-    expected = sorted(
-        (row, labels.index(label), person, word)
-        for row, label, person, word in EVERYTHING
-        if label in labels
-    )
-    assert plain(SAID.take_labels(np.array(labels), Q)) == expected
+def test_labels_are_numbered_anew() -> None:
+    for labels in ([4, 0], [2], list(range(Q))):
+        expected = sorted(
+            (row, labels.index(label), person, word)
+            for row, label, person, word in EVERYTHING
+            if label in labels
+        )
+        assert plain(SAID.take_labels(np.array(labels), Q)) == expected, labels
 
 
 def test_pairs_are_kept_by_a_matrix() -> None:
@@ -94,20 +94,18 @@ def test_nothing_said_is_nothing_asked() -> None:
     assert nothing.count_torn((2, 3)) == 0
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
+def test_wrong_columns_are_refused() -> None:
+    cases: list[tuple[Any, str]] = [
         (([0, 1], [2, 3], ["no", "nope"], ["a", "b"]), "got 'nope' about row 1, label 3"),
         (([0], [0], [""], ["a"]), "no, yes, maybe or not asked; got ''"),
         (([0, 1], [0], ["no"], ["a"]), "must have one length; got 2, 1, 1, 1"),
         (([0.5], [0], ["no"], ["a"]), r"rows must be whole numbers, from 0; got \[0.5\]"),
         (([0], ["sea"], ["no"], ["a"]), r"labels must be whole .* got \['sea'\]. Number names"),
         (([0], [0], ["no"], []), "must have one length; got 1, 1, 1, 0"),
-    ],
-)
-def test_wrong_columns_are_refused(columns: Any, message: str) -> None:
-    with pytest.raises(ComesError, match=message):
-        LongAnswers.read(*columns)
+    ]
+    for columns, message in cases:
+        with pytest.raises(ComesError, match=message):
+            LongAnswers.read(*columns)
 
 
 def test_words_are_those_of_the_states() -> None:

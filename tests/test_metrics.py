@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,20 +37,16 @@ def test_where_the_conventions_meet_the_values_are_those_of_scikit_learn() -> No
         assert values["coverage"] == pytest.approx(coverage)
 
 
-@pytest.mark.parametrize(
-    ("metric", "pml", "sklearn"),
-    [
-        (metrics.ranking_loss, 3 / 4, 3 / 8),
-        (metrics.average_precision, (1 / 2 + 2 / 4) / 2, (1 / 2 + 1) / 2),
-        (metrics.one_error, 1.0, 1 / 2),
-        (metrics.coverage, (4 / 2 - 1) / 4, 4 / 2),
-    ],
-)
-def test_two_rows_one_without_a_relevant_label(
-    metric: Callable[..., float], pml: float, sklearn: float
-) -> None:
-    assert metric(TWO_SCORES, TWO_RELEVANT) == pytest.approx(pml)
-    assert metric(TWO_SCORES, TWO_RELEVANT, "sklearn") == pytest.approx(sklearn)
+def test_two_rows_one_without_a_relevant_label() -> None:
+    expected: dict[Callable[..., float], tuple[float, float]] = {
+        metrics.ranking_loss: (3 / 4, 3 / 8),
+        metrics.average_precision: ((1 / 2 + 2 / 4) / 2, (1 / 2 + 1) / 2),
+        metrics.one_error: (1.0, 1 / 2),
+        metrics.coverage: ((4 / 2 - 1) / 4, 4 / 2),
+    }
+    for metric, (pml, sklearn) in expected.items():
+        assert metric(TWO_SCORES, TWO_RELEVANT) == pytest.approx(pml), metric
+        assert metric(TWO_SCORES, TWO_RELEVANT, "sklearn") == pytest.approx(sklearn), metric
 
 
 def test_map_leaves_absent_labels_out_or_counts_them_0() -> None:
@@ -134,18 +131,16 @@ def test_degenerate_rows_and_labels_are_counted() -> None:
     assert count_degenerate(truth)["rows_all_relevant"] == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_input_is_named() -> None:
+    cases: list[tuple[tuple[Any, ...], str]] = [
         ((SCORES, RELEVANT[:3]), r"shape of the relevant labels, \(3, 6\); got \(50, 6\)"),
         ((SCORES, RELEVANT + 1.0), "relevant labels must be 0 or 1"),
         ((np.full((50, 6), np.nan), RELEVANT), "finite; got nan at row 0, label 0"),
         ((SCORES, RELEVANT, "mulan"), "'pml' or 'sklearn'; got 'mulan'"),
-    ],
-)
-def test_bad_input_is_named(arguments: tuple[object, ...], message: str) -> None:
-    with pytest.raises(ComesError, match=message):
-        metrics.ranking_loss(*arguments)  # type: ignore[arg-type]
+    ]
+    for arguments, message in cases:
+        with pytest.raises(ComesError, match=message):
+            metrics.ranking_loss(*arguments)
 
 
 def test_predictions_are_used_for_the_hamming_loss_and_else_scores_above_0() -> None:
