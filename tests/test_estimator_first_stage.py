@@ -1,6 +1,7 @@
 """What the estimator finds out before it trains on answers: rates, class priors, a clean sample."""
 
 import warnings
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from comes.answers import Answers, State
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.generation import independent, simulate_answers
-from comes.priors import ClassPriorEstimate, estimate_answer_rates, estimate_class_prior
+from comes.priors import ClassPriorEstimate, estimate_class_prior
 from comes.selection import bend_scores, candidate_scorer
+from quick_priors import quick_priors
 
 RNG = np.random.default_rng(0)
 N, NAMES = 600, ["sea", "sky", "sun"]
@@ -27,21 +29,30 @@ NO_YES = Answers(no=ANSWERS.excluded, maybe=ANSWERS.confirmed | ANSWERS.doubtful
 CANDIDATES = independent(RELEVANT, 0.5, seed=1)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quickly_estimated() -> Iterator[None]:
+    with quick_priors(60):
+        yield
+
+
 def fit(answers: Any, *, clean: Any = None, **settings: Any) -> Any:
-    settings = {"epochs": 2, "hidden": 16, "random_state": 0} | settings
+    settings = {"epochs": 1, "hidden": 8, "n_networks": 1, "random_state": 0} | settings
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComesWarning)
         return CandidateClassifier(**settings).fit(X, answers, clean=clean)
 
 
-def test_rates_and_priors_of_answers_are_estimated_with_an_error() -> None:
-    fitted = fit(ANSWERS)
-    assert fitted.no_rate_ is not None and fitted.yes_rate_ is not None
-    assert fitted.class_prior_ is not None and fitted.class_prior_error_ is not None
-    assert abs(fitted.no_rate_ - 0.9).max() < 0.1
-    assert abs(fitted.yes_rate_ - 0.6).max() < 0.15
-    assert abs(fitted.class_prior_ - PRIOR).max() < 0.1
-    assert (fitted.class_prior_error_ > 0).all()
+@pytest.fixture(scope="module")
+def blind(quickly_estimated: None) -> Any:
+    """A fit that estimated all it had to know from the answers."""
+    return fit(ANSWERS)
+
+
+def test_rates_and_priors_of_answers_are_estimated_with_an_error(blind: Any) -> None:
+    assert abs(blind.no_rate_ - 0.9).max() < 0.1
+    assert abs(blind.yes_rate_ - 0.6).max() < 0.15
+    assert abs(blind.class_prior_ - PRIOR).max() < 0.1
+    assert (blind.class_prior_error_ > 0).all()
 
 
 def test_what_is_given_is_taken() -> None:
@@ -50,7 +61,8 @@ def test_what_is_given_is_taken() -> None:
     np.testing.assert_array_equal(fitted.yes_rate_, [0.5, 0.6, 0.7])
     np.testing.assert_array_equal(fitted.class_prior_, PRIOR)
     assert fitted.class_prior_error_ is None
-    by_name = fit(ANSWERS.named(NAMES), no_rate=pd.Series([0.9, 0.8, 0.7], NAMES[::-1]))
+    rates = pd.Series([0.9, 0.8, 0.7], NAMES[::-1])
+    by_name = fit(ANSWERS.named(NAMES), no_rate=rates, yes_rate=0.6, class_prior=PRIOR)
     np.testing.assert_array_equal(by_name.no_rate_, [0.7, 0.8, 0.9])
 
 
@@ -74,12 +86,12 @@ def test_an_estimate_of_ones_own_is_worth_what_ours_is() -> None:
     assert not np.array_equal(known, scores)
 
 
-def test_where_somebody_said_yes_an_estimated_prior_counts_as_a_known_one() -> None:
-    own = fit(ANSWERS)
-    known = fit(ANSWERS, class_prior=own.class_prior_)
-    np.testing.assert_array_equal(known.decision_function(X), own.decision_function(X))
-    free = fit(ANSWERS, prior_weight=0.0)
-    assert not np.array_equal(free.decision_function(X), own.decision_function(X))
+def test_where_somebody_said_yes_an_estimated_prior_counts_as_a_known_one(blind: Any) -> None:
+    rates = {"no_rate": blind.no_rate_, "yes_rate": blind.yes_rate_}
+    known = fit(ANSWERS, class_prior=blind.class_prior_, **rates)
+    np.testing.assert_array_equal(known.decision_function(X), blind.decision_function(X))
+    free = fit(ANSWERS, class_prior=blind.class_prior_, prior_weight=0.0, **rates)
+    assert not np.array_equal(free.decision_function(X), blind.decision_function(X))
 
 
 def test_a_known_exclude_rate_gives_the_class_prior_of_candidates() -> None:
@@ -142,27 +154,23 @@ def test_probabilities_are_right_where_likely_labels_are_excluded_less() -> None
     assert errors["instance"] < 0.05 < 0.08 < errors[None]
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+def test_a_rate_that_depends_on_the_instance_may_be_refused() -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"exclude_rate": "instance"}, "needs class priors that are known.* Give class_prior"),
         (
             {"exclude_rate": "instance", "method": "comes-hl", "class_prior": PRIOR},
             "'instance' is for method 'likelihood'",
         ),
         ({"exclude_rate": "row"}, "numbers in .0, 1., 'instance' or None; got 'row'"),
-    ],
-)
-def test_a_rate_that_depends_on_the_instance_may_be_refused(
-    settings: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ComesError, match=message):
-        fit(CANDIDATES, **({"method": "likelihood"} | settings))
+    ]
+    for settings, message in wrong:
+        with pytest.raises(ComesError, match=message):
+            fit(CANDIDATES, **({"method": "likelihood"} | settings))
 
 
-def test_a_clean_sample_sharpens_class_prior_and_rates() -> None:
+def test_a_clean_sample_sharpens_class_prior_and_rates(blind: Any) -> None:
     rows = slice(0, 400)
-    blind, prior_only = fit(ANSWERS), fit(ANSWERS, clean=(X[rows], RELEVANT[rows]))
+    prior_only = fit(ANSWERS, clean=(X[rows], RELEVANT[rows]))
     both = fit(ANSWERS, clean=(X[rows], RELEVANT[rows], ANSWERS[rows]))
     for sharp in (prior_only, both):
         assert blind.class_prior_error_ is not None and sharp.class_prior_error_ is not None
@@ -175,7 +183,8 @@ def test_a_clean_sample_sharpens_class_prior_and_rates() -> None:
     asked = ANSWERS[rows].codes != State.NOT_ASKED
     counted = ANSWERS[rows].excluded.sum() / (asked & ~RELEVANT[rows]).sum()
     assert abs(both.no_rate_ - counted).mean() <= abs(blind.no_rate_ - counted).mean() + 1e-3
-    given = fit(ANSWERS, clean=(X[rows], RELEVANT[rows]), class_prior=[0.1] * 3)
+    known: dict[str, Any] = {"no_rate": 0.9, "yes_rate": 0.6, "class_prior": [0.1] * 3}
+    given = fit(ANSWERS, clean=(X[rows], RELEVANT[rows]), **known)
     np.testing.assert_array_equal(given.class_prior_, [0.1] * 3)
 
 
@@ -185,9 +194,8 @@ def test_a_clean_sample_of_candidates_moves_the_exclude_rate_with_the_prior() ->
     np.testing.assert_allclose(fitted.no_rate_, np.minimum(share / (1 - fitted.class_prior_), 1))
 
 
-@pytest.mark.parametrize(
-    ("clean", "message"),
-    [
+def test_a_clean_sample_that_does_not_fit_is_refused() -> None:
+    wrong: list[tuple[Any, str]] = [
         (RELEVANT, "clean must be a tuple .X, relevant."),
         ((X[:3], RELEVANT[:4]), "same rows in X, relevant and answers; got 3, 4"),
         ((X[:4], RELEVANT[:4], ANSWERS[:3]), "same rows in X, relevant and answers; got 4, 4, 3"),
@@ -199,11 +207,10 @@ def test_a_clean_sample_of_candidates_moves_the_exclude_rate_with_the_prior() ->
             "must be of the kind that is trained on, 'answers'.* got 'candidates'",
         ),
         ((X[:, :2], RELEVANT), "X has 2 features, but CandidateClassifier is expecting 5"),
-    ],
-)
-def test_a_clean_sample_that_does_not_fit_is_refused(clean: Any, message: str) -> None:
-    with pytest.raises(ComesError, match=message):
-        fit(ANSWERS, clean=clean)
+    ]
+    for clean, message in wrong:
+        with pytest.raises(ComesError, match=message):
+            fit(ANSWERS, clean=clean)
 
 
 def test_maybe_may_be_left_out() -> None:
@@ -227,24 +234,18 @@ def test_mistakes_bound_what_one_answer_costs() -> None:
     assert lenient.score(X, RELEVANT) > 0.8
 
 
-def test_a_model_of_answers_is_saved_with_its_rates(tmp_path: Path) -> None:
-    fitted = fit(ANSWERS.named(NAMES), uses_maybe=True, mistake_rate=0.01)
-    fitted.save(tmp_path / "model")
+def test_a_model_of_answers_is_saved_with_its_rates(blind: Any, tmp_path: Path) -> None:
+    blind.save(tmp_path / "model")
     loaded = CandidateClassifier.load(tmp_path / "model")
-    assert loaded.method_ == loaded.method == "likelihood"
+    assert loaded.method_ == "likelihood"
     for name in ("class_prior_", "class_prior_error_", "no_rate_", "yes_rate_", "threshold_"):
-        np.testing.assert_array_equal(getattr(loaded, name), getattr(fitted, name))
-    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
-    assert loaded.mistake_rate == 0.01
-    assert loaded.risk(X, ANSWERS) == pytest.approx(fitted.risk(X, ANSWERS))
-
-
-def test_candidates_and_their_answers_have_the_same_estimate() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ComesWarning)
-        rates = estimate_answer_rates(X, Answers.from_candidates(CANDIDATES), random_state=3)
-    assert abs(rates.rates.no_rate - 0.5).max() < 0.1
-    assert not rates.rates.yes_rate.any()
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(blind, name), err_msg=name)
+    np.testing.assert_array_equal(loaded.decision_function(X), blind.decision_function(X))
+    assert loaded.risk(X, ANSWERS) == pytest.approx(blind.risk(X, ANSWERS))
+    known: dict[str, Any] = {"no_rate": 0.9, "yes_rate": 0.6, "class_prior": PRIOR}
+    fit(ANSWERS, uses_maybe=False, mistake_rate=0.01, **known).save(tmp_path / "model")
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    assert (loaded.mistake_rate, loaded.uses_maybe) == (0.01, False)
 
 
 def test_a_clean_sample_is_matched_by_the_names_of_its_labels() -> None:
@@ -286,9 +287,8 @@ def test_answers_that_a_model_chose_need_what_is_known() -> None:
         fit(Answers(np.zeros_like(RELEVANT), yes=RELEVANT), method="comes-rl", class_prior=PRIOR)
 
 
-@pytest.mark.parametrize(
-    ("settings", "answers", "message"),
-    [
+def test_rates_that_do_not_fit_the_answers_are_refused() -> None:
+    wrong: list[tuple[dict[str, Any], Answers, str]] = [
         ({"no_rate": 0.0}, ANSWERS, "no_rate must be above 0 where somebody said 'no'; got 0"),
         ({"yes_rate": [0.5, 0, 0.5]}, ANSWERS, "above 0 where .* 'yes'; got 0 for label '1'"),
         ({"no_rate": 0.5}, Answers.from_positives(RELEVANT), "for ticked labels give yes_rate"),
@@ -299,18 +299,15 @@ def test_answers_that_a_model_chose_need_what_is_known() -> None:
             r"of the 3 labels; got none for '1', '2'",
         ),
         ({"exclude_rate": 0.5}, ANSWERS, "known who was asked, give no_rate"),
-    ],
-)
-def test_rates_that_do_not_fit_the_answers_are_refused(
-    settings: dict[str, Any], answers: Answers, message: str
-) -> None:
-    with pytest.raises(ComesError, match=message):
-        fit(answers, **settings)
+    ]
+    for settings, answers, message in wrong:
+        with pytest.raises(ComesError, match=message):
+            fit(answers, **settings)
 
 
 def test_rows_in_another_order_are_refused() -> None:
     frame, labels = pd.DataFrame(X).add_prefix("x"), pd.DataFrame(CANDIDATES).add_prefix("l")
-    classifier = CandidateClassifier(epochs=1, hidden=4)
+    classifier = CandidateClassifier(epochs=1, hidden=4, n_networks=1, class_prior=PRIOR)
     with pytest.raises(ComesError, match="rows in the same order; got DataFrames"):
         classifier.fit(frame.iloc[::-1], labels)
     with pytest.raises(ComesError, match=r"different indexes, 0 and .* at row 0\. .*set_index"):
@@ -333,9 +330,8 @@ def test_rows_in_another_order_are_refused() -> None:
         assert use(frame, reordered) == pytest.approx(use(frame, labels))
 
 
-def test_answers_are_not_taken_for_the_truth() -> None:
-    fitted = fit(ANSWERS)
+def test_answers_are_not_taken_for_the_truth(blind: Any) -> None:
     with pytest.raises(ComesError, match="relevant labels must be a matrix of 0 and 1; got Ans"):
-        fitted.score(X, Answers(~CANDIDATES))
+        blind.score(X, Answers(~CANDIDATES))
     with pytest.raises(ComesError, match="got Answers. Pass them as answers=, or take"):
         CandidateClassifier().fit(X, candidates=Answers(~CANDIDATES))

@@ -1,4 +1,7 @@
+"""Saved models: what comes back, what replaces what, and files that are damaged or old."""
+
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -7,193 +10,297 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy import sparse
 from torch import nn
 
 from comes.answers import Answers
 from comes.errors import ComesError
-from comes.estimator import CandidateClassifier, ImageClassifier, load_model
+from comes.estimator import CandidateClassifier, ImageClassifier, count_seen_rows, load_model
+from comes.estimator import seen_rows as seen_rows_module
+from comes.estimator.checksums import find_system_error
+from comes.generation import case_b
 from comes.models import ResNet
 from comes.priors import ClassPriorEstimate
-from test_estimator_classifier import CANDIDATES, RELEVANT, Own, X, classifier
+from quick_priors import quick_priors
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 5))
+RELEVANT = X[:, :3] + 0.3 * RNG.normal(size=(150, 3)) > np.array([0.0, 0.5, 1.0])
+CANDIDATES = case_b(RELEVANT, 0.5, seed=0)
+PRIOR = RELEVANT.mean(axis=0)
+FEATURES = pd.DataFrame(X, columns=pd.Index(list("abcde")))
+DATA = Path(__file__).parent / "data"
 
 
-@pytest.mark.parametrize("method", ["comes-hl", "comes-rl", "bce"])
-@pytest.mark.parametrize("scale", ["standard", "maxabs", None])
-def test_a_loaded_model_predicts_what_the_saved_one_did(
-    method: str, scale: str | None, tmp_path: Path
-) -> None:
-    fitted = classifier(method, epochs=3, scale=scale).fit(X, CANDIDATES)
-    fitted.save(tmp_path / "model")
-    loaded = CandidateClassifier.load(tmp_path / "model")
+def classifier(method: Any = "comes-hl", **options: Any) -> CandidateClassifier:
+    defaults: dict[str, Any] = {"class_prior": PRIOR, "epochs": 1, "hidden": 8, "random_state": 0}
+    return CandidateClassifier(method, **defaults | options)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> CandidateClassifier:
+    return classifier().fit(FEATURES, CANDIDATES)
+
+
+@pytest.fixture(scope="module")
+def saved(fitted: CandidateClassifier, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the model; tests that change files take a copy, `model`."""
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    fitted.save(folder)
+    return folder
+
+
+@pytest.fixture
+def model(saved: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(saved, tmp_path / "model"))
+
+
+def describe(model: Path, **changes: Any) -> None:
+    """Change the description of a model."""
+    path = model / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def save_and_load(clf: CandidateClassifier, folder: Path, **given: Any) -> CandidateClassifier:
+    clf.save(folder / "model")
+    return CandidateClassifier.load(folder / "model", **given)
+
+
+def assert_same(loaded: CandidateClassifier, clf: CandidateClassifier, x: Any = X) -> None:
     for name in ("decision_function", "predict_proba", "predict"):
-        np.testing.assert_array_equal(getattr(loaded, name)(X), getattr(fitted, name)(X))
-    assert loaded.get_params(deep=False).keys() == fitted.get_params(deep=False).keys()
-    assert loaded.label_names_ == fitted.label_names_
-    assert loaded.history_ == fitted.history_
-    assert loaded.score(X, RELEVANT) == fitted.score(X, RELEVANT)
-    loaded.fit(X, CANDIDATES)  # and can be trained again
+        np.testing.assert_array_equal(getattr(loaded, name)(x), getattr(clf, name)(x))
 
 
-def test_a_model_with_bent_scores_is_stored_whole(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"class_prior": RELEVANT.mean(axis=0), "random_state": 0}
-    fitted = CandidateClassifier("likelihood", exclude_rate="instance", epochs=2, **settings)
-    fitted.fit(X, CANDIDATES).save(tmp_path / "model")
-    loaded = CandidateClassifier.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.score_power_, fitted.score_power_)
-    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
-    assert loaded.risk(X, CANDIDATES) == fitted.risk(X, CANDIDATES)
-    CandidateClassifier("likelihood", epochs=1).fit(X, CANDIDATES).save(tmp_path / "plain")
-    assert CandidateClassifier.load(tmp_path / "plain").score_power_ is None
+# What comes back
 
 
-def test_a_model_knows_whether_its_class_prior_was_estimated(tmp_path: Path) -> None:
-    fitted: Any = CandidateClassifier(epochs=1, random_state=0).fit(X, CANDIDATES)
-    error = fitted.class_prior_error_
-    assert error is not None and error.shape == (CANDIDATES.shape[1],) and (error > 0).all()
-    fitted.save(tmp_path / "model")
-    loaded = CandidateClassifier.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.class_prior_error_, error)
-    fitted.knowledge_ = replace(fitted.knowledge_, class_prior_error=None)  # an earlier version
-    fitted.save(tmp_path / "old")
-    old: Any = CandidateClassifier.load(tmp_path / "old").class_prior_error_
-    assert np.isnan(old).all()
-    prior = fitted.class_prior_
-    given = CandidateClassifier(epochs=1, class_prior=prior).fit(X, CANDIDATES)
-    assert given.class_prior_error_ is None
-    flags = ("ok", *["never excluded"] * (len(error) - 1))
-    estimate = ClassPriorEstimate(prior, prior, prior, prior, error, flags)
-    passed = CandidateClassifier(epochs=1, class_prior=estimate).fit(X, CANDIDATES)
-    passed.save(tmp_path / "passed")
-    again = CandidateClassifier.load(tmp_path / "passed").class_prior_error_
-    np.testing.assert_array_equal(again, [error[0], *[np.nan] * (len(error) - 1)])
-    naive = CandidateClassifier("bce", epochs=1).fit(X, CANDIDATES)
-    assert naive.class_prior_ is None and naive.class_prior_error_ is None
+def test_a_loaded_model_predicts_what_the_saved_one_did(tmp_path: Path) -> None:
+    for method, scale in (("comes-hl", "standard"), ("comes-rl", "maxabs"), ("bce", None)):
+        clf = classifier(method, epochs=2, scale=scale).fit(X, CANDIDATES)
+        loaded = save_and_load(clf, tmp_path)
+        assert_same(loaded, clf)
+        assert loaded.get_params(deep=False).keys() == clf.get_params(deep=False).keys()
+        assert loaded.label_names_ == clf.label_names_
+        assert loaded.history_ == clf.history_
+        assert loaded.score(X, RELEVANT) == clf.score(X, RELEVANT)
+        loaded.fit(X, CANDIDATES)  # and can be trained again
 
 
-def test_two_files_no_pickle(tmp_path: Path) -> None:
-    classifier(epochs=1).fit(X, CANDIDATES).save(tmp_path / "model")
-    names = sorted(path.name for path in (tmp_path / "model").iterdir())
-    assert names == ["model.json", "model.safetensors"]
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-def test_a_model_of_ones_own_is_passed_again(tmp_path: Path) -> None:
-    fitted = classifier(model=Own, epochs=2).fit(X, CANDIDATES)
-    fitted.save(tmp_path / "model")
-    with pytest.raises(ComesError, match=r"model of your own.*load\(path, model="):
-        CandidateClassifier.load(tmp_path / "model")
-    loaded = CandidateClassifier.load(tmp_path / "model", model=Own)
-    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
-    with pytest.raises(ComesError, match="do not fit the model"):
-        CandidateClassifier.load(tmp_path / "model", model="mlp")
-
-
-def test_saving_replaces_a_model_and_nothing_else(tmp_path: Path) -> None:
-    first, second = (classifier(epochs=e).fit(X, CANDIDATES) for e in (1, 2))
-    first.save(tmp_path / "model")
-    second.save(tmp_path / "model")
-    loaded = CandidateClassifier.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.decision_function(X), second.decision_function(X))
-    (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "cat.jpg").touch()
-    with pytest.raises(ComesError, match=r"photos exists and holds something else \(cat.jpg\)"):
-        first.save(tmp_path / "photos")
-    assert (tmp_path / "photos" / "cat.jpg").exists()
-
-
-def test_what_is_not_a_model_is_said_to_be_none(tmp_path: Path) -> None:
-    with pytest.raises(ComesError, match=r"is not a saved model: it has no model.json"):
-        CandidateClassifier.load(tmp_path)
-    classifier(epochs=1).fit(X, CANDIDATES).save(tmp_path / "model")
-    weights = tmp_path / "model" / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:100])
-    with pytest.raises(ComesError, match="damaged"):
-        CandidateClassifier.load(tmp_path / "model")
-    description = tmp_path / "model" / "model.json"
-    description.write_text("{")
-    with pytest.raises(ComesError, match="damaged"):
-        CandidateClassifier.load(tmp_path / "model")
-
-
-def test_a_model_trained_elsewhere_runs_here(tmp_path: Path) -> None:
-    fitted = classifier(epochs=1, random_state=np.random.RandomState(0)).fit(X, CANDIDATES)
-    fitted.device = "cuda:7"
-    fitted.save(tmp_path / "model")
-    loaded = CandidateClassifier.load(tmp_path / "model")
-    assert loaded.device == "auto"
-    assert loaded.random_state is None
-    assert loaded.predict(X).shape == (300, 3)
-
-
-def test_names_priors_and_mode_come_back_and_nothing_random_is_drawn(tmp_path: Path) -> None:
-    features = pd.DataFrame(X, columns=pd.Index(list("abcde")))
-    fitted = classifier(epochs=1).fit(features, CANDIDATES)
-    fitted.save(tmp_path / "model")
+def test_names_priors_and_mode_come_back_and_nothing_random_is_drawn(
+    fitted: CandidateClassifier, saved: Path
+) -> None:
     torch.manual_seed(0)
     expected = torch.rand(1)
     torch.manual_seed(0)
-    loaded = CandidateClassifier.load(tmp_path / "model")
+    loaded = CandidateClassifier.load(saved)
     assert torch.rand(1) == expected
     assert loaded.feature_names == list("abcde")
     np.testing.assert_array_equal(loaded.class_prior_, fitted.class_prior_)
     assert not loaded.module_.training
 
 
-def test_tied_weights_can_be_saved(tmp_path: Path) -> None:
-    class Tied(Own):
-        def __init__(self, d: int, q: int) -> None:
-            super().__init__(d, q)
-            self.again = self.layers
-
-    fitted = classifier(model=Tied, epochs=1).fit(X, CANDIDATES)
-    fitted.save(tmp_path / "model")
-    loaded = CandidateClassifier.load(tmp_path / "model", model=Tied)
-    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
+def test_a_model_with_bent_scores_is_stored_whole(tmp_path: Path) -> None:
+    clf = classifier("likelihood", exclude_rate="instance").fit(X, CANDIDATES)
+    loaded = save_and_load(clf, tmp_path)
+    np.testing.assert_array_equal(loaded.score_power_, clf.score_power_)
+    assert_same(loaded, clf)
+    assert loaded.risk(X, CANDIDATES) == clf.risk(X, CANDIDATES)
+    plain = save_and_load(classifier("likelihood").fit(X, CANDIDATES), tmp_path)
+    assert plain.score_power_ is None
 
 
-def test_weights_that_lie_across_memory_can_be_saved(tmp_path: Path) -> None:
-    class Transposed(nn.Module):
-        def __init__(self, d: int, q: int) -> None:
-            super().__init__()
-            self.weight = nn.Parameter(torch.zeros(q, d).t())
+def test_a_model_knows_whether_its_class_prior_was_estimated(tmp_path: Path) -> None:
+    with quick_priors():
+        clf: Any = classifier("likelihood", class_prior=None).fit(X, CANDIDATES)
+    error, prior = clf.class_prior_error_, clf.class_prior_
+    assert error is not None and error.shape == (3,) and (error > 0).all()
+    np.testing.assert_array_equal(save_and_load(clf, tmp_path).class_prior_error_, error)
+    clf.knowledge_ = replace(clf.knowledge_, class_prior_error=None)  # an earlier version
+    old: Any = save_and_load(clf, tmp_path).class_prior_error_
+    assert np.isnan(old).all()
+    given = classifier("likelihood", class_prior=prior).fit(X, CANDIDATES)
+    assert given.class_prior_error_ is None
+    flags = ("ok", "never excluded", "never excluded")
+    estimate = ClassPriorEstimate(prior, prior, prior, prior, error, flags)
+    passed = classifier("likelihood", class_prior=estimate).fit(X, CANDIDATES)
+    again = save_and_load(passed, tmp_path).class_prior_error_
+    np.testing.assert_array_equal(again, [error[0], np.nan, np.nan])
+    naive = classifier("bce", class_prior=None).fit(X, CANDIDATES)
+    assert naive.class_prior_ is None and naive.class_prior_error_ is None
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x @ self.weight
 
-    fitted = classifier(model=Transposed, epochs=1).fit(X, CANDIDATES)
-    fitted.save(tmp_path / "model")
-    loaded = CandidateClassifier.load(tmp_path / "model", model=Transposed)
-    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
+def test_a_calibration_is_stored_and_ends_with_the_next_fit(tmp_path: Path) -> None:
+    clf = classifier("bce").fit(X[:75], CANDIDATES[:75])
+    clf.calibrate(X[75:], relevant=RELEVANT[75:])
+    assert_same(save_and_load(clf, tmp_path), clf)
+    clf.fit(X, CANDIDATES)
+    assert clf.calibration_ is None, "it belonged to the earlier weights"
 
 
-@pytest.mark.parametrize("change", [{"parameters": {}}, {"history": 3}, {"label_names": None}])
-def test_a_changed_description_is_a_damaged_model(tmp_path: Path, change: dict[str, Any]) -> None:
-    classifier(epochs=1).fit(X, CANDIDATES).save(tmp_path / "model")
-    description = tmp_path / "model" / "model.json"
-    content = json.loads(description.read_text()) | change | {"checksums": None}  # as before
-    description.write_text(json.dumps(content))
+def test_a_model_trained_elsewhere_runs_here(tmp_path: Path) -> None:
+    clf = classifier(random_state=np.random.RandomState(0)).fit(X, CANDIDATES)
+    clf.device = "cuda:7"
+    loaded = save_and_load(clf, tmp_path)
+    assert loaded.device == "auto"
+    assert loaded.random_state is None
+    assert loaded.predict(X).shape == (150, 3)
+
+
+def test_training_rows_are_recognised_and_others_are_not(
+    fitted: CandidateClassifier, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = np.vstack([X[140:], RNG.normal(size=(5, 5))])
+    plain = classifier().fit(X, CANDIDATES)
+    assert count_seen_rows(plain, others) == 10
+    assert count_seen_rows(plain, others[10:]) == 0
+    assert count_seen_rows(plain, X[::-1]) == 150
+    assert count_seen_rows(plain, X + 1e-4) == 0
+    assert count_seen_rows(plain, sparse.csr_array(others)) == 10
+    assert count_seen_rows(CandidateClassifier.load(saved), FEATURES[100:]) == 50
+    plain.seen_rows_ = None  # an earlier version
+    assert count_seen_rows(plain, X) == 0
+    monkeypatch.setattr(seen_rows_module, "MOST_ROWS", 20)
+    assert count_seen_rows(classifier().fit(X, CANDIDATES), X) == 20
+
+
+# Networks of one's own
+
+
+class Own(nn.Module):
+    def __init__(self, d: int, q: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(d, 8), nn.Tanh(), nn.Dropout(0.1), nn.Linear(8, q))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = self.layers(x)
+        return output
+
+
+class Tied(Own):
+    def __init__(self, d: int, q: int) -> None:
+        super().__init__(d, q)
+        self.again = self.layers
+
+
+class Transposed(nn.Module):
+    """A linear network whose weights lie across memory."""
+
+    def __init__(self, d: int, q: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(q, d).t())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.weight
+
+
+def test_a_network_of_ones_own_is_passed_again(tmp_path: Path) -> None:
+    for own in (Tied, Transposed, Own):
+        clf = classifier(model=own).fit(X, CANDIDATES)
+        assert_same(save_and_load(clf, tmp_path, model=own), clf)
+    with pytest.raises(ComesError, match=r"model of your own.*load\(path, model="):
+        CandidateClassifier.load(tmp_path / "model")
+    with pytest.raises(ComesError, match="do not fit the model"):
+        CandidateClassifier.load(tmp_path / "model", model="mlp")
+
+
+# Files
+
+
+def test_a_model_is_two_files_without_pickle(saved: Path) -> None:
+    assert sorted(path.name for path in saved.iterdir()) == ["model.json", "model.safetensors"]
+    assert [path.name for path in saved.parent.iterdir()] == ["model"], "nothing is left beside it"
+
+
+def test_saving_replaces_a_model_and_nothing_else(
+    fitted: CandidateClassifier, model: Path, tmp_path: Path
+) -> None:
+    second = classifier(random_state=1).fit(X, CANDIDATES)
+    second.save(model)
+    assert_same(CandidateClassifier.load(model), second)
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").touch()
+    with pytest.raises(ComesError, match=r"photos exists and holds something else \(cat.jpg\)"):
+        fitted.save(tmp_path / "photos")
+    assert (tmp_path / "photos" / "cat.jpg").exists()
+
+
+def test_every_bit_of_the_weights_counts(model: Path) -> None:
+    path = model / "model.safetensors"
+    whole = path.read_bytes()
+    for place in (len(whole) - 1, len(whole) // 2, len(whole) - 100):
+        rotten = bytearray(whole)
+        rotten[place] ^= 1
+        path.write_bytes(bytes(rotten))
+        with pytest.raises(ComesError, match=r"model\.safetensors is damaged.*fit it again"):
+            load_model(model)
+    path.write_bytes(whole[:100])
     with pytest.raises(ComesError, match="damaged"):
-        CandidateClassifier.load(tmp_path / "model")
+        CandidateClassifier.load(model)
+    path.write_bytes(whole)
+    load_model(model)
 
 
-def test_another_format_says_who_wrote_it(tmp_path: Path) -> None:
-    classifier(epochs=1).fit(X, CANDIDATES).save(tmp_path / "model")
-    description = tmp_path / "model" / "model.json"
-    content = json.loads(description.read_text()) | {"format": 99, "comes_version": "7.0"}
-    description.write_text(json.dumps(content))
+def test_an_edited_description_is_noticed(model: Path) -> None:
+    path = model / "model.json"
+    whole = path.read_text()
+    changes: list[dict[str, Any]] = [
+        {"feature_names": ["e", "b", "c", "d", "a"]},
+        {"label_names": ["blue", "green", "red"]},
+        {"n_features": 4},
+        {"checksums": 3},
+    ]
+    for change in changes:
+        path.write_text(whole)
+        describe(model, **change)
+        with pytest.raises(ComesError, match=r"model\.json (was changed after|is damaged)"):
+            load_model(model)
+    for change in ({"parameters": {}}, {"history": 3}, {"label_names": None}):
+        path.write_text(whole)
+        describe(model, **change, checksums=None)  # of a model before there were checksums
+        with pytest.raises(ComesError, match="damaged"):
+            CandidateClassifier.load(model)
+    path.write_text("{")
+    with pytest.raises(ComesError, match="damaged"):
+        CandidateClassifier.load(model)
+
+
+def test_another_layout_and_a_model_without_checksums_load(
+    fitted: CandidateClassifier, model: Path
+) -> None:
+    describe(model)
+    assert_same(CandidateClassifier.load(model), fitted, FEATURES)
+    described = json.loads((model / "model.json").read_text())
+    del described["checksums"]
+    (model / "model.json").write_text(json.dumps(described))
+    assert_same(CandidateClassifier.load(model), fitted, FEATURES)
+
+
+def test_what_is_not_a_model_or_of_another_format_is_refused(model: Path, tmp_path: Path) -> None:
+    with pytest.raises(ComesError, match=r"is not a saved model: it has no model.json"):
+        CandidateClassifier.load(tmp_path)
+    describe(model, format=99, comes_version="7.0")
     with pytest.raises(ComesError, match=r"format 99.*written by comes 7\.0"):
-        CandidateClassifier.load(tmp_path / "model")
+        CandidateClassifier.load(model)
 
 
-BEFORE = Path(__file__).parent / "data" / "models_before_house"
+def test_an_error_of_the_system_is_found_in_a_message() -> None:
+    error = find_system_error(
+        "Error while serializing: I/O error: No space left on device (os error 28)"
+    )
+    assert error is not None and (error.errno, error.strerror) == (28, "No space left on device")
+    assert find_system_error("invalid header") is None
 
 
-def test_models_of_the_first_layout_of_rooms_still_load() -> None:
-    """Written by comes 0.1.0 before its rooms were rebuilt, with the scores they gave then."""
-    expected = json.loads((BEFORE / "scores.json").read_text(encoding="utf-8"))
+# Models of earlier versions
+
+
+def test_the_first_models_still_load() -> None:
+    """Written by comes 0.1.0, with the scores they gave then."""
+    before = DATA / "models_before_house"
+    expected = json.loads((before / "scores.json").read_text(encoding="utf-8"))
     names = ["height", "width", "depth"]
     rows = pd.DataFrame(expected["rows"]["X"], columns=pd.Index(names))
-    model = load_model(BEFORE / "rows")
+    model = load_model(before / "rows")
     assert isinstance(model, CandidateClassifier)
     assert (model.feature_names, model.label_names_) == (names, ["sky", "sea"])
     assert model.class_prior_ is not None and model.class_prior_.tolist() == [0.4, 0.5]
@@ -202,22 +309,20 @@ def test_models_of_the_first_layout_of_rooms_still_load() -> None:
     np.testing.assert_array_equal(model.predict(rows), expected["rows"]["predictions"])
     shape = (3, 16, 16, 3)
     images = np.random.default_rng(7).integers(0, 255, size=shape, dtype=np.uint8)
-    own = ImageClassifier.load(BEFORE / "images", backbone=ResNet((1, 1, 1, 1), width=1))
+    own = ImageClassifier.load(before / "images", backbone=ResNet((1, 1, 1, 1), width=1))
     scores = own.decision_function(images)
     np.testing.assert_allclose(scores, expected["images"]["scores"], atol=1e-4)
     np.testing.assert_array_equal(own.predict(images), expected["images"]["predictions"])
 
 
-BEFORE_TABLES = Path(__file__).parent / "data" / "models_before_tables"
-
-
 @pytest.mark.parametrize("name", ["answers", "pairs"])
 def test_models_before_weights_streams_and_tables_still_load(name: str, tmp_path: Path) -> None:
     """Written before there were weights, callbacks, calibration and mixed tables."""
-    expected = json.loads((BEFORE_TABLES / "scores.json").read_text(encoding="utf-8"))
+    before = DATA / "models_before_tables"
+    expected = json.loads((before / "scores.json").read_text(encoding="utf-8"))
     names = ["height", "width", "depth"]
     rows = pd.DataFrame(expected["X"], columns=pd.Index(names))
-    model = load_model(BEFORE_TABLES / name)
+    model = load_model(before / name)
     assert isinstance(model, CandidateClassifier)
     assert model.feature_names == names
     assert model.label_names_ == (["sky", "sea"] if name == "answers" else ["0", "1"])
@@ -226,8 +331,7 @@ def test_models_before_weights_streams_and_tables_still_load(name: str, tmp_path
     np.testing.assert_allclose(model.decision_function(rows), found["scores"], atol=1e-5)
     np.testing.assert_allclose(model.predict_proba(rows), found["probabilities"], atol=1e-5)
     np.testing.assert_array_equal(model.predict(rows), found["predictions"])
-    model.save(tmp_path / "again")
-    again = CandidateClassifier.load(tmp_path / "again")
+    again = save_and_load(model, tmp_path)
     np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
     again.set_params(threshold="auto")
     labels = np.array([[1, 0], [0, 1], [1, 1], [0, 1], [1, 0]], dtype=bool)
@@ -235,13 +339,26 @@ def test_models_before_weights_streams_and_tables_still_load(name: str, tmp_path
     again.partial_fit(rows, answers=said)  # and goes on
 
 
-def test_a_calibration_is_stored(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 2))
-    model = CandidateClassifier("bce", epochs=3, random_state=0).fit(X[:150], X[:150] > 0)
-    model.calibrate(X[150:], relevant=X[150:] > 0).save(tmp_path / "model")
+def test_a_model_saved_before_there_were_thresholds_is_cut_at_its_level(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    clf = classifier("comes-rl").fit(X, CANDIDATES)
+    clf.save(tmp_path / "model")
+    tensors = load_file(tmp_path / "model" / "model.safetensors")
+    del tensors["threshold"]
+    save_file(tensors, tmp_path / "model" / "model.safetensors")
+    describe(tmp_path / "model", checksums=None)
     loaded = CandidateClassifier.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    model.fit(X, X > 0)
-    assert model.calibration_ is None, "it belonged to the earlier weights"
+    np.testing.assert_array_equal(loaded.predict(X), clf.predict(X))
+
+
+def test_a_model_saved_before_there_were_several_networks_has_one(tmp_path: Path) -> None:
+    for method in ("likelihood", "bce", "comes-hl"):
+        clf = classifier(method, n_networks=1, dropout=0.0).fit(X, CANDIDATES)
+        clf.save(tmp_path / "model")
+        described = json.loads((tmp_path / "model" / "model.json").read_text())
+        for name in ("dropout", "n_networks", "starts_at_prior"):
+            del described["parameters"][name]
+        described["parameters"] |= {"batch_size": 256, "flood_level": 0.0}
+        describe(tmp_path / "model", parameters=described["parameters"], checksums=None)
+        assert_same(CandidateClassifier.load(tmp_path / "model"), clf)
