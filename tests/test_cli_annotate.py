@@ -263,16 +263,3 @@ def test_errors_are_one_line(run: Run) -> None:
         assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1, command
         assert message in result.stderr, command
         assert result.stdout == "", command
-
-
-@pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
-def test_robots_go_the_whole_way(run: Run) -> None:
-    """From cards over HTTP to a model, beside one of the candidates that the answers leave."""
-    short = ("--scenes", "60", "--epochs", "1")
-    output = run("annotate", "demo", "--robot", "3", *short, "--json").stdout
-    circle = json.loads(output)
-    assert (circle["robots"], circle["answers"]) == (3, 60)
-    assert sum(circle["said"].values()) == 60 and all(circle["said"].values())
-    assert circle["seconds"] > 0
-    assert [row["given"] for row in circle["learned"]] == ["answers", "candidates"]
-    assert all(0 < row["average_precision"] <= 1 for row in circle["learned"])
