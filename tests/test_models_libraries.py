@@ -1,4 +1,5 @@
 import gc
+from pathlib import Path
 
 import pytest
 import torch
@@ -23,17 +24,15 @@ def test_torchvision_can_be_imported_again_and_its_models_compute() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("name", "n_pooled"), [("timm:resnet10t", 512), ("torchvision:mobilenet_v3_small", 1024)]
-)
-def test_networks_of_libraries_are_backbones_with_a_classifier(name: str, n_pooled: int) -> None:
-    backbone = make_backbone(name).eval()
-    assert isinstance(backbone.classifier, nn.Linear)
-    assert backbone.classifier.in_features == n_pooled
-    with torch.no_grad():
-        assert backbone(some_pixels(2)).shape == (2, 1000)
-        backbone.classifier = None
-        assert backbone(some_pixels(2)).shape == (2, n_pooled)
+def test_networks_of_libraries_are_backbones_with_a_classifier() -> None:
+    for name, n_pooled in (("timm:resnet10t", 512), ("torchvision:mobilenet_v3_small", 1024)):
+        backbone = make_backbone(name).eval()
+        assert isinstance(backbone.classifier, nn.Linear)
+        assert backbone.classifier.in_features == n_pooled
+        with torch.no_grad():
+            assert backbone(some_pixels(2)).shape == (2, 1000)
+            backbone.classifier = None
+            assert backbone(some_pixels(2)).shape == (2, n_pooled)
 
 
 def test_the_classifier_of_a_library_gives_the_scores_of_its_network() -> None:
@@ -50,20 +49,18 @@ def test_the_classifier_of_a_library_gives_the_scores_of_its_network() -> None:
     torch.testing.assert_close(features.square(), expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
+def test_an_unknown_network_is_refused(tmp_path: Path) -> None:
+    for name, message in (
         ("resnet18", "backbone must be resnet50, resnet101, resnet152, timm:NAME"),
         ("timm:", "backbone must be"),
         ("hub:resnet50", "backbone must be"),
         ("timm:resnet51t", "timm has no model 'resnet51t'"),
         ("torchvision:resnet51", "torchvision has no model 'resnet51'"),
         ("torchvision:fcn_resnet50", "no model 'fcn_resnet50' that classifies"),
-    ],
-)
-def test_an_unknown_network_is_refused(name: str, message: str) -> None:
-    with pytest.raises(ComesError, match=message):
-        make_backbone(name)
+        (str(tmp_path), f"For a folder write folder:{tmp_path}"),
+    ):
+        with pytest.raises(ComesError, match=message):
+            make_backbone(name)
 
 
 def test_a_network_without_a_linear_layer_has_no_classifier() -> None:

@@ -29,7 +29,8 @@ def save_with_timm(folder: Path, name: str = "resnet10t", **settings: Any) -> An
 def save_with_transformers(folder: Path, name: str, **settings: Any) -> Any:
     """Save a small network of transformers with random weights; return it."""
     import_torchvision("a test")
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     torch.manual_seed(0)
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     config = getattr(transformers, f"{name.removesuffix('WithProjection')[:-5]}Config")
@@ -100,6 +101,7 @@ def test_a_config_makes_the_network_again(
         torch.testing.assert_close(again(pixels), first(pixels))
 
 
+@pytest.mark.needs("transformers")
 @pytest.mark.parametrize(
     ("name", "settings", "output"),
     [
@@ -130,6 +132,7 @@ def test_a_folder_of_transformers_gives_the_output_it_names(
         assert backbone.count_features(48) == expected.shape[1]  # positions are interpolated
 
 
+@pytest.mark.needs("transformers")
 def test_an_untrained_pooler_is_not_read(tmp_path: Path) -> None:
     network = save_with_transformers(tmp_path, "ViTModel")
     state = {name: t for name, t in network.state_dict().items() if "pooler" not in name}
@@ -146,9 +149,11 @@ def test_an_untrained_pooler_is_not_read(tmp_path: Path) -> None:
         make_backbone(f"folder:{tmp_path}")
 
 
+@pytest.mark.needs("transformers")
 def test_a_whole_clip_gives_the_embedding_of_images(tmp_path: Path) -> None:
     import_torchvision("a test")
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     sizes |= {"intermediate_size": 64}
     config = transformers.CLIPConfig(
@@ -180,31 +185,30 @@ def test_without_transformers_an_error_says_what_to_install(
         make_backbone(f"folder:{tmp_path}")
 
 
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
+def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
+    weights = {"model.safetensors": ""}
+    wrong: list[tuple[dict[str, str], str]] = [
         ({}, "must be a folder with a config.json"),
         ({"config.json": "{}"}, "must hold weights beside config.json"),
         ({"config.json": "[]"}, "must be a json object; got list"),
         ({"config.json": "{"}, "cannot be read as json"),
-        ({"config.json": "{}", "model.safetensors": ""}, "must name an 'architecture'"),
+        ({"config.json": "{}", **weights}, "must name an 'architecture'"),
         (
-            {"config.json": '{"architecture": "resnet51"}', "model.safetensors": ""},
+            {"config.json": '{"architecture": "resnet51"}', **weights},
             "timm cannot make the network .*resnet51",
         ),
         (
-            {"config.json": '{"architecture": "resnet10t"}', "model.safetensors": ""},
+            {"config.json": '{"architecture": "resnet10t"}', **weights},
             "timm cannot make the network .*header too small",
         ),
-    ],
-)
-def test_a_folder_that_is_none_is_refused(
-    files: dict[str, str], message: str, tmp_path: Path
-) -> None:
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    with pytest.raises(ComesError, match=message):
-        make_backbone(f"folder:{tmp_path}")
+    ]
+    for number, (files, message) in enumerate(wrong):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        with pytest.raises(ComesError, match=message):
+            make_backbone(f"folder:{folder}")
 
 
 def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
@@ -215,9 +219,8 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
         make_backbone(f"folder:{tmp_path}")
 
 
+@pytest.mark.needs("transformers")
 def test_a_type_that_transformers_does_not_know_is_refused(tmp_path: Path) -> None:
-    import_torchvision("a test")
-    pytest.importorskip("transformers")
     (tmp_path / "model.safetensors").touch()
     for config, message in (
         ({"model_type": "seer"}, "cannot make a network of the type 'seer'"),
@@ -228,6 +231,13 @@ def test_a_type_that_transformers_does_not_know_is_refused(tmp_path: Path) -> No
             make_backbone(f"folder:{tmp_path}")
 
 
-def test_a_folder_without_its_prefix_gets_a_hint(tmp_path: Path) -> None:
-    with pytest.raises(ComesError, match=f"For a folder write folder:{tmp_path}"):
-        make_backbone(str(tmp_path))
+@pytest.mark.needs("transformers")
+def test_a_folder_without_its_preprocessing_is_refused(tmp_path: Path) -> None:
+    save_with_transformers(tmp_path, "ViTModel", intermediate_size=64)
+    stored = tmp_path / "preprocessor_config.json"
+    stored.write_text(json.dumps({"size": 32, "image_mean": CLIP_MEAN}))
+    with pytest.raises(ComesError, match="lacks mean or spread of pixels.*image_std"):
+        make_backbone(f"folder:{tmp_path}")
+    stored.unlink()
+    with pytest.raises(ComesError, match="has no preprocessor_config.json"):
+        make_backbone(f"folder:{tmp_path}")

@@ -9,19 +9,15 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from comes.datasets import open_dataset
 from comes.errors import ComesError
-from comes.models import Backbone, ResNet, choose_strides, load_weights, make_backbone
+from comes.models import Backbone, choose_strides, load_weights
 from comes.models.resnet import Strides
-from comes.training import PixelRows
 from pictures import pictures, randomised, some_pixels, tiny
 
-CPU = torch.device("cpu")
 STATE = tiny().state_dict()
 
 
-@pytest.mark.parametrize("right", ["v1", "v1.5"])
-@pytest.mark.parametrize("start", ["v1", "v1.5"])
+@pytest.mark.parametrize(("right", "start"), [("v1", "v1.5"), ("v1.5", "v1"), ("v1", "v1")])
 def test_strides_are_recognised_by_the_statistics_learnt_with_them(
     right: Strides, start: Strides
 ) -> None:
@@ -39,22 +35,6 @@ def test_strides_are_recognised_by_the_statistics_learnt_with_them(
     wrong: Strides = "v1" if right == "v1.5" else "v1.5"
     assert network.strides == right
     assert mismatches[right] < 0.5 * mismatches[wrong]
-
-
-def test_the_real_weights_of_2015_are_the_first_variant(image_data: Path) -> None:
-    weights = image_data.parent / "weights" / "resnet50-v1-imagenet-fp16.safetensors"
-    if not weights.is_file() or not (image_data / "voc2012-160px-val.zip").is_file():
-        pytest.skip(f"{image_data.parent} has no weights of ResNet-50 or no pictures of VOC2012")
-    backbone = make_backbone("resnet50")
-    load_weights(backbone, weights)
-    images = open_dataset("VOC2012-160px:val").X[:16]
-    (pixels,) = PixelRows(images, 224, CPU).batches([torch.arange(16)])
-    mismatches = choose_strides(backbone, pixels)
-    assert isinstance(backbone.network, ResNet)
-    assert backbone.network.strides == "v1"
-    assert mismatches["v1"] < 0.6 * mismatches["v1.5"]
-    assert backbone.classifier is not None
-    assert backbone.classifier.out_features == 1000
 
 
 def as_safetensors(state: dict[str, Tensor], folder: Path) -> Path:
@@ -77,19 +57,19 @@ def in_a_model(state: dict[str, Tensor], folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("write", [as_safetensors, as_pth, in_a_checkpoint, in_a_model])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_weights_are_read_from_every_usual_file(
-    write: Callable[[dict[str, Tensor], Path], Path], dtype: torch.dtype, tmp_path: Path
+    write: Callable[[dict[str, Tensor], Path], Path], tmp_path: Path
 ) -> None:
     source = randomised(tiny(), seed=1).state_dict()
-    stored = {k: v.to(dtype) if v.is_floating_point() else v for k, v in source.items()}
-    backbone = Backbone(tiny(), nn.Linear(256, 9))
-    load_weights(backbone, str(write(stored, tmp_path)))
-    loaded = backbone.network.state_dict()
-    for name, tensor in stored.items():
-        assert loaded[name].dtype == source[name].dtype
-        torch.testing.assert_close(loaded[name], tensor.to(source[name].dtype), rtol=0, atol=0)
-    assert backbone.classifier is None  # the file has none, and that of other weights is wrong
+    for dtype in (torch.float32, torch.float16):
+        stored = {k: v.to(dtype) if v.is_floating_point() else v for k, v in source.items()}
+        backbone = Backbone(tiny(), nn.Linear(256, 9))
+        load_weights(backbone, str(write(stored, tmp_path)))
+        loaded = backbone.network.state_dict()
+        for name, tensor in stored.items():
+            assert loaded[name].dtype == source[name].dtype
+            torch.testing.assert_close(loaded[name], tensor.to(source[name].dtype), rtol=0, atol=0)
+        assert backbone.classifier is None  # the file has none, and that of other weights is wrong
 
 
 def test_counts_of_batches_may_be_absent(tmp_path: Path) -> None:
@@ -99,31 +79,27 @@ def test_counts_of_batches_may_be_absent(tmp_path: Path) -> None:
     torch.testing.assert_close(backbone.network.state_dict()["bn1.weight"], state["bn1.weight"])
 
 
-@pytest.mark.parametrize("top", ["fc", "head", "classifier.1"])
-def test_a_linear_layer_on_top_becomes_the_classifier(top: str, tmp_path: Path) -> None:
+def test_a_linear_layer_on_top_becomes_the_classifier(tmp_path: Path) -> None:
     weight, bias = torch.randn(7, 256).half(), torch.randn(7).half()
-    path = as_pth({**STATE, f"{top}.weight": weight, f"{top}.bias": bias}, tmp_path)
-    backbone = Backbone(tiny())
-    load_weights(backbone, path)
-    assert backbone.classifier is not None
-    torch.testing.assert_close(backbone.classifier.weight.data, weight.float(), rtol=0, atol=0)
-    torch.testing.assert_close(backbone.classifier.bias.data, bias.float(), rtol=0, atol=0)
-    assert backbone.eval()(some_pixels()).shape == (8, 7)
+    for top in ("fc", "head", "heads", "classifier.1"):
+        path = as_pth({**STATE, f"{top}.weight": weight, f"{top}.bias": bias}, tmp_path)
+        backbone = Backbone(tiny())
+        load_weights(backbone, path)
+        assert backbone.classifier is not None, top
+        assert torch.equal(backbone.classifier.weight, weight.float())
+        assert torch.equal(backbone.classifier.bias, bias.float())
+        assert backbone.eval()(some_pixels()).shape == (8, 7)
 
 
 def test_more_than_a_linear_layer_on_top_is_left_out(tmp_path: Path) -> None:
-    top = {"head.0.weight": torch.ones(9, 256), "head.0.bias": torch.ones(9)}
-    top |= {"head.1.weight": torch.ones(7, 9), "head.1.bias": torch.ones(7)}
-    backbone = Backbone(tiny())
-    load_weights(backbone, as_pth({**STATE, **top}, tmp_path))
-    assert backbone.classifier is None
-
-
-def test_a_convolution_on_top_is_left_out(tmp_path: Path) -> None:
-    top = {"classifier.1.weight": torch.ones(7, 256, 1, 1), "classifier.1.bias": torch.ones(7)}
-    backbone = Backbone(tiny())
-    load_weights(backbone, as_pth({**STATE, **top}, tmp_path))
-    assert backbone.classifier is None
+    ones = torch.ones
+    two_layers = {"head.0.weight": ones(9, 256), "head.0.bias": ones(9)}
+    two_layers |= {"head.1.weight": ones(7, 9), "head.1.bias": ones(7)}
+    convolution = {"classifier.1.weight": ones(7, 256, 1, 1), "classifier.1.bias": ones(7)}
+    for top in (two_layers, convolution):
+        backbone = Backbone(tiny())
+        load_weights(backbone, as_pth({**STATE, **top}, tmp_path))
+        assert backbone.classifier is None
 
 
 def missing(state: dict[str, Tensor]) -> None:
@@ -158,21 +134,19 @@ def test_weights_of_another_network_are_refused_by_name(
         torch.testing.assert_close(tensor, STATE[name], rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("ending", [".pth", ".safetensors"])
-def test_a_file_that_holds_no_weights_is_refused(ending: str, tmp_path: Path) -> None:
-    path = tmp_path / f"weights{ending}"
-    with pytest.raises(ComesError, match="there is no file of weights at .*weights"):
-        load_weights(Backbone(tiny()), path)
-    for content in ("no weights, but a text\n", ""):
-        path.write_text(content)
-        with pytest.raises(ComesError, match=f"weights{ending} (cannot be read|is neither)"):
+def test_a_file_that_holds_no_weights_is_refused(tmp_path: Path) -> None:
+    for ending in (".pth", ".safetensors"):
+        path = tmp_path / f"weights{ending}"
+        with pytest.raises(ComesError, match="there is no file of weights at .*weights"):
             load_weights(Backbone(tiny()), path)
-
-
-@pytest.mark.parametrize("content", [[1, 2], {"epoch": 3}, torch.zeros(2), {1: torch.zeros(2)}])
-def test_other_objects_are_no_weights(content: Any, tmp_path: Path) -> None:
-    with pytest.raises(ComesError, match="must hold a state dict"):
-        load_weights(Backbone(tiny()), as_pth(content, tmp_path))
+        for content in ("no weights, but a text\n", ""):
+            path.write_text(content)
+            with pytest.raises(ComesError, match=f"weights{ending} (cannot be read|is neither)"):
+                load_weights(Backbone(tiny()), path)
+    objects: list[Any] = [[1, 2], {"epoch": 3}, torch.zeros(2), {1: torch.zeros(2)}]
+    for content in objects:
+        with pytest.raises(ComesError, match="must hold a state dict"):
+            load_weights(Backbone(tiny()), as_pth(content, tmp_path))
 
 
 class Dangerous:

@@ -1,4 +1,4 @@
-"""Several networks at once are what each of them is alone."""
+"""Networks for rows; several at once are what each of them is alone."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +9,7 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
-from comes.models import Ensemble, OfEachNetwork, mlp
-from comes.models.tabular import Dropout
+from comes.models import Dropout, Ensemble, InputLayer, OfEachNetwork, linear, low_rank, mlp
 from comes.risks import BceRisk, hamming_risk
 from comes.training import to_device
 
@@ -53,13 +52,62 @@ def take_out(ensemble: Ensemble, k: int) -> nn.Module:
     return alone
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_scores_are_those_of_the_networks_alone(kind: str) -> None:
-    ensemble, rows = make_ensemble(), make_rows(kind)
-    alone = torch.stack([take_out(ensemble, k)(rows) for k in range(N_NETWORKS)], dim=1)
-    assert alone.shape == (N, N_NETWORKS, Q)
-    torch.testing.assert_close(ensemble(rows), alone)
-    torch.testing.assert_close(ensemble.eval()(rows), alone.mean(dim=1))
+@pytest.mark.parametrize("kind", [InputLayer, nn.Linear])
+def test_sparse_rows_give_the_values_and_gradients_of_dense_ones(kind: type) -> None:
+    """Row 20 is empty."""
+    X = sparse.random_array((20, 30), density=0.2, format="csr", rng=np.random.default_rng(0))
+    X = sparse.vstack([X, sparse.csr_array((1, 30))], format="csr")
+    layer = kind(30, 4)
+    for index in (np.int32, np.int64):
+        X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+        for rows in ([20, 0, 19, 3, 20, 7], [20], [20, 20]):
+            gradients = []
+            for data in (to_device(X, CPU), to_device(X.toarray(), CPU)):
+                layer.zero_grad()
+                output = layer(data[torch.tensor(rows)])
+                output.sum().backward()  # whose gradient is one number, expanded
+                own = (output.detach(), layer.weight.grad.clone(), layer.bias.grad.clone())
+                gradients.append(own)
+            torch.testing.assert_close(*gradients)
+
+
+def test_an_input_layer_starts_like_a_linear_layer_of_torch() -> None:
+    torch.manual_seed(0)
+    for d in (5, 500):
+        ours, theirs = InputLayer(d, 200), nn.Linear(d, 200)
+        for a, b in ((ours.weight, theirs.weight), (ours.bias, theirs.bias)):
+            assert a.abs().max().item() == pytest.approx(b.abs().max().item(), rel=0.1)
+            assert a.std().item() == pytest.approx(b.std().item(), rel=0.15)
+
+
+def test_mlp_is_the_network_of_the_field() -> None:
+    network = mlp(7, 3)
+    sizes = [tuple(p.shape) for p in network.parameters()]
+    assert sizes == [(7, 500), (500,), (3, 500), (3,)]
+    x = torch.randn(2, 7)
+    assert isinstance(network, nn.Sequential)
+    first, last = network[0], network[2]
+    assert isinstance(first, InputLayer)
+    expected = last((x @ first.weight + first.bias).clamp(min=0))
+    torch.testing.assert_close(network(x), expected)
+    assert sum(p.numel() for p in linear(7, 3).parameters()) == 8 * 3
+
+
+def test_a_low_rank_is_the_product_of_two_linear_layers() -> None:
+    network, x = low_rank(7, 3, rank=2), torch.randn(2, 7)
+    first, last = network.children()
+    torch.testing.assert_close(network(x), last(first(x)))
+    assert [tuple(p.shape) for p in network.parameters()] == [(7, 2), (2,), (3, 2), (3,)]
+    assert any(isinstance(part, Dropout) for part in low_rank(7, 3, dropout=0.5).children())
+
+
+def test_scores_are_those_of_the_networks_alone() -> None:
+    for kind in ("dense", "sparse"):
+        ensemble, rows = make_ensemble(), make_rows(kind)
+        alone = torch.stack([take_out(ensemble, k)(rows) for k in range(N_NETWORKS)], dim=1)
+        assert alone.shape == (N, N_NETWORKS, Q)
+        torch.testing.assert_close(ensemble(rows), alone)
+        torch.testing.assert_close(ensemble.eval()(rows), alone.mean(dim=1))
 
 
 def test_scores_by_plain_loops() -> None:
@@ -109,6 +157,7 @@ def test_the_risk_of_mean_scores_is_the_risk() -> None:
 
 
 def test_each_network_starts_like_one_alone_and_unlike_the_others() -> None:
+    torch.manual_seed(0)
     ensemble, alone = Ensemble(50, Q, 400, n_networks=3), mlp(50, Q, 400)
     ours = dict(ensemble.named_parameters())
     for name, theirs in zip(NAMES, alone.parameters(), strict=True):
@@ -128,7 +177,7 @@ def test_state_is_saved_and_loaded() -> None:
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_dropout_leaves_out_a_share_and_keeps_the_expectation(share: float) -> None:
     torch.manual_seed(0)
-    x = torch.full((1000, 401), 3.0)  # a number of entries that is no multiple of four
+    x = torch.full((1001, 401), 3.0)  # a number of entries that is no multiple of four
     found = Dropout(share)(x)
     assert (found == 0).double().mean() == pytest.approx(share, abs=0.005)
     assert found.double().mean() == pytest.approx(3, rel=0.01)
@@ -152,10 +201,11 @@ def test_dropout_follows_the_seed_and_its_gradient_the_mask() -> None:
     torch.testing.assert_close(x.grad, torch.where(first == 0, 0.0, 2.0))
 
 
-@pytest.mark.parametrize("share", [0.0, 1e-9])
-def test_dropout_of_nothing_leaves_all(share: float) -> None:
+def test_dropout_of_nothing_leaves_all_and_of_all_nothing() -> None:
     x = torch.randn(5, 3)
-    torch.testing.assert_close(Dropout(share)(x), x)
+    for share in (0.0, 1e-9):
+        torch.testing.assert_close(Dropout(share)(x), x)
+    assert (Dropout(1.0)(x) == 0).all()
     assert Dropout(0.5)(x[:0]).shape == (0, 3)
     assert Dropout(0.5)(x.bfloat16()).dtype == torch.bfloat16
 
