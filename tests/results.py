@@ -1,7 +1,9 @@
 """Results of experiments that nobody ran, for tests of what is made of them."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,10 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from comes.metrics import METRICS
+from comes.metrics import METRICS, Metric
 from comes.report import document
+from comes.report.ordering import order_results
+from comes.report.parts import make_parts
 from comes.results import (
     DataSpec,
     Degenerate,
@@ -75,6 +79,12 @@ def write_results(folder: Path, results: Sequence[Result]) -> Path:
     return folder
 
 
+def read_folder(folder: Path) -> dict[str, bytes]:
+    """Return the content of every file of a folder, by its path inside."""
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
 def change_json(path: Path, changes: Mapping[str, Any]) -> None:
     """Change what a file of json says."""
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
@@ -104,3 +114,61 @@ def skip_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let reports have empty plots, for tests of all the rest of them."""
     monkeypatch.setattr(document, "as_svg", lambda figure, name: f"<svg id='{name}'></svg>")
     monkeypatch.setattr(Figure, "savefig", lambda figure, path, **options: path.touch())
+
+
+SHARPNESS = Metric("sharpness", True, METRICS["coverage"].compute)  # that no result has
+
+
+def make_all_texts(results: Sequence[Result]) -> dict[str, str]:
+    """Return the files of a report that hold no plots."""
+    ordered = order_results(results)
+    return document.make_texts(ordered, make_parts(ordered), [])
+
+
+def drop_column(lines: list[str], title: str) -> list[str]:
+    """Return a table of Markdown without a column, which must be empty."""
+    rows = [re.split(r"(?<!\\)\|", line) for line in lines]
+    place = next(k for k, cell in enumerate(rows[0]) if cell.strip() == title)
+    assert all(row.pop(place).strip() in (title, "---", "–") for row in rows)
+    return ["|".join(row) for row in rows]
+
+
+@contextmanager
+def known_metrics(metrics: Mapping[str, Metric]) -> Iterator[None]:
+    """Let reports know these metrics, in this order, and afterwards those of before."""
+    before = dict(METRICS)
+    try:
+        METRICS.clear()
+        METRICS.update(metrics)
+        yield
+    finally:
+        METRICS.clear()
+        METRICS.update(before)
+
+
+def check_new_metric(results: Sequence[Result], place: str) -> None:
+    """Check that one more metric, the first or last, adds empty cells and changes nothing else."""
+    before = make_all_texts(results)
+    new = {"sharpness": SHARPNESS}
+    with known_metrics(new | METRICS if place == "first" else METRICS | new):
+        after = make_all_texts(results)
+    numbers = after["metrics.csv"].splitlines()
+    empty = [line for line in numbers if ",sharpness," in line]
+    assert len(empty) == 2 * sum(len(result.repeats) for result in results)
+    assert all(line.endswith(",sharpness,") for line in empty)
+    rest = [line for line in numbers if ",sharpness," not in line]
+    assert rest == before["metrics.csv"].splitlines()
+    tables = after["tables.tex"].strip().split("\n\n")
+    kept = [table for table in tables if "Sharpness" not in table]
+    assert kept == before["tables.tex"].strip().split("\n\n")
+    parts = []
+    for part in after["report.md"].split("\n\n"):
+        if part.startswith("| sharpness ↑ |"):
+            cells = {cell for line in part.splitlines()[2:] for cell in line.split(" | ")[1:]}
+            assert cells <= {"–", "– |"}
+        elif part.startswith("| mean rank |"):
+            parts.append("\n".join(drop_column(part.splitlines(), "sharpness ↑")))
+        else:
+            parts.append(part)
+    assert "\n\n".join(parts) == before["report.md"]
+    assert "| sharpness ↑ |" in after["report.md"]

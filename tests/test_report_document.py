@@ -1,4 +1,4 @@
-"""Reports: the same results give the same bytes, and a metric that they lack is an empty cell."""
+"""Reports on experiments: every number, the same bytes, and empty cells for what is not known."""
 
 import json
 import re
@@ -6,55 +6,77 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from comes.cli import app
 from comes.errors import ComesError
-from comes.metrics import METRICS, Metric
-from comes.plots import Look
-from comes.report import write_report
-from comes.report.document import draw_figures, make_texts
+from comes.metrics import METRICS
+from comes.plots import Look, as_svg
+from comes.report import document, write_report
+from comes.report.document import draw_figures
 from comes.report.metric_tables import metric_table, to_markdown
 from comes.report.ordering import order_results
 from comes.report.parts import SWEEP_METRICS, make_parts
-from comes.results import Result, read_results
+from comes.report.result_plots import (
+    plot_curves,
+    plot_dots,
+    plot_estimation_error,
+    plot_sweep,
+)
+from comes.results import read_results
 from results import (
     BETTER,
     ERRORS,
+    SHARPNESS,
     STORED,
     change_json,
+    check_new_metric,
+    known_metrics,
+    make_all_texts,
     make_result,
     make_results,
+    read_folder,
     skip_drawing,
     write_results,
 )
 
-NEW = Metric("sharpness", True, METRICS["coverage"].compute)
+
+@pytest.fixture(scope="module")
+def undrawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a report with empty plots."""
+    with pytest.MonkeyPatch.context() as patch:
+        skip_drawing(patch)
+        page = write_report(make_results(), tmp_path_factory.mktemp("runs") / "report", ERRORS)
+    return page.parent
 
 
-def read_folder(folder: Path) -> dict[str, bytes]:
-    paths = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+def test_a_report_is_a_function_of_the_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = [make_result(m, d) for m in ("bce", "gdf") for d in ("photos", "songs")]
+    read = read_results([write_results(tmp_path / "runs", results)])
+    one, two = tmp_path / "one", tmp_path / "two"
+    monkeypatch.setattr(document, "SWEEP_METRICS", ["coverage"])
+    with known_metrics({"coverage": METRICS["coverage"]}):  # the fewer, the fewer plots
+        assert write_report(results, one, ERRORS) == one / "index.html"
+        write_report(read, two, ERRORS)
+    assert read_folder(one) == read_folder(two)
+    assert (one / "index.html").read_text().count("<svg") == 3  # dots, ranks and risks
 
 
-def test_a_report_is_a_function_of_the_results(report: Path, tmp_path: Path) -> None:
-    results = read_results([write_results(tmp_path / "runs", make_results())])
-    assert write_report(results, tmp_path / "other", ERRORS) == tmp_path / "other" / "index.html"
-    assert read_folder(tmp_path / "other") == read_folder(report)
-
-
-def test_a_page_runs_nothing_and_loads_nothing(report: Path) -> None:
-    html = (report / "index.html").read_text()
+def test_a_page_runs_nothing_and_loads_nothing(undrawn: Path) -> None:
+    html = (undrawn / "index.html").read_text()
     assert "<script>alert" not in html
     assert "no &lt;b&gt;luck" in html
     assert "http" not in html.replace("http-equiv", "").replace("http://www.w3.org", "")
 
 
-def test_a_report_holds_every_table_and_every_number(report: Path) -> None:
-    assert len(list((report / "plots").glob("*.pdf"))) == 2 * len(METRICS) + 1 + 3 + 4
-    markdown = (report / "report.md").read_text()
+def test_a_report_holds_every_table_and_every_number(undrawn: Path) -> None:
+    assert len(list((undrawn / "plots").glob("*.pdf"))) == 2 * len(METRICS) + 1 + 3 + 4
+    markdown = (undrawn / "report.md").read_text()
     assert "| photos | 30 | 4 | 3 | 5 | 1 |" in markdown
     small = [result for result in make_results() if result.names.experiment == "small"]
     assert all(to_markdown(metric_table(small, metric)) in markdown for metric in METRICS)
@@ -63,8 +85,8 @@ def test_a_report_holds_every_table_and_every_number(report: Path) -> None:
     assert "| bce on photos | 0.600 | 0.600 |" in markdown
     for title in ("Mean ranks", "Tests against the best", "Cost", "How it was run"):
         assert f"### {title}" in markdown
-    assert (report / "tables.tex").read_text().count("\\begin{tabular}") == len(METRICS)
-    numbers = pd.read_csv(report / "metrics.csv")
+    assert (undrawn / "tables.tex").read_text().count("\\begin{tabular}") == len(METRICS)
+    numbers = pd.read_csv(undrawn / "metrics.csv")
     assert len(numbers) == (8 * 3 + 2 * 2) * (2 * len(METRICS) + 2)
     by_way = numbers[(numbers["metric"] == "hamming_loss") & (numbers["experiment"] == "noise")]
     means = by_way.groupby("convention")["value"].mean().round(6).to_dict()
@@ -72,60 +94,17 @@ def test_a_report_holds_every_table_and_every_number(report: Path) -> None:
     assert set(numbers["convention"]) == set(means)
 
 
-def make_all_texts(results: list[Result]) -> dict[str, str]:
-    ordered = order_results(results)
-    return make_texts(ordered, make_parts(ordered), [])
-
-
-def drop_column(lines: list[str], title: str) -> list[str]:
-    """Return a table of Markdown without a column, which must be empty."""
-    rows = [re.split(r"(?<!\\)\|", line) for line in lines]
-    place = next(k for k, cell in enumerate(rows[0]) if cell.strip() == title)
-    assert all(row.pop(place).strip() in (title, "---", "–") for row in rows)
-    return ["|".join(row) for row in rows]
-
-
-@pytest.mark.parametrize(("folder", "place"), [("", "last"), ("images-probe", "first")])
-def test_a_new_metric_is_an_empty_cell_of_every_stored_result(
-    folder: str, place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_a_new_metric_is_an_empty_cell_of_stored_results(place: str) -> None:
     """No stored result has to be made again, and nothing else in its report changes."""
-    results = read_results([STORED / folder])
-    assert len(results) >= 468 or folder
-    before = make_all_texts(results)
-    known = dict(METRICS)
-    new = {"sharpness": NEW}
-    for name in known:
-        monkeypatch.delitem(METRICS, name)
-    for name, metric in (new | known if place == "first" else known | new).items():
-        monkeypatch.setitem(METRICS, name, metric)
-    after = make_all_texts(results)
-    numbers = after["metrics.csv"].splitlines()
-    empty = [line for line in numbers if ",sharpness," in line]
-    assert len(empty) == 2 * sum(len(result.repeats) for result in results)
-    assert all(line.endswith(",sharpness,") for line in empty)
-    rest = [line for line in numbers if ",sharpness," not in line]
-    assert rest == before["metrics.csv"].splitlines()
-    tables = after["tables.tex"].strip().split("\n\n")
-    kept = [table for table in tables if "Sharpness" not in table]
-    assert kept == before["tables.tex"].strip().split("\n\n")
-    parts = []
-    for part in after["report.md"].split("\n\n"):
-        if part.startswith("| sharpness ↑ |"):
-            cells = {cell for line in part.splitlines()[2:] for cell in line.split(" | ")[1:]}
-            assert cells <= {"–", "– |"}
-        elif part.startswith("| mean rank |"):
-            parts.append("\n".join(drop_column(part.splitlines(), "sharpness ↑")))
-        else:
-            parts.append(part)
-    assert "\n\n".join(parts) == before["report.md"]
-    assert "| sharpness ↑ |" in after["report.md"]
+    check_new_metric(read_results([STORED / "images-probe"]), place)
 
 
 def test_a_page_has_an_empty_cell_for_a_metric_that_is_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(METRICS, "sharpness", NEW)
+    skip_drawing(monkeypatch)
+    monkeypatch.setitem(METRICS, "sharpness", SHARPNESS)
     results = read_results([STORED / "images-clean"])
     page = write_report(results, tmp_path / "report").read_text()
     table = page.split('data-metric="sharpness" data-convention="pml"')[1].split("</table>")[0]
@@ -184,7 +163,7 @@ def test_results_of_early_versions_have_no_true_risk_to_draw() -> None:
 
 
 def test_synthetic_labels_show_the_papers_metric_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(METRICS, "sharpness", NEW)
+    monkeypatch.setitem(METRICS, "sharpness", SHARPNESS)
     seeds: dict[str, Any] = {"folds": None, "label_seeds": 3}
     (part,) = make_parts([make_result(**seeds)])
     shown = [table.metric for table in part.tables]
@@ -245,3 +224,52 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     as_json = CliRunner().invoke(app, ["report", str(runs), "-o", str(tmp_path / "out"), "--json"])
     assert '"cells": 1' in as_json.stdout
     assert "epochs must be more" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_a_plot_takes_its_ink_from_the_page() -> None:
+    svg = as_svg(plot_curves([make_result()], Look(["bce"])), "risk")
+    assert svg.startswith("<svg")
+    assert "currentColor" in svg
+    assert "#010203" not in svg
+    assert "epoch" in svg  # as text
+    for colour in ("#000000", "#ffffff"):
+        assert colour not in svg, colour
+
+
+def test_names_are_data_for_plots_too() -> None:
+    """No mathematics, no hidden names, and a legend of methods that the first panel lacks."""
+    names = ["$\\frac{$", "_hidden", "plain"]
+    results = [make_result(n, data) for n, data in zip(names, ("a", "b", "b"), strict=True)]
+    svg = as_svg(plot_curves(results, Look(names)), "risk")
+    for name in names:
+        assert name in svg, name
+
+
+def test_risks_over_pairs_have_no_hamming_risk_to_draw() -> None:
+    cases: list[tuple[str, dict[str, Any], int]] = [
+        ("comes-rl", {}, 1),
+        ("ccmn", {"variant": "ranking"}, 1),
+        ("ccmn", {}, 2),
+        ("mine.py:risk", {}, 2),
+    ]
+    for method, settings, panels in cases:
+        at: dict[str, Any] = {"sweep": "train_rows", "settings": settings}
+        results = [make_result(method, train_rows=n, values=[1 / n], **at) for n in (10, 20)]
+        figure = plot_estimation_error(results, Look([method]))
+        drawn = [axes.get_legend_handles_labels()[1] for axes in figure.axes]
+        assert drawn.count([f"{method} on photos", "1 / √n"]) == panels, (method, settings)
+
+
+def test_a_metric_that_results_lack_is_not_drawn() -> None:
+    look = Look(["bce", "gdf"])
+    lacking = make_result("gdf", metrics=[])
+    table = metric_table([make_result(), lacking], "coverage")
+    (panel,) = plot_dots(table, [make_result(), lacking], look).axes
+    shown = [line for line in panel.lines if np.isfinite(np.asarray(line.get_xdata())).all()]
+    assert len(shown) == 2  # dots and mean of the other
+    as_svg(plot_dots(metric_table([lacking], "coverage"), [lacking], look), "empty")
+    sweep = [make_result(sweep="flood", flood=at) for at in (0.1, 0.2)]
+    sweep += [make_result("gdf", sweep="flood", flood=0.1, metrics=[])]
+    (panel,) = plot_sweep(sweep, "coverage", look).axes
+    assert panel.get_legend_handles_labels()[1] == ["bce"]
+    as_svg(plot_sweep(sweep[2:], "coverage", look), "empty")

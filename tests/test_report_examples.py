@@ -1,9 +1,8 @@
-"""Pages of example predictions: what a card says, and that it can be read everywhere."""
+"""Pages of example predictions: what a card says, and that names and pictures are data."""
 
 import base64
 import io
 import re
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,35 +11,19 @@ import numpy.typing as npt
 import pytest
 from PIL import Image
 
-from browser import open_page
 from comes.answers import Answers, LongAnswers, State
-from comes.datasets import Images
 from comes.errors import ComesError
 from comes.report import write_examples
-
-LABELS = ["sky", "sea", "cat", "dog", "car", "bus", "tree"]
-SCORES = np.array(
-    [
-        [0.91, 0.40, 0.30, 0.20, 0.10, 0.05, 0.02],
-        [0.10, 0.80, 0.75, 0.20, 0.15, 0.05, 0.62],
-        [0.30, 0.25, 0.20, 0.15, 0.10, 0.05, 0.02],
-    ]
+from report_pages import (
+    CANDIDATES,
+    KNOWN,
+    LABELS,
+    PREDICTIONS,
+    RELEVANT,
+    SCORES,
+    save_pictures,
+    write_three,
 )
-PREDICTIONS = SCORES > 0.5
-CANDIDATES = np.array([[1, 1, 0, 1, 1, 1, 1], [1, 1, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1]])
-RELEVANT = np.array([[1, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0, 1]])
-
-
-def save_pictures(folder: Path, names: Sequence[str], size: tuple[int, int] = (40, 30)) -> Images:
-    folder.mkdir(exist_ok=True)
-    for k, name in enumerate(names):
-        colour = (50 * k % 256, 120, 200 - 50 * k % 200)
-        Image.new("RGB", size, colour).save(folder / name)
-    return Images(folder, names)
-
-
-def three_pictures(folder: Path) -> Images:
-    return save_pictures(folder / "pictures", ["one.png", "two.png", "three.png"])
 
 
 def text_of(html: str) -> str:
@@ -53,20 +36,6 @@ def cards_of(page: Path) -> list[str]:
     return [f'<li class="card{part}' for part in html.split('<li class="card')[1:]]
 
 
-def write_all_that_is_known(folder: Path, **options: Any) -> Path:
-    """Write three pictures with candidates and true labels; return the page."""
-    return write_examples(
-        three_pictures(folder),
-        LABELS,
-        SCORES,
-        PREDICTIONS,
-        folder / "page",
-        candidates=CANDIDATES,
-        relevant=RELEVANT,
-        **options,
-    )
-
-
 def bars_of(card: str) -> list[str]:
     """Return the labels that are shown before all are asked for."""
     return [
@@ -75,7 +44,7 @@ def bars_of(card: str) -> list[str]:
 
 
 def test_a_card_says_what_is_predicted_what_is_possible_and_what_is_true(tmp_path: Path) -> None:
-    page = write_all_that_is_known(tmp_path)
+    page = write_three(tmp_path, **KNOWN)
     assert page == tmp_path / "page" / "index.html"
     assert [path.name for path in page.parent.iterdir()] == ["index.html"]
     one, two, three = cards_of(page)
@@ -103,14 +72,7 @@ def test_a_card_says_what_is_predicted_what_is_possible_and_what_is_true(tmp_pat
 
 
 def test_a_contradiction_is_seen_at_once(tmp_path: Path) -> None:
-    page = write_examples(
-        three_pictures(tmp_path),
-        LABELS,
-        SCORES,
-        PREDICTIONS,
-        tmp_path / "page",
-        candidates=CANDIDATES,
-    )
+    page = write_three(tmp_path, candidates=CANDIDATES)
     one, two, three = cards_of(page)
     assert "Contradiction : cat (0.75) predicted, but surely not there." in text_of(two)
     assert two.startswith('<li class="card contradictions"')
@@ -131,14 +93,7 @@ def test_a_card_says_what_was_asked_and_said(tmp_path: Path) -> None:
     codes = np.zeros(SCORES.shape, dtype=np.int8)
     codes[0, :3] = State.YES, State.MAYBE, State.NO
     codes[2, 0] = State.YES
-    page = write_examples(
-        three_pictures(tmp_path),
-        LABELS,
-        SCORES,
-        PREDICTIONS,
-        tmp_path / "page",
-        answers=Answers.of_codes(codes),
-    )
+    page = write_three(tmp_path, answers=Answers.of_codes(codes))
     first, second, third = map(text_of, cards_of(page))
     for words in ("sky 0.91 predicted said yes", "sea 0.40 said maybe", "cat 0.30 said no"):
         assert words in first
@@ -153,15 +108,8 @@ def test_a_card_lists_what_was_said_and_counts_what_was_not_asked(tmp_path: Path
     """Ann and Bob disagree about the sea of the first picture; nobody saw the third."""
     people, words = ["ann", "bob", "ann", "ann"], ["no", "yes", "no", "yes"]
     said = LongAnswers.read([0, 0, 0, 1], [1, 1, 6, 1], words, people)
-    page = write_examples(
-        three_pictures(tmp_path),
-        LABELS,
-        SCORES,
-        PREDICTIONS,
-        tmp_path / "page",
-        answers=Answers.from_long(said, SCORES.shape),
-        rates={"no": np.full(7, 0.8), "yes": np.full(7, 0.9)},
-    )
+    rates = {"no": np.full(7, 0.8), "yes": np.full(7, 0.9)}
+    page = write_three(tmp_path, answers=Answers.from_long(said, SCORES.shape), rates=rates)
     first, second, third = cards_of(page)
     boxes = [text_of(re.findall(r"<dl.*?</dl>", card, re.S)[0]) for card in (first, second, third)]
     assert boxes == [
@@ -181,26 +129,21 @@ def test_a_card_lists_what_was_said_and_counts_what_was_not_asked(tmp_path: Path
 def test_both_kinds_of_contradiction_are_told_apart(tmp_path: Path) -> None:
     codes = np.zeros(SCORES.shape, dtype=np.int8)
     codes[1, [2, 4]] = State.NO, State.YES
-    answers = Answers.of_codes(codes)
-    images = three_pictures(tmp_path)
-    page = write_examples(images, LABELS, SCORES, PREDICTIONS, tmp_path / "page", answers=answers)
+    page = write_three(tmp_path, answers=Answers.of_codes(codes))
     second = text_of(cards_of(page)[1])
     assert "Contradiction : cat (0.75) predicted, but surely not there;" in second
     assert "; car (0.15) surely there, but not predicted." in second
 
 
 def test_ticked_labels_are_no_candidates(tmp_path: Path) -> None:
-    ticked = Answers.from_positives(RELEVANT)
-    images = three_pictures(tmp_path)
-    page = write_examples(images, LABELS, SCORES, PREDICTIONS, tmp_path / "page", answers=ticked)
+    page = write_three(tmp_path, answers=Answers.from_positives(RELEVANT))
     assert bars_of(cards_of(page)[0])[:2] == ["sky 0.91 predicted ticked", "sea 0.40 not ticked"]
     assert "tree 0.02 ticked, but not predicted" in bars_of(cards_of(page)[2])
     assert "candidate" not in text_of(page.read_text(encoding="utf-8").split("</head>")[1])
 
 
 def test_without_candidates_and_truth_nothing_is_said_of_them(tmp_path: Path) -> None:
-    images = three_pictures(tmp_path)
-    page = write_examples(images, LABELS, SCORES, PREDICTIONS, tmp_path / "page")
+    page = write_three(tmp_path)
     text = text_of(page.read_text(encoding="utf-8").split("</head>")[1])
     for word in ("candidate", "surely not", "contradict", "mistake", "recall", "Show"):
         assert word not in text, word
@@ -208,7 +151,7 @@ def test_without_candidates_and_truth_nothing_is_said_of_them(tmp_path: Path) ->
 
 
 def test_the_table_counts_all_rows(tmp_path: Path) -> None:
-    page = write_all_that_is_known(tmp_path, n_examples=1)
+    page = write_three(tmp_path, n_examples=1, **KNOWN)
     assert len(cards_of(page)) == 1
     html = page.read_text(encoding="utf-8")
     assert "1 of 3 rows are shown, drawn at random." in html
@@ -239,7 +182,7 @@ def test_pictures_are_small_and_inside_the_page(tmp_path: Path) -> None:
 
 
 def test_a_broken_image_is_a_card_that_says_so(tmp_path: Path) -> None:
-    images = three_pictures(tmp_path)
+    images = save_pictures(tmp_path / "pictures", ["one.png", "two.png", "three.png"])
     (images.sources[0] / "two.png").write_bytes(b"no picture")
     (images.sources[0] / "three.png").unlink()
     one, *broken = cards_of(write_examples(images, LABELS, SCORES, PREDICTIONS, tmp_path / "page"))
@@ -314,9 +257,10 @@ def test_many_excluded_labels_are_cut_short(tmp_path: Path) -> None:
     assert "label 29 and 10 more All 40 labels" in text_of(card)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_what_does_not_agree_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    images = save_pictures(tmp_path / "pictures", ["one.png", "two.png", "three.png"])
+    good: dict[str, Any] = {"label_names": LABELS, "scores": SCORES, "predictions": PREDICTIONS}
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"scores": SCORES[:2]}, r"3 images and 7 label names need scores of shape \(3, 7\); got "),
         ({"predictions": PREDICTIONS[:, :6]}, r"need predictions of shape \(3, 7\); got \(3, 6\)"),
         ({"candidates": CANDIDATES.T}, r"candidates of shape .* Give a row for every image"),
@@ -327,102 +271,11 @@ def test_many_excluded_labels_are_cut_short(tmp_path: Path) -> None:
         ({"scores": 5 * SCORES}, r"in \[0, 1\]; got 4.55 at row 0, label 'sky'. Pass what predict"),
         ({"scores": np.nan * SCORES}, "must be probabilities .* got nan"),
         ({"n_examples": 0}, "n_examples must be 1 or more; got 0"),
-    ],
-)
-def test_what_does_not_agree_is_said(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
-    good: dict[str, Any] = {"label_names": LABELS, "scores": SCORES, "predictions": PREDICTIONS}
-    with pytest.raises(ComesError, match=message):
-        write_examples(three_pictures(tmp_path), folder=tmp_path / "page", **(good | changes))
-    assert not (tmp_path / "page").exists()
-
-
-def test_a_folder_with_something_else_is_not_replaced(tmp_path: Path) -> None:
-    images = three_pictures(tmp_path)
-    with pytest.raises(ComesError, match=r"holds something else"):
+    ]
+    for changes, message in refused:
+        with pytest.raises(ComesError, match=message):
+            write_examples(images, folder=tmp_path / "page", **(good | changes))
+        assert not (tmp_path / "page").exists()
+    with pytest.raises(ComesError, match="holds something else"):
         write_examples(images, LABELS, SCORES, PREDICTIONS, images.sources[0])
     assert len(list(images.sources[0].iterdir())) == 3
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A page opened in a browser, with all that the browser complained of."""
-    folder = tmp_path_factory.mktemp("examples")
-    long = f"{'a-long-name-without-a-space' * 4}.png"
-    images = save_pictures(folder / "pictures", ["one.png", long, "three.png"])
-    path = write_examples(
-        images,
-        [*LABELS[:-1], "label" * 20],
-        SCORES,
-        PREDICTIONS,
-        folder / "page",
-        candidates=CANDIDATES,
-        relevant=RELEVANT,
-    )
-    with open_page(path, "light") as opened:
-        yield opened
-
-
-def visible_cards(page: Any) -> list[int]:
-    return [k for k, card in enumerate(page.locator(".card").all()) if card.is_visible()]
-
-
-def test_the_page_opens_in_both_schemes_and_needs_nothing_else(page: Any, tmp_path: Path) -> None:
-    shots = {}
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        page.screenshot(path=tmp_path / f"{scheme}.png", full_page=True)
-        pixels = np.asarray(Image.open(tmp_path / f"{scheme}.png").convert("L"))
-        shots[scheme] = float(np.median(pixels))
-        assert pixels.std() > 5  # something is drawn
-    assert shots["dark"] < 60 < 200 < shots["light"]
-    assert page.complaints == []
-    assert all(url.startswith(("file:", "data:image/jpeg")) for url in page.requests)
-    loaded = "[...document.images].map(image => image.naturalWidth)"
-    assert page.evaluate(loaded) == [40, 40, 40]
-
-
-def test_filters_work_from_the_keyboard(page: Any) -> None:
-    page.get_by_role("radio", name="all (3)").focus()
-    seen = [visible_cards(page)]
-    for _ in range(2):
-        page.keyboard.press("ArrowRight")
-        seen.append(visible_cards(page))
-    assert seen == [[0, 1, 2], [1], [1, 2]]
-    page.get_by_role("radio", name="all (3)").check()
-    assert visible_cards(page) == [0, 1, 2]
-
-
-def test_a_label_can_be_picked(page: Any) -> None:
-    """Sea is predicted for the second picture alone, and true there."""
-    page.get_by_label("Label", exact=True).select_option("sea")
-    assert visible_cards(page) == [1]
-    page.get_by_role("radio", name="only with mistakes").check()
-    page.get_by_label("Label", exact=True).select_option("sky")
-    assert visible_cards(page) == []  # the first picture has no mistake
-    page.get_by_role("radio", name="all (3)").check()
-    page.get_by_label("Label", exact=True).select_option("all")
-    assert visible_cards(page) == [0, 1, 2]
-
-
-def test_the_page_has_names_for_what_cannot_be_seen(page: Any) -> None:
-    """Roles as a screen reader finds them; the signs before marks are not read out."""
-    assert page.get_by_role("group", name="Show").count() == 1
-    assert page.get_by_role("region", name="Labels").count() == 1
-    assert page.get_by_role("group", name="Table of labels").get_attribute("tabindex") == "0"
-    assert page.get_by_role("heading", name="one.png").count() == 1
-    assert page.get_by_role("figure").count() == 3
-    assert page.get_by_role("img", name="one.png").count() == 1
-    tree = page.locator(".card").nth(1).aria_snapshot()
-    assert "predicted, but surely not" in tree
-    for sign in "●◇⊘⚠✓✗◌":
-        assert sign not in tree, sign
-
-
-@pytest.mark.parametrize("width", [320, 360, 1280])
-def test_the_page_fits(page: Any, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 800})
-    for details in page.locator("details").all():
-        details.evaluate("element => { element.open = true }")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    right = "Math.max(...[...document.querySelectorAll('.card *')].map(e => e.{}().right))"
-    assert page.evaluate(right.format("getBoundingClientRect")) <= width  # nothing is cut off
