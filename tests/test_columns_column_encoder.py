@@ -1,6 +1,5 @@
 import datetime
 import json
-import time
 import warnings
 from typing import Any
 
@@ -11,8 +10,9 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from comes.columns import ColumnEncoder, encode_table
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesWarning
 from mixed_tables import make_table
+from refusals import refused
 
 FRAME, _ = make_table()
 
@@ -62,6 +62,13 @@ def test_categories_have_a_feature_each_and_rare_ones_share_one() -> None:
     assert list(found.columns) == ["c = blue", "c = red", "c is rare"]
     expected = [[c == "blue", c == "red", c in ("mauve", "teal")] for c in cells]
     np.testing.assert_array_equal(found.to_numpy(), np.array(expected, dtype=float))
+
+    cells = ["red"] * 300 + ["blue"] * 196 + ["mauve", "teal"] * 2
+    encoder = ColumnEncoder().fit(pd.DataFrame({"c": cells}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        matrix = encoder.transform(pd.DataFrame({"c": ["pink", "red"]}))
+    assert matrix.tolist() == [[0, 0, 1], [0, 1, 0]]
 
 
 def test_dates_are_days_and_places_in_cycles() -> None:
@@ -132,7 +139,7 @@ def test_columns_are_found_by_name() -> None:
     np.testing.assert_array_equal(encoder.transform(without).toarray(), expected)
     with pytest.warns(ComesWarning, match="column 'weight' is not known to the model and ignored"):
         encoder.transform(FRAME.assign(weight=1))
-    with pytest.raises(ComesError, match="'colour' is missing; .*Did you mean 'Colour'"):
+    with refused("'colour' is missing; .*Did you mean 'Colour'"):
         encoder.transform(FRAME.rename(columns={"colour": "Colour"}))
 
 
@@ -156,38 +163,27 @@ def test_news_is_said_in_one_sentence() -> None:
         encoder.transform(stray)
 
 
-def test_rare_values_need_no_word() -> None:
-    cells = ["red"] * 300 + ["blue"] * 196 + ["mauve", "teal"] * 2
-    encoder = ColumnEncoder().fit(pd.DataFrame({"c": cells}))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        matrix = encoder.transform(pd.DataFrame({"c": ["pink", "red"]}))
-    assert matrix.tolist() == [[0, 0, 1], [0, 1, 0]]
-
-
-@pytest.mark.parametrize("as_stored", [int, float, str, "Int64", "category"])
-def test_categories_do_not_depend_on_how_they_are_stored(as_stored: Any) -> None:
-    frame = pd.DataFrame({"zip": [1, 2, 3] * 10})
-    encoder = ColumnEncoder(kinds={"zip": "category"}).fit(frame)
-    same = encoder.transform(frame.astype({"zip": as_stored}))
-    np.testing.assert_array_equal(same, encoder.transform(frame))
+def test_categories_do_not_depend_on_how_they_are_stored() -> None:
+    for as_stored in (int, float, str, "Int64", "category"):
+        frame = pd.DataFrame({"zip": [1, 2, 3] * 10})
+        encoder = ColumnEncoder(kinds={"zip": "category"}).fit(frame)
+        same = encoder.transform(frame.astype({"zip": as_stored}))
+        np.testing.assert_array_equal(same, encoder.transform(frame))
 
 
 def test_infinite_numbers_are_refused_with_their_place() -> None:
     frame = pd.DataFrame({"x": [1.0, np.inf, None], "c": ["a", "b", "a"]})
-    with pytest.raises(ComesError, match="'x' must hold finite numbers; got inf at row 1"):
+    with refused("'x' must hold finite numbers; got inf at row 1"):
         ColumnEncoder().fit(frame)
     encoder = ColumnEncoder().fit(frame.assign(x=[1.0, 2.0, np.nan]))
-    with pytest.raises(ComesError, match="'x' must hold finite numbers; got inf at row 1"):
+    with refused("'x' must hold finite numbers; got inf at row 1"):
         encoder.transform(frame)
 
 
 def test_something_must_be_left_to_learn_from() -> None:
-    with pytest.raises(
-        ComesError, match=r"no column is left.*'id' is taken for id.*'c' .*constant"
-    ):
+    with refused(r"no column is left.*'id' is taken for id.*'c' .*constant"):
         ColumnEncoder().fit(pd.DataFrame({"id": ["x", "y", "z"], "c": "same"}))
-    with pytest.raises(ComesError, match="must be a pandas DataFrame"):
+    with refused("must be a pandas DataFrame"):
         ColumnEncoder().fit(np.eye(3))  # type: ignore[arg-type]
 
 
@@ -197,8 +193,11 @@ def test_matrices_and_complete_numbers_stay_as_they_are() -> None:
     assert encode_table(FRAME).shape[0] == len(FRAME)
 
 
-def test_many_rows_with_texts_take_seconds() -> None:
-    frame, _ = make_table(20_000)
-    started = time.perf_counter()
-    matrix = ColumnEncoder().fit_transform(frame)
-    assert sparse.issparse(matrix) and time.perf_counter() - started < 20
+def test_many_rows_are_encoded_as_few_are() -> None:
+    frame, _ = make_table(3000)  # more than the cells that are looked at to find a form
+    encoder = ColumnEncoder()
+    matrix = encoder.fit_transform(frame)
+    assert sparse.issparse(matrix) and matrix.shape[0] == 3000
+    kinds = [(column.name, column.kind) for column in encoder.columns_]
+    assert kinds == [(column.name, column.kind) for column in ColumnEncoder().fit(FRAME).columns_]
+    np.testing.assert_array_equal(encoder.transform(frame.tail(5)).toarray(), matrix[-5:].toarray())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from comes.columns import Embedding, embed_texts, embeddings, open_embedding
-from comes.errors import ComesError
+from refusals import refused
 
 WORDS = {"red": (3.0, 4.0), "sea": (0.0, 2.0), "don't": (1.0, 0.0), "!": (0.0, -1.0)}
 GLOVE = "".join(f"{word} {a} {b}\n" for word, (a, b) in WORDS.items())
@@ -39,11 +39,11 @@ def mean_of(*words: str) -> list[float]:
     return [value / length for value in total]
 
 
-@pytest.mark.parametrize("first_line", ["", "4 2\n"])  # GloVe, word2vec
-def test_a_text_is_the_mean_of_its_words(tmp_path: Path, first_line: str) -> None:
-    path = write(tmp_path / "vectors.txt", first_line + GLOVE)
-    expected = [mean_of("red", "sea", "red", "!"), [0.0, 0.0], [0.0, 0.0], mean_of("don't")]
-    np.testing.assert_allclose(embed_texts(TEXTS, path), expected, atol=1e-6)
+def test_a_text_is_the_mean_of_its_words(tmp_path: Path) -> None:
+    for first_line in ("", "4 2\n"):
+        path = write(tmp_path / "vectors.txt", first_line + GLOVE)
+        expected = [mean_of("red", "sea", "red", "!"), [0.0, 0.0], [0.0, 0.0], mean_of("don't")]
+        np.testing.assert_allclose(embed_texts(TEXTS, path), expected, atol=1e-6)
 
 
 def test_the_same_vectors_in_other_files(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_vectors_are_found_among_the_data(tmp_path: Path, monkeypatch: pytest.Mo
 
 def save_tokens(folder: Path) -> Path:
     """Vectors of tokens and a tokenizer, as model2vec and WordLlama have them."""
-    tokenizers = pytest.importorskip("tokenizers")
+    import tokenizers
     from safetensors.numpy import save_file
 
     folder.mkdir()
@@ -76,6 +76,7 @@ def save_tokens(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.needs("model2vec")  # which has tokenizers
 def test_vectors_of_tokens(tmp_path: Path) -> None:
     folder = save_tokens(tmp_path / "tokens")
     found = embed_texts(["Red sea", "red", ""], folder)
@@ -86,12 +87,12 @@ def test_vectors_of_tokens(tmp_path: Path) -> None:
         embed_texts(["Red sea"], folder / "vectors.safetensors"), found[:1]
     )
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(ComesError, match="needs the tokenizer that belongs to it, as .*json"):
+    with refused("needs the tokenizer that belongs to it, as .*json"):
         open_embedding(folder)
 
 
+@pytest.mark.needs("wordllama")
 def test_wordllama_gives_what_the_package_gives() -> None:
-    pytest.importorskip("wordllama")
     from safetensors.numpy import load_file
     from tokenizers import Tokenizer
     from wordllama.inference import WordLlamaInference
@@ -109,8 +110,9 @@ def test_wordllama_gives_what_the_package_gives() -> None:
     assert found.shape == (3, 256)
 
 
+@pytest.mark.needs("model2vec")
 def test_a_model_of_model2vec(tmp_path: Path) -> None:
-    model2vec = pytest.importorskip("model2vec")
+    import model2vec
     from tokenizers import Tokenizer
 
     folder = save_tokens(tmp_path / "tokens")
@@ -124,13 +126,14 @@ def test_a_model_of_model2vec(tmp_path: Path) -> None:
     np.testing.assert_allclose(opened.embed(["red sea", "red"]), expected, atol=1e-6)
 
 
+@pytest.mark.needs("sentence_transformers")
 @pytest.mark.filterwarnings("ignore")
 def test_a_model_of_sentence_transformers(tmp_path: Path) -> None:
     from comes.models.libraries import import_torchvision
 
     if importlib.util.find_spec("torchvision") is not None:
         import_torchvision("the test")  # transformers imports it, even if it does not fit torch
-    sentence_transformers = pytest.importorskip("sentence_transformers")
+    import sentence_transformers
     from sentence_transformers.models import StaticEmbedding
     from tokenizers import Tokenizer
 
@@ -189,13 +192,12 @@ def test_other_vectors_than_those_of_the_model_are_refused(tmp_path: Path) -> No
     checksum = open_embedding(path).checksum
     assert open_embedding(path, checksum).checksum == checksum
     write(path, GLOVE.replace("3.0", "3.5"))
-    with pytest.raises(ComesError, match="must be the one that the model was trained with .* fit"):
+    with refused("must be the one that the model was trained with .* fit"):
         open_embedding(path, checksum)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
+def test_files_that_are_no_vectors(tmp_path: Path) -> None:
+    cases: list[tuple[str, str, str]] = [
         ("a.txt", "red 1 2\nsea 3\n", "line 2 should be a word and 2 numbers"),
         ("a.txt", "red 1 x\n", "line 1 should be a word and 2 numbers"),
         ("a.txt", "", "is empty; expected a word and its vector"),
@@ -203,18 +205,17 @@ def test_other_vectors_than_those_of_the_model_are_refused(tmp_path: Path) -> No
         ("a.npz", "red", "should be an .npz file with the arrays 'words' and 'vectors'"),
         ("a.bin", "red", "should be a folder, or end in .txt, .vec, .npz, .safetensors; got .bin"),
         ("a.safetensors", "red", "needs the tokenizer"),
-    ],
-)
-def test_files_that_are_no_vectors(tmp_path: Path, name: str, text: str, message: str) -> None:
-    with pytest.raises(ComesError, match=message):
-        open_embedding(write(tmp_path / name, text))
+    ]
+    for name, text, message in cases:
+        with refused(message):
+            open_embedding(write(tmp_path / name, text))
 
 
 def test_an_unknown_name_says_what_can_be_named(tmp_path: Path) -> None:
-    with pytest.raises(ComesError, match="neither 'wordllama', nor a folder .*'hf download x/y'"):
+    with refused("neither 'wordllama', nor a folder .*'hf download x/y'"):
         open_embedding("x/y")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ComesError, match=r"modules.json\) or model2vec, or hold one file"):
+    with refused(r"modules.json\) or model2vec, or hold one file"):
         open_embedding(tmp_path / "empty")
 
 
@@ -223,8 +224,8 @@ def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     write(tmp_path / "m2v" / "config.json", '{"model_type": "model2vec"}')
     for package, name in (("sentence_transformers", "st"), ("model2vec", "m2v")):
         monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(ComesError, match=r"needs .* cannot be imported .*'comes\[text\]'"):
+        with refused(r"needs .* cannot be imported .*'comes\[text\]'"):
             open_embedding(tmp_path / name)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ComesError, match="'wordllama' needs a package"):
+    with refused("'wordllama' needs a package"):
         open_embedding("wordllama")

@@ -2,11 +2,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from comes.answers import State
 from comes.datasets import read_dataset
-from comes.errors import ComesError
+from refusals import refused
 
 
 def choice(name: str, *choices: str) -> dict[str, Any]:
@@ -70,11 +68,11 @@ def test_one_control_of_label_studio_per_label(tmp_path: Path) -> None:
 
 def test_several_controls_of_label_studio_need_a_name(tmp_path: Path) -> None:
     tasks = [task("p", done(choice("not", "sky"), choice("mood", "happy", "calm")))]
-    with pytest.raises(ComesError, match="several choices, 'not', 'mood'.*--labels"):
+    with refused("several choices, 'not', 'mood'.*--labels"):
         label_studio(tmp_path, tasks)
     dataset = label_studio(tmp_path, tasks, labels=["mood"], labels_are="complementary")
     assert dataset.label_names == ["calm", "happy"]
-    with pytest.raises(ComesError, match="no choices called 'nod'; it has 'not', 'mood'"):
+    with refused("no choices called 'nod'; it has 'not', 'mood'"):
         label_studio(tmp_path, tasks, labels=["nod"])
 
 
@@ -84,13 +82,12 @@ def test_label_studio_names_its_items(tmp_path: Path) -> None:
     assert label_studio(tmp_path, tasks, labels_are="complementary", item="weight").items == ["3.5"]
     tasks[0]["data"] = {"weight": 3.5}
     assert label_studio(tmp_path, tasks, labels_are="complementary").items == ["17"]
-    with pytest.raises(ComesError, match="task 0 of export.json has no field 'name'"):
+    with refused("task 0 of export.json has no field 'name'"):
         label_studio(tmp_path, tasks, item="name")
 
 
-@pytest.mark.parametrize(
-    ("tasks", "message"),
-    [
+def test_other_json_than_label_studios_is_refused(tmp_path: Path) -> None:
+    cases: list[tuple[Any, str]] = [
         ([{"image": "p", "not": "sky"}], r"task 0 .* \(not JSON_MIN\)"),
         ([TASKS[3]], "no choices that somebody made"),
         ([], "is an empty list"),
@@ -105,19 +102,22 @@ def test_label_studio_names_its_items(tmp_path: Path) -> None:
             "a list",
         ),
         ([3], "task 0 of export.json has no 'data'"),
-    ],
-)
-def test_other_json_than_label_studios_is_refused(tmp_path: Path, tasks: Any, message: str) -> None:
-    with pytest.raises(ComesError, match=message):
-        label_studio(tmp_path, tasks)
+    ]
+    for tasks, message in cases:
+        with refused(message):
+            label_studio(tmp_path, tasks)
 
 
-def test_label_names_of_label_studio_must_contain_the_choices(tmp_path: Path) -> None:
+def test_all_labels_of_label_studio_can_be_named(tmp_path: Path) -> None:
     names = ["sky", "sea", "sun", "tree"]
     dataset = label_studio(tmp_path, TASKS[:1], labels_are="complementary", label_names=names)
     assert dataset.candidates.tolist() == [[False, False, True, True]]
-    with pytest.raises(ComesError, match="'sea' occurs in an answer but is none of"):
+    with refused("'sea' occurs in an answer but is none of"):
         label_studio(tmp_path, TASKS[:1], labels_are="complementary", label_names=["sky"])
+
+    dataset = label_studio(tmp_path, TASKS[:1], label_names=["sea", "sky", "sun"])
+    assert dataset.candidates.tolist() == [[True, True, False]]
+    assert not dataset.from_complementary
 
 
 def prodigy(folder: Path, *lines: Any, **options: Any) -> Any:
@@ -158,20 +158,34 @@ def test_lines_of_prodigy_with_options(tmp_path: Path) -> None:
     expected = [[0, 1, 1], [1, 0, 1], [1, 1, 1], [1, 1, 1]]
     assert surely_not.candidates.astype(int).tolist() == expected
 
+    options = [{"id": "sky"}, {"id": "sea"}]
+    line = {"text": "p", "options": options, "accept": ["sky"], "answer": "accept"}
+    assert not prodigy(tmp_path, line).from_complementary
+    assert prodigy(tmp_path, line, labels_are="complementary").from_complementary
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
+
+def test_a_bad_line_of_prodigy_is_named(tmp_path: Path) -> None:
+    cases: list[tuple[Any, str]] = [
         ('{"text": "p", "label"', "line 2 of export.jsonl cannot be read as json"),
         ("[1]", "line 2 of export.jsonl should be an object"),
         ({"text": "p", "label": "sky", "answer": "yes"}, "line 2 .* accept, reject or ignore; got"),
         ({"text": "p", "answer": "accept"}, "line 2 .* neither a label nor options"),
         ({"label": "sky", "answer": "accept"}, "line 2 .* no field that names its item"),
-    ],
-)
-def test_a_bad_line_is_named(tmp_path: Path, line: Any, message: str) -> None:
-    with pytest.raises(ComesError, match=message):
-        prodigy(tmp_path, {"text": "p", "label": "sky", "answer": "reject"}, line)
+    ]
+    for line, message in cases:
+        with refused(message):
+            prodigy(tmp_path, {"text": "p", "label": "sky", "answer": "reject"}, line)
+
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"options": ["sky"], "accept": []}, "options without an id"),
+        ({"options": [{"text": "sky"}]}, "options without an id"),
+        ({"options": OPTIONS, "accept": "sky"}, "a list of label names; got 'sky'"),
+        ({"label": None}, "a list of label names"),
+        ({"options": []}, "neither a label nor options"),
+    ]
+    for line, message in cases:
+        with refused(f"line 1 .*{message}"):
+            prodigy(tmp_path, {"text": "p", "answer": "accept", **line})
 
 
 def test_what_was_skipped_and_old_exports(tmp_path: Path) -> None:
@@ -192,10 +206,10 @@ def test_labels_called_like_states_are_labels_if_there_are_others(tmp_path: Path
 
 def test_answers_label_by_label_take_no_other_view(tmp_path: Path) -> None:
     tasks = [task("p", done(choice("sky", "no")))]
-    with pytest.raises(ComesError, match="'no' excludes a label; leave out labels_are .--comple"):
+    with refused("'no' excludes a label; leave out labels_are .--comple"):
         label_studio(tmp_path, tasks, labels_are="complementary")
     line = {"text": "p", "label": "sky", "answer": "reject"}
-    with pytest.raises(ComesError, match="'no' excludes a label"):
+    with refused("'no' excludes a label"):
         prodigy(tmp_path, line, labels_are="complementary")
 
 
@@ -211,25 +225,8 @@ def test_how_an_item_is_named(tmp_path: Path) -> None:
         assert prodigy(tmp_path, {**fields, **answer}).items == [name]
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ({"options": ["sky"], "accept": []}, "options without an id"),
-        ({"options": [{"text": "sky"}]}, "options without an id"),
-        ({"options": OPTIONS, "accept": "sky"}, "a list of label names; got 'sky'"),
-        ({"label": None}, "a list of label names"),
-        ({"options": []}, "neither a label nor options"),
-    ],
-)
-def test_a_line_of_another_form_is_named(
-    tmp_path: Path, line: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ComesError, match=f"line 1 .*{message}"):
-        prodigy(tmp_path, {"text": "p", "answer": "accept", **line})
-
-
 def test_lines_that_say_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ComesError, match="export.jsonl has no answers"):
+    with refused("export.jsonl has no answers"):
         prodigy(tmp_path, "", "  ")
     lines = {"text": "p", "options": OPTIONS, "answer": "reject"}
     dataset = prodigy(tmp_path, lines)
@@ -237,21 +234,8 @@ def test_lines_that_say_nothing(tmp_path: Path) -> None:
     (tmp_path / "mark.jsonl").write_bytes(b"\xef\xbb\xbf" + json.dumps(lines).encode())
     assert len(read_dataset(tmp_path / "mark.jsonl")) == 1
     (tmp_path / "bad.jsonl").write_bytes(b'{"text": "\xff"}')
-    with pytest.raises(ComesError, match="bad.jsonl cannot be read as text in UTF-8"):
+    with refused("bad.jsonl cannot be read as text in UTF-8"):
         read_dataset(tmp_path / "bad.jsonl")
     (tmp_path / "deep.jsonl").write_text("[" * 100_000)
-    with pytest.raises(ComesError, match="line 1 of deep.jsonl cannot be read as json"):
+    with refused("line 1 of deep.jsonl cannot be read as json"):
         read_dataset(tmp_path / "deep.jsonl")
-
-
-def test_a_label_that_is_named_and_never_chosen_is_excluded(tmp_path: Path) -> None:
-    dataset = label_studio(tmp_path, TASKS[:1], label_names=["sea", "sky", "sun"])
-    assert dataset.candidates.tolist() == [[True, True, False]]
-    assert not dataset.from_complementary
-
-
-def test_ticks_are_candidates_unless_they_are_said_to_be_complementary(tmp_path: Path) -> None:
-    options = [{"id": "sky"}, {"id": "sea"}]
-    line = {"text": "p", "options": options, "accept": ["sky"], "answer": "accept"}
-    assert not prodigy(tmp_path, line).from_complementary
-    assert prodigy(tmp_path, line, labels_are="complementary").from_complementary

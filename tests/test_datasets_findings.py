@@ -2,7 +2,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 from scipy import sparse
 
 from comes.answers import Answers, LongAnswers
@@ -23,17 +22,19 @@ def test_nothing_to_find() -> None:
     candidates = np.array([[True, False], [False, True], [True, True]])
     assert found(Dataset(np.eye(3), SKY_SEA, candidates, relevant)) == {}
 
+    assert found(Dataset(None, SKY_SEA, np.array([[True, False], [False, True]]))) == {}
 
-@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, pd.DataFrame])
-def test_duplicates_and_constant_columns(container: type) -> None:
-    X = np.array([[1.0, 5.0, 0.0], [0.0, 5.0, 0.0], [1.0, 5.0, -0.0], [1.0, 5.0, 0.0]])
-    relevant = np.array([[True, False], [False, True], [True, False], [True, True]])
-    findings = found(Dataset(container(X), SKY_SEA, relevant=relevant))
-    assert findings == {
-        "duplicate_rows": "2 rows repeat the features of an earlier row, 1 with other "
-        "labels (first: row 2).",
-        "constant_features": "2 of 3 features are constant: 1, 2.",
-    }
+
+def test_duplicates_and_constant_columns() -> None:
+    for container in (np.asarray, sparse.csr_array, pd.DataFrame):
+        X = np.array([[1.0, 5.0, 0.0], [0.0, 5.0, 0.0], [1.0, 5.0, -0.0], [1.0, 5.0, 0.0]])
+        relevant = np.array([[True, False], [False, True], [True, False], [True, True]])
+        findings = found(Dataset(container(X), SKY_SEA, relevant=relevant))
+        assert findings == {
+            "duplicate_rows": "2 rows repeat the features of an earlier row, 1 with other "
+            "labels (first: row 2).",
+            "constant_features": "2 of 3 features are constant: 1, 2.",
+        }
 
 
 def test_labels_and_rows_without_use() -> None:
@@ -49,10 +50,6 @@ def test_labels_and_rows_without_use() -> None:
     assert findings == {"always_relevant": "1 label is relevant to every row: 'a'."}
 
 
-def test_a_data_set_of_labels_alone_can_be_checked() -> None:
-    assert found(Dataset(None, SKY_SEA, np.array([[True, False], [False, True]]))) == {}
-
-
 def test_images_that_repeat_or_cannot_be_read(tmp_path: Path) -> None:
     save_images(tmp_path, ["a.png", "b.png", "c.png"])
     (tmp_path / "c.png").write_text("no image")
@@ -65,34 +62,37 @@ def test_images_that_repeat_or_cannot_be_read(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("values", ["normal", "counts", "binary"])
-def test_hashes_are_equal_exactly_for_equal_rows(values: str) -> None:
-    rng = np.random.default_rng(0)
-    X = {
-        "normal": rng.normal(size=(3000, 5)),
-        "counts": rng.poisson(0.5, size=(3000, 12)),
-        "binary": rng.integers(0, 2, size=(3000, 11)),
-    }[values].astype(float)
-    X[1500:] = X[rng.integers(0, 1500, size=1500)]
-    _, same = np.unique(X, axis=0, return_inverse=True)
-    expected = pd.factorize(same.ravel())[0]
-    for container in (X, X.astype(np.float32), sparse.csr_array(X), pd.DataFrame(X)):
-        exact = container if values != "normal" else X
-        np.testing.assert_array_equal(pd.factorize(row_hashes(exact))[0], expected)
-    np.testing.assert_array_equal(row_hashes(X), row_hashes(sparse.csr_array(X)))
+def test_hashes_are_equal_exactly_for_equal_rows() -> None:
+    for values in ("normal", "counts", "binary"):
+        rng = np.random.default_rng(0)
+        X = {
+            "normal": rng.normal(size=(3000, 5)),
+            "counts": rng.poisson(0.5, size=(3000, 12)),
+            "binary": rng.integers(0, 2, size=(3000, 11)),
+        }[values].astype(float)
+        X[1500:] = X[rng.integers(0, 1500, size=1500)]
+        _, same = np.unique(X, axis=0, return_inverse=True)
+        expected = pd.factorize(same.ravel())[0]
+        for container in (X, X.astype(np.float32), sparse.csr_array(X), pd.DataFrame(X)):
+            exact = container if values != "normal" else X
+            np.testing.assert_array_equal(pd.factorize(row_hashes(exact))[0], expected)
+        np.testing.assert_array_equal(row_hashes(X), row_hashes(sparse.csr_array(X)))
+
+    X = np.array([[1.0, 2.0], [2.0, 1.0], [0.0, 0.0]])
+    np.testing.assert_array_equal(row_hashes(sparse.csc_array(X)), row_hashes(X))
 
 
-def test_other_candidates_are_other_labels_too() -> None:
+def test_other_candidates_or_answers_are_other_labels_too() -> None:
     X = np.ones((2, 1)) * np.array([[1.0], [1.0]])
     candidates = np.array([[True, True], [True, False]])
     relevant = np.array([[True, False], [True, False]])
     text = found(Dataset(X, SKY_SEA, candidates, relevant))["duplicate_rows"]
     assert "1 with other labels" in text
 
-
-def test_columns_of_a_sparse_matrix_are_no_rows() -> None:
-    X = np.array([[1.0, 2.0], [2.0, 1.0], [0.0, 0.0]])
-    np.testing.assert_array_equal(row_hashes(sparse.csc_array(X)), row_hashes(X))
+    X = np.ones((2, 2)) * [1.0, 2.0]
+    answers = Answers(no=[[1, 0], [1, 0]], yes=[[0, 1], [0, 0]])
+    text = found(Dataset(X, SKY_SEA, answers=answers))["duplicate_rows"]
+    assert "1 with other labels" in text
 
 
 def test_labels_that_nobody_was_asked_about_or_could_tell() -> None:
@@ -119,21 +119,14 @@ def test_ticks_are_not_exclusions() -> None:
     }
 
 
-@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
-def test_features_that_number_the_rows(container: type) -> None:
-    X = np.array([[7.0, 1.0, 0.0], [8.0, 2.0, 1.0], [9.0, 3.0, 0.0], [10.0, 5.0, 1.0]])
-    relevant = np.array([[True], [False], [True], [False]])
-    findings = found(Dataset(container(X), ["sky"], relevant=relevant))
-    text = "1 feature numbers the rows, as an id does: '0'. Leave them out (--ignore)."
-    assert findings == {"row_numbers": text}
-    assert found(Dataset(X[:, 2:] > 0, ["sky"], relevant=relevant)).keys() == {"duplicate_rows"}
-
-
-def test_other_answers_are_other_labels_too() -> None:
-    X = np.ones((2, 2)) * [1.0, 2.0]
-    answers = Answers(no=[[1, 0], [1, 0]], yes=[[0, 1], [0, 0]])
-    text = found(Dataset(X, SKY_SEA, answers=answers))["duplicate_rows"]
-    assert "1 with other labels" in text
+def test_features_that_number_the_rows() -> None:
+    for container in (np.asarray, pd.DataFrame):
+        X = np.array([[7.0, 1.0, 0.0], [8.0, 2.0, 1.0], [9.0, 3.0, 0.0], [10.0, 5.0, 1.0]])
+        relevant = np.array([[True], [False], [True], [False]])
+        findings = found(Dataset(container(X), ["sky"], relevant=relevant))
+        text = "1 feature numbers the rows, as an id does: '0'. Leave them out (--ignore)."
+        assert findings == {"row_numbers": text}
+        assert found(Dataset(X[:, 2:] > 0, ["sky"], relevant=relevant)).keys() == {"duplicate_rows"}
 
 
 def test_labels_with_almost_the_same_name() -> None:

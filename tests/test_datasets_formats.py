@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from comes.datasets import read_dataset, read_features, read_table, write_dataset, write_table
-from comes.errors import ComesError
+from refusals import refused
 
 TABLE = pd.DataFrame(
     {
@@ -33,9 +32,8 @@ def write(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_every_form_of_a_table_is_the_same_data(tmp_path: Path) -> None:
+    cases: list[str] = [
         "a.csv",
         "a.tsv",
         "a.csv.gz",
@@ -48,29 +46,28 @@ def write(path: Path) -> Path:
         "semicolon.tsv",
         "decimal.csv",
         "decimal.csv.gz",
-    ],
-)
-def test_every_form_of_a_table_is_the_same_data(tmp_path: Path, name: str) -> None:
-    path = write(tmp_path / name)
-    read = read_dataset(path, labels=["tags"])
-    assert read.label_names == ["NA", "sea", "sky"]
-    assert read.items == ["001", "002", "003"]
-    np.testing.assert_array_equal(np.asarray(read.X), [[0.5, 7], [-1.25, 8], [3, 9]])
-    X, items = read_features(path, ["n", "x"])
-    assert X["x"].tolist() == [0.5, -1.25, 3.0] and items == read.items
+    ]
+    for name in cases:
+        path = write(tmp_path / name)
+        read = read_dataset(path, labels=["tags"])
+        assert read.label_names == ["NA", "sea", "sky"]
+        assert read.items == ["001", "002", "003"]
+        np.testing.assert_array_equal(np.asarray(read.X), [[0.5, 7], [-1.25, 8], [3, 9]])
+        X, items = read_features(path, ["n", "x"])
+        assert X["x"].tolist() == [0.5, -1.25, 3.0] and items == read.items
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv.gz", "a.tsv.gz", "a.xlsx"])
-@pytest.mark.parametrize("form", ["wide", "names"])
-def test_what_is_written_is_read_again(tmp_path: Path, name: str, form: str) -> None:
-    data = read_dataset(write(tmp_path / "b.csv"), labels=["tags"])
-    write_dataset(data, tmp_path / name, form)  # type: ignore[arg-type]
-    again = read_dataset(tmp_path / name)
-    assert again.label_names == data.label_names and again.items == data.items
-    np.testing.assert_array_equal(again.known_candidates(), data.known_candidates())
-    np.testing.assert_array_equal(np.asarray(again.X, float), np.asarray(data.X, float))
-    if name.endswith(".gz"):
-        gzip.decompress((tmp_path / name).read_bytes())
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    for name in ("a.tsv", "a.csv.gz", "a.tsv.gz", "a.xlsx"):
+        for form in ("wide", "names"):
+            data = read_dataset(write(tmp_path / "b.csv"), labels=["tags"])
+            write_dataset(data, tmp_path / name, form)  # type: ignore[arg-type]
+            again = read_dataset(tmp_path / name)
+            assert again.label_names == data.label_names and again.items == data.items
+            np.testing.assert_array_equal(again.known_candidates(), data.known_candidates())
+            np.testing.assert_array_equal(np.asarray(again.X, float), np.asarray(data.X, float))
+            if name.endswith(".gz"):
+                gzip.decompress((tmp_path / name).read_bytes())
 
 
 def test_a_comma_in_numbers_is_the_point_where_that_is_sure(tmp_path: Path) -> None:
@@ -86,7 +83,7 @@ def test_a_comma_in_numbers_is_the_point_where_that_is_sure(tmp_path: Path) -> N
 def test_a_comma_that_may_part_thousands_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("a;y\n1,234;1\n5,678;0\n")
-    with pytest.raises(ComesError, match=r"'a' holds .* '1,234', which may be 1.234 or 1234\. Wri"):
+    with refused(r"'a' holds .* '1,234', which may be 1.234 or 1234\. Wri"):
         read_dataset(path, labels=["y"])
     path.write_text("a;x;y\n1,234;1;1\n5,678;2;0\n")
     assert read_dataset(path, labels=["y"], ignore=["a"]).X["x"].tolist() == [1.0, 2.0]
@@ -104,7 +101,7 @@ def test_commas_inside_quotes_do_not_part_columns(tmp_path: Path) -> None:
     path.write_text('text,y\n"a;b;c",1\n"one, two",0\n')
     assert read_table(path).columns.tolist() == ["text", "y"]
     path.write_text("a;b\n1;2\n3\n")
-    with pytest.raises(ComesError, match="no column 'b'"):
+    with refused("no column 'b'"):
         read_dataset(path, labels=["b"])
 
 
@@ -112,21 +109,21 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv.gz")
     for damaged in (path.read_bytes()[:-9], b"x,y\n1,2\n"):
         path.write_bytes(damaged)
-        with pytest.raises(ComesError, match=r"a\.csv\.gz cannot be read as csv\.gz"):
+        with refused(r"a\.csv\.gz cannot be read as csv\.gz"):
             read_dataset(path, labels=["tags"])
 
 
 def test_excel_says_what_it_cannot_read(tmp_path: Path) -> None:
     path = tmp_path / "a.xlsx"
-    with pytest.raises(ComesError, match=r"does not fit an Excel file .*Write \.csv"):
+    with refused(r"does not fit an Excel file .*Write \.csv"):
         write_table(pd.DataFrame({"a": ["\x01"]}), path)
     path.write_bytes(b"not a zip")
-    with pytest.raises(ComesError, match=r"a\.xlsx cannot be read as xlsx"):
+    with refused(r"a\.xlsx cannot be read as xlsx"):
         read_dataset(path, labels=["y"])
     with pd.ExcelWriter(path) as writer:
         TABLE.to_excel(writer, sheet_name="one", index=False)
         TABLE.to_excel(writer, sheet_name="two", index=False)
-    with pytest.raises(ComesError, match=r"2 sheets \(one, two\), and one table is read"):
+    with refused(r"2 sheets \(one, two\), and one table is read"):
         read_dataset(path, labels=["tags"])
     with pd.ExcelWriter(path) as writer:
         TABLE.to_excel(writer, sheet_name="one", index=False)

@@ -13,8 +13,9 @@ from scipy.io import savemat
 
 from comes.datasets import KNOWN, load_dataset, named, open_dataset, read_features
 from comes.datasets.sources import NamedDataset, Source
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesWarning
 from image_folders import COCO, make_cub, make_voc, save_images
+from refusals import refused
 from serving import Server
 
 PAPER = [
@@ -59,7 +60,7 @@ def test_the_papers_ten_have_names_and_a_way_to_get_them() -> None:
 
 
 def test_a_set_without_address_says_which_file_to_put_where(home: Path) -> None:
-    with pytest.raises(ComesError, match=r"Put mirflickr.mat at .*data.pml.mirflickr.mat; .*zip"):
+    with refused(r"Put mirflickr.mat at .*data.pml.mirflickr.mat; .*zip"):
         load_dataset("mirflickr")
 
 
@@ -73,14 +74,24 @@ def test_data_comes_before_the_cache_and_both_before_the_network(home: Path) -> 
     write_pml(home / "cache" / "pml" / "mirflickr.mat", 10433)
     assert len(load_dataset("MIRFlickr")) == 10433
     (home / "data" / "mirflickr.mat").write_text("damaged")
-    with pytest.raises(ComesError, match="cannot be read as a .mat file"):
+    with refused("cannot be read as a .mat file"):
         load_dataset("mirflickr")
 
 
-def test_another_version_is_not_taken_for_the_named_one(home: Path) -> None:
+def test_another_version_is_not_taken_for_the_named_one(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_pml(home / "data" / "mirflickr.mat", 5000)
-    with pytest.raises(ComesError, match="mirflickr has 10433 x 100 x 7 .*has 5000 x 100 x 7"):
+    with refused("mirflickr has 10433 x 100 x 7 .*has 5000 x 100 x 7"):
         load_dataset("mirflickr")
+
+    for d, q in ((99, 7), (100, 6)):
+        small(monkeypatch, "mirflickr", rows={"": 20})
+        labels = np.ones((q, 20))
+        content = {"data": np.ones((20, d)), "target": labels, "partial_labels": labels}
+        savemat(home / "data" / "mirflickr.mat", content)
+        with refused("another version of it"):
+            load_dataset("mirflickr")
 
 
 def test_a_file_is_downloaded_into_the_cache_and_then_used_offline(
@@ -132,69 +143,72 @@ def test_an_archive_without_the_file_says_so(
     checksum = f"md5:{hashlib.md5(server.content).hexdigest()}"
     source = Source(("VOC/a.txt",), server.address("voc.tar"), checksum, is_tar=True)
     small(monkeypatch, "VOC2007", sources={"train": (source,)})
-    with pytest.raises(ComesError, match="voc.tar was unpacked, and VOC/a.txt was not in it"):
+    with refused("voc.tar was unpacked, and VOC/a.txt was not in it"):
         load_dataset("VOC2007", "train")
 
 
-def test_cub_in_its_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cub_in_its_folder_with_features_of_ones_own(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_cub(home / "data")
     small(monkeypatch, "CUB", rows={"": 2, "train": 1}, n_labels=3)
     assert len(load_dataset("CUB")) == 2
     assert load_dataset("CUB", "train").items == ["001.A/a.jpg"]
 
+    np.savez(home / "X.npz", X=np.eye(2), items=["002.B/b c.jpg", "001.A/a.jpg"])
+    dataset = open_dataset("CUB:train", features=home / "X.npz")
+    assert dataset.known_features().tolist() == [[0, 1]]
 
-@pytest.mark.parametrize("zipped", [False, True])
-def test_coco_in_its_folders_or_archives(
-    home: Path, monkeypatch: pytest.MonkeyPatch, zipped: bool
-) -> None:
+
+def test_coco_in_its_folders_or_archives(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = home / "data" / "COCO2014"
     save_images(folder / "val2014", ["4.jpg", "7.jpg", "9.jpg"])
-    annotations = folder / "annotations" / "instances_val2014.json"
-    annotations.parent.mkdir()
-    annotations.write_text(json.dumps(COCO))
-    if zipped:
-        for name, archive in (("val2014", "val2014"), ("annotations", "annotations_trainval2014")):
-            with zipfile.ZipFile(folder / f"{archive}.zip", "w") as target:
-                for path in (folder / name).iterdir():
-                    target.write(path, f"{name}/{path.name}")
-            shutil.rmtree(folder / name)
+    (folder / "annotations").mkdir()
+    (folder / "annotations" / "instances_val2014.json").write_text(json.dumps(COCO))
     small(monkeypatch, "COCO2014", rows={"val": 2}, n_labels=2)
-    dataset = load_dataset("COCO2014", "val")
-    assert dataset.items == ["9.jpg", "4.jpg"] and dataset.X[1].shape == (2, 2, 3)
-    assert len(load_dataset("COCO2014", "val", unannotated="keep")) == 3
-    if zipped:
-        (folder / "annotations_trainval2014.zip").write_bytes(b"no zip")
-        with pytest.raises(ComesError, match="instances_val2014.json in .* cannot be read"):
-            load_dataset("COCO2014", "val")
+    for are_zipped in (False, True):
+        if are_zipped:
+            put_into_archive(folder / "val2014", folder / "val2014.zip")
+            put_into_archive(folder / "annotations", folder / "annotations_trainval2014.zip")
+        dataset = load_dataset("COCO2014", "val")
+        assert dataset.items == ["9.jpg", "4.jpg"] and dataset.X[1].shape == (2, 2, 3)
+        assert len(load_dataset("COCO2014", "val", unannotated="keep")) == 3
+    (folder / "annotations_trainval2014.zip").write_bytes(b"no zip")
+    with refused("instances_val2014.json in .* cannot be read"):
+        load_dataset("COCO2014", "val")
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
+def put_into_archive(folder: Path, archive: Path) -> None:
+    """Write the files of a folder to a .zip in its place."""
+    with zipfile.ZipFile(archive, "w") as target:
+        for path in folder.iterdir():
+            target.write(path, f"{folder.name}/{path.name}")
+    shutil.rmtree(folder)
+
+
+def test_a_mistake_in_a_name_is_explained(home: Path) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("YeastPB", {}, "no data set is called 'YeastPB'. Did you mean 'YeastBP'"),
         ("VOC2007", {}, "has splits only; expected 'VOC2007:trainval' or 'VOC2007:test'"),
         ("scene", {"split": "val"}, "no split 'val'; expected 'scene' or 'scene:train'"),
         ("scene", {"difficult": "relevant"}, "'difficult' does not apply to scene"),
-    ],
-)
-def test_a_mistake_in_a_name_is_explained(
-    home: Path, name: str, options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ComesError, match=message):
-        load_dataset(name, **options)
+    ]
+    for name, options, message in cases:
+        with refused(message):
+            load_dataset(name, **options)
 
 
 def test_one_door_for_names_and_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_pml(home / "data" / "mirflickr.mat", 10433)
     monkeypatch.chdir(home / "data")
     assert len(open_dataset("mirflickr.mat")) == len(open_dataset("mirflickr")) == 10433
-    with pytest.raises(ComesError, match="says that its labels are candidates"):
+    with refused("says that its labels are candidates"):
         open_dataset("mirflickr", labels_are="complementary")
-    with pytest.raises(ComesError, match="YeastBB does not exist. Did you mean the data set Yeast"):
+    with refused("YeastBB does not exist. Did you mean the data set Yeast"):
         open_dataset("YeastBB")
-    with pytest.raises(ComesError, match="'comes datasets' lists the data sets"):
+    with refused("'comes datasets' lists the data sets"):
         open_dataset("no/such/thing.npz")
-    with pytest.raises(ComesError, match="'labels' does not apply to a data set of OpenML"):
+    with refused("'labels' does not apply to a data set of OpenML"):
         open_dataset("openml:7", labels=["a"])
 
 
@@ -204,7 +218,7 @@ def test_a_wrong_checksum_is_found_out_in_files_and_archives(
     for is_tar in (False, True):
         wrong = Source(("x.mat",), server.address("x.tar"), f"sha256:{'0' * 64}", is_tar=is_tar)
         small(monkeypatch, "mirflickr", sources={"": (wrong,)})
-        with pytest.raises(ComesError, match="checksum differs"):
+        with refused("checksum differs"):
             load_dataset("mirflickr")
 
 
@@ -215,18 +229,6 @@ def test_every_split_needs_its_own_files() -> None:
     assert files["train"] == ["scene-train.arff", "scene.xml"]
     assert files["test"] == ["scene-test.arff", "scene.xml"]
     assert files[""] == ["scene-train.arff", "scene-test.arff", "scene.xml"]
-
-
-@pytest.mark.parametrize(("d", "q"), [(99, 7), (100, 6)])
-def test_another_number_of_features_or_labels_is_another_version(
-    home: Path, d: int, q: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small(monkeypatch, "mirflickr", rows={"": 20})
-    labels = np.ones((q, 20))
-    content = {"data": np.ones((20, d)), "target": labels, "partial_labels": labels}
-    savemat(home / "data" / "mirflickr.mat", content)
-    with pytest.raises(ComesError, match="another version of it"):
-        load_dataset("mirflickr")
 
 
 ARFF = """@relation r
@@ -273,7 +275,7 @@ def test_splits_options_and_labels_through_the_one_door(
     small(monkeypatch, "VOC2007", rows={"train": 3})
     assert open_dataset("VOC2007:train", difficult="relevant").known_relevant().sum() == 4
     (home / "own.csv").write_text("x,l\n1,a\n")
-    with pytest.raises(ComesError, match="'difficult' does not apply to .csv files"):
+    with refused("'difficult' does not apply to .csv files"):
         open_dataset("own.csv", labels=["l"], difficult="relevant")
 
 
@@ -290,7 +292,7 @@ def test_a_broken_image_of_coco_can_be_skipped(home: Path, monkeypatch: pytest.M
 
 def test_data_that_is_no_folder_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMES_DATA", str(home / "gone"))
-    with pytest.raises(ComesError, match="COMES_DATA names .*gone, which is not a folder"):
+    with refused("COMES_DATA names .*gone, which is not a folder"):
         load_dataset("mirflickr")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("COMES_DATA", "~/data")
@@ -301,13 +303,5 @@ def test_data_that_is_no_folder_is_told(home: Path, monkeypatch: pytest.MonkeyPa
 def test_a_table_of_voc_flags_is_checked(home: Path) -> None:
     (home / "data" / "voc2012-labels.csv").write_text("a,b\n1,2\n")
     (home / "data" / "voc2012-160px-val.zip").touch()
-    with pytest.raises(ComesError, match="has no column 'image'"):
+    with refused("has no column 'image'"):
         load_dataset("VOC2012-160px", "val")
-
-
-def test_features_of_ones_own_for_a_named_set(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_cub(home / "data")
-    small(monkeypatch, "CUB", rows={"": 2, "train": 1}, n_labels=3)
-    np.savez(home / "X.npz", X=np.eye(2), items=["002.B/b c.jpg", "001.A/a.jpg"])
-    dataset = open_dataset("CUB:train", features=home / "X.npz")
-    assert dataset.known_features().tolist() == [[0, 1]]

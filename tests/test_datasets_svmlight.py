@@ -1,11 +1,10 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 from scipy import sparse
 
 from comes.datasets import read_dataset, read_features
-from comes.errors import ComesError
+from refusals import refused
 
 
 def written(folder: Path, text: str, name: str = "pages.svm") -> Path:
@@ -27,7 +26,7 @@ def test_the_list_of_labels_can_be_fixed(tmp_path: Path) -> None:
     dataset = read_dataset(path, label_names=["0", "1", "2", "3"])
     assert dataset.relevant is not None
     assert dataset.relevant.astype(int).tolist() == [[0, 1, 0, 1], [1, 0, 0, 0]]
-    with pytest.raises(ComesError, match="'1' occurs in a set but is not one of the label names"):
+    with refused("'1' occurs in a set but is not one of the label names"):
         read_dataset(path, label_names=["0", "2"])
 
 
@@ -37,7 +36,7 @@ def test_a_first_line_of_sizes_counts_from_0(tmp_path: Path) -> None:
     assert dataset.X.shape == (2, 5)
     assert dataset.X.toarray()[1].tolist() == [0, 0, 0, 0, 2]
     assert dataset.label_names == ["0", "1", "2", "3"]
-    with pytest.raises(ComesError, match="first line of train.txt says 9 rows; got 1"):
+    with refused("first line of train.txt says 9 rows; got 1"):
         read_dataset(written(tmp_path, "9 5 4\n0 0:1\n", "train.txt"))
 
 
@@ -48,16 +47,20 @@ def test_labels_can_be_candidates_or_complementary(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         read_dataset(path, labels_are="complementary").candidates, ~marked
     )
-    with pytest.raises(
-        ComesError, match="must be 'candidates', 'complementary' or 'positives'; got 'both'"
-    ):
+    with refused("must be 'candidates', 'complementary' or 'positives'; got 'both'"):
         read_dataset(path, labels_are="both")
 
 
-@pytest.mark.parametrize("text", ["a,b 1:2\n", "1 2\n", "1 2:x\n", "\x00\x01\n", "1 3:1 2:1:1\n"])
-def test_a_bad_file_is_one_sentence(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ComesError, match="pages.svm cannot be read as LIBSVM"):
-        read_dataset(written(tmp_path, text))
+def test_a_bad_file_is_one_sentence(tmp_path: Path) -> None:
+    cases: list[str] = ["a,b 1:2\n", "1 2\n", "1 2:x\n", "\x00\x01\n", "1 3:1 2:1:1\n"]
+    for text in cases:
+        with refused("pages.svm cannot be read as LIBSVM"):
+            read_dataset(written(tmp_path, text))
+
+    (tmp_path / "mark.svm").write_bytes(b"\xef\xbb\xbf1 1:2\n")
+    assert read_dataset(tmp_path / "mark.svm").label_names == ["1"]
+    with refused("cannot be read as LIBSVM"):
+        read_dataset(written(tmp_path, "1 99999999999999999999:1\n"))
 
 
 def test_large_label_numbers_are_not_rounded(tmp_path: Path) -> None:
@@ -73,19 +76,10 @@ def test_sizes_and_names_that_are_given_come_first(tmp_path: Path) -> None:
     assert dataset.X.shape == (1, 7)
     assert read_dataset(written(tmp_path, "1 1:1\n"), labels_are="complementary").from_complementary
 
-
-def test_a_byte_order_mark_and_a_number_too_large(tmp_path: Path) -> None:
-    (tmp_path / "mark.svm").write_bytes(b"\xef\xbb\xbf1 1:2\n")
-    assert read_dataset(tmp_path / "mark.svm").label_names == ["1"]
-    with pytest.raises(ComesError, match="cannot be read as LIBSVM"):
-        read_dataset(written(tmp_path, "1 99999999999999999999:1\n"))
+    assert read_features(written(tmp_path, "1 1:1\n"), n_features=5)[0].shape == (1, 5)
 
 
 def test_features_are_counted_from_1_unless_the_file_says_how_many(tmp_path: Path) -> None:
     assert read_dataset(written(tmp_path, "1 2:1\n")).X.toarray().tolist() == [[0, 1]]
-    with pytest.raises(ComesError, match="counted from 1 .from 0 after a first line"):
+    with refused("counted from 1 .from 0 after a first line"):
         read_dataset(written(tmp_path, "1 0:1 2:1\n"))
-
-
-def test_features_alone_have_as_many_columns_as_are_said(tmp_path: Path) -> None:
-    assert read_features(written(tmp_path, "1 1:1\n"), n_features=5)[0].shape == (1, 5)

@@ -5,7 +5,8 @@ import pytest
 
 from comes.datasets import Reading, open_dataset
 from comes.datasets.telling_columns import find_telling
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesWarning
+from refusals import refused
 
 TABLE = pd.DataFrame(
     {
@@ -27,23 +28,21 @@ def test_a_column_of_label_names_is_no_feature_unless_asked_for(tmp_path: Path) 
     assert list(kept.X.columns) == ["size", "truth", "place"]
 
 
-@pytest.mark.parametrize(
-    "cells",
-    [
+def test_other_columns_are_not_taken_for_labels() -> None:
+    cases: list[list[object]] = [
         ["sea", "sea", "sea"],
         ["sea", "town", "sky"],
         [None, None, None],
         [1, 2, 3],
         [["sea"], "sky", "sea"],
-    ],
-)
-def test_other_columns_are_not_taken_for_labels(cells: list[object]) -> None:
-    table = pd.DataFrame({"of": pd.Series(cells, dtype=object)})
-    assert find_telling(table, ["of"], ["sea", "sky"]) == []
+    ]
+    for cells in cases:
+        table = pd.DataFrame({"of": pd.Series(cells, dtype=object)})
+        assert find_telling(table, ["of"], ["sea", "sky"]) == []
 
 
 def test_an_empty_truth_asks_what_it_means(tmp_path: Path) -> None:
     path = tmp_path / "photos.csv"
     TABLE.assign(truth=["sky", "", "hill"]).to_csv(path, index=False)
-    with pytest.raises(ComesError, match=r"row 1\).*write \(none\); if the truth is not known, le"):
+    with refused(r"row 1\).*write \(none\); if the truth is not known, le"):
         open_dataset(path, Reading(labels=["maybe"], relevant=["truth"]))

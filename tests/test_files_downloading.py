@@ -2,32 +2,43 @@
 
 import hashlib
 import io
+import socket
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from comes.errors import ComesError
 from comes.files import cache_folder, download, unpack_tar
+from refusals import refused
 from serving import CHECKSUM, CONTENT, Server
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """An address of this machine where nobody listens, and nobody else will."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/data.bin"
 
 
 def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_file_is_downloaded_once(server: Server, tmp_path: Path) -> None:
+def test_a_file_is_downloaded_once(server: Server, nobody: str, tmp_path: Path) -> None:
     path = tmp_path / "sub" / "data.bin"
     assert download(server.address(), CHECKSUM, path) == path
     assert path.read_bytes() == CONTENT
     assert server.asked == [None] and files(path.parent) == ["data.bin"]
-    download("http://127.0.0.1:9/nobody", CHECKSUM, path)  # there: the network is not touched
+    download(nobody, CHECKSUM, path)  # there: the network is not touched
     assert len(server.asked) == 1
 
 
 def test_a_wrong_checksum_keeps_nothing(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "data.bin"
-    with pytest.raises(ComesError, match="its checksum differs from md5:0000.* was not kept"):
+    with refused("its checksum differs from md5:0000.* was not kept"):
         download(server.address(), f"md5:{'0' * 32}", path)
     assert files(tmp_path) == []
     download(server.address(), f"md5:{hashlib.md5(CONTENT).hexdigest()}", path)
@@ -37,7 +48,7 @@ def test_a_wrong_checksum_keeps_nothing(server: Server, tmp_path: Path) -> None:
 def test_a_broken_download_goes_on_where_it_stopped(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "data.bin"
     server.break_after = 300_000
-    with pytest.raises(ComesError, match="could not be downloaded.*goes on where it stopped"):
+    with refused("could not be downloaded.*goes on where it stopped"):
         download(server.address(), CHECKSUM, path)
     assert files(tmp_path) == ["data.bin.part"]
     half = (tmp_path / "data.bin.part").stat().st_size
@@ -63,18 +74,20 @@ def test_what_was_complete_but_not_renamed_is_taken(server: Server, tmp_path: Pa
 
 def test_a_part_of_another_file_is_found_out_and_forgotten(server: Server, tmp_path: Path) -> None:
     (tmp_path / "data.bin.part").write_bytes(b"x" * 1000)
-    with pytest.raises(ComesError, match="checksum differs"):
+    with refused("checksum differs"):
         download(server.address(), CHECKSUM, tmp_path / "data.bin")
     assert files(tmp_path) == []
     download(server.address(), CHECKSUM, tmp_path / "data.bin")
 
 
-def test_no_server_and_no_such_file_say_where_to_put_it(server: Server, tmp_path: Path) -> None:
+def test_no_server_and_no_such_file_say_where_to_put_it(
+    server: Server, nobody: str, tmp_path: Path
+) -> None:
     path = tmp_path / "data.bin"
-    with pytest.raises(ComesError, match=r"no connection to 127.0.0.1.*put the file at .*data.bin"):
-        download("http://127.0.0.1:9/data.bin", CHECKSUM, path)
+    with refused(r"no connection to 127.0.0.1.*put the file at .*data.bin"):
+        download(nobody, CHECKSUM, path)
     server.status = 404
-    with pytest.raises(ComesError, match="404"):
+    with refused("404"):
         download(server.address(), CHECKSUM, path)
     assert files(tmp_path) == []
 
@@ -108,28 +121,27 @@ def test_a_tar_is_unpacked_beside_what_is_there(tmp_path: Path) -> None:
     assert found == ["VOC/sub/x.txt", "VOC/test.txt", "VOC/train.txt"]
 
 
-@pytest.mark.parametrize("where", ["..", "outside"])
-def test_a_tar_cannot_write_elsewhere(tmp_path: Path, where: str) -> None:
-    folder = tmp_path / "cache"
-    folder.mkdir()
-    name = "../escaped.txt" if where == ".." else str(tmp_path / "escaped.txt")
-    archive = make_tar(folder / "a.tar", {"good.txt": b"1", name: b"2"})
-    try:
-        unpack_tar(archive, folder)  # a leading / is taken off, which is as good
-    except ComesError as error:
-        assert "cannot be unpacked" in str(error)
-        assert files(folder) == ["a.tar"]
-    assert files(tmp_path) == ["cache"]
+def test_a_tar_cannot_write_elsewhere(tmp_path: Path) -> None:
+    for k, name in enumerate(("../escaped.txt", str(tmp_path / "escaped.txt"))):
+        folder = tmp_path / str(k) / "cache"
+        folder.mkdir(parents=True)
+        archive = make_tar(folder / "a.tar", {"good.txt": b"1", name: b"2"})
+        try:
+            unpack_tar(archive, folder)  # a leading / is taken off, which is as good
+        except ComesError as error:
+            assert "cannot be unpacked" in str(error)
+            assert files(folder) == ["a.tar"]
+        assert files(folder.parent) == ["cache"] and not (tmp_path / "escaped.txt").exists()
 
 
 def test_a_tar_with_a_link_outside_or_cut_short_is_refused(tmp_path: Path) -> None:
     archive = make_tar(tmp_path / "link.tar", {"good.txt": b"1"}, link="/etc/passwd")
-    with pytest.raises(ComesError, match="link.tar cannot be unpacked"):
+    with refused("link.tar cannot be unpacked"):
         unpack_tar(archive, tmp_path)
     assert files(tmp_path) == ["link.tar"]
     archive = make_tar(tmp_path / "cut.tar", {"big.txt": b"1" * 100_000})
     archive.write_bytes(archive.read_bytes()[:50_000])
-    with pytest.raises(ComesError, match="cut.tar cannot be unpacked"):
+    with refused("cut.tar cannot be unpacked"):
         unpack_tar(archive, tmp_path)
     assert files(tmp_path) == ["cut.tar", "link.tar"]
 
@@ -142,5 +154,5 @@ def test_a_compressed_tar_that_is_cut_short_is_refused(tmp_path: Path) -> None:
         archive.addfile(entry, io.BytesIO(content))
     whole = (tmp_path / "cut.tgz").read_bytes()
     (tmp_path / "cut.tgz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ComesError, match="cut.tgz cannot be unpacked"):
+    with refused("cut.tgz cannot be unpacked"):
         unpack_tar(tmp_path / "cut.tgz", tmp_path)

@@ -1,52 +1,40 @@
-"""`locked`: one process at a time, and none for ever."""
+"""`locked`: one at a time, and none for ever; other processes are in `system/test_files_kills`."""
 
-import os
-import signal
-import subprocess
-import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from comes.files import locked
 
-HOLD = """
-import sys, time
-from pathlib import Path
-from comes.files import locked
-with locked(Path(sys.argv[1])):
-    print("held", flush=True)
-    time.sleep(float(sys.argv[2]))
-    Path(sys.argv[1]).with_name("done").touch()
-"""
 
+def test_another_waits_until_the_first_is_done(tmp_path: Path) -> None:
+    order: list[str] = []
+    is_busy = threading.Event()
 
-def hold(path: Path, seconds: float) -> subprocess.Popen[str]:
-    """Start a process that holds the lock; return when it does."""
-    command = [sys.executable, "-c", HOLD, str(path), str(seconds)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-    return process
+    def say_busy() -> None:
+        order.append("busy")
+        is_busy.set()
 
+    def wait_for_the_lock() -> None:
+        with locked(tmp_path / "lock", say_busy):
+            order.append("second")
+            assert (tmp_path / "lock").exists()  # a third one would wait for us
 
-def test_another_process_waits_until_the_first_is_done(tmp_path: Path) -> None:
-    said: list[str] = []
-    with hold(tmp_path / "lock", 0.5), locked(tmp_path / "lock", lambda: said.append("busy")):
-        assert (tmp_path / "done").exists()
-        assert (tmp_path / "lock").exists()  # a third one would wait for us
-    assert said == ["busy"]
+    with locked(tmp_path / "lock"):
+        other = threading.Thread(target=wait_for_the_lock)
+        other.start()
+        assert is_busy.wait(300)
+        order.append("first")
+    other.join()
+    assert order == ["busy", "first", "second"]
     assert not (tmp_path / "lock").exists()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
-def test_a_killed_process_holds_nothing(tmp_path: Path) -> None:
-    with hold(tmp_path / "lock", 60) as process:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    assert (tmp_path / "lock").exists()
+def test_a_file_that_a_killed_process_left_holds_nothing(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
     with locked(tmp_path / "lock", pytest.fail):
-        pass
+        assert (tmp_path / "lock").exists()
     assert not (tmp_path / "lock").exists()
 
 

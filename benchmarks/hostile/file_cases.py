@@ -51,7 +51,7 @@ def _a_row_with_cells_missing(place: Place) -> object:
     lines = text_of(good_table()).splitlines()
     lines[6] = lines[6].split(",")[0]
     place.write("d.csv", "\n".join(lines))
-    return place.comes("fit d.csv --labels maybe --epochs 1 -o m")
+    return place.comes("fit d.csv --labels maybe --priors priors.csv --epochs 1 -o m")
 
 
 @refused(AREA, r"quote|line|cannot be read|string")
@@ -84,7 +84,7 @@ def _utf_16_as_excel_writes_it(place: Place) -> object:
 def _nul_bytes_in_the_middle(place: Place) -> object:
     content = text_of(good_table()).encode()
     place.write("d.csv", content[:500] + b"\0" * 40 + content[500:])
-    return place.comes("fit d.csv --labels maybe --epochs 1 -o m")
+    return place.comes("fit d.csv --labels maybe --priors priors.csv --epochs 1 -o m")
 
 
 @handled(AREA)
@@ -159,7 +159,7 @@ def _a_column_twice(place: Place) -> object:
 @refused(AREA, r"name|header|empty")
 def _a_column_without_a_name(place: Place) -> object:
     place.write("d.csv", text_of(good_table()).replace("green", "", 1))
-    return place.comes("fit d.csv --labels maybe --epochs 1 -o m")
+    return place.comes("fit d.csv --labels maybe --priors priors.csv --epochs 1 -o m")
 
 
 @refused(AREA, r"maybe")
@@ -173,14 +173,14 @@ def _an_infinite_number(place: Place) -> object:
     X = features().copy()
     X[3, 1] = np.inf
     place.write("d.csv", text_of(good_table().assign(green=X[:, 1])))
-    return place.comes("fit d.csv --labels maybe --epochs 1 -o m")
+    return place.comes("fit d.csv --labels maybe --priors priors.csv --epochs 1 -o m")
 
 
 @said(AREA, r"large|float32|3\.4e38|huge|text|number")
 def _integers_of_forty_digits(place: Place) -> object:
     big = [10**40 + k for k in range(ROWS)]
     place.write("d.csv", text_of(good_table(big=big)))
-    return place.comes("fit d.csv --labels maybe --epochs 1 -o m")
+    return place.comes("fit d.csv --labels maybe --priors priors.csv --epochs 1 -o m")
 
 
 @said(AREA, r"blue")
@@ -188,7 +188,7 @@ def _one_word_among_numbers(place: Place) -> object:
     table = good_table().astype({"blue": object})
     table.loc[4, "blue"] = "see notes"
     place.write("d.csv", text_of(table))
-    return place.comes("fit d.csv --labels maybe --epochs 1 -o m")
+    return place.comes("fit d.csv --labels maybe --priors priors.csv --epochs 1 -o m")
 
 
 @said(AREA, r"when")
@@ -196,7 +196,7 @@ def _dates_in_three_forms(place: Place) -> object:
     when = ["2024-01-31", "31/01/2024", "Jan 31, 2024"] * 20
     place.write("d.csv", text_of(good_table(when=when)))
     return place.comes("datasets d.csv --labels maybe") + place.comes(
-        "fit d.csv --labels maybe --epochs 1 -o m"
+        "fit d.csv --labels maybe --priors priors.csv --epochs 1 -o m"
     )
 
 
@@ -221,7 +221,7 @@ def _a_folder_called_csv(place: Place) -> object:
 @said(AREA, r"finite|empty|missing|nothing|constant|blue")
 def _a_column_without_a_value(place: Place) -> object:
     place.write("d.csv", text_of(good_table().assign(blue="")))
-    return place.comes("fit d.csv --labels maybe --epochs 1 -o m")
+    return place.comes("fit d.csv --labels maybe --priors priors.csv --epochs 1 -o m")
 
 
 @handled(AREA)

@@ -27,7 +27,7 @@ def _merged_cells(place: Place) -> object:
     book = openpyxl.load_workbook("d.xlsx")
     book.active.merge_cells("A3:A6")
     book.save("d.xlsx")
-    return place.comes("fit d.xlsx --labels maybe --epochs 1 -o m")
+    return place.comes("fit d.xlsx --labels maybe --priors priors.csv --epochs 1 -o m")
 
 
 @said(AREA, r"formula|sum|calculat|computed")
@@ -37,7 +37,7 @@ def _formulas_that_were_never_computed(place: Place) -> object:
     for row in range(2, ROWS + 2):
         book.active[f"A{row}"] = f"=B{row}+C{row}"
     book.save("d.xlsx")
-    return place.comes("fit d.xlsx --labels maybe --epochs 1 -o m")
+    return place.comes("fit d.xlsx --labels maybe --priors priors.csv --epochs 1 -o m")
 
 
 @refused(AREA, r"title|header|name|maybe|line")
@@ -78,7 +78,7 @@ def _a_parquet_that_was_cut(place: Place) -> object:
 @said(AREA, r"camera")
 def _a_column_of_structs_in_parquet(place: Place) -> object:
     good_table(camera=[{"make": "a", "iso": k} for k in range(ROWS)]).to_parquet("d.parquet")
-    return place.comes("fit d.parquet --labels maybe --epochs 1 -o m")
+    return place.comes("fit d.parquet --labels maybe --priors priors.csv --epochs 1 -o m")
 
 
 @handled(AREA)

@@ -1,5 +1,6 @@
 """Mixed tables: every kind of column, and rows to predict that differ from those of training."""
 
+import atexit
 import json
 import shutil
 import tempfile
@@ -14,10 +15,10 @@ from comes.datasets import Reading, read_predictions
 from comes.estimator import load_model
 from comes.jobs import fit_model
 from hostile.casework import Place, handled, refused, refused_commands, said
-from hostile.materials import ROWS, candidates, frame, joined, text_of
+from hostile.materials import ROWS, candidates, frame, joined, relevant, text_of
 
 AREA = "mixed tables"
-FIT = "fit d.csv --labels maybe --epochs 1 -o m "
+FIT = "fit d.csv --labels maybe --priors priors.csv --epochs 1 -o m "
 SHOW = "datasets d.csv --labels maybe "
 K = np.arange(ROWS)
 WORDS = ("boats", "birds", "trees", "rain and wind")
@@ -40,11 +41,13 @@ def _mixed(**columns: object) -> pd.DataFrame:
 def _model() -> Path:
     """Return a model of that table."""
     folder = Path(tempfile.mkdtemp(prefix="comes-mixed-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     _mixed().to_csv(folder / "d.csv", index=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         reading = Reading(labels=["maybe"])
-        fit_model(folder / "d.csv", {"epochs": 1}, reading=reading, output=folder / "m")
+        settings = {"epochs": 1, "n_networks": 1, "class_prior": relevant().mean(axis=0)}
+        fit_model(folder / "d.csv", settings, reading=reading, output=folder / "m")
     return folder / "m"
 
 

@@ -242,7 +242,7 @@ def _two_rows_to_learn_from(place: Place) -> object:
 @said(AREA, r"every feature is constant")
 def _features_that_never_change(place: Place) -> object:
     place.write("d.csv", text_of(frame(red=1, green=2, blue=3, maybe=joined(candidates()))))
-    return place.comes("fit d.csv --labels maybe --epochs 1 -o m")
+    return place.comes("fit d.csv --labels maybe --priors priors.csv --epochs 1 -o m")
 
 
 refused_commands(
