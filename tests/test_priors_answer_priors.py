@@ -1,3 +1,5 @@
+"""Class priors from counts of answers whose rates are known."""
+
 import math
 
 import numpy as np
@@ -18,22 +20,18 @@ def log_likelihood(
     return sure + maybe * math.log(doubt)
 
 
-@pytest.mark.parametrize(
-    ("counts", "a", "b"),
-    [
+def test_the_prior_is_where_the_likelihood_is_highest() -> None:
+    grid = np.linspace(0.0005, 0.9995, 2000)
+    cases: list[tuple[list[float], float, float]] = [
         ([60, 20, 20], 0.8, 0.8),
         ([60, 5, 35], 0.9, 0.3),
         ([40, 0, 60], 0.7, 0.0),
         ([0, 9, 3], 0, 0.8),
-    ],
-)
-def test_the_prior_is_where_the_likelihood_is_highest(
-    counts: list[float], a: float, b: float
-) -> None:
-    grid = np.linspace(0.0005, 0.9995, 2000)
-    values = [log_likelihood(float(pi), counts, a, b, 0.3, 0.7) for pi in grid]
-    found = solve_priors(np.array([counts]), np.array([[a, b]]), np.array([0.3, 0.7]))
-    assert found[0] == pytest.approx(grid[int(np.argmax(values))], abs=0.001)
+    ]
+    for counts, a, b in cases:
+        values = [log_likelihood(float(pi), counts, a, b, 0.3, 0.7) for pi in grid]
+        found = solve_priors(np.array([counts]), np.array([[a, b]]), np.array([0.3, 0.7]))
+        assert found[0] == pytest.approx(grid[int(np.argmax(values))], abs=0.001), counts
 
 
 def test_known_cases() -> None:

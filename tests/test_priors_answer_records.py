@@ -1,3 +1,5 @@
+"""Answers one by one, and what the features and other people say about them."""
+
 from typing import Any
 
 import numpy as np
@@ -62,17 +64,17 @@ def test_leanings_are_calibrated_scores(monkeypatch: pytest.MonkeyPatch) -> None
     np.testing.assert_allclose(lean, truth[records.row, records.label], atol=0.25)
 
 
-@pytest.mark.parametrize("n", [19, 40])
 def test_scores_that_mislead_or_few_rows_leave_the_share(
-    n: int, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    codes = np.where(np.arange(n) % 4 == 0, State.YES, State.NO)[:, None]
-    shown = give_scores(monkeypatch, np.where(codes == State.YES, -1.0, 1.0))
-    records = read_records(Answers.of_codes(codes))
-    lean = find_leanings(X[:n], records, (n, 1), 0, is_scaled=True)
-    n_yes = int((codes == State.YES).sum())
-    np.testing.assert_allclose(expit(lean), (n_yes + 0.5) / (n + 1))
-    assert len(shown) == (n == 40)
+    for n in (19, 40):
+        codes = np.where(np.arange(n) % 4 == 0, State.YES, State.NO)[:, None]
+        shown = give_scores(monkeypatch, np.where(codes == State.YES, -1.0, 1.0))
+        records = read_records(Answers.of_codes(codes))
+        lean = find_leanings(X[:n], records, (n, 1), 0, is_scaled=True)
+        n_yes = int((codes == State.YES).sum())
+        np.testing.assert_allclose(expit(lean), (n_yes + 0.5) / (n + 1), err_msg=f"{n} rows")
+        assert len(shown) == (n == 40)
 
 
 def test_sure_answers_about_a_pair_count_where_they_agree(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,27 +107,27 @@ def test_what_others_said_about_the_pair_is_heard() -> None:
     np.testing.assert_allclose(lean - lean[4], WORD_OF_ANOTHER * np.array(heard))
 
 
-@pytest.mark.parametrize("sure", [State.NO, State.YES])
 def test_best_bins_are_the_pairs_most_like_the_sure_answer(
-    sure: State, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first label is said of every row above 60, the second of all above 20; half are asked."""
-    rng = np.random.default_rng(0)
     n = 400
-    scores = rng.permuted(np.tile(np.linspace(0, 100, n), (2, 1)), axis=1).T
-    codes = np.where(scores > [60, 20], sure, State.MAYBE)
-    codes[rng.random(codes.shape) < 0.5] = State.NOT_ASKED
-    records = read_records(Answers.of_codes(codes))
-    shown = give_scores(monkeypatch, scores)
-    inside = find_best_bins(np.zeros((n, 1)), records, sure, (n, 2), 0, is_scaled=True)
-    score = scores[records.row, records.label]
-    for label, cut in enumerate((60, 20)):
-        mine = records.label == label
-        assert score[mine & inside].min() > cut - 2
-        assert score[mine & inside].min() < cut + 5
-        assert score[mine & ~inside].max() < score[mine & inside].min()
-    assert ((shown[0] == State.YES) == (codes == sure)).all()
-    assert ((shown[0] == State.NO) == (codes == State.MAYBE)).all()
+    for sure in (State.NO, State.YES):
+        rng = np.random.default_rng(0)
+        scores = rng.permuted(np.tile(np.linspace(0, 100, n), (2, 1)), axis=1).T
+        codes = np.where(scores > [60, 20], sure, State.MAYBE)
+        codes[rng.random(codes.shape) < 0.5] = State.NOT_ASKED
+        records = read_records(Answers.of_codes(codes))
+        shown = give_scores(monkeypatch, scores)
+        inside = find_best_bins(np.zeros((n, 1)), records, sure, (n, 2), 0, is_scaled=True)
+        score = scores[records.row, records.label]
+        for label, cut in enumerate((60, 20)):
+            mine = records.label == label
+            assert score[mine & inside].min() > cut - 2, sure
+            assert score[mine & inside].min() < cut + 5, sure
+            assert score[mine & ~inside].max() < score[mine & inside].min(), sure
+        assert ((shown[0] == State.YES) == (codes == sure)).all(), sure
+        assert ((shown[0] == State.NO) == (codes == State.MAYBE)).all(), sure
 
 
 def test_without_doubt_or_with_few_rows_everything_is_in_the_bin() -> None:

@@ -1,3 +1,5 @@
+"""Exclude rates of the rows that look most like excluding a label, and bounds of priors."""
+
 import math
 
 import numpy as np
@@ -19,6 +21,11 @@ def test_the_best_bin_is_the_one_with_the_highest_lower_bound() -> None:
     rate, n_bin = best_bin_rate(excluded, score)
     assert n_bin[0] == 30
     assert rate[0] == pytest.approx(5 / 30)
+    excluded[:] = np.arange(100)[:, None] % 2 == 0
+    excluded[:12] = True  # a tenth of all rows, if half of them exclude the label
+    many, scores = np.repeat(excluded, 10, axis=0), -np.arange(1000.0)[:, None]
+    rate, n_bin = best_bin_rate(many, scores)
+    assert (rate[0], n_bin[0]) == (1, 130)
 
 
 def test_rates_are_shrunk_as_far_as_their_sampling_error_allows() -> None:

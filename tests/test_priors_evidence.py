@@ -16,7 +16,7 @@ from comes.risks import hamming_risk
 
 def redrawn(case: str, relevant: BoolMatrix) -> Iterator[BoolMatrix]:
     rng = np.random.default_rng(0)
-    for _ in range(800):
+    for _ in range(300):
         shuffled = rng.permutation(relevant)  # the features say nothing about a label
         if case == "a":
             yield case_a(shuffled, flip_rate=[0.9, 0.95], seed=rng)
@@ -24,8 +24,7 @@ def redrawn(case: str, relevant: BoolMatrix) -> Iterator[BoolMatrix]:
             yield case_b(shuffled, exclude_rate=[0.1, 0.05], seed=rng)
 
 
-@pytest.mark.parametrize("case", ["a", "b"])
-def test_the_error_of_the_gradient_is_its_spread_over_annotations(case: str) -> None:
+def test_the_error_of_the_gradient_is_its_spread_over_annotations() -> None:
     rng = np.random.default_rng(1)
     features = np.column_stack(
         [rng.normal(3, 2, 600), rng.random(600) < 0.2, rng.exponential(1, 600)]
@@ -35,16 +34,18 @@ def test_the_error_of_the_gradient_is_its_spread_over_annotations(case: str) -> 
     head = zero_linear(3, 2).double()
     assert isinstance(head, nn.Linear)
     head.bias.data.copy_(torch.logit(torch.from_numpy(prior)))
-    rows = torch.from_numpy(features)
-    slopes, errors = [], []
-    for candidates in redrawn(case, relevant):
-        risk = 2 * hamming_risk(head(rows), torch.from_numpy(candidates), torch.from_numpy(prior))
-        slopes.append(torch.autograd.grad(risk, head.weight)[0].numpy())  # of the sum over labels
-        if len(slopes) % 20 == 0:
-            errors.append(gradient_error(features, candidates, prior))
-    spread = np.std(slopes, axis=0)
-    assert spread.shape == (2, 3)
-    assert np.mean(errors, axis=0) == pytest.approx(spread, rel=0.1)
+    rows, shares = torch.from_numpy(features), torch.from_numpy(prior)
+    for case in ("a", "b"):
+        slopes, errors = [], []
+        for candidates in redrawn(case, relevant):
+            risk = 2 * hamming_risk(head(rows), torch.from_numpy(candidates), shares)
+            slope = torch.autograd.grad(risk, head.weight)[0]  # of the sum over labels
+            slopes.append(slope.numpy())
+            if len(slopes) % 20 == 0:
+                errors.append(gradient_error(features, candidates, prior))
+        spread = np.std(slopes, axis=0)
+        assert spread.shape == (2, 3)
+        assert np.mean(errors, axis=0) == pytest.approx(spread, rel=0.13), case
 
 
 def test_an_unexcluded_label_has_a_finite_error() -> None:

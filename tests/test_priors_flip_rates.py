@@ -1,3 +1,7 @@
+"""How often an irrelevant label becomes a candidate."""
+
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,35 +13,33 @@ from comes.priors import (
     count_class_prior,
     estimate_flip_rate,
     flip_rate_from_prior,
+    flip_rates,
     small_models,
 )
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(4000, 6))
+X = RNG.normal(size=(2000, 6))
 RELEVANT = X[:, :4] > 0.5  # rows far below are anchor points
 RATES = np.array([0.1, 0.4, 0.7, 0.9])
 CANDIDATES = case_a(RELEVANT, RATES, seed=1)
 
 
-@pytest.fixture
-def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Train the small models for less long, where they need not be good."""
-    monkeypatch.setattr(small_models, "MIN_STEPS", 60)
+@pytest.fixture(autouse=True, scope="module")
+def few_steps() -> Iterator[None]:
+    """Train the small models for less long; tests/system has the usual number of steps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_models, "MIN_STEPS", 60)
+        yield
 
 
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_rates_are_found_at_anchor_points(is_sparse: bool) -> None:
-    rates = estimate_flip_rate(sparse.csr_array(X) if is_sparse else X, CANDIDATES)
-    assert abs(rates - RATES).max() < 0.05
+def test_rates_are_found_at_anchor_points() -> None:
+    for features in (X, sparse.csr_array(X)):
+        rates = estimate_flip_rate(features, CANDIDATES)
+        assert abs(rates - RATES).max() < 0.08
 
 
-def test_the_lowest_probability_itself_is_far_too_low() -> None:
-    rates = estimate_flip_rate(X[:1500], CANDIDATES[:1500], anchor_share=0)
-    assert (rates[1:] < RATES[1:] - 0.15).all() and (rates >= 0).all()
-
-
-@pytest.mark.usefixtures("few_steps")
-def test_the_seed_decides_and_the_truth_is_not_asked_for() -> None:
+def test_the_seed_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_models, "MIN_STEPS", 20)
     rows, candidates = X[:300], CANDIDATES[:300]
     first, again, other = (
         estimate_flip_rate(rows, candidates, random_state=seed) for seed in (3, 3, 4)
@@ -46,12 +48,30 @@ def test_the_seed_decides_and_the_truth_is_not_asked_for() -> None:
     assert (first != other).any()
 
 
-@pytest.mark.usefixtures("few_steps")
+def test_the_rate_is_that_of_the_rows_with_the_lowest_scores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scores = np.random.default_rng(2).permutation(50)[:, None].astype(np.float32) - 3
+    candidates = np.random.default_rng(3).random((50, 1)) < 0.7
+    monkeypatch.setattr(flip_rates, "score_out_of_fold", lambda *_, **__: scores)
+    lowest = sorted(range(50), key=lambda i: scores[i, 0])
+    for share, n_anchors in ((0.1, 5), (0.25, 13)):
+        expected = sum(bool(candidates[i, 0]) for i in lowest[:n_anchors]) / n_anchors
+        expected = min(expected, float(candidates.mean()))
+        found = estimate_flip_rate(np.zeros((50, 1)), candidates, anchor_share=share)
+        assert found == pytest.approx([expected]), share
+    lowest_probability = estimate_flip_rate(np.zeros((50, 1)), candidates, anchor_share=0)
+    assert lowest_probability == pytest.approx([1 / (1 + np.exp(3))])
+
+
 def test_a_label_excluded_nowhere_or_everywhere() -> None:
+    """And no rate is above the share of candidates."""
     candidates = CANDIDATES[:300].copy()
     candidates[:, 0], candidates[:, 1] = True, False
+    candidates[:, 2:] = np.random.default_rng(1).random((300, 2)) < 0.5
     rates = estimate_flip_rate(X[:300], candidates)
     assert rates[0] == MAX_RATE and rates[1] == 0
+    assert (rates[1:] <= candidates.mean(axis=0)[1:]).all()
 
 
 def test_few_rows_give_the_candidate_rate() -> None:
@@ -70,17 +90,9 @@ def test_the_rate_that_a_prior_implies() -> None:
 def test_wrong_input_is_refused() -> None:
     with pytest.raises(ComesError, match=r"anchor_share must be in \[0, 1\); got 1"):
         estimate_flip_rate(X, CANDIDATES, anchor_share=1)
-    with pytest.raises(ComesError, match="same rows; got 3 and 4000"):
+    with pytest.raises(ComesError, match="same rows; got 3 and 2000"):
         estimate_flip_rate(X[:3], CANDIDATES)
     with pytest.raises(ComesError, match="4 labels need as many class priors"):
         flip_rate_from_prior([0.5], CANDIDATES)
-
-
-@pytest.mark.usefixtures("few_steps")
-def test_a_rate_is_never_above_the_share_of_candidates() -> None:
-    rng = np.random.default_rng(1)
-    candidates = rng.random((300, 2)) < 0.5
-    rates = estimate_flip_rate(rng.normal(size=(300, 2)), candidates)
-    assert (rates <= candidates.mean(axis=0)).all()
     with pytest.raises(ComesError, match=r"class priors in \[0, 1\]"):
         flip_rate_from_prior([1.5], [[True], [False]])

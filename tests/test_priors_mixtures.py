@@ -1,3 +1,5 @@
+"""The share of a component in a mixture, by three estimators."""
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -15,45 +17,45 @@ def samples(kappa: float, n: int = 4000, seed: int = 0, gap: float = 6.0) -> tup
     return rng.normal(size=n // 2) + gap, mixture
 
 
-@pytest.mark.parametrize("kappa", [0.2, 0.5, 0.9])
-def test_a_component_that_stands_apart_is_found(kappa: float) -> None:
-    component, mixture = samples(kappa)
-    assert bbe(component, mixture) == pytest.approx(kappa, abs=0.05)
-    assert dedpul(component, mixture) == pytest.approx(kappa, abs=0.08)
+def test_a_component_that_stands_apart_is_found() -> None:
+    for kappa in (0.2, 0.5, 0.9):
+        component, mixture = samples(kappa)
+        assert bbe(component, mixture) == pytest.approx(kappa, abs=0.05)
+        assert dedpul(component, mixture) == pytest.approx(kappa, abs=0.08)
 
 
-@pytest.mark.parametrize("kappa", [0.2, 0.5, 0.8])
-def test_km2_finds_it_too(kappa: float) -> None:
-    """With 120 and 240 points it is uncertain, hence the mean over four samples."""
-    drawn = [samples(kappa, n=240, seed=seed) for seed in range(4)]
-    found = [km2(component, mixture) for component, mixture in drawn]
-    assert np.mean(found) == pytest.approx(kappa, abs=0.12)
+def test_km2_finds_it_too() -> None:
+    """With 80 and 160 points it is uncertain, hence the mean over three samples."""
+    for kappa in (0.2, 0.8):
+        drawn = [samples(kappa, n=160, seed=seed) for seed in range(3)]
+        found = [km2(component, mixture) for component, mixture in drawn]
+        assert np.mean(found) == pytest.approx(kappa, abs=0.12)
 
 
 def test_km2_has_another_threshold_where_points_are_few() -> None:
     """The slope never passes 1 / sqrt(m) of three points; with twenty the rule KM1 is too low."""
-    drawn = [samples(0.8, n=30, seed=seed) for seed in range(6)]
+    drawn = [samples(0.8, n=30, seed=seed) for seed in range(4)]
     assert max(km2(component[:3], mixture) for component, mixture in drawn) < 0.7
-    drawn = [samples(0.5, n=40, seed=seed, gap=1.0) for seed in range(6)]
+    drawn = [samples(0.5, n=40, seed=seed, gap=1.0) for seed in range(4)]
     assert np.mean([km2(component, mixture) for component, mixture in drawn]) > 0.4
 
 
 def test_km2_cannot_go_beyond_seven_eighths() -> None:
-    component, mixture = samples(0.98, n=300)
+    component, mixture = samples(0.98, n=120)
     assert km2(component, mixture) <= 7 / 8 + 0.01
 
 
-@pytest.mark.parametrize("gamma", [0.01, 5.0])
-def test_bbe_is_the_lowest_penalised_ratio_written_as_loops(gamma: float) -> None:
+def test_bbe_is_the_lowest_penalised_ratio_written_as_loops() -> None:
     component, mixture = samples(0.4, n=200, gap=2.0)
     noise = sum(np.sqrt(np.log(4 / 0.1) / (2 * len(x))) for x in (component, mixture))
-    best, ratio_at_best = np.inf, 1.0
-    for c in component:
-        inside, everything = np.mean(component >= c), np.mean(mixture >= c)
-        value = everything / inside + (1 + gamma) / inside * noise
-        if value < best:
-            best, ratio_at_best = float(value), float(everything / inside)
-    assert bbe(component, mixture, gamma=gamma) == pytest.approx(min(1, ratio_at_best))
+    for gamma in (0.01, 5.0):
+        best, ratio_at_best = np.inf, 1.0
+        for c in component:
+            inside, everything = np.mean(component >= c), np.mean(mixture >= c)
+            value = everything / inside + (1 + gamma) / inside * noise
+            if value < best:
+                best, ratio_at_best = float(value), float(everything / inside)
+        assert bbe(component, mixture, gamma=gamma) == pytest.approx(min(1, ratio_at_best))
 
 
 def test_equal_samples_are_the_component() -> None:

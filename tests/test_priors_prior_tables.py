@@ -1,3 +1,5 @@
+"""Tables of class priors: made, written, filled in and read."""
+
 from pathlib import Path
 
 import numpy as np
@@ -70,14 +72,6 @@ def test_names_that_look_like_numbers_stay_names(tmp_path: Path) -> None:
     assert read_priors(tmp_path / "p.csv").to_dict() == {"007": 0.5}
 
 
-def test_a_file_that_holds_no_priors_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "bad.csv").write_text("label,prior\na,1\n")
-    with pytest.raises(ComesError, match="bad.csv has no column 'class_prior'.*It has 'label'"):
-        read_priors(tmp_path / "bad.csv")
-    with pytest.raises(ComesError, match="gone.csv cannot be read"):
-        read_priors(tmp_path / "gone.csv")
-
-
 def test_what_is_filled_in_takes_the_place_of_estimates(tmp_path: Path) -> None:
     table = prior_table(ESTIMATE, NAMES)
     for name, method in (("p.csv", "to_csv"), ("p.parquet", "to_parquet")):
@@ -96,18 +90,17 @@ def test_what_is_filled_in_takes_the_place_of_estimates(tmp_path: Path) -> None:
     assert isinstance(untouched, ClassPriorEstimate) and untouched.flags == ESTIMATE.flags
 
 
-def test_an_estimate_that_is_no_number_is_refused(tmp_path: Path) -> None:
-    table = prior_table(ESTIMATE, NAMES).assign(class_prior=["often", "0.1"])
-    table.to_csv(tmp_path / "p.csv", index=False)
+def test_a_file_that_holds_no_priors_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("label,prior\na,1\n")
+    with pytest.raises(ComesError, match="bad.csv has no column 'class_prior'.*It has 'label'"):
+        read_priors(tmp_path / "bad.csv")
+    with pytest.raises(ComesError, match="gone.csv cannot be read"):
+        read_priors(tmp_path / "gone.csv")
+    table, path = prior_table(ESTIMATE, NAMES), tmp_path / "p.csv"
+    table.assign(class_prior=["often", "0.1"]).to_csv(path, index=False)
     with pytest.raises(ComesError, match=r"class_prior of p.csv must hold numbers.*got 'often'"):
-        read_prior_estimate(tmp_path / "p.csv", NAMES)
-
-
-@pytest.mark.parametrize("wrong", ["often", "1.2", "-0.1"])
-def test_what_is_filled_in_must_be_a_share(tmp_path: Path, wrong: str) -> None:
-    table = prior_table(ESTIMATE, NAMES).assign(known_prior=["", wrong])
-    table.to_csv(tmp_path / "p.csv", index=False)
-    with pytest.raises(
-        ComesError, match=rf"known_prior of p.csv.*{wrong}.* for label '{NAMES[1]}'"
-    ):
-        read_prior_estimate(tmp_path / "p.csv", NAMES)
+        read_prior_estimate(path, NAMES)
+    for wrong in ("often", "1.2", "-0.1"):
+        table.assign(known_prior=["", wrong]).to_csv(path, index=False)
+        with pytest.raises(ComesError, match=rf"known_prior of p.csv.*{wrong}.* for label 'sky'"):
+            read_prior_estimate(path, NAMES)

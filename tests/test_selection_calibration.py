@@ -1,6 +1,8 @@
 """Slopes and levels that make scores log odds: against plain loops, the truth, and few rows."""
 
+import copy
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,23 +61,22 @@ def test_the_least_loss_is_found() -> None:
     np.testing.assert_allclose(found.level, c + own_c, atol=0.02)
 
 
-@pytest.mark.parametrize("known", ["truth", "answers", "candidates"])
-def test_distorted_scores_are_made_log_odds_again(known: str) -> None:
+def test_distorted_scores_are_made_log_odds_again() -> None:
     rng = np.random.default_rng(1)
-    log_odds = rng.normal(size=(20_000, 3)) - 1
+    log_odds = rng.normal(size=(10_000, 3)) - 1
     relevant = rng.random(log_odds.shape) < expit(log_odds)
-    slope, level = np.array([2.0, 3.0, 4.0]), np.array([1.0, 0.0, 2.0])
-    distorted = slope * log_odds + level
-    leaning: Any = np.where(relevant, 1.0, -1.0)
-    if known == "answers":
-        said = simulate_answers(relevant, asked_rate=0.6, no_rate=0.8, yes_rate=0.7, seed=0)
-        leaning = lean_answers(said, AnswerRates(np.full(3, 0.8), np.full(3, 0.7)))
-    if known == "candidates":
-        said = Answers.from_candidates(independent(relevant, 0.6, seed=0))
-        leaning = lean_answers(said, AnswerRates(np.full(3, 0.6), np.zeros(3)))
-    found = fit_calibration(distorted, leaning).calibrate(distorted)
-    assert np.abs(expit(found) - expit(log_odds)).mean() < 0.02
+    distorted = np.array([2.0, 3.0, 4.0]) * log_odds + [1.0, 0.0, 2.0]
     assert np.abs(expit(distorted) - expit(log_odds)).mean() > 0.1
+    answers = simulate_answers(relevant, asked_rate=0.6, no_rate=0.8, yes_rate=0.7, seed=0)
+    candidates = Answers.from_candidates(independent(relevant, 0.6, seed=0))
+    known: dict[str, Any] = {
+        "truth": np.where(relevant, 1.0, -1.0),
+        "answers": lean_answers(answers, AnswerRates(np.full(3, 0.8), np.full(3, 0.7))),
+        "candidates": lean_answers(candidates, AnswerRates(np.full(3, 0.6), np.zeros(3))),
+    }
+    for name, leaning in known.items():
+        found = fit_calibration(distorted, leaning).calibrate(distorted)
+        assert np.abs(expit(found) - expit(log_odds)).mean() < 0.02, name
 
 
 def test_few_rows_change_little_and_none_change_nothing() -> None:
@@ -98,18 +99,33 @@ def test_what_does_not_fit_is_refused() -> None:
 
 # Of a classifier
 
-X = RNG.normal(size=(3000, 4))
+X = RNG.normal(size=(2000, 4))
 TRUE_ODDS = 2 * X[:, :3] - [0.0, 0.5, 1.0]
 RELEVANT = RNG.random(TRUE_ODDS.shape) < expit(TRUE_ODDS)
 CANDIDATES = independent(RELEVANT, 0.5, seed=0)
-FIT, REST = slice(0, 1000), slice(1000, 3000)
+FIT, REST = slice(0, 1000), slice(1000, 2000)
+
+
+@cache
+def fit_once(method: str, **options: Any) -> CandidateClassifier:
+    prior = None if method == "bce" else tuple(RELEVANT.mean(axis=0))
+    clf = CandidateClassifier(
+        method,
+        class_prior=prior,
+        epochs=20,
+        learning_rate=0.01,
+        hidden=16,
+        n_networks=1,
+        random_state=0,
+        progress=False,
+        **options,
+    )
+    return clf.fit(X[FIT], CANDIDATES[FIT])
 
 
 def fitted(method: str, **options: Any) -> CandidateClassifier:
-    settings: dict[str, Any] = {"class_prior": RELEVANT.mean(axis=0), "epochs": 15} | options
-    if method == "bce":
-        settings.pop("class_prior")
-    return CandidateClassifier(method, random_state=0, **settings).fit(X[FIT], CANDIDATES[FIT])
+    """Return a fitted classifier that nobody has calibrated."""
+    return copy.deepcopy(fit_once(method, **options))
 
 
 def off(clf: CandidateClassifier) -> float:
@@ -117,25 +133,26 @@ def off(clf: CandidateClassifier) -> float:
     return float(np.abs(clf.predict_proba(X[REST]) - expit(TRUE_ODDS[REST])).mean())
 
 
-@pytest.mark.parametrize("method", ["comes-rl", "likelihood", "comes-hl"])
-def test_answers_and_true_labels_calibrate_a_classifier(method: str) -> None:
-    clf = fitted(method)
-    before, scores = off(clf), clf.decision_function(X[REST])
-    clf.calibrate(X[REST], CANDIDATES[REST])
-    by_answers = off(clf)
-    clf.calibrate(X[REST], relevant=RELEVANT[REST])
-    assert off(clf) < before + 0.002 and by_answers < before + 0.01
-    assert off(clf) < (0.18 if method == "comes-rl" else 0.07)  # the network is no better
-    np.testing.assert_array_equal(clf.decision_function(X[REST]), scores)
-    above_half = clf.predict_proba(X[REST]) > 0.5
-    np.testing.assert_array_equal(clf.predict(X[REST]) == 1, above_half)
+def test_answers_and_true_labels_calibrate_a_classifier() -> None:
+    """What is left is the error of a small network, whose scores are no line of the log odds."""
+    for method, left in (("comes-rl", 0.255), ("likelihood", 0.055), ("comes-hl", 0.09)):
+        clf = fitted(method)
+        before, scores = off(clf), clf.decision_function(X[REST])
+        clf.calibrate(X[REST], CANDIDATES[REST])
+        by_answers = off(clf)
+        clf.calibrate(X[REST], relevant=RELEVANT[REST])
+        assert off(clf) < min(left, before) and by_answers < min(left + 0.01, before), method
+        np.testing.assert_array_equal(clf.decision_function(X[REST]), scores, err_msg=method)
+        above_half = clf.predict_proba(X[REST]) > 0.5
+        np.testing.assert_array_equal(clf.predict(X[REST]) == 1, above_half, err_msg=method)
 
 
+@pytest.mark.filterwarnings("ignore:.* of all labels are predicted:comes.errors.ComesWarning")
 def test_probabilities_of_candidates_become_those_of_relevance() -> None:
     clf = fitted("bce")  # whose probabilities are those of being a candidate
     before = off(clf)
     clf.calibrate(X[REST], relevant=RELEVANT[REST])
-    assert before > 0.2 and off(clf) < 0.06
+    assert before > 0.2 and off(clf) < 0.08
     with pytest.raises(ComesError, match="model of 'bce' has neither. Give true labels"):
         clf.calibrate(X[REST], CANDIDATES[REST])
 
@@ -150,7 +167,7 @@ def test_labels_are_matched_by_name_and_counted() -> None:
     np.testing.assert_allclose(first.level, again.level)
     with pytest.raises(ComesError, match="3 labels of the model; got 2"):
         clf.calibrate(X[REST], relevant=RELEVANT[REST][:, :2])
-    with pytest.raises(ComesError, match="same rows; got 2000 and 5"):
+    with pytest.raises(ComesError, match="same rows; got 1000 and 5"):
         clf.calibrate(X[REST], relevant=RELEVANT[:5])
     for wrong in ({}, {"answers": CANDIDATES[REST], "relevant": RELEVANT[REST]}):
         with pytest.raises(ComesError, match="takes either answers"):
@@ -158,9 +175,8 @@ def test_labels_are_matched_by_name_and_counted() -> None:
 
 
 def test_rows_that_were_trained_on_are_noticed() -> None:
-    clf = fitted("likelihood")
     with pytest.warns(ComesWarning, match="1000 of the rows were trained on"):
-        clf.calibrate(X, relevant=RELEVANT)
+        fitted("likelihood").calibrate(X, relevant=RELEVANT)
 
 
 def test_thresholds_that_somebody_chose_stay() -> None:

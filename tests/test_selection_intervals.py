@@ -1,4 +1,4 @@
-"""Which labels a metric is over, its interval, and why there is none."""
+"""Which labels a metric is over, its interval, why there is none, and priors that are drawn."""
 
 import re
 from typing import Any
@@ -6,7 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from comes.selection.intervals import OVER_LABELS, Drawn, combine, find_interval
+from comes.priors import ClassPriorEstimate
+from comes.selection import OVER_LABELS, prior_error
+from comes.selection.intervals import Drawn, combine, find_interval
+from comes.selection.prior_draws import draw_priors
 
 
 def drawn(name: str = "macro_recall", **changes: Any) -> Drawn:
@@ -52,9 +55,9 @@ def test_only_ratios_leave_uncertain_labels_out() -> None:
         assert n_labels == (4 if of in ("error", "ranking") else 3)
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
+def test_an_interval_that_would_not_be_honest_is_refused() -> None:
+    failing = np.where(np.arange(200) < 30, np.nan, 0.5)[:, None].repeat(4, axis=1)
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"error": np.full(4, np.nan)}, "its standard error is not known"),
         ({"n_rows": np.zeros(4)}, "only 0 of 4 labels can be judged; fewer than 5 rows"),
         ({"unsure": spread([0.5] * 4)}, "only 0 of 4 labels.*too little is known of the others"),
@@ -65,20 +68,34 @@ def test_only_ratios_leave_uncertain_labels_out() -> None:
         ),
         ({"name": "ranking_risk", "possible": np.full(4, 0.01)}, "too uncertain"),
         ({"name": "ranking_risk", "values": np.full(4, -1.0)}, "outside its range"),
-        (
-            {"name": "hamming_loss", "unsure": np.where(np.arange(200) < 30, np.nan, 0.5)[:, None]},
-            "30 of 200 drawings",
-        ),
-    ],
-)
-def test_an_interval_that_would_not_be_honest_is_refused(changes: Any, reason: str) -> None:
-    if "unsure" in changes:
-        changes = changes | {"unsure": np.broadcast_to(changes["unsure"], (200, 4))}
-    found = drawn(**changes).summarise()
-    assert found.reason is not None
-    assert re.search(reason, found.reason)
-    assert np.isnan([found.low, found.high, found.low_with_prior, found.high_with_prior]).all()
-    assert str(found) == f"not known: {found.reason}"
+        ({"name": "hamming_loss", "unsure": failing}, "30 of 200 drawings"),
+    ]
+    for changes, reason in cases:
+        found = drawn(**changes).summarise()
+        assert found.reason is not None, reason
+        assert re.search(reason, found.reason)
+        ends = [found.low, found.high, found.low_with_prior, found.high_with_prior]
+        assert np.isnan(ends).all(), reason
+        assert str(found) == f"not known: {found.reason}"
+
+
+def test_an_interval_at_the_limit_of_what_is_honest_is_given() -> None:
+    """A tenth of the labels and five rows are enough, and a tenth of the drawings may fail."""
+    few = np.where(np.arange(4) == 0, 5.0, 4.0)
+    assert drawn(n_rows=few).summarise().labels == (0,)
+    assert drawn(n_rows=few).summarise().reason is None
+    failing = np.where(np.arange(200) < 20, np.nan, 0.5)[:, None].repeat(4, axis=1)
+    assert drawn("hamming_loss", unsure=failing).summarise().reason is None
+
+
+def test_every_label_that_cannot_be_judged_has_its_reason_in_words() -> None:
+    metric = drawn(unsure=spread([0.02, 0.4, 0.02, 0.02]), n_rows=np.array([50.0, 50.0, 4.0, 50.0]))
+    judged, unsure, few, _ = metric.explain_labels()
+    assert judged == ""
+    assert "too little is known of it" in unsure and "fewer than 5 rows" in few
+    beyond = drawn("hamming_loss", values=np.array([1.2, -0.1, 0.0, 1.0])).explain_labels()
+    assert ["outside its range" in reason for reason in beyond] == [True, True, False, False]
+    assert drawn("ranking_risk", values=np.full(4, 1.2)).explain_labels() == [""] * 4
 
 
 def test_without_draws_there_is_a_value_and_no_reason() -> None:
@@ -106,3 +123,38 @@ def test_an_interval_has_the_quantiles_of_the_draws_and_the_value() -> None:
     np.testing.assert_allclose(high, [95, np.nan])
     low, high = find_interval(draws[:, 0], np.float64(99), 0.9)
     assert float(low) == pytest.approx(5) and float(high) == 99
+
+
+# Class priors drawn with their standard error
+
+PRIOR = np.array([0.3, 0.5])
+WIDE = np.zeros(2), np.ones(2)
+
+
+def test_draws_have_the_standard_error_and_move_together() -> None:
+    drawn = draw_priors(PRIOR, np.array([0.01, 0.02]), WIDE, 4000, seed=0)
+    np.testing.assert_allclose(drawn.mean(axis=0), PRIOR, atol=0.002)
+    np.testing.assert_allclose(drawn.std(axis=0), [0.01, 0.02], rtol=0.05)
+    assert np.asarray(np.corrcoef(drawn.T))[0, 1] > 0.999
+    np.testing.assert_array_equal(
+        drawn, draw_priors(PRIOR, np.array([0.01, 0.02]), WIDE, 4000, seed=0)
+    )
+
+
+def test_draws_stay_within_what_rows_allow_and_off_zero() -> None:
+    bounds = np.array([0.28, 0.0]), np.array([0.35, 0.52])
+    drawn = draw_priors(PRIOR, np.full(2, 0.5), bounds, 500, seed=0)
+    np.testing.assert_allclose(drawn.min(axis=0), [0.28, 0.125])
+    np.testing.assert_allclose(drawn.max(axis=0), [0.35, 0.52])
+    crossed = np.array([0.4, 0.0]), np.array([0.9, 0.4])  # the estimates lie outside
+    drawn = draw_priors(PRIOR, np.full(2, 0.5), crossed, 500, seed=0)
+    np.testing.assert_allclose(drawn.min(axis=0)[0], 0.3)
+    np.testing.assert_allclose(drawn.max(axis=0)[1], 0.5)
+
+
+def test_the_error_of_flagged_labels_is_not_known() -> None:
+    flags = ("ok", "never excluded", "always excluded", "uncertain", "rate too low")
+    five = np.full(5, 0.2)
+    found = prior_error(ClassPriorEstimate(five, five, five, five, five / 10, flags))
+    np.testing.assert_array_equal(found, [0.02, np.nan, 0.02, 0.02, np.nan])
+    assert prior_error(five) is None

@@ -38,14 +38,15 @@ def test_the_truth_gives_the_share_of_relevant_pairs() -> None:
         assert row["relevant"] == pytest.approx(RELEVANT[here].mean(), abs=0.001)
 
 
-@pytest.mark.parametrize("kind", ["truth", "answers", "candidates", "positives"])
-def test_right_probabilities_are_found_right_and_wrong_ones_wrong(kind: str) -> None:
-    said, a, b = answers_of(kind)
-    right = check_reliability(ETA, said, a, b)
-    assert right.n_held >= len(right.bins) - 2
-    assert ((right.bins["low"] <= right.bins["relevant"]) | right.bins["relevant"].isna()).all()
-    wrong = check_reliability(ETA**3, said, a, b)
-    assert wrong.n_held <= len(wrong.bins) / 2
+def test_right_probabilities_are_found_right_and_wrong_ones_wrong() -> None:
+    for kind in ("truth", "answers", "candidates", "positives"):
+        said, a, b = answers_of(kind)
+        right = check_reliability(ETA, said, a, b)
+        assert right.n_held >= len(right.bins) - 2, kind
+        low, share = right.bins["low"], right.bins["relevant"]
+        assert ((low <= share) | share.isna()).all(), kind
+        wrong = check_reliability(ETA**3, said, a, b)
+        assert wrong.n_held <= len(wrong.bins) / 2, kind
 
 
 def test_the_estimate_is_the_greatest_likelihood() -> None:
@@ -74,13 +75,13 @@ def test_the_estimate_is_the_greatest_likelihood() -> None:
 
 def test_intervals_hold_the_share_in_95_of_100_draws() -> None:
     held = 0
-    for seed in range(200):
+    for seed in range(100):
         rng = np.random.default_rng(seed)
         relevant = rng.random((60, 4)) < 0.3
         said = simulate_answers(relevant, asked_rate=0.8, no_rate=0.7, yes_rate=0.6, seed=seed)
         row = check_reliability(np.full((60, 4), 0.35), said, 0.7, 0.6).bins.iloc[0]
         held += bool(row["low"] <= 0.3 <= row["high"])
-    assert 181 <= held <= 199
+    assert 90 <= held <= 99
 
 
 def test_what_was_chosen_by_a_model_is_left_out_and_nothing_says_nothing() -> None:

@@ -1,15 +1,23 @@
-"""Thresholds: the best of all cuts, by plain search."""
+"""Thresholds, the best of all cuts by plain search; offsets and powers that match a prior."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from comes.answers import Answers
 from comes.errors import ComesError
-from comes.selection import choose_thresholds, estimate_metrics
+from comes.selection import (
+    bend_scores,
+    choose_thresholds,
+    estimate_metrics,
+    offset_matching_prior,
+    power_matching_prior,
+)
 
 PRIOR = np.array([0.2, 0.5])
+BY: tuple[Literal["risk", "f1"], ...] = ("risk", "f1")
 
 
 def draw(n: int = 80, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -19,24 +27,26 @@ def draw(n: int = 80, seed: int = 0) -> tuple[Any, Any, Any]:
     return scores, relevant, relevant | (rng.random((n, 2)) < 0.5)
 
 
-@pytest.mark.parametrize(("by", "column", "sign"), [("risk", "error", 1), ("f1", "f1", -1)])
-def test_no_other_cut_is_better(by: Any, column: str, sign: int) -> None:
-    scores, _, candidates = draw()
-    chosen = choose_thresholds(scores, candidates, PRIOR, by)
+def test_no_other_cut_is_better() -> None:
+    scores, _, candidates = draw(60)
+    cases: list[tuple[Any, str, int]] = [("risk", "error", 1), ("f1", "f1", -1)]
+    for by, column, sign in cases:
+        chosen = choose_thresholds(scores, candidates, PRIOR, by)
 
-    def loss(thresholds: Any, label: int) -> float:
-        table = estimate_metrics(
-            scores, candidates, PRIOR, predictions=scores > thresholds, n_resamples=1
-        ).per_label
-        value = float(table[column][label])
-        return sign * value
+        def loss(thresholds: Any, column: str = column, sign: int = sign) -> Any:
+            predictions = scores > thresholds
+            return (
+                sign
+                * estimate_metrics(
+                    scores, candidates, PRIOR, predictions=predictions, n_resamples=0
+                )
+                .per_label[column]
+                .to_numpy()
+            )
 
-    for label in range(2):
-        best = loss(chosen, label)
-        for other in np.unique(scores[:, label]):
-            shifted = chosen.copy()
-            shifted[label] = other
-            assert best <= loss(shifted, label) + 1e-9
+        best = loss(chosen)
+        for other in np.unique(scores):
+            assert (best <= loss(np.full(2, other)) + 1e-9).all(), (by, other)
 
 
 def test_f1_counts_no_more_relevant_rows_than_the_prior_says() -> None:
@@ -74,22 +84,70 @@ def test_edges() -> None:
         choose_thresholds(scores, all_open[:2], PRIOR)
 
 
-@pytest.mark.parametrize("by", ["risk", "f1"])
-def test_with_yes_the_threshold_is_the_best_of_all_by_plain_search(by: Any) -> None:
+def test_with_yes_the_threshold_is_the_best_of_all_by_plain_search() -> None:
     rng = np.random.default_rng(3)
     relevant = rng.random((80, 2)) < 0.4
     scores = np.round(relevant + rng.normal(size=(80, 2)), 1)
     asked = rng.random((80, 2)) < 0.6
     answers = Answers(no=~relevant & asked, yes=relevant & asked)
-    cuts = choose_thresholds(scores, answers, [0.4, 0.4], by)
+    cuts = {by: choose_thresholds(scores, answers, [0.4, 0.4], by) for by in BY}
 
-    def loss(label: int, cut: float) -> float:
+    def lose(cut: Any) -> dict[str, Any]:
         table = estimate_metrics(
             scores, answers, [0.4, 0.4], predictions=scores > cut, n_resamples=0
         ).per_label
-        f1 = table["f1"][label]
-        return float(table["error"][label] if by == "risk" else -f1 if np.isfinite(f1) else 0)
+        return {"risk": table["error"].to_numpy(), "f1": -table["f1"].fillna(0).to_numpy()}
 
-    for label in range(2):
-        best = min(loss(label, cut) for cut in (-np.inf, *np.unique(scores[:, label])))
-        assert loss(label, cuts[label]) == pytest.approx(best)
+    tried = [lose(cut) for cut in (-np.inf, *np.unique(scores))]
+    for by in BY:
+        best = np.min([losses[by] for losses in tried], axis=0)
+        np.testing.assert_allclose(lose(cuts[by])[by], best, err_msg=by)
+
+
+# Offsets and powers that match the prior
+
+SCORES = np.random.default_rng(0).normal(5, 3, size=(200, 4))
+
+
+def test_the_mean_probability_is_the_prior() -> None:
+    prior = np.array([0.02, 0.3, 0.5, 0.9])
+    for spread in (1e-3, 1.0, 1e3):
+        scores = spread * SCORES
+        found = expit(scores - offset_matching_prior(scores, prior)).mean(axis=0)
+        np.testing.assert_allclose(found, prior, atol=1e-9, err_msg=str(spread))
+
+
+def test_a_label_that_is_never_or_always_relevant_is_cut_above_or_below_every_score() -> None:
+    offset = offset_matching_prior(SCORES, [0.0, 1.0, 0.0, 1.0])
+    np.testing.assert_array_equal((offset < SCORES).all(axis=0), [False, True, False, True])
+    np.testing.assert_array_equal((offset < SCORES).any(axis=0), [False, True, False, True])
+
+
+def test_bent_scores_are_those_of_a_power_of_the_probability_of_irrelevance() -> None:
+    power = np.array([0.1, 0.7, 1.0, 4.0])
+    bent = bend_scores(SCORES, power)
+    for i in range(len(SCORES)):
+        for j in range(4):
+            irrelevant = 1 - expit(SCORES[i, j])
+            assert 1 - expit(bent[i, j]) == pytest.approx(irrelevant ** power[j], rel=1e-9)
+    np.testing.assert_allclose(bent[:, 2], SCORES[:, 2])
+
+
+def test_scores_far_from_zero_bend_without_overflow_and_keep_their_order() -> None:
+    for dtype in (np.float32, np.float64):
+        far: Any = np.linspace(-900, 900, 400).astype(dtype)[:, None]
+        for power in (1e-6, 0.3, 1.0, 50.0):
+            bent = bend_scores(far, [power])
+            assert bent.dtype == dtype
+            assert np.isfinite(bent).all(), (dtype, power)
+            assert (np.diff(bent[:, 0]) > 0).all(), (dtype, power)
+
+
+def test_a_power_fits_the_mean_probability_to_the_prior() -> None:
+    prior = np.array([0.02, 0.3, 0.5, 0.9])
+    power = power_matching_prior(SCORES, prior)
+    np.testing.assert_allclose(expit(bend_scores(SCORES, power)).mean(axis=0), prior, atol=1e-9)
+    known = expit(SCORES).mean(axis=0)
+    np.testing.assert_allclose(power_matching_prior(SCORES, known), 1, atol=1e-6)
+    ends = expit(bend_scores(SCORES, power_matching_prior(SCORES, [0.0, 1.0, 0.0, 1.0])))
+    np.testing.assert_allclose(ends.mean(axis=0), [0, 1, 0, 1], atol=0.01)
