@@ -1,0 +1,1 @@
+"""Stored numbers that no refactoring may change."""
