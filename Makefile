@@ -1,16 +1,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow check tables docs
+.PHONY: demo test test-all check goldens tables docs
 
 demo: .venv/installed
 	$(BIN)/comes demo
 
-test: .venv/installed
-	$(BIN)/pytest --numprocesses auto --dist worksteal $(if $(ROOM),src/comes/$(ROOM)* $(wildcard tests/test_$(ROOM)*.py))
+test: .venv/installed  # what a change must pass: about four minutes on two cores
+	$(BIN)/pytest --numprocesses auto --dist worksteal $(if $(PACKAGE),$(wildcard tests/test_$(PACKAGE)*.py),--ignore tests/system)
 
-slow: .venv/installed
-	$(BIN)/pytest -m slow tests
+test-all: .venv/installed  # and browsers, databases, clusters, processes, the site, the wheel, doctests
+	$(BIN)/pytest --numprocesses auto --dist worksteal --doctest-modules tests src
 
 check: .venv/installed
 	$(BIN)/ruff check .
@@ -18,6 +18,9 @@ check: .venv/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/fill.py --check
+
+goldens: .venv/installed  # writes a set again: make goldens GOLDENS=fixed
+	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m goldens $(GOLDENS)
 
 tables: .venv/installed
 	$(BIN)/python docs/fill.py
