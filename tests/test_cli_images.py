@@ -1,11 +1,8 @@
 """``comes fit``, ``predict``, ``evaluate`` and ``report`` on a folder of pictures."""
 
 import json
-import os
+import re
 import shutil
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from safetensors.numpy import load_file
 from typer.testing import CliRunner
 
 from comes.cli import app
 from comes.errors import ComesError
+from comes.estimator import ImageClassifier
 from comes.models import make_backbone
 from pictures import LABELS, write_pictures
 
@@ -61,13 +58,14 @@ def fit_arguments(home: Path, output: Path) -> list[str]:
         "--weights": str(home / "weights.pth"),
         "--backbone": BACKBONE,
         "--image-size": "32",
+        "--exclude-rate": "0.7",
     }
     given = [part for option in options.items() for part in option]
     return ["fit", str(home / "photos.csv"), *given, "-o", str(output)]
 
 
-def run(*arguments: str) -> Any:
-    result = CliRunner().invoke(app, [*arguments, "--json"])
+def run(*arguments: object) -> Any:
+    result = CliRunner().invoke(app, [*map(str, arguments), "--json"])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output
@@ -103,46 +101,13 @@ def test_fine_tuning_keeps_its_state_until_it_is_done(home: Path, tmp_path: Path
     fitted = run(*fit_arguments(home, output), "--image-features", "pooled", *tuning)
     assert fitted["epochs"] == 2
     assert not (tmp_path / "model.checkpoint").exists()
-
-
-def test_a_state_of_another_training_is_not_taken(home: Path, tmp_path: Path) -> None:
     torch.save({"fingerprint": "another"}, tmp_path / "model.checkpoint")
     with pytest.raises(ComesError, match="belongs to another training"):
         run(*fit_arguments(home, tmp_path / "model"), "--epochs", "1")
 
 
-@pytest.mark.slow
-def test_two_processes_find_the_model_of_one(home: Path, tmp_path: Path) -> None:
-    tuning = ["--epochs", "2", "--batch-size", "16", "--augment", "none", "--device", "cpu"]
-    tuning += ["--learning-rate", "1e-3", "--image-features", "pooled"]
-    run(*fit_arguments(home, tmp_path / "one"), *tuning)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    # What torchrun sets, without the seconds that it takes to start.
-    together = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    command = [sys.executable, "-m", "comes", *fit_arguments(home, tmp_path / "two"), *tuning]
-    processes = [
-        subprocess.Popen(
-            command,
-            env={**os.environ, **together, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    ended = [process.communicate(timeout=300) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], ended
-    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
-    for name, weights in one.items():
-        np.testing.assert_allclose(two[name], weights, atol=2e-4, err_msg=name)
-    assert [stdout.count("model:") for stdout, _ in ended] == [1, 0]  # one process speaks
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_options_that_do_not_go_together_are_refused(home: Path, tmp_path: Path) -> None:
+    refused: list[tuple[list[str], str]] = [
         (["--freeze", "--epochs", "3"], "Leave one of the two out"),
         (["--select", "lr"], "is for tables"),
         (["--model", "linear"], r"for tables were given \('model'\)"),
@@ -151,21 +116,17 @@ def test_two_processes_find_the_model_of_one(home: Path, tmp_path: Path) -> None
         (["--method", "auto"], "is for tables"),
         (["--backbone", "resnet18"], "backbone must be"),
         (["--image-features", "some"], "features must be one of"),
-    ],
-)
-def test_options_that_do_not_go_together(
-    home: Path, tmp_path: Path, arguments: list[str], message: str
-) -> None:
-    with pytest.raises(ComesError, match=message):
-        run(*fit_arguments(home, tmp_path / "model"), *arguments)
-
-
-@pytest.mark.parametrize("option", [["--freeze"], ["--backbone", "resnet50"]])
-def test_options_of_images_need_images(tmp_path: Path, option: list[str]) -> None:
+    ]
+    for arguments, message in refused:
+        with pytest.raises(ComesError, match=message):
+            run(*fit_arguments(home, tmp_path / "model"), *arguments)
+            pytest.fail(f"{arguments} were taken")
     table = tmp_path / "table.csv"
     pd.DataFrame({"x": [0.5, 1.5], "has_sky": [0, 1]}).to_csv(table, index=False)
-    with pytest.raises(ComesError, match="has no images"):
-        run("fit", str(table), "--labels", "has_*", *option, "-o", str(tmp_path / "m"))
+    for option in (["--freeze"], ["--backbone", "resnet50"]):
+        with pytest.raises(ComesError, match="has no images"):
+            run("fit", table, "--labels", "has_*", *option, "-o", tmp_path / "m")
+            pytest.fail(f"{option} was taken")
 
 
 def test_models_and_data_of_two_kinds_do_not_mix(home: Path, model: str, tmp_path: Path) -> None:
@@ -206,14 +167,83 @@ def test_broken_pictures_are_left_out_if_asked(home: Path, model: str, tmp_path:
     shutil.copytree(home / "photos", tmp_path / "photos")
     (tmp_path / "photos" / "003.png").write_bytes(b"no picture")
     (tmp_path / "photos" / "004.png").unlink()
-    with pytest.raises(ComesError, match="1 of 60 images are not in photos"):
+    with pytest.raises(ComesError, match=f"1 of {N} images are not in photos"):
         run(*fit_arguments(tmp_path, tmp_path / "model"))
     with pytest.warns(UserWarning, match="2 images cannot be read and are left out"):
         fitted = run(*fit_arguments(tmp_path, tmp_path / "model"), "--skip-broken")
-    assert "58 images" in fitted["data"]
+    assert f"{N - 2} images" in fitted["data"]
     predict = ("predict", str(tmp_path / "photos"), "-m", model, "-o", str(tmp_path / "p.csv"))
     with pytest.raises(ComesError, match=r"'003.png' cannot be read"):
         run(*predict)
     with pytest.warns(UserWarning, match="1 images cannot be read"):
         run(*predict, "--skip-broken")
-    assert len(pd.read_csv(tmp_path / "p.csv")) == 58
+    assert len(pd.read_csv(tmp_path / "p.csv")) == N - 2
+
+
+def rows_of(page: Path) -> dict[str, list[str]]:
+    """Return the table of labels, a list of cells by name."""
+    found = re.findall(r"<tr>(.*?)</tr>", page.read_text(encoding="utf-8"))
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in found]
+    return {re.sub(r"<[^>]*>", "", first): others for first, *others in cells}
+
+
+@pytest.fixture(scope="module")
+def answered(home: Path) -> Path:
+    """A folder with answers.csv and a model of them, which no test changes."""
+    folder = home / "answered"
+    folder.mkdir()
+    rates = ["--no-rate", 0.7, "--yes-rate", 0.9]
+    asked = ["--relevant", "is_*", "--case", "answers", "--asked-rate", 0.9, *rates]
+    photos = ["--images", home / "photos"]
+    run("generate", home / "photos.csv", *photos, *asked, "-o", folder / "answers.csv")
+    network = ["--backbone", BACKBONE, "--weights", home / "weights.pth", "--image-size", 32]
+    output = ["-o", folder / "model"]
+    fitted = run("fit", folder / "answers.csv", *photos, *network, *rates, *output)
+    assert fitted["method"] == "likelihood"
+    return folder
+
+
+def test_answers_lead_to_a_page_that_counts_them(home: Path, answered: Path) -> None:
+    model = ImageClassifier.load(answered / "model")
+    np.testing.assert_allclose(model.no_rate_, [0.7] * 3)
+    options = ["--images", home / "photos", "-m", answered / "model", "-o", answered / "page"]
+    table = rows_of(Path(run("report", answered / "answers.csv", *options)["page"]))
+    heads = ["predicted", "asked", "no", "maybe", "yes", "no rate", "yes rate"]
+    assert table["label"][: len(heads)] == heads
+    said = pd.read_csv(answered / "answers.csv")
+    for label in (f"is_{name}" for name in LABELS):
+        words = said[f"answer:{label}"]
+        counts = [int((words == word).sum()) for word in ("no", "maybe", "yes")]
+        assert table[label][1:5] == [str(count) for count in (sum(counts), *counts)]
+        assert table[label][5:7] == ["0.70", "0.90"]
+
+
+def test_predictions_have_a_page_with_maps_and_choose_what_to_ask(
+    home: Path, answered: Path, tmp_path: Path
+) -> None:
+    output, page, chosen = (tmp_path / name for name in ("predictions.csv", "page", "next.csv"))
+    options = ["-m", answered / "model", "-o", output]
+    shown = ["--page", page, "--maps", "--examples", 5, "--scores"]
+    asking = ["--ask-next", chosen, "--questions", 6]
+    made = run("predict", home / "photos", *options, *shown, *asking)
+    assert made["page"] == str(page / "index.html") and made["rows"] == N
+    assert made["questions"] == 6 and len(pd.read_csv(chosen)) == 6
+    text = (page / "index.html").read_text(encoding="utf-8")
+    assert f"of {N} are shown" in text and 'alt="evidence for is_' in text
+    assert pd.read_csv(output).filter(like="score:").shape == (N, 3)
+
+
+def test_options_of_a_page_need_it(home: Path, answered: Path, tmp_path: Path) -> None:
+    options = ["-m", answered / "model", "-o", tmp_path / "predictions.csv"]
+    refused: list[tuple[list[object], str]] = [
+        (["--maps"], "--maps is for the page"),
+        (["--asked", answered / "answers.csv"], "--asked is for what to ask next"),
+        (["--questions", 5], "--questions is for what to ask next"),
+        (["--examples", 5], "--examples is for the page"),
+        (["--item", "image"], "images are named by their files"),
+        (["--page", home], "holds something else"),
+    ]
+    for arguments, message in refused:
+        with pytest.raises(ComesError, match=message):
+            run("predict", home / "photos", *options, *arguments)
+            pytest.fail(f"{arguments} were taken")

@@ -9,7 +9,7 @@ import torch
 from scipy.special import expit
 from torch import nn
 
-from comes.answers import Answers, LongAnswers, State, relevance_given
+from comes.answers import Answers, relevance_given
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import (
     CandidateClassifier,
@@ -21,6 +21,7 @@ from comes.estimator import (
 )
 from comes.estimator.preparation import split_rows
 from comes.generation import case_b, simulate_answers
+from comes.metrics import mean_average_precision
 from comes.training import fit_soft_targets
 
 N, N_SPARSE, N_POOLED = 400, 30, 8
@@ -54,12 +55,6 @@ def probe(**settings: Any) -> CandidateClassifier:
 def weights(head: view_heads.ViewHead) -> Any:
     assert isinstance(head.layer, nn.Linear)
     return head.layer.weight.detach().numpy()
-
-
-def average_precision(scores: Any, relevant: Any) -> float:
-    from comes.metrics import mean_average_precision
-
-    return mean_average_precision(scores, relevant)
 
 
 def test_the_penalty_is_that_of_noise_by_plain_loops() -> None:
@@ -126,8 +121,8 @@ def test_a_student_adds_to_a_teacher_that_sees_little() -> None:
     blind[:, :3] = np.where(blurred, rng.random((N, 3)) < 0.3, blind[:, :3])
     with_it, _ = fit_view_head(probe(), evidence(features=blind))
     without, _ = fit_view_head(probe(), evidence(features=blind, pooled=False))
-    both = average_precision(with_it.score(blind), RELEVANT)
-    assert both > average_precision(without.score(blind[:, :N_SPARSE]), RELEVANT) + 0.02
+    both = mean_average_precision(with_it.score(blind), RELEVANT)
+    assert both > mean_average_precision(without.score(blind[:, :N_SPARSE]), RELEVANT) + 0.02
 
 
 def test_what_is_held_out_trains_neither(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,63 +152,51 @@ def test_what_is_held_out_trains_neither(monkeypatch: pytest.MonkeyPatch) -> Non
     np.testing.assert_array_equal(weights(heads[0]), weights(heads[1]))
 
 
-def people() -> Answers:
-    """Return answers of two people about the same pairs."""
-    rng = np.random.default_rng(5)
-    rows, labels = (part.ravel() for part in np.indices(RELEVANT.shape))
-    rows, labels = np.tile(rows, 2), np.tile(labels, 2)
-    person = np.repeat([0, 1], RELEVANT.size)
-    truth = np.where(RELEVANT[rows, labels], int(State.YES), int(State.NO))
-    is_sure = rng.random(len(rows)) < np.where(person == 0, 0.9, 0.3)
-    code = np.where(is_sure, truth, int(State.MAYBE)).astype(np.int8)
-    said = LongAnswers(rows, labels, person, code, ("ann", "bob"))
-    return Answers.from_long(said, shape=RELEVANT.shape)
-
-
 ASKED = simulate_answers(RELEVANT, asked_rate=0.5, no_rate=0.8, yes_rate=0.7, seed=1)
+
+
+KNOWN_RATES = {"no_rate": 0.8, "yes_rate": 0.7}
 
 
 @pytest.mark.parametrize(
     ("answers", "settings"),
     [
-        (CANDIDATES, {"class_prior": None}),
         (CANDIDATES, {"class_prior": None, "exclude_rate": 0.4}),
-        (ASKED, {"class_prior": None}),
-        (ASKED, {}),
         (ASKED, {"class_prior": None, "mistake_rate": 0.02}),
-        (ASKED, {"uses_maybe": False}),
-        (people(), {"class_prior": None}),
-        (Answers.from_positives(RELEVANT & (np.random.default_rng(0).random((N, 3)) < 0.7)), {}),
+        (ASKED, {"uses_maybe": False, **KNOWN_RATES}),
+        (
+            Answers.from_positives(RELEVANT & (np.random.default_rng(0).random((N, 3)) < 0.7)),
+            {"yes_rate": 0.7},
+        ),
     ],
+    ids=["candidates", "rates not known", "without maybe", "ticks"],
 )
 def test_answers_of_every_kind_are_learned_and_cross_scored(answers: Any, settings: Any) -> None:
     clf = probe(**settings)
     head, _ = fit_view_head(clf, evidence(answers))
     fresh, truth = draw(seed=1)
-    assert average_precision(head.score(fresh), truth) > 0.9
-    assert average_precision(cross_score(clf, evidence(answers)), RELEVANT) > 0.85
+    assert mean_average_precision(head.score(fresh), truth) > 0.9
+    assert mean_average_precision(cross_score(clf, evidence(answers)), RELEVANT) > 0.85
 
 
-@pytest.mark.parametrize("answers", [CANDIDATES, people()], ids=["candidates", "people"])
 def test_rows_are_scored_by_heads_that_were_trained_without_them(
-    answers: Any, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clf = probe(class_prior=None)
-    fit_view_head(clf, evidence(answers))
-    if answers.said is not None:
-        assert set(clf.knowledge_.people) == {"ann", "bob"}
+    """And nothing is estimated again."""
+    clf = probe()
+    fit_view_head(clf, evidence())
     seen: list[Any] = []
     fit = view_heads.fit_view_head
 
     def spy(fold: Any, own: Evidence, errors: float, known: Any) -> Any:
         assert errors == 1.3 and known is clf.knowledge_
         head, training = fit(fold, own, errors, known)
-        assert fold.knowledge_ is clf.knowledge_  # nothing is estimated again, of people neither
+        assert fold.knowledge_ is clf.knowledge_
         seen.append((own, head))
         return head, training
 
     monkeypatch.setattr(view_heads, "fit_view_head", spy)
-    crossed = cross_score(clf, evidence(answers), 1.3, seed=4)
+    crossed = cross_score(clf, evidence(), 1.3, seed=4)
     assert len(seen) == 3
     for own, head in seen:
         rows = {row.tobytes() for row in own.X}
@@ -235,10 +218,10 @@ def test_an_estimated_prior_weighs_no_more_in_folds(monkeypatch: pytest.MonkeyPa
         return fit(fold, *args)
 
     monkeypatch.setattr(view_heads, "fit_view_head", spy)
-    for prior, weight in ((None, 0.0), (PRIOR, 0.3)):
-        clf = probe(class_prior=prior)
-        fit(clf, evidence(answers))
-        cross_score(clf, evidence(answers))
+    clf = probe(no_rate=0.5, yes_rate=0.0)
+    fit(clf, evidence(answers))
+    for prior, weight in ((PRIOR, 0.3), (None, 0.0)):
+        cross_score(clf.set_params(class_prior=prior), evidence(answers))
         assert found == [weight] * 3
         found.clear()
 
@@ -246,9 +229,9 @@ def test_an_estimated_prior_weighs_no_more_in_folds(monkeypatch: pytest.MonkeyPa
 def test_a_label_that_nobody_was_asked_about_stays_at_its_prior() -> None:
     no, yes = ASKED.excluded.copy(), ASKED.confirmed.copy()
     no[:, 1] = yes[:, 1] = False
-    known = {"no_rate": 0.8, "yes_rate": 0.7}
+    answers = evidence(Answers(no=no, yes=yes), pooled=False)
     with pytest.warns(ComesWarning, match="Nobody was asked about label '1'"):
-        head, _ = fit_view_head(probe(**known), evidence(Answers(no=no, yes=yes), pooled=False))
+        head, _ = fit_view_head(probe(**KNOWN_RATES), answers)
     assert np.abs(weights(head)[1]).max() < 1e-5
     np.testing.assert_allclose(expit(head.score(X[:, :N_SPARSE])[:, 1]), 0.3, atol=1e-3)
 
@@ -276,15 +259,14 @@ def test_features_that_do_not_vary_have_no_say() -> None:
     np.testing.assert_allclose(head.score(moved), head.score(still), atol=1e-3)
 
 
-@pytest.mark.parametrize("prior", [[0.0, 0.3, 0.3], [0.3, 1.0, 0.3]])
-def test_priors_at_the_edge_give_finite_scores(prior: list[float]) -> None:
+def test_priors_at_the_edge_give_finite_scores() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComesWarning)
-        head, _ = fit_view_head(probe(class_prior=prior), evidence())
+        head, _ = fit_view_head(probe(class_prior=[0.0, 1.0, 0.3]), evidence())
     assert np.isfinite(head.score(X)).all()
 
 
-def test_more_features_than_rows() -> None:
+def test_more_features_than_rows_are_no_harm() -> None:
     rng = np.random.default_rng(0)
     wide = rng.random((30, 500), dtype=np.float32)
     S = Answers.from_candidates(case_b(wide[:, :2] > 0.5, exclude_rate=0.5))
@@ -306,8 +288,7 @@ def test_batches_of_the_probe_do_not_matter() -> None:
     np.testing.assert_array_equal(weights(one), weights(other))
 
 
-@pytest.mark.parametrize("kind", ["answers", "candidates"])
-def test_a_label_of_which_far_more_is_said_than_of_others_does_not_run_away(kind: str) -> None:
+def test_a_label_of_which_far_more_is_said_than_of_others_does_not_run_away() -> None:
     """Losses are divided by what is said in the mean, and its gradient is many times longer."""
     rng = np.random.default_rng(0)
     features = (rng.random((1000, 40)) < 0.3).astype(np.float32)
@@ -315,21 +296,24 @@ def test_a_label_of_which_far_more_is_said_than_of_others_does_not_run_away(kind
     rate = np.full(20, 0.04)
     rate[0] = 0.95
     drawn = rng.random(relevant.shape) < rate
-    said = Answers.from_candidates(relevant | ~drawn)
-    if kind == "answers":
-        said = Answers(no=drawn & ~relevant, yes=drawn & relevant)
-    clf = probe(class_prior=relevant.mean(axis=0), epochs=300)
-    head, _ = fit_view_head(clf, Evidence(features, said, 40))
-    found = weights(head)[0]
-    # Nearly everything is known of it, so it is about a logistic regression on true labels.
-    assert 1.0 < found[0] < 3.0 and found[1:].max() < 0.5
-    assert abs(expit(head.score(features)[:, 0]).mean() - relevant[:, 0].mean()) < 0.05
-    assert clf.history_.risk[-1] == pytest.approx(min(clf.history_.risk), abs=0.01)
+    for answers in (
+        Answers(no=drawn & ~relevant, yes=drawn & relevant),
+        Answers.from_candidates(relevant | ~drawn),
+    ):
+        known: dict[str, Any] = {"class_prior": relevant.mean(axis=0), "epochs": 300}
+        if answers.kind == "answers":
+            known |= {"no_rate": 1.0, "yes_rate": 1.0}
+        clf = probe(**known)
+        head, _ = fit_view_head(clf, Evidence(features, answers, 40))
+        found = weights(head)[0]
+        # Nearly everything is known of it, so it is about a logistic regression on true labels.
+        assert 1.0 < found[0] < 3.0 and found[1:].max() < 0.5
+        assert abs(expit(head.score(features)[:, 0]).mean() - relevant[:, 0].mean()) < 0.05
+        assert clf.history_.risk[-1] == pytest.approx(min(clf.history_.risk), abs=0.01)
 
 
-@pytest.mark.parametrize("uses", [True, False])
 def test_a_student_is_told_of_maybe_only_where_it_is_used(
-    uses: bool, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[Any] = []
 
@@ -338,7 +322,8 @@ def test_a_student_is_told_of_maybe_only_where_it_is_used(
         return relevance_given(scores, leaning)
 
     monkeypatch.setattr(view_heads, "relevance_given", spy)
-    fit_view_head(probe(uses_maybe=uses, no_rate=0.8, yes_rate=0.3), evidence(ASKED))
-    (leaning,) = told
-    assert (leaning[ASKED.excluded] == -1).all() and (leaning[ASKED.confirmed] == 1).all()
-    assert ((leaning[ASKED.doubtful] != 0) == uses).all()
+    for uses in (True, False):
+        fit_view_head(probe(uses_maybe=uses, no_rate=0.8, yes_rate=0.3), evidence(ASKED))
+        leaning = told.pop()
+        assert (leaning[ASKED.excluded] == -1).all() and (leaning[ASKED.confirmed] == 1).all()
+        assert ((leaning[ASKED.doubtful] != 0) == uses).all()

@@ -10,7 +10,7 @@ import pytest
 import torch
 from local_clusters import STARTS, LocalCluster, killing
 
-from comes.clusters import PACKAGES, Cluster
+from comes.clusters import Cluster
 from comes.datasets import read_images
 from comes.errors import ComesError
 from comes.jobs import compute_features
@@ -24,7 +24,6 @@ BACKBONE, N, AT_ONCE = "timm:resnet10t", 44, 2  # six parts, the last one short
 @pytest.fixture(scope="module")
 def started() -> Iterator[LocalCluster]:
     """Two workers of Dask."""
-    pytest.importorskip("distributed")
     with STARTS["dask"](2) as cluster:
         yield cluster
 
@@ -50,11 +49,16 @@ def compute_alone(monkeypatch: pytest.MonkeyPatch) -> Any:
     return compute()
 
 
-@pytest.mark.parametrize("backend", ["dask", pytest.param("ray", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "backend",
+    [
+        pytest.param("dask", marks=pytest.mark.needs("dask")),
+        pytest.param("ray", marks=pytest.mark.needs("ray")),
+    ],
+)
 def test_a_killed_part_of_a_cluster_loses_no_features(
     backend: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip(PACKAGES[backend])
     with (
         STARTS[backend](2) as started,
         killing(started.kill_one, home / "cache", "features/*.parts/*.npy", 1) as there,
@@ -66,6 +70,7 @@ def test_a_killed_part_of_a_cluster_loses_no_features(
     np.testing.assert_allclose(found, compute_alone(monkeypatch), atol=1e-5)
 
 
+@pytest.mark.needs("dask")
 def test_what_is_there_is_kept(
     started: LocalCluster, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +92,7 @@ def test_what_is_there_is_kept(
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.needs("dask")
 def test_an_error_of_a_worker_is_told(started: LocalCluster, home: Path) -> None:
     photo = home / "photos" / "000.png"
     photo.write_bytes(photo.read_bytes()[:50])
@@ -94,6 +100,7 @@ def test_an_error_of_a_worker_is_told(started: LocalCluster, home: Path) -> None
         compute(cluster=started.cluster)
 
 
+@pytest.mark.needs("dask")
 def test_the_command_computes_on_a_cluster(
     started: LocalCluster,
     home: Path,
@@ -109,8 +116,8 @@ def test_the_command_computes_on_a_cluster(
     assert "without --backend" in error
 
 
+@pytest.mark.needs("dask")
 def test_what_no_cluster_can_compute_is_refused(home: Path) -> None:
-    pytest.importorskip("distributed")
     with pytest.raises(ComesError, match="a cluster takes a network by its name; got a module"):
         compute_features("photos", backbone=tiny(), weights=None, cluster=Cluster("dask"))
     with pytest.raises(ComesError, match="device must be one that torch knows; got 'gpu'"):
