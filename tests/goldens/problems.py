@@ -12,8 +12,6 @@ LABELS = ["sky", "sea", "sand", "sun"]
 WORDS = np.array(
     ["river", "stone", "cloud", "engine", "market", "garden", "piano", "winter", "salt", "copper"]
 )
-    ["river", "stone", "cloud", "engine", "market", "garden", "piano", "winter", "salt", "copper"]
-)
 
 
 def rows(n: int = 240, d: int = 6, q: int = 4, seed: int = 0) -> tuple[Floats, Bools]:
