@@ -1,5 +1,6 @@
-"""Warm starts, streams, callbacks, printed epochs, and frames out where frames came in."""
+"""Warm starts, streams, callbacks, printed epochs, frames, and fits that go on after a stop."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,29 +10,40 @@ import pytest
 import torch
 from scipy import sparse
 from sklearn.base import clone
+from torch import nn
 
 from comes import Answers, CandidateClassifier
 from comes.errors import ComesError
-from comes.estimator import fit_together
+from comes.estimator import count_seen_rows, fit_together
 from comes.generation import case_b
 from comes.metrics import average_precision
 from comes.training import TrainedEpoch
+from quick_priors import quick_priors
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 5))
 RELEVANT = X[:, :3] + 0.3 * RNG.normal(size=(600, 3)) > [0.0, 0.5, 1.0]
 CANDIDATES = case_b(RELEVANT, 0.5, seed=0)
 PRIOR = RELEVANT.mean(axis=0)
+SAID = Answers(no=~RELEVANT, yes=RELEVANT, maybe=np.zeros_like(RELEVANT))
 NAMES = ["sky", "sea", "sun"]
+# Of priors that are estimated in a few steps.
+pytestmark = pytest.mark.filterwarnings("ignore:.*standard error is:comes.errors.ComesWarning")
 
 
 def make(**options: Any) -> CandidateClassifier:
-    settings: dict[str, Any] = {"class_prior": PRIOR, "random_state": 0, "hidden": 30}
+    settings: dict[str, Any] = {"class_prior": PRIOR, "random_state": 0, "hidden": 8}
     return CandidateClassifier(**(settings | options))
 
 
 def weights(clf: CandidateClassifier) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in clf.module_.parameters()])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quickly_estimated() -> Iterator[None]:
+    with quick_priors():
+        yield
 
 
 # Callbacks and printed epochs
@@ -106,7 +118,7 @@ def test_verbose_prints_a_line_per_epoch(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_classifiers_with_callbacks_are_trained_alone() -> None:
     calls: list[int] = []
-    clf = CandidateClassifier.as_published(epochs=2, class_prior=PRIOR, random_state=0)
+    clf = CandidateClassifier.as_published(epochs=2, class_prior=PRIOR, random_state=0, hidden=8)
     clf.set_params(callbacks=lambda done: calls.append(done.epoch))
     fit_together([clf, clf], X, CANDIDATES, [np.arange(300), np.arange(300, 600)], n_jobs=1)
     assert calls == [1, 2, 1, 2]
@@ -147,7 +159,7 @@ def test_a_warm_start_wants_the_same_labels_and_features() -> None:
 
 
 def test_several_short_warm_starts_learn_as_one_long_fit_does() -> None:
-    clf = make(epochs=2, warm_start=True, cosine=False, learning_rate=5e-3)
+    clf = make(epochs=2, warm_start=True, cosine=False, learning_rate=5e-3, hidden=30)
     first = average_precision(clf.fit(X, CANDIDATES).decision_function(X), RELEVANT)
     for _ in range(6):
         clf.fit(X, CANDIDATES)
@@ -160,19 +172,18 @@ def test_several_short_warm_starts_learn_as_one_long_fit_does() -> None:
 @pytest.mark.parametrize("method", ["likelihood", "comes-hl", "comes-rl", "bce"])
 def test_a_stream_is_learned_from_parts(method: str) -> None:
     rng = np.random.default_rng(1)
-    clf = make(method=method, optimizer="adam", learning_rate=3e-3)
-    for _ in range(25):
+    clf = make(method=method, optimizer="adam", learning_rate=1e-2, hidden=30)
+    for _ in range(12):
         part = rng.normal(size=(200, 5))
-        clf.partial_fit(
-            part, case_b(part[:, :3] > [0.0, 0.5, 1.0], 0.5, seed=int(rng.integers(99)))
-        )
+        relevant = part[:, :3] > [0.0, 0.5, 1.0]
+        clf.partial_fit(part, case_b(relevant, 0.5, seed=int(rng.integers(99))))
     assert average_precision(clf.decision_function(X), RELEVANT) > 0.85
-    assert len(clf.history_.risk) == 25 and clf.stream_.n_parts == 25
-    assert clf.stream_.counts.n == 25 * 200
+    assert len(clf.history_.risk) == 12 and clf.stream_.n_parts == 12
+    assert clf.stream_.counts.n == 12 * 200
 
 
 def test_the_first_part_fixes_scaling_labels_and_priors() -> None:
-    clf = CandidateClassifier(random_state=0)
+    clf = make(class_prior=None)
     clf.partial_fit(X[:400], CANDIDATES[:400], label_names=NAMES)
     scaling, prior = clf.scaling_, clf.class_prior_
     swapped = pd.DataFrame(CANDIDATES[400:], columns=NAMES)[["sun", "sky", "sea"]]
@@ -215,18 +226,16 @@ def test_a_stream_goes_on_from_a_fit_and_from_a_saved_model(tmp_path: Path) -> N
 
 
 def test_answers_sparse_rows_and_weights_stream_too() -> None:
-    said = Answers(no=~RELEVANT, yes=RELEVANT, maybe=np.zeros_like(RELEVANT))
-    clf = CandidateClassifier(random_state=0)
+    clf = make(class_prior=None, hidden=100)
     for rows in np.array_split(np.arange(600), 6):
         part = sparse.csr_array(X[rows])
-        clf.partial_fit(part, answers=said[rows], sample_weight=np.full(len(rows), 2.0))
+        clf.partial_fit(part, answers=SAID[rows], sample_weight=np.full(len(rows), 2.0))
     assert clf.stream_.counts.n == 1200
     assert average_precision(clf.decision_function(sparse.csr_array(X)), RELEVANT) > 0.8
 
 
 def test_a_stream_of_answers_is_not_gone_on_with_candidates() -> None:
-    said = Answers(no=~RELEVANT, yes=RELEVANT, maybe=np.zeros_like(RELEVANT))
-    clf = CandidateClassifier(random_state=0).partial_fit(X, answers=said)
+    clf = make(no_rate=0.9, yes_rate=0.9).partial_fit(X, answers=SAID)
     with pytest.raises(ComesError, match="must go on with answers, as before, .* of candidates"):
         clf.partial_fit(X, CANDIDATES)
 
@@ -239,8 +248,6 @@ def test_what_needs_all_rows_is_refused() -> None:
 
 
 def test_rows_of_all_parts_are_remembered() -> None:
-    from comes.estimator import count_seen_rows
-
     clf = make().partial_fit(X[:200], CANDIDATES[:200]).partial_fit(X[200:400], CANDIDATES[200:400])
     assert count_seen_rows(clf, X) == 400
 
@@ -292,3 +299,66 @@ def test_frames_do_not_disturb_what_is_inside(tmp_path: Path) -> None:
     clf.save(tmp_path / "model")
     loaded = CandidateClassifier.load(tmp_path / "model")
     assert list(loaded.predict(X).columns) == NAMES
+
+
+# Fits that were stopped
+
+
+class StoppedError(Exception):
+    pass
+
+
+def stop_after(epochs: int) -> Any:
+    def stop(done: TrainedEpoch) -> None:
+        if done.epoch == epochs:
+            raise StoppedError
+
+    return stop
+
+
+def fit(path: Path | None, *, x: Any = X, every: float = 0, **settings: Any) -> CandidateClassifier:
+    few = {"epochs": 4, "batch_size": 200, **settings}
+    return make(**few).fit(x, CANDIDATES, checkpoint=path, checkpoint_every=every)
+
+
+def test_a_fit_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    for kind, x in {"dense": X, "sparse": sparse.csr_array(X * (X > 0))}.items():
+        path = tmp_path / f"{kind}.checkpoint"
+        with pytest.raises(StoppedError):
+            fit(path, x=x, callbacks=stop_after(2))
+        seen: list[int] = []
+        resumed = fit(path, x=x, callbacks=lambda done, seen=seen: seen.append(done.epoch))
+        assert seen == [3, 4], kind
+        through = fit(None, x=x)
+        assert torch.equal(weights(resumed), weights(through)), kind
+        assert resumed.history_.risk == through.history_.risk, kind
+
+
+def test_a_short_fit_keeps_no_state(tmp_path: Path) -> None:
+    fit(tmp_path / "fit.checkpoint", every=300)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_state_of_another_fit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "fit.checkpoint"
+    first = fit(path)
+    changes: list[dict[str, Any]] = [
+        {"learning_rate": 0.1},
+        {"random_state": 1},
+        {"x": X + 1},
+        {"hidden": 9},
+        {"epochs": 5},
+    ]
+    for change in changes:
+        with pytest.raises(ComesError, match="belongs to another training"):
+            fit(path, **change)
+    again = fit(path, verbose=1, threshold="zero", output="pandas")  # which decide nothing
+    assert torch.equal(weights(again), weights(first))
+
+
+def test_weights_of_a_network_of_ones_own_are_part_of_what_is_resumed(tmp_path: Path) -> None:
+    path, model = tmp_path / "fit.checkpoint", nn.Linear(5, 3)
+    fit(path, model=model)
+    fit(path, model=model)
+    with pytest.raises(ComesError, match="belongs to another training"):
+        fit(path, model=nn.Linear(5, 3))

@@ -1,12 +1,13 @@
 """Many classifiers fitted at once: each as its own fit."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import KFold
@@ -20,6 +21,7 @@ from comes.methods import METHODS
 from comes.models import mlp
 from comes.risks import bce_risk
 from comes.training import epochs, train_together
+from quick_priors import quick_priors
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(203, 5))
@@ -27,13 +29,15 @@ RELEVANT = X[:, :3] + X[:, 2:] > 0
 CANDIDATES = case_b(RELEVANT, exclude_rate=0.5, seed=0)
 FOLDS = [train for train, _ in KFold(4).split(X)]  # 152 or 153 rows
 PRIOR = RELEVANT.mean(axis=0)
+# Of priors that are estimated in a few steps.
+pytestmark = pytest.mark.filterwarnings("ignore:.*standard error is:comes.errors.ComesWarning")
 
 
 PLAIN: dict[str, Any] = {"n_networks": 1, "dropout": 0.0}  # what can be batched
 
 
 def classifiers(method: str | None = "comes-hl", **options: Any) -> list[CandidateClassifier]:
-    settings: dict[str, Any] = {"epochs": 3, "batch_size": 50, "hidden": 8, "progress": False}
+    settings: dict[str, Any] = {"epochs": 2, "batch_size": 50, "hidden": 8, "progress": False}
     settings |= options
     return [CandidateClassifier(method, random_state=k, **settings) for k in range(4)]
 
@@ -41,6 +45,12 @@ def classifiers(method: str | None = "comes-hl", **options: Any) -> list[Candida
 def fitting(classifier: CandidateClassifier, data: Any) -> Fitting:
     rows = np.arange(data.shape[0])
     return Fitting(classifier, data, np.zeros((len(rows), 7)), rows)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quickly_estimated() -> Iterator[None]:
+    with quick_priors():
+        yield
 
 
 def assert_as_alone(
@@ -58,8 +68,7 @@ def assert_as_alone(
         assert one.label_names_ == alone.label_names_
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_method_is_trained_as_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def spy(*arguments: Any, **options: Any) -> Any:
@@ -67,24 +76,25 @@ def test_every_method(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
         return train_together(*arguments, **options)
 
     monkeypatch.setattr(together, "train_together", spy)
-    known: dict[str, Any] = {"flip_rate": 0.5} if METHODS[method].default.needs_flip_rate else {}
-    given = classifiers(method, class_prior=PRIOR, **PLAIN, **known)
-    assert_as_alone(fit_together(given, X, CANDIDATES, FOLDS), given, X, CANDIDATES)
-    assert calls == [4]
+    for method, family in METHODS.items():
+        known: dict[str, Any] = {"flip_rate": 0.5} if family.default.needs_flip_rate else {}
+        given = classifiers(method, class_prior=PRIOR, **PLAIN, **known)
+        calls.clear()
+        assert_as_alone(fit_together(given, X, CANDIDATES, FOLDS), given, X, CANDIDATES)
+        assert calls == [4], method
 
 
-@pytest.mark.parametrize("changed", [{"dropout": 0.5}, {"n_networks": 2}, {}])
 def test_dropout_and_several_networks_are_trained_one_by_one(
-    changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each of a batch would draw other numbers than alone."""
     monkeypatch.delattr(together, "train_together")
-    settings = PLAIN | changed if changed else {}
-    given = classifiers("bce", **settings)[:2]
-    found = fit_together(given, X, CANDIDATES, FOLDS[:2], n_jobs=1)
-    for fitted, classifier, rows in zip(found, given, FOLDS, strict=False):
-        alone = clone(classifier).fit(X[rows], CANDIDATES[rows])
-        np.testing.assert_array_equal(fitted.decision_function(X), alone.decision_function(X))
+    for settings in (PLAIN | {"dropout": 0.5}, PLAIN | {"n_networks": 2}, {}):
+        given = classifiers("bce", **settings)[:2]
+        found = fit_together(given, X, CANDIDATES, FOLDS[:2], n_jobs=1)
+        for fitted, classifier, rows in zip(found, given, FOLDS, strict=False):
+            alone = clone(classifier).fit(X[rows], CANDIDATES[rows])
+            assert_array_equal(fitted.decision_function(X), alone.decision_function(X))
 
 
 def test_each_with_its_own_prior_and_candidates() -> None:
@@ -124,23 +134,23 @@ def test_answers_candidates_and_known_priors_side_by_side() -> None:
     assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
 
 
-@pytest.mark.parametrize("prior", [None, PRIOR])
-def test_answers_with_and_without_a_yes_side_by_side(prior: Any) -> None:
+def test_answers_with_and_without_a_yes_side_by_side() -> None:
     """Whose class priors have other weights."""
     answers = simulate_answers(RELEVANT, asked_rate=0.6)
     no_yes = Answers(no=answers.excluded, maybe=answers.confirmed | answers.doubtful)
-    given = classifiers(None, no_rate=0.8, yes_rate=0.8, class_prior=prior, **PLAIN)
-    for classifier in given[2:]:
-        classifier.set_params(yes_rate=None)
     labels = [answers, answers, no_yes, no_yes]
-    assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
+    for prior in (None, PRIOR):
+        given = classifiers(None, no_rate=0.8, yes_rate=0.8, class_prior=prior, **PLAIN)
+        for classifier in given[2:]:
+            classifier.set_params(yes_rate=None)
+        assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
 
 
 def test_many_labels_over_pairs() -> None:
     """Whose sums are made in linear time, which is not vectorised over models."""
     rng = np.random.default_rng(1)
     labels = rng.random((203, 70)) < 0.8
-    given = classifiers("comes-rl", class_prior=np.full(70, 0.3), epochs=2)
+    given = classifiers("comes-rl", class_prior=np.full(70, 0.3), epochs=1)
     assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
 
 
@@ -153,12 +163,12 @@ def test_data_frames_keep_their_names() -> None:
     assert found[0].feature_names == list("abcde")
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_sparse_rows_go_to_workers(n_jobs: int) -> None:
+def test_sparse_rows_are_fitted_apart() -> None:
+    """In processes of their own; tests/system has those of several processes."""
     data = sparse.csr_array(np.where(np.abs(X) > 1, X, 0))
     given = classifiers(class_prior=PRIOR, device="cpu")
     assert not fitting(given[0], data).can_be_batched
-    found = fit_together(given, data, CANDIDATES, FOLDS, n_jobs=n_jobs)
+    found = fit_together(given, data, CANDIDATES, FOLDS, n_jobs=1)
     assert_as_alone(found, given, data, CANDIDATES)
 
 
@@ -176,7 +186,7 @@ def test_different_settings_are_fitted_apart() -> None:
     assert [network[2].in_features for network in networks] == [8, 8, 9, 4]
     rows = [np.arange(60), np.arange(160), np.arange(61), np.arange(161)]
     found = fit_together(classifiers(class_prior=PRIOR), X, CANDIDATES, rows)
-    assert [len(model.history_.risk) for model in found] == [3] * 4
+    assert [len(model.history_.risk) for model in found] == [2] * 4
 
 
 def test_large_steps_are_not_batched() -> None:
@@ -197,11 +207,6 @@ def test_the_given_classifiers_stay_as_they_are() -> None:
     given = classifiers(class_prior=PRIOR)
     fit_together(given, X, CANDIDATES, FOLDS)
     assert not any(hasattr(classifier, "module_") for classifier in given)
-
-
-def test_rows_for_every_classifier() -> None:
-    with pytest.raises(ComesError, match="got 4 classifiers, 3 rows and 4 candidates"):
-        fit_together(classifiers(), X, CANDIDATES, FOLDS[:3])
 
 
 def test_workers_are_used_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,21 +252,17 @@ def test_what_fit_takes_is_taken() -> None:
     assert few[0].n_features_in_ == 5
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"batch_size": 0}, "batch_size must be a whole number"),
-        ({"hidden": [8]}, "hidden must be a whole number"),
-    ],
-)
-def test_settings_are_checked_first(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ComesError, match=message):
-        fit_together(classifiers(**change), X, CANDIDATES, FOLDS)
-
-
-def test_labels_must_be_a_matrix() -> None:
-    with pytest.raises(ComesError, match=r"candidates must be a matrix; got .*\(203,\)"):
-        fit_together(classifiers(), X, CANDIDATES[:, 0], FOLDS)
+def test_what_is_wrong_is_refused_first() -> None:
+    wrong: list[tuple[dict[str, Any], Any, str]] = [
+        ({"batch_size": 0}, CANDIDATES, "batch_size must be a whole number"),
+        ({"hidden": [8]}, CANDIDATES, "hidden must be a whole number"),
+        ({}, CANDIDATES[:, 0], r"candidates must be a matrix; got .*\(203,\)"),
+    ]
+    for change, candidates, message in wrong:
+        with pytest.raises(ComesError, match=message):
+            fit_together(classifiers(**change), X, candidates, FOLDS)
+    with pytest.raises(ComesError, match="got 4 classifiers, 3 rows and 4 candidates"):
+        fit_together(classifiers(), X, CANDIDATES, FOLDS[:3])
 
 
 def test_the_risk_on_other_rows_is_that_of_the_method() -> None:
