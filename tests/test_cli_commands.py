@@ -421,5 +421,7 @@ def test_a_label_that_cannot_be_estimated_is_called_by_its_name(run: Run, folder
     table.to_csv("d.csv", index=False)
     fit = ("fit", "d.csv", "--labels", "has_*", "--method", "bce", "--epochs", "1", "-o", "m")
     run(*fit)
-    errors = run("evaluate", "d.csv", "--labels", "has_*", "-m", "m").stderr
-    assert "class prior of label 'has_sun'" in errors
+    result = run("evaluate", "d.csv", "--labels", "has_*", "-m", "m", "--json")
+    assert "class prior of label 'has_sun'" in result.stderr
+    estimated = json.loads(result.stdout)["estimated"]
+    assert estimated["class_prior"] == "estimated from these rows"

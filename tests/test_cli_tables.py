@@ -1,15 +1,20 @@
+"""Tables with every kind of column on the command line."""
+
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from comes.datasets import open_dataset
+from comes.datasets import Reading, open_dataset
 from comes.estimator import CandidateClassifier
 from comes.generation import case_b
+from comes.jobs import fit_model
 from command_line import Run, command_runner
 from mixed_tables import NAMES, make_table
+from results import skip_drawing
 
 QUICK = ("--method", "bce", "--epochs", "2")
 
@@ -19,17 +24,36 @@ def add_labels(frame: pd.DataFrame, marked: np.ndarray, name: str) -> pd.DataFra
     return frame.assign(**{name: cells})
 
 
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command line in a folder with a table to train on, one to test on and a new one."""
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table to train on, one to test on, a new one, and a model."""
+    folder = tmp_path_factory.mktemp("tables")
     frame, relevant = make_table(300)
     frame["zip"] = np.resize(["00123", "01234", "99999"], len(frame))
     train = add_labels(frame, case_b(relevant, 0.7, seed=0), "maybe")
-    train[:200].to_csv(tmp_path / "train.csv", index=False)
-    add_labels(train, relevant, "true")[200:].to_csv(tmp_path / "test.csv", index=False)
+    train[:200].to_csv(folder / "train.csv", index=False)
+    add_labels(train, relevant, "true")[200:].to_csv(folder / "test.csv", index=False)
     columns = list(np.random.default_rng(0).permutation(frame.columns))
-    frame[200:][columns].to_csv(tmp_path / "new.csv", index=False)
-    monkeypatch.chdir(tmp_path)
+    frame[200:][columns].to_csv(folder / "new.csv", index=False)
+    reading = Reading(labels=["maybe"])
+    fit_model(
+        folder / "train.csv",
+        {"method": "bce", "epochs": 2},
+        reading=reading,
+        output=folder / "model",
+    )
+    return folder
+
+
+@pytest.fixture
+def run(
+    written: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    """Run the command line in a copy of that folder."""
+    monkeypatch.chdir(shutil.copytree(written, tmp_path / "tables"))
     return command_runner(monkeypatch, capsys)
 
 
@@ -38,9 +62,8 @@ def test_fit_evaluate_and_predict_need_no_option_but_the_labels(run: Run) -> Non
     assert "200 rows, 14 columns, 3 labels" in fitted
     assert "columns: 3 numbers, 3 categories, 2 booleans, 2 dates, 1 text" in fitted
     assert "'ticket_id' (its name says so and all values differ)" in fitted
-    scored = run(
-        "evaluate", "test.csv", "--labels", "maybe", "--relevant", "true", "-m", "model", "--json"
-    )
+    truth = ("--relevant", "true", "--ignore", "maybe")
+    scored = run("evaluate", "test.csv", *truth, "-m", "model", "--json")
     assert 0 < json.loads(scored.stdout)["average_precision"] < 1
     run("predict", "new.csv", "-m", "model", "-o", "out.csv")
     predicted = pd.read_csv("out.csv")
@@ -76,16 +99,18 @@ def test_what_columns_are_can_be_said(run: Run) -> None:
 
 
 def test_a_column_that_is_gone_is_one_sentence(run: Run) -> None:
-    run("fit", "train.csv", "--labels", "maybe", "-o", "model", *QUICK)
     pd.read_csv("new.csv").rename(columns={"colour": "color"}).to_csv("new.csv", index=False)
     said = run("predict", "new.csv", "-m", "model", "-o", "out.csv", code=1).stderr
     assert "no column 'colour'" in said and "Did you mean 'color'?" in said
     assert not Path("out.csv").exists()
 
 
-def test_choosing_priors_and_experiments_take_tables(run: Run) -> None:
+def test_choosing_priors_and_experiments_take_tables(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip_drawing(monkeypatch)
     labels = ("--labels", "maybe")
-    run("priors", "train.csv", *labels, "-o", "priors.csv")
+    run("priors", "train.csv", *labels, "--exclude-rate", "0.7", "-o", "priors.csv")
     assert pd.read_csv("priors.csv")["label"].tolist() == sorted(NAMES)
     chosen = ("--priors", "priors.csv", "--select", "epochs", "--method", "bce", "--epochs", "4")
     fitted = run("fit", "train.csv", *labels, *chosen, "-o", "model").stdout

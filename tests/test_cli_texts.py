@@ -51,18 +51,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    return command_runner(monkeypatch, capsys)
+run = pytest.fixture(command_runner)
 
 
 FIT = ("fit", "texts.csv", "--text", "body", "--labels", "maybe", "--item", "note", "-o", "model")
-FEW = ("--epochs", "80")
+LEARNED = ("--epochs", "80", "--exclude-rate", "0.5")
 
 
 @pytest.mark.parametrize("options", [(), ("--embedding", "vectors.txt")])
 def test_from_texts_to_predictions(folder: Path, run: Run, options: tuple[str, ...]) -> None:
-    run(*FIT, *FEW, *options)
+    run(*FIT, *LEARNED, *options)
     texts = pd.Series(["a goal for the team", "storm and rain again"], name="body")
     texts.to_frame().assign(item=["p", "q"]).to_csv("new.csv", index=False)
     run("predict", "new.csv", "--model", "model", "-o", "scores.csv")
@@ -74,7 +72,7 @@ def test_from_texts_to_predictions(folder: Path, run: Run, options: tuple[str, .
 
 
 def test_the_embedding_of_a_model_is_checked(folder: Path, run: Run) -> None:
-    run(*FIT, "--epochs", "1", "--embedding", "vectors.txt")
+    run(*FIT, "--method", "bce", "--epochs", "1", "--embedding", "vectors.txt")
     described = json.loads(Path("model", "model.json").read_text())
     [part] = described["columns"]["parts"]
     opened = embeddings.open_embedding("vectors.txt")
@@ -100,7 +98,7 @@ def test_comments_by_name(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(named, "KNOWN", {**KNOWN, "GoEmotions": small})
     monkeypatch.setenv("COMES_DATA", str(folder / "data"))
     run("generate", "GoEmotions:test", "--case", "b", "--rate", "0.5", "-o", "said.csv")
-    run("fit", "said.csv", "--text", "text", "--epochs", "1", "-o", "model")
+    run("fit", "said.csv", "--text", "text", "--method", "bce", "--epochs", "1", "-o", "model")
     run("predict", "GoEmotions:test", "--model", "model", "-o", "scores.csv")
     assert pd.read_csv("scores.csv")["item"].tolist() == [f"n{k}" for k in range(N)]
     output = run("evaluate", "GoEmotions:test", "--model", "model").stdout
@@ -132,7 +130,8 @@ def test_from_questions_about_texts_to_a_model(folder: Path, run: Run) -> None:
     project = open_project("news")
     import_answers(project, "said.csv")
     project.engine.dispose()
-    output = run("fit", "news", "-o", "model", *FEW).stdout
+    rates = ("--no-rate", "0.99", "--yes-rate", "0.01", "--epochs", "80")
+    output = run("fit", "news", "-o", "model", *rates).stdout
     assert "1 text" in output
     pd.DataFrame({"text": ["the team scored", "rain"]}).to_csv("new.csv", index=False)
     run("predict", "new.csv", "--model", "model", "-o", "scores.csv")
@@ -140,6 +139,8 @@ def test_from_questions_about_texts_to_a_model(folder: Path, run: Run) -> None:
     assert predicted.tolist() == [[1, 0], [0, 1]]
     run("predict", "news", "--model", "model", "-o", "all.csv", "--ask-next", "next.csv")
     assert pd.read_csv("all.csv")["item"].tolist() == [f"n{k}" for k in range(N)]
-    assert "hamming" in run("evaluate", "news", "--model", "model").stdout.lower()
+    Path("priors.csv").write_text("label,class_prior\nsport,0.5\nweather,0.5\n")
+    judged = run("evaluate", "news", "--model", "model", "--priors", "priors.csv").stdout
+    assert "hamming" in judged.lower()
     error = run("fit", "news", "--labels", "maybe", "-o", "m", code=1).stderr
     assert "annotation project, which says itself" in error

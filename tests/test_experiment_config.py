@@ -10,32 +10,31 @@ from comes.errors import ComesError
 from comes.experiment import read_experiment
 from small_experiments import DATA, small_experiment
 
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("fold = 3", "fold is not a key of an experiment. Did you mean 'folds'?"),
-        ("[[data]]\nnam = 'scenes'", "data.0.nam is not a key .* mean 'name'"),
-        ("zzz = 1", "zzz is not a key of an experiment. Known are name, data"),
-        ("folds = 1", "folds: Input should be greater than or equal to 2"),
-        ("folds = 3\nlabel_seeds = 3", "give either folds or label_seeds"),
-        ("label_seeds = 3", "label_seeds need a case for every data set"),
-        ("folds = ", "is not TOML"),
-        ("folds = 3\n[settings]\nepoch = 3", "settings has no 'epoch'. Did you mean 'epochs'"),
-        ("folds = 3\n[[methods]]\nmethod = 'comes-hi'", "no 'comes-hi'. Did you mean 'comes-hl'"),
-        ("folds = 3\n[[methods]]\nmethod = 'bce'\nlabel = ''", "label: .* at least 1 character"),
-        ("folds = 3\n[sweep]\nkey = 'prior_noise'\nvalues = [0, -1]", "greater than or equal to 0"),
-        ("folds = 3\n[sweep]\nkey = 'train_rows'\nvalues = [0, 9]", "greater than or equal to 1"),
-        ("folds = 3\n[sweep]\nkey = 'seed'\nvalues = [1, 2]", "sweep.key: Input should be"),
-        ("folds = 3\n[sweep]\nky = 'flood'", "sweep.ky is not a key .* mean 'key'"),
-    ],
+MISTAKES = (
+    ("fold = 3", "fold is not a key of an experiment. Did you mean 'folds'?"),
+    ("[[data]]\nnam = 'scenes'", "data.0.nam is not a key .* mean 'name'"),
+    ("zzz = 1", "zzz is not a key of an experiment. Known are name, data"),
+    ("folds = 1", "folds: Input should be greater than or equal to 2"),
+    ("folds = 3\nlabel_seeds = 3", "give either folds or label_seeds"),
+    ("label_seeds = 3", "label_seeds need a case for every data set"),
+    ("folds = ", "is not TOML"),
+    ("folds = 3\n[settings]\nepoch = 3", "settings has no 'epoch'. Did you mean 'epochs'"),
+    ("folds = 3\n[[methods]]\nmethod = 'comes-hi'", "no 'comes-hi'. Did you mean 'comes-hl'"),
+    ("folds = 3\n[[methods]]\nmethod = 'bce'\nlabel = ''", "label: .* at least 1 character"),
+    ("folds = 3\n[sweep]\nkey = 'prior_noise'\nvalues = [0, -1]", "greater than or equal to 0"),
+    ("folds = 3\n[sweep]\nkey = 'train_rows'\nvalues = [0, 9]", "greater than or equal to 1"),
+    ("folds = 3\n[sweep]\nkey = 'seed'\nvalues = [1, 2]", "sweep.key: Input should be"),
+    ("folds = 3\n[sweep]\nky = 'flood'", "sweep.ky is not a key .* mean 'key'"),
 )
-def test_a_mistake_in_a_file_says_where_it_is(text: str, message: str, tmp_path: Path) -> None:
+
+
+def test_a_mistake_in_a_file_says_where_it_is(tmp_path: Path) -> None:
     path = tmp_path / "wrong.toml"
     rest = "[[data]]\nname = 'scenes'\n[[methods]]\nmethod = 'bce'\n"
-    path.write_text(f"name = 'wrong'\n{text}\n" + ("" if "[[data" in text else rest))
-    with pytest.raises(ComesError, match=f"wrong.toml.*{message}"):
-        read_experiment(path)
+    for text, message in MISTAKES:
+        path.write_text(f"name = 'wrong'\n{text}\n" + ("" if "[[data" in text else rest))
+        with pytest.raises(ComesError, match=f"wrong.toml.*{message}"):
+            read_experiment(path)
 
 
 def test_a_mistake_in_how_a_file_is_read_is_found_before_it_is_read() -> None:

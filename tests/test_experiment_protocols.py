@@ -146,18 +146,18 @@ def test_classifiers_are_given_what_they_may_see_and_know(monkeypatch: pytest.Mo
         assert isinstance(labels, Answers) == (sees != "candidates")
 
 
-@pytest.mark.parametrize("method", ["likelihood", "comes-hl", "bce"])
-def test_methods_learn_from_what_they_see(method: str) -> None:
+def test_methods_learn_from_what_they_see() -> None:
     """With everything asked and sure, all answers are worth as much as the truth."""
     everything = {"asked_rate": 1.0, "no_rate": 1.0, "yes_rate": 1.0}
-    ways = [{"method": method, "label": sees, "sees": sees} for sees in ("all", "truth")]
     settings = SETTINGS | {"epochs": 20, "prior_weight": 0.0}
     changes = {"settings": settings, "answer_rates": "true", "first_folds": 1}
-    answered, supervised = (
-        run_task(task).means()["average_precision"]
-        for task in small_tasks(data=SCENES, answers=everything, methods=ways, **changes)
-    )
-    assert answered == pytest.approx(supervised, abs=1e-3)
+    for method in ("likelihood", "comes-hl", "bce"):
+        ways = [{"method": method, "label": sees, "sees": sees} for sees in ("all", "truth")]
+        answered, supervised = (
+            run_task(task).means()["average_precision"]
+            for task in small_tasks(data=SCENES, answers=everything, methods=ways, **changes)
+        )
+        assert answered == pytest.approx(supervised, abs=1e-3), method
 
 
 def test_old_experiments_keep_their_keys() -> None:
@@ -175,9 +175,8 @@ def test_a_result_with_answers_is_read_as_it_was_written(tmp_path: Path) -> None
     assert again == full and again.spec.key == full.spec.key
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_a_mistake_is_found_before_anything_is_run() -> None:
+    mistakes: tuple[tuple[dict[str, Any], str], ...] = (
         ({"answers": {"asked_rat": 0.1}}, "asked_rat"),
         ({"answers": {"no_rate": 1.5}}, "less than or equal to 1"),
         ({"answers": {"people": {"ann": (0.5, 2)}}}, "less than or equal to 1"),
@@ -185,11 +184,10 @@ def test_a_result_with_answers_is_read_as_it_was_written(tmp_path: Path) -> None
         ({"data": [DATA[0] | {"answers": {}}]}, "a case or answers, not both"),
         ({"data": DATA, "methods": [{"method": "bce", "sees": "all"}]}, "sees needs answers"),
         ({"methods": [{"method": "bce", "sees": "everything"}]}, "Input should be 'all'"),
-    ],
-)
-def test_a_mistake_is_found_before_anything_is_run(changes: Any, message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        small_experiment(**{"data": SCENES, "answers": ANSWERS} | changes)
+    )
+    for changes, message in mistakes:
+        with pytest.raises(ValidationError, match=message):
+            small_experiment(**{"data": SCENES, "answers": ANSWERS} | changes)
 
 
 def test_a_file_with_answers_is_read_and_label_seeds_may_repeat_them(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Completion in a real shell, without torch."""
+"""What needs no torch does not import it: completion in a real shell, and light jobs."""
 
 import os
 import subprocess
@@ -26,3 +26,11 @@ def test_bash_completes_commands_options_and_values(tmp_path: Path) -> None:
     assert done.stdout.split() == ["predict", "--early-stopping", "ccmn"], done.stderr
     imported = [line.rpartition("|")[2].strip() for line in done.stderr.splitlines()]
     assert "comes.cli" in imported and "torch" not in imported
+
+
+def test_jobs_that_need_no_torch_do_not_import_it() -> None:
+    light = "add_questions, generate_answers, generate_candidates, list_datasets, report_project"
+    light += ", report_results"
+    program = f"import sys; from comes.jobs import {light}; print('torch' in sys.modules)"
+    command = [sys.executable, "-c", program]
+    assert subprocess.run(command, capture_output=True, text=True).stdout.strip() == "False"

@@ -59,7 +59,7 @@ def test_an_array_of_slurm_runs_every_shard() -> None:
 
 @pytest.mark.needs("dask")  # which brings yaml
 def test_a_job_of_kubernetes_runs_every_shard() -> None:
-    import yaml
+    import yaml  # type: ignore[import-untyped]
 
     (block,) = blocks("yaml")
     spec = yaml.safe_load(block)["spec"]

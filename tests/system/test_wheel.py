@@ -215,8 +215,7 @@ def test_an_installed_wheel_fits_and_predicts_without_an_extra(bare: Path, tmp_p
     rows = [f"{k},{k % 7},{k % 2},{int(k > 20)}" for k in range(40)]
     (tmp_path / "table.csv").write_text("\n".join(["height,width,has_a,has_b", *rows]))
     fit = ("fit", "table.csv", "--labels", "has_*", "-o", "model")
-    fit += ("--method", "bce", "--epochs", "1")
-    run(bare / "comes", *fit, cwd=tmp_path)
+    run(bare / "comes", *fit, "--method", "bce", "--epochs", "1", cwd=tmp_path)
     predict = ("predict", "table.csv", "--model", "model", "-o", "predictions.csv")
     run(bare / "comes", *predict, cwd=tmp_path)
     assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 41
