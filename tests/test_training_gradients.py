@@ -101,7 +101,7 @@ def test_in_parts_dropout_is_that_of_the_scores_in_the_risk() -> None:
     assert not torch.equal(seen[0], model(X))
 
 
-def test_running_statistics_see_every_part_once() -> None:
+def test_running_statistics_count_every_part_once() -> None:
     model, expected = (network(nn.BatchNorm1d(8)).train() for _ in range(2))
     add_gradient(model, X, CANDIDATES, risk_of("hamming"), part_size=10)
     with torch.no_grad():

@@ -62,13 +62,13 @@ def test_where_pictures_are_kept_changes_no_batch(keep: str | None) -> None:
 
 def test_pictures_are_kept_where_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fifty pictures of 8 x 8 pixels take 9600 bytes, of 24000 that are free 0.4."""
-    free = {"SC_AVPHYS_PAGES": 24001, "SC_PAGE_SIZE": 1}
+    free = {"SC_AVPHYS_PAGES": 12001, "SC_PAGE_SIZE": 2}
     monkeypatch.setattr("os.sysconf", free.__getitem__)
     assert PixelRows(PICTURES, 8, CPU).keep == "memory"
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")  # every process keeps as many
     assert PixelRows(PICTURES, 8, CPU).keep == "nowhere"
     monkeypatch.delenv("LOCAL_WORLD_SIZE")
-    free["SC_AVPHYS_PAGES"] = 24000
+    free["SC_AVPHYS_PAGES"] = 12000
     assert PixelRows(PICTURES, 8, CPU).keep == "nowhere"
 
 
@@ -223,7 +223,7 @@ class ToFloat(nn.Module):
 
 def test_the_choice_of_algorithms_is_restored() -> None:
     for before in (True, False):
-        with torch.backends.cudnn.flags(benchmark=before):  # type: ignore[no-untyped-call]
+        with torch.backends.cudnn.flags(benchmark=before):
             with pytest.raises(ZeroDivisionError), fastest_convolutions():
                 assert torch.backends.cudnn.benchmark
                 _ = 1 / 0

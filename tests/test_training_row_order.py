@@ -47,6 +47,8 @@ def test_groups_fit_into_the_buffer_and_are_as_large_as_that_allows() -> None:
 def test_a_block_larger_than_the_buffer_is_a_group_of_its_own() -> None:
     drawn = BlockOrder((3, 20, 3), 6).draw(torch.Generator().manual_seed(0))
     assert sorted(map(sorted, drawn.groups)) in ([[0, 2], [1]], [[0], [1], [2]])
+    drawn = BlockOrder((2, 2), 1).draw(torch.Generator().manual_seed(0))
+    assert sorted(map(sorted, drawn.groups)) == [[0], [1]]
 
 
 def test_the_order_is_a_function_of_the_state_of_the_generator() -> None:

@@ -128,7 +128,7 @@ def test_linear_models_and_risks_one_by_one() -> None:
 
 
 def test_models_stay_apart() -> None:
-    """What one sees does not reach another."""
+    """The rows of one model do not change another."""
     results = []
     for shift in (0.0, 5.0):
         together = models(linear)

@@ -96,7 +96,7 @@ class Opaque:
         return "selected", self.rows.index_select(dim, index)
 
 
-def test_what_the_risk_sees_need_not_be_a_tensor() -> None:
+def test_what_is_known_about_rows_need_not_be_a_tensor() -> None:
     def join(parts: Sequence[Opaque]) -> Opaque:
         return Opaque(torch.cat([part.rows for part in parts]))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-PATIENCE = timedelta(seconds=300)  # of one process that waits for the other
+PATIENCE = timedelta(minutes=30)  # of one process that waits for the other
 
 
 class TwoProcesses:

@@ -43,7 +43,7 @@ class TwoRanks:
             self._turns[1 - rank].release()
 
         threads = [threading.Thread(target=call, args=(rank,)) for rank in range(2)]
-        with pytest.MonkeyPatch.context() as patch, torch.backends.cudnn.flags():  # type: ignore[no-untyped-call]
+        with pytest.MonkeyPatch.context() as patch, torch.backends.cudnn.flags():
             self._replace_functions(patch)
             for thread in threads:
                 thread.start()

@@ -165,7 +165,9 @@ def both(
 ) -> list[dict[str, Any]]:
     """What each process found."""
     folder = tmp_path_factory.mktemp("processes")
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    store = dist.TCPStore(  # type: ignore[attr-defined]
+        "127.0.0.1", 0, is_master=True, wait_for_workers=False
+    )
     two_processes.run(one_process, str(folder), store.port)
     return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
 
