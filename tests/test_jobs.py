@@ -1,7 +1,5 @@
 """What the commands do, called as a notebook would: values are returned, nothing is printed."""
 
-import subprocess
-import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import comes.jobs
 from comes import CandidateClassifier
 from comes.answers import Answers
 from comes.datasets import Dataset, Reading, make_scenes, write_npz
@@ -42,15 +39,19 @@ from comes.jobs import (
 )
 from comes.methods import DEFAULT
 from comes.metrics import evaluate
-from comes.priors import ClassPriorEstimate, estimate_class_prior
+from comes.priors import estimate_class_prior
 from comes.selection import estimate_metrics
+from results import skip_drawing
 
 SCENES = make_scenes("train", n=150)
 CANDIDATES = case_b(SCENES.known_relevant(), 0.5, seed=0)
 NAMES = [f"digit {j}" for j in range(10)]
 DATA = Dataset(SCENES.X, NAMES, CANDIDATES, SCENES.known_relevant())
 PRIOR = SCENES.known_relevant().mean(axis=0)
+SHORT: dict[str, Any] = {"method": "comes-hl", "epochs": 1, "hidden": 8, "random_state": 0}
 QUICK: dict[str, Any] = {
+    "hidden": 8,
+    "n_networks": 1,
     "epochs": 4,
     "learning_rate": 1e-2,
     "class_prior": PRIOR,
@@ -68,15 +69,6 @@ def silence(capsys: pytest.CaptureFixture[str]) -> Any:
 @pytest.fixture(scope="module")
 def model() -> CandidateClassifier:
     return CandidateClassifier(**QUICK).fit(DATA.X, pd.DataFrame(CANDIDATES, columns=NAMES))
-
-
-def test_jobs_are_listed_and_those_that_need_no_torch_do_not_import_it() -> None:
-    assert set(comes.jobs.__all__) <= set(dir(comes.jobs))
-    light = "add_questions, generate_answers, generate_candidates, list_datasets, report_project"
-    light += ", report_results"
-    program = f"import sys; from comes.jobs import {light}; print('torch' in sys.modules)"
-    command = [sys.executable, "-c", program]
-    assert subprocess.run(command, capture_output=True, text=True).stdout.strip() == "False"
 
 
 def test_a_model_of_a_file_is_that_of_its_content(
@@ -122,10 +114,9 @@ def test_a_target_is_checked_before_anything_is_read(tmp_path: Path) -> None:
 
 
 def test_a_table_of_priors_is_what_training_and_judging_use(tmp_path: Path) -> None:
-    table = estimate_priors(DATA, tmp_path / "priors.csv", method="candidate-rate")
-    np.testing.assert_allclose(table["class_prior"], CANDIDATES.mean(axis=0))
+    table = estimate_priors(DATA, tmp_path / "priors.csv", exclude_rate=0.5)
     path = tmp_path / "priors.csv"
-    fitted = fit_model(DATA, {"epochs": 1, "random_state": 0}, priors=path)
+    fitted = fit_model(DATA, SHORT, priors=path)
     prior: Any = fitted.classifier.class_prior_
     np.testing.assert_allclose(prior, table["class_prior"])
     judged = judge_model(fitted.classifier, DATA, priors=path)
@@ -145,7 +136,7 @@ def test_priors_of_a_table_count_as_estimated_if_it_has_standard_errors(tmp_path
     judged = {}
     for way in ("estimated", "known"):
         path = tmp_path / f"{way}.csv"
-        fitted[way] = fit_model(DATA, {"epochs": 1, "random_state": 0}, priors=path).classifier
+        fitted[way] = fit_model(DATA, SHORT, priors=path).classifier
         np.testing.assert_allclose(fitted[way].class_prior_, PRIOR)
         quality = judge_model(fitted[way], DATA, priors=path).estimated
         own = judge_model(fitted[way], DATA).estimated
@@ -159,7 +150,7 @@ def test_priors_of_a_table_count_as_estimated_if_it_has_standard_errors(tmp_path
     assert wide.value == narrow.value
     assert _width(wide) > _width(narrow)
     chosen: Any = fit_model(
-        DATA, {"epochs": 10}, priors=tmp_path / "estimated.csv", select=["epochs"]
+        DATA, SHORT | {"epochs": 10}, priors=tmp_path / "estimated.csv", select=["epochs"]
     ).classifier
     np.testing.assert_allclose(chosen.class_prior_error_, 0.05)
 
@@ -176,21 +167,12 @@ def test_a_table_of_priors_does_not_replace_what_it_was_estimated_from(tmp_path:
     assert (tmp_path / "scenes.csv").read_bytes() == before
 
 
-def test_a_clean_sample_sharpens_the_table_of_priors() -> None:
-    blind = estimate_priors(DATA, exclude_rate=0.5)
-    sharp = estimate_priors(DATA, exclude_rate=0.5, clean=replace(DATA, answers=None))
-    assert (sharp["standard_error"] < blind["standard_error"]).all()
-    assert sharp["error"].abs().mean() < blind["error"].abs().mean()
-    np.testing.assert_allclose(sharp["error"], sharp["class_prior"] - sharp["true_prior"])
-    assert sharp["class_prior"].between(sharp["lower"], sharp["upper"]).all()
-
-
 def test_what_is_chosen_for_answers_is_trained_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
     relevant = DATA.known_relevant()
     answers = simulate_answers(relevant, asked_rate=0.5, seed=2).named(NAMES)
     data = Dataset(DATA.X, NAMES, answers=answers)
     known = {"class_prior": PRIOR, "no_rate": 0.8, "yes_rate": 0.8}
-    start = CandidateClassifier(epochs=10, random_state=0, **known)
+    start = CandidateClassifier(epochs=10, hidden=8, n_networks=1, random_state=0, **known)
     with warnings.catch_warnings():  # of rates that so few rows leave uncertain
         warnings.simplefilter("ignore", ComesWarning)
         best, choice = choose_model(data, start, ["epochs"])
@@ -244,6 +226,14 @@ def test_all_variations_have_one_seed_and_one_prior(monkeypatch: pytest.MonkeyPa
     assert seen == [7, 7, 7]
 
 
+def test_ticked_labels_cannot_choose_nor_rates_by_row_without_priors() -> None:
+    ticked = Dataset(DATA.X, NAMES, answers=Answers.from_positives(CANDIDATES, NAMES))
+    with pytest.raises(ComesError, match="ticked labels have none"):
+        choose_model(ticked, CandidateClassifier(), ["lr"])
+    with pytest.raises(ComesError, match="--exclude-rate instance needs class priors"):
+        choose_model(DATA, CandidateClassifier(exclude_rate="instance"), ["lr"])
+
+
 def test_auto_is_a_method_to_choose_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def choose(data: Dataset, classifier: CandidateClassifier, varied: list[str]) -> Any:
         raise ComesError(f"{classifier.method}: {varied}")
@@ -252,16 +242,6 @@ def test_auto_is_a_method_to_choose_once(monkeypatch: pytest.MonkeyPatch) -> Non
     for select in ([], ["method"]):
         with pytest.raises(ComesError, match=r"None: \['method'\]"):
             fit_model(DATA, {"method": "auto"}, select=select)
-
-
-def test_a_choice_without_a_prior_estimates_one() -> None:
-    start = CandidateClassifier("bce", epochs=10, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ComesWarning)  # so few rows say little about priors
-        best, choice = choose_model(DATA, start, ["epochs"])
-    assert np.asarray(best.class_prior).shape == (10,)
-    assert isinstance(best.class_prior, ClassPriorEstimate)  # so that its error is known
-    assert choice.table["epochs"].tolist() == [1, 10]
 
 
 def test_predictions_are_those_of_the_model(model: CandidateClassifier, tmp_path: Path) -> None:
@@ -331,16 +311,15 @@ def test_a_label_that_nothing_excludes_is_left_out_of_estimates_and_true_values(
 def test_a_model_without_a_prior_is_judged_by_an_estimated_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    naive = CandidateClassifier("bce", epochs=1, random_state=0).fit(DATA.X, CANDIDATES)
-    blind = Dataset(DATA.X, [str(j) for j in range(10)], CANDIDATES)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ComesWarning)
-        prior = estimate_class_prior(DATA.X, CANDIDATES)
-        monkeypatch.setattr(judge_jobs, "find_class_prior", lambda X, answers: prior)
-        judged = judge_model(naive, blind).estimated
+    few = CANDIDATES[:, :3]
+    naive = CandidateClassifier("bce", epochs=1, random_state=0).fit(DATA.X, few)
+    blind = Dataset(DATA.X, ["0", "1", "2"], few)
+    prior = estimate_class_prior(None, few, exclude_rate=0.5)
+    monkeypatch.setattr(judge_jobs, "find_class_prior", lambda X, answers: prior)
+    judged = judge_model(naive, blind).estimated
     assert judged is not None and judged.prior_source == "estimated from these rows"
     scores, cut = naive.decision_function(DATA.X), naive.predict(DATA.X)
-    expected = estimate_metrics(scores, CANDIDATES, prior, predictions=cut).metrics
+    expected = estimate_metrics(scores, few, prior, predictions=cut).metrics
     assert expected["hamming_loss"].low_with_prior < expected["hamming_loss"].low
     for metric in judged.metrics:  # intervals know that the prior is an estimate
         same = expected[metric.name]
@@ -350,16 +329,16 @@ def test_a_model_without_a_prior_is_judged_by_an_estimated_one(
 
 
 def test_judging_says_why_an_estimated_prior_gives_no_interval(tmp_path: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ComesWarning)
-        fitted = CandidateClassifier(epochs=1, random_state=0).fit(DATA.X, CANDIDATES)
-    names = fitted.label_names_
-    blind = Dataset(DATA.X, names, CANDIDATES)
+    few = CANDIDATES[:, :3]
+    prior = estimate_class_prior(None, few, exclude_rate=0.5)
+    fitted = CandidateClassifier("comes-hl", epochs=1, class_prior=prior, random_state=0)
+    fitted.fit(DATA.X, few)
+    blind = Dataset(DATA.X, fitted.label_names_, few)
     judged = judge_model(fitted, blind).estimated
     assert judged is not None and judged.prior_source == "of the model, estimated"
     assert "standard error of the estimated" in judged.prior_error
     fitted.knowledge_ = replace(fitted.knowledge_, class_prior_error=None)
-    fitted.save(tmp_path / "old")  # as an earlier version did
+    fitted.set_params(class_prior=None).save(tmp_path / "old")  # as an earlier version did
     old = judge_model(tmp_path / "old", blind).estimated
     assert old is not None and len(old.reasons()) == 1
     (reason,) = old.reasons()
@@ -368,20 +347,20 @@ def test_judging_says_why_an_estimated_prior_gives_no_interval(tmp_path: Path) -
     assert (first["value"], first["low"], first["reason"]) == (None, None, reason)
 
 
-def test_judging_by_answers_uses_yes() -> None:
-    relevant = DATA.known_relevant()
+def test_judging_by_answers_uses_yes(monkeypatch: pytest.MonkeyPatch) -> None:
+    relevant, names = DATA.known_relevant()[:, :3], NAMES[:3]
     heard = np.random.default_rng(5).random(relevant.shape) < 0.7
-    answers = Answers(no=~relevant & heard, yes=relevant & heard, label_names=NAMES)
-    data = Dataset(DATA.X, NAMES, relevant=relevant, answers=answers)
+    answers = Answers(no=~relevant & heard, yes=relevant & heard, label_names=names)
+    data = Dataset(DATA.X, names, relevant=relevant, answers=answers)
     model = CandidateClassifier.as_published("bce", epochs=2, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ComesWarning)
-        judged = judge_model(model.fit(DATA.X, answers), data).estimated
+    prior = estimate_class_prior(None, ~answers.excluded, exclude_rate=0.7)
+    monkeypatch.setattr(judge_jobs, "find_class_prior", lambda X, answers: prior)
+    judged = judge_model(model.fit(DATA.X, answers), data).estimated
     assert judged is not None and judged.as_dict()["from"] == "answers"
     recall = judged.metrics[1]
     scores, cut = model.decision_function(DATA.X), model.predict(DATA.X)
-    counted = [cut[answers.confirmed[:, j], j].mean() for j in range(10)]
-    assert recall.n_labels == 10 and recall.value == pytest.approx(np.mean(counted))
+    counted = [cut[answers.confirmed[:, j], j].mean() for j in range(3)]
+    assert recall.n_labels == 3 and recall.value == pytest.approx(np.mean(counted))
     assert recall.low is not None and recall.true is not None and recall.low < recall.true
     assert judged.prior_source == "estimated from these rows" and len(scores) == 150
 
@@ -475,10 +454,13 @@ def test_the_seed_is_that_of_the_estimate(monkeypatch: pytest.MonkeyPatch) -> No
         estimate_priors(DATA, method="bbe", seed=3)
 
 
-def test_an_experiment_is_run_once_and_reported(tmp_path: Path) -> None:
+def test_an_experiment_is_run_once_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip_drawing(monkeypatch)
     config = tmp_path / "tiny.toml"
     config.write_text(
-        'name = "tiny"\nfolds = 2\n[settings]\nepochs = 1\n'
+        'name = "tiny"\nfolds = 2\n[settings]\nepochs = 1\nhidden = 4\n'
         '[[data]]\nname = "scenes"\nrows = 60\ncase = "b"\n[[methods]]\nmethod = "bce"\n'
     )
     first = run_experiment(config, tmp_path / "runs", workers=1)
@@ -489,25 +471,6 @@ def test_an_experiment_is_run_once_and_reported(tmp_path: Path) -> None:
     written = report_results([tmp_path / "runs"], tmp_path / "report")
     assert written.page.read_text() == first.page.read_text()
     assert len(written.results) == 1 and written.errors == []
-
-
-def test_a_clean_table_is_read_as_the_data_are(tmp_path: Path) -> None:
-    features = pd.DataFrame(DATA.X).add_prefix("x")
-    said = pd.DataFrame(np.where(DATA.known_relevant(), "1", "0"), columns=NAMES)
-    said = said.mask(np.arange(said.size).reshape(said.shape) % 3 == 0, "")
-    pd.concat([features, said], axis=1).to_csv(tmp_path / "said.csv", index=False)
-    truth = pd.DataFrame(DATA.known_relevant().astype(int), columns=NAMES)
-    pd.concat([features, truth], axis=1).to_csv(tmp_path / "named.csv", index=False)
-    own = pd.concat([features, truth.add_prefix("relevant:")], axis=1)
-    own.to_csv(tmp_path / "own.csv", index=False)
-    reading = Reading(labels=NAMES, words={"1": "yes", "0": "no"})
-    named, own_columns = (
-        estimate_priors(tmp_path / "said.csv", reading=reading, clean=tmp_path / name)
-        for name in ("named.csv", "own.csv")
-    )
-    pd.testing.assert_frame_equal(named, own_columns)
-    with pytest.raises(ComesError, match="said.csv: .*The truth must be known"):
-        estimate_priors(tmp_path / "said.csv", reading=reading, clean=tmp_path / "said.csv")
 
 
 def test_clean_items_with_other_features_are_refused() -> None:

@@ -1,6 +1,7 @@
 """Clean samples of jobs: files read as the truth about labels of the data, and `comes check`."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,10 @@ from typer.testing import CliRunner
 
 from comes.answers import Answers
 from comes.cli import app
-from comes.datasets import Dataset, Reading, open_dataset
+from comes.datasets import Dataset, Reading, make_scenes, open_dataset
 from comes.errors import ComesError
-from comes.generation import simulate_answers
-from comes.jobs import check_assumption, estimate_priors, fit_model
+from comes.generation import case_b, simulate_answers
+from comes.jobs import check_assumption, estimate_priors
 from comes.jobs.clean_rows import read_clean
 
 RNG = np.random.default_rng(0)
@@ -70,6 +71,23 @@ def test_a_column_of_names_may_miss_a_label(tmp_path: Path) -> None:
     assert sample.relevant.tolist() == [[True, False]] * 5
 
 
+def test_true_labels_have_the_names_of_the_labels_or_columns_of_their_own(
+    folder: Path, tmp_path: Path
+) -> None:
+    reading = Reading(labels=NAMES)
+    data = open_dataset(folder / "answers.csv", reading)
+    features = pd.DataFrame(X, columns=["x0", "x1", "x2"])
+    truth = pd.DataFrame(RELEVANT.astype(int), columns=NAMES)
+    for name, columns in (("named.csv", truth), ("own.csv", truth.add_prefix("relevant:"))):
+        pd.concat([features, columns], axis=1).to_csv(tmp_path / name, index=False)
+        sample = read_clean(data, tmp_path / name, reading)
+        assert sample is not None, name
+        np.testing.assert_array_equal(sample.relevant, RELEVANT)
+        np.testing.assert_allclose(sample.X, X)
+    with pytest.raises(ComesError, match="answers.csv: .*The truth must be known"):
+        read_clean(data, folder / "answers.csv", reading)
+
+
 def test_rows_of_a_clean_sample_are_items_of_the_data_or_others() -> None:
     assert read_clean(DATA, None, None) is None
     truth = RELEVANT[:3]
@@ -86,18 +104,16 @@ def test_rows_of_a_clean_sample_are_items_of_the_data_or_others() -> None:
         read_clean(DATA, mixed, None)
 
 
-@pytest.mark.slow
-def test_a_clean_file_sharpens_priors_and_a_fit(folder: Path) -> None:
-    reading, clean = Reading(labels=["has_*"]), folder / "expert.csv"
-    blind = estimate_priors(folder / "answers.csv", reading=reading)
-    sharp = estimate_priors(folder / "answers.csv", reading=reading, clean=clean)
+def test_a_clean_sample_sharpens_the_table_of_priors() -> None:
+    scenes = make_scenes("train", n=150)
+    candidates = case_b(scenes.known_relevant(), 0.5, seed=0)
+    data = Dataset(scenes.X, scenes.label_names, candidates, scenes.known_relevant())
+    blind = estimate_priors(data, exclude_rate=0.5)
+    sharp = estimate_priors(data, exclude_rate=0.5, clean=replace(data, answers=None))
     assert (sharp["standard_error"] < blind["standard_error"]).all()
-    settings = {"epochs": 1, "random_state": 0}
-    fitted = fit_model(folder / "answers.csv", settings, reading=reading, clean=clean)
-    again = fit_model(folder / "answers.csv", settings, reading=reading)
-    errors = [m.classifier.class_prior_error_ for m in (fitted, again)]
-    assert errors[0] is not None and errors[1] is not None
-    assert (errors[0] < errors[1]).all()
+    assert sharp["error"].abs().mean() < blind["error"].abs().mean()
+    np.testing.assert_allclose(sharp["error"], sharp["class_prior"] - sharp["true_prior"])
+    assert sharp["class_prior"].between(sharp["lower"], sharp["upper"]).all()
 
 
 def test_the_check_needs_the_truth_about_rows_with_features() -> None:
@@ -108,21 +124,20 @@ def test_the_check_needs_the_truth_about_rows_with_features() -> None:
         check_assumption(bare)
 
 
-@pytest.mark.parametrize("as_features", [np.asarray, pd.DataFrame, sparse.csr_array])
-def test_the_check_counts_pairs_that_were_asked_at_random(as_features: type) -> None:
+def test_the_check_counts_pairs_that_were_asked_at_random() -> None:
     """A rate that depends on the row is found; questions that a model chose are left out."""
     rng = np.random.default_rng(1)
     asked, chosen = rng.random(RELEVANT.shape) < 0.9, rng.random(RELEVANT.shape) < 0.1
     says_no = rng.random(RELEVANT.shape) < np.column_stack([np.full(N, 0.5), X[:, 2] > 0])
     no = asked & ~RELEVANT & says_no
     answers = Answers(no, maybe=asked & ~no, chosen=chosen, label_names=NAMES)
-    features = as_features(X)
-    check = check_assumption(Dataset(features, NAMES, answers=answers, relevant=RELEVANT))
     known = asked & ~RELEVANT & ~chosen
-    assert check.per_label["label"].tolist() == NAMES
-    assert check.per_label["n_known"].tolist() == known.sum(axis=0).tolist()
-    assert check.per_label["n_excluded"].tolist() == (known & no).sum(axis=0).tolist()
-    assert check.per_label["says"].tolist() == ["nothing found", "not constant"]
+    for features in (X, pd.DataFrame(X), sparse.csr_array(X)):
+        check = check_assumption(Dataset(features, NAMES, answers=answers, relevant=RELEVANT))
+        assert check.per_label["label"].tolist() == NAMES
+        assert check.per_label["n_known"].tolist() == known.sum(axis=0).tolist()
+        assert check.per_label["n_excluded"].tolist() == (known & no).sum(axis=0).tolist()
+        assert check.per_label["says"].tolist() == ["nothing found", "not constant"]
 
 
 def test_comes_check_prints_a_table_and_a_conclusion(folder: Path) -> None:

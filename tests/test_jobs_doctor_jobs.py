@@ -8,19 +8,17 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import torch
 
 import comes
 from comes.jobs import check_installation
-from comes.jobs.doctor_findings import Extra
 from comes.jobs.installed_packages import EXTRAS
 from command_line import Run, command_runner
 
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    return command_runner(monkeypatch, capsys)
+run = pytest.fixture(command_runner)
 
 
 @pytest.fixture(autouse=True)
@@ -85,9 +83,7 @@ def test_a_package_that_is_too_old_is_a_problem(
 def test_a_gpu_that_torch_does_not_see_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    torch = pytest.importorskip("torch")
-    if torch.cuda.is_available():
-        pytest.skip("torch sees a GPU")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     driver = tmp_path / "nvidia-smi"
     driver.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA T4 (UUID: GPU-1)'\n")
     driver.chmod(0o755)
@@ -144,7 +140,3 @@ def test_paths_do_not_name_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("HOME", str(tmp_path))
     (cache,) = check_installation().folders
     assert cache.path == os.path.join("~", "cache")
-
-
-def test_an_extra_names_the_command_that_installs_it() -> None:
-    assert Extra("text", "vectors", ("model2vec>=0.5",)).command == "pip install 'comes[text]'"

@@ -19,41 +19,40 @@ from pictures import SIZE, tiny, write_pictures
 BACKBONE, N = "timm:resnet10t", 12
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    return command_runner(monkeypatch, capsys)
+run = pytest.fixture(command_runner)
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with photos/, photos.csv and weights.pth."""
-    monkeypatch.setenv("COMES_CACHE", str(tmp_path / "cache"))
-    write_pictures(tmp_path, n=N)
+    folder = tmp_path_factory.mktemp("photos")
+    write_pictures(folder, n=N)
     torch.manual_seed(0)
-    torch.save(make_backbone(BACKBONE).network.state_dict(), tmp_path / "weights.pth")
-    return tmp_path
+    torch.save(make_backbone(BACKBONE).network.state_dict(), folder / "weights.pth")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMES_CACHE", str(tmp_path / "cache"))
 
 
 def settings(home: Path) -> dict[str, Any]:
     return {"backbone": BACKBONE, "weights": home / "weights.pth", "image_size": SIZE}
 
 
-@pytest.mark.parametrize("ending", ["npz", "parquet"])
-def test_a_written_file_is_read_with_its_names(home: Path, ending: str) -> None:
-    path = home / f"features.{ending}"
-    found = compute_features(home / "photos", path, **settings(home))
-    assert found.X.shape == (N, 512) and len(found) == N
-    X, items = read_features(path)
-    np.testing.assert_array_equal(np.asarray(X), found.X)
-    assert items == found.items == [f"{row:03}.png" for row in range(N)]
+def test_a_written_file_is_read_with_its_names(home: Path) -> None:
+    for ending in ("npz", "parquet"):
+        path = home / f"features.{ending}"
+        found = compute_features(home / "photos", path, **settings(home))
+        assert found.X.shape == (N, 512) and len(found) == N
+        X, items = read_features(path)
+        np.testing.assert_array_equal(np.asarray(X), found.X)
+        assert items == found.items == [f"{row:03}.png" for row in range(N)]
     reading = Reading(labels=["has_*"], features=path)
-    model = fit_model(
-        home / "photos.csv", reading=reading, settings={"method": "bce", "epochs": 1}
-    ).classifier
+    short = {"method": "bce", "epochs": 1, "hidden": 4}
+    model = fit_model(home / "photos.csv", reading=reading, settings=short).classifier
     assert model.n_features_in_ == 512
-
-
-def test_npy_holds_the_features_alone(home: Path) -> None:
     found = compute_features(home / "photos", home / "features.npy", **settings(home))
     np.testing.assert_array_equal(np.load(home / "features.npy"), found.X)
 

@@ -70,14 +70,13 @@ def test_an_error_of_the_disk_inside_safetensors_is_one_sentence(
     assert list(tmp_path.iterdir()) == [] and errno.ENOSPC == 28
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT])
 def test_a_signal_after_the_last_epoch_waits_for_the_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check = epochs.check_weights
 
     def interrupt(*parts: Any) -> None:
-        signal.raise_signal(number)
+        signal.raise_signal(signal.SIGINT)
         check(*parts)
 
     monkeypatch.setattr("comes.training.loop.check_weights", interrupt)

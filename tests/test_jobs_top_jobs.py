@@ -32,7 +32,6 @@ SCENES = replace(make_scenes(n=N), label_names=NAMES, items=ITEMS)
 MODEL = CandidateClassifier("bce", epochs=1, hidden=8, random_state=0)
 MODEL.fit(SCENES.X, SCENES.known_relevant(), label_names=NAMES)
 TOP = MODEL.predict_top(SCENES.X, K)
-ENDINGS = ("csv", "tsv", "csv.gz", "parquet", "xlsx")
 
 
 @pytest.fixture(autouse=True)
@@ -40,18 +39,18 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(top_predictions, "ROWS_AT_ONCE", 17)  # so that a file has several parts
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_table_has_a_row_for_each_item_and_label(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / f"top.{ending}"
-    written = write_top(MODEL, SCENES, path, K, scores=True)
-    assert (written.n_items, written.n_labels) == (N, Q)
-    table = read_table(path, ["item", "label"])
-    assert list(table.columns) == ["item", "rank", "label", "probability", "score"]
-    assert table["item"].tolist() == [item for item in ITEMS for _ in range(K)]
-    assert table["rank"].tolist() == [1, 2, 3] * N
-    assert table["label"].tolist() == [NAMES[label] for label in TOP.labels.ravel()]
-    np.testing.assert_allclose(table["probability"], TOP.probabilities.ravel(), atol=1e-6)
-    np.testing.assert_allclose(table["score"], TOP.scores.ravel(), rtol=1e-5)
+def test_a_table_has_a_row_for_each_item_and_label(tmp_path: Path) -> None:
+    for ending in ("csv", "tsv", "csv.gz", "parquet", "xlsx"):
+        path = tmp_path / f"top.{ending}"
+        written = write_top(MODEL, SCENES, path, K, scores=True)
+        assert (written.n_items, written.n_labels) == (N, Q)
+        table = read_table(path, ["item", "label"])
+        assert list(table.columns) == ["item", "rank", "label", "probability", "score"], ending
+        assert table["item"].tolist() == [item for item in ITEMS for _ in range(K)], ending
+        assert table["rank"].tolist() == [1, 2, 3] * N, ending
+        assert table["label"].tolist() == [NAMES[label] for label in TOP.labels.ravel()], ending
+        np.testing.assert_allclose(table["probability"], TOP.probabilities.ravel(), atol=1e-6)
+        np.testing.assert_allclose(table["score"], TOP.scores.ravel(), rtol=1e-5)
 
 
 def test_lines_of_json_have_a_list_for_each_item(tmp_path: Path) -> None:
@@ -66,12 +65,13 @@ def test_lines_of_json_have_a_list_for_each_item(tmp_path: Path) -> None:
         read_predictions(path)
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_items_without_names_are_numbered_through_all_parts(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / f"top.{ending}"
-    write_top(MODEL, replace(SCENES, items=None), path, 1)
-    table = pd.read_csv(path) if ending == "csv" else pd.read_json(path, lines=True)
-    assert table["item"].tolist() == list(range(N))
+def test_items_without_names_are_numbered_through_all_parts(tmp_path: Path) -> None:
+    unnamed = replace(SCENES, items=None)
+    write_top(MODEL, unnamed, tmp_path / "top.csv", 1)
+    write_top(MODEL, unnamed, tmp_path / "top.jsonl", 1)
+    assert pd.read_csv(tmp_path / "top.csv")["item"].tolist() == list(range(N))
+    lines = pd.read_json(tmp_path / "top.jsonl", lines=True)
+    assert lines["item"].tolist() == list(range(N))
 
 
 def test_what_cannot_be_written_is_refused_before_anything_is_scored(tmp_path: Path) -> None:
@@ -93,19 +93,20 @@ def test_repeated_items_are_told(tmp_path: Path) -> None:
         write_top(model, tmp_path / "new.csv", tmp_path / "top.csv", 1, item="photo")
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
-def test_a_part_that_fails_leaves_the_old_file(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / f"top.{ending}"
-    path.write_text("of yesterday")
-
+def test_a_part_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     def tables() -> Iterator[pd.DataFrame]:
         names = np.array(NAMES, dtype=object)
         yield top_table(TOP.labels, TOP.probabilities, names, ITEMS)
         raise ComesError("the next part fails")
 
-    with pytest.raises(ComesError, match="the next part fails"):
-        write_top_tables(tables(), path)
-    assert path.read_text() == "of yesterday" and len(list(tmp_path.iterdir())) == 1
+    for ending in ("csv", "parquet", "jsonl"):
+        path = tmp_path / f"top.{ending}"
+        path.write_text("of yesterday")
+        with pytest.raises(ComesError, match="the next part fails"):
+            write_top_tables(tables(), path)
+        assert path.read_text() == "of yesterday", ending
+        path.unlink()
+        assert list(tmp_path.iterdir()) == [], ending
 
 
 def test_the_command_writes_the_best_labels(
@@ -125,17 +126,18 @@ def test_the_command_writes_the_best_labels(
         assert f"{option} needs the scores of all labels" in error
 
 
-@pytest.mark.parametrize(("top", "ks"), [(1, [1]), (2, [1, 2]), (5, [1, 3, 5]), (7, [1, 3, 5, 7])])
-def test_the_best_labels_are_judged_as_all_scores_are(top: int, ks: list[int]) -> None:
+def test_the_best_labels_are_judged_as_all_scores_are() -> None:
     held_out = make_scenes(n=50, seed=1)
     truth = held_out.known_relevant().copy()
     truth[:4] = False
     scores = MODEL.decision_function(held_out.X)
-    judged = judge_top(MODEL, replace(held_out, relevant=truth, label_names=NAMES), top)
-    expected = {f"precision@{k}": precision_at_k(scores, truth, k) for k in ks}
-    expected |= {f"ndcg@{k}": ndcg_at_k(scores, truth, k) for k in ks}
-    assert judged.metrics == pytest.approx(expected)
-    assert (judged.n_rows, judged.n_empty, judged.n_seen) == (50, 4, 0)
+    data = replace(held_out, relevant=truth, label_names=NAMES)
+    for top, ks in ((1, [1]), (2, [1, 2]), (5, [1, 3, 5]), (7, [1, 3, 5, 7])):
+        judged = judge_top(MODEL, data, top)
+        expected = {f"precision@{k}": precision_at_k(scores, truth, k) for k in ks}
+        expected |= {f"ndcg@{k}": ndcg_at_k(scores, truth, k) for k in ks}
+        assert judged.metrics == pytest.approx(expected), top
+        assert (judged.n_rows, judged.n_empty, judged.n_seen) == (50, 4, 0), top
 
 
 def test_the_command_prints_how_good_the_best_labels_are(
