@@ -2,6 +2,7 @@
 
 import json
 import sys
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +15,37 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from comes import CandidateClassifier, ImageClassifier
-from comes.datasets import make_scenes
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import export_onnx, measure_onnx
-from comes.estimator.onnx_files import _bend
+from comes.estimator.onnx_files import _bend, _take_apart
 from comes.generation import case_b
 from comes.jobs import export_jobs, export_model
-from comes.models import Backbone, Preprocessing, make_backbone
+from comes.models import Backbone, Preprocessing
 from comes.selection import bend_scores
-from pictures import LABELS, SIZE, pictures, tiny
+from pictures import LABELS, SIZE, pictures
 
-SCENES = make_scenes(n=150)
-CANDIDATES = case_b(SCENES.known_relevant(), exclude_rate=0.5)
-PIXELS, RELEVANT = pictures(60)
+X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+TRUTH = X[:, :3] > 0.3
+PRIOR = TRUTH.mean(axis=0)
+CANDIDATES = case_b(TRUTH, exclude_rate=0.5)
+PIXELS, RELEVANT = pictures(30)
+PLANES = np.ascontiguousarray(PIXELS.transpose(0, 3, 1, 2))
 
 
-def open_file(path: Path) -> tuple[onnxruntime.InferenceSession, dict[str, Any]]:
-    """Return a session, and the metadata of the file."""
+def make(method: str, **settings: Any) -> CandidateClassifier:
+    given: dict[str, Any] = {"epochs": 1, "hidden": 4, "random_state": 0, "class_prior": PRIOR}
+    return CandidateClassifier(method, **given | settings)
+
+
+def of_images(backbone: nn.Module, **settings: Any) -> ImageClassifier:
+    given: dict[str, Any] = {"weights": None, "random_state": 0, "class_prior": [0.4] * 3}
+    return ImageClassifier(backbone=backbone, **given | settings)
+
+
+def check_same(clf: Any, X: Any, inputs: Any, folder: Path) -> dict[str, Any]:
+    """Check scores, probabilities and predictions of all rows and of one; return the metadata."""
+    path = export_onnx(clf, folder / "model.onnx")
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return session, session.get_modelmeta().custom_metadata_map
-
-
-def check_same(clf: Any, X: Any, inputs: Any, folder: Path, *, n: int) -> dict[str, Any]:
-    """Check scores, probabilities and predictions of n rows and of one; return the metadata."""
-    session, about = open_file(export_onnx(clf, folder / "model.onnx"))
     (taken,) = session.get_inputs()
     for rows in (slice(None), slice(0, 1)):
         scores, probabilities = session.run(None, {taken.name: inputs[rows]})
@@ -45,98 +53,88 @@ def check_same(clf: Any, X: Any, inputs: Any, folder: Path, *, n: int) -> dict[s
         assert scores.shape == expected.shape
         np.testing.assert_allclose(scores, expected, atol=1e-4, rtol=1e-4)
         np.testing.assert_allclose(probabilities, clf.predict_proba(X[rows]), atol=1e-5)
-    assert measure_onnx(clf, folder / "model.onnx") < 1e-5
-    assert len(session.run(None, {taken.name: inputs})[0]) == n
+    assert measure_onnx(clf, path) < 1e-5
+    about: dict[str, Any] = session.get_modelmeta().custom_metadata_map
     assert json.loads(about["label_names"]) == clf.label_names_
     np.testing.assert_allclose(json.loads(about["thresholds"]), clf.threshold_)
     return about
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},  # four networks with dropout
-        {"method": "bce", "model": "linear"},
-        {"method": "comes-hl", "n_networks": 1, "scale": "maxabs"},
-        {"method": "comes-rl", "hidden": 20, "scale": None},  # has an offset
-        {"exclude_rate": "instance", "class_prior": SCENES.known_relevant().mean(axis=0)},
-    ],
-)
-def test_a_model_of_rows(settings: dict[str, Any], tmp_path: Path) -> None:
-    clf = CandidateClassifier(**settings, epochs=3, random_state=0).fit(SCENES.X, CANDIDATES)
-    X = SCENES.known_features().astype(np.float32)
-    about = check_same(clf, X, X, tmp_path, n=150)
+def test_a_file_of_scaled_rows_of_an_ensemble_with_bent_and_calibrated_scores(
+    tmp_path: Path,
+) -> None:
+    rows = 2 * X + 5
+    settings: dict[str, Any] = {"exclude_rate": "instance", "n_networks": 2}
+    clf = make("likelihood", **settings).fit(rows, CANDIDATES)
+    before = clf.predict_proba(rows)
+    clf.calibrate(rows + 1, relevant=TRUTH)
+    assert clf.score_power_ is not None
+    assert np.abs(clf.predict_proba(rows) - before).max() > 0.01
+    about = check_same(clf, rows, rows, tmp_path)
     assert json.loads(about["feature_names"]) is None
-    assert (clf.score_power_ is not None) == (clf.exclude_rate == "instance")
+    other = make("likelihood", **settings, random_state=1).fit(rows, CANDIDATES)
+    assert measure_onnx(other, tmp_path / "model.onnx") > 1e-3, "a file of another model"
 
 
-def test_vectors_of_text_with_twenty_thousand_columns(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    X = sparse.random_array((80, 20_000), density=0.003, rng=rng, format="csr", dtype=np.float32)
-    clf = CandidateClassifier(epochs=1, hidden=20, random_state=0, class_prior=[0.4] * 5)
-    clf.fit(X, rng.random((80, 5)) < 0.7)
-    path = export_onnx(clf, tmp_path / "model.onnx")
-    session, _ = open_file(path)
-    (found,) = session.run(["probabilities"], {"features": X.toarray()})
-    np.testing.assert_allclose(found, clf.predict_proba(X), atol=1e-5)
-    assert measure_onnx(clf, path, X) < 1e-5
+def test_what_is_written_gives_what_the_model_gives() -> None:
+    """Before it is a file; tests/system writes a file of each kind."""
+    ranked = make("comes-rl", scale="maxabs").fit(X, CANDIDATES)
+    assert np.abs(ranked.score_offset_).max() > 0.01
+    far = (1e6 + np.round(X * 8) / 8).astype(np.float32)  # exact in float32, not less its mean
+    classes = Backbone(small_network(), nn.Linear(8, 6), Preprocessing(SIZE))
+    kinds: list[tuple[str, Any, Any, Any]] = [
+        ("a level", ranked, X, X),
+        ("a calibrated level", deepcopy(ranked).calibrate(X + 1, relevant=TRUTH), X, X),
+        ("unscaled", make("bce", model="linear", scale=None).fit(X, CANDIDATES), X, X),
+        ("far from zero", make("bce", model="linear").fit(far, far[:, :3] > 1e6), far, far),
+        ("classes of images", of_images(classes).fit(PIXELS, RELEVANT), PIXELS, PLANES),
+    ]
+    for kind, clf, rows, inputs in kinds:
+        _, whole, example = _take_apart(clf)
+        assert example.shape[1:] == inputs.shape[1:], kind
+        with torch.no_grad():
+            scores, probabilities = whole(torch.tensor(inputs))
+        expected = clf.decision_function(rows)
+        np.testing.assert_allclose(scores, expected, atol=1e-4, rtol=1e-4, err_msg=kind)
+        np.testing.assert_allclose(probabilities, clf.predict_proba(rows), atol=1e-5, err_msg=kind)
 
 
 def test_a_table_with_categories_and_text_from_its_encoded_columns_on(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {
-            "size": np.where(rng.random(120) < 0.1, np.nan, rng.normal(size=120)),
-            "colour": rng.choice(["red", "green", "blue"], 120),
-            "words": [" ".join(rng.choice(["sea", "sun", "town", "hill"], 6)) for _ in range(120)],
+            "size": np.where(rng.random(60) < 0.1, np.nan, rng.normal(size=60)),
+            "colour": rng.choice(["red", "green", "blue"], 60),
+            "words": [" ".join(rng.choice(["sea", "sun", "town", "hill"], 6)) for _ in range(60)],
         }
     )
-    relevant = np.stack([table["colour"] == "red", table["words"].str.count("sea") > 1], axis=1)
-    clf = CandidateClassifier("bce", epochs=3, random_state=0).fit(table, relevant)
+    clf = make("bce", model="linear", class_prior=None).fit(table, CANDIDATES)
     encoded = clf.encoder_.transform(table)
     encoded = encoded.toarray() if sparse.issparse(encoded) else np.asarray(encoded)
     exported = export_model(clf, tmp_path / "model.onnx")
-    session, about = open_file(exported.path)
-    (found,) = session.run(["probabilities"], {"features": encoded.astype(np.float32)})
-    np.testing.assert_allclose(found, clf.predict_proba(table), atol=1e-5)
-    assert len(json.loads(about["feature_names"])) == encoded.shape[1] > 3
     assert exported.input == f"features: float32 (n, {encoded.shape[1]}), encoded from 3 columns"
     assert exported.difference is not None and exported.difference < 1e-5
-
-
-def test_a_calibrated_model(tmp_path: Path) -> None:
-    X = SCENES.known_features().astype(np.float32)
-    clf = CandidateClassifier("comes-rl", epochs=3, random_state=0).fit(X[:100], CANDIDATES[:100])
-    before = clf.predict_proba(X)
-    clf.calibrate(X[100:], relevant=SCENES.known_relevant()[100:])
-    assert np.abs(clf.predict_proba(X) - before).max() > 0.01
-    check_same(clf, X, X, tmp_path, n=150)
-
-
-def test_a_model_of_an_earlier_version(tmp_path: Path) -> None:
-    folder = Path(__file__).parent / "data" / "models_before_house" / "rows"
-    clf = CandidateClassifier.load(folder)
-    X = np.random.default_rng(0).normal(size=(150, clf.n_features_in_)).astype(np.float32)
-    about = check_same(clf, pd.DataFrame(X, columns=clf.feature_names), X, tmp_path, n=150)
-    assert json.loads(about["feature_names"]) == ["height", "width", "depth"]
-
-
-def test_a_file_that_is_not_of_the_model_is_seen(tmp_path: Path) -> None:
-    X = SCENES.known_features().astype(np.float32)
-    clf = CandidateClassifier("bce", epochs=1, random_state=0).fit(X, CANDIDATES)
-    path = export_onnx(clf, tmp_path / "model.onnx")
-    other = CandidateClassifier("bce", epochs=1, random_state=1).fit(X, CANDIDATES)
-    assert measure_onnx(other, path) > 1e-3
+    session = onnxruntime.InferenceSession(exported.path, providers=["CPUExecutionProvider"])
+    (found,) = session.run(["probabilities"], {"features": encoded.astype(np.float32)})
+    np.testing.assert_allclose(found, clf.predict_proba(table), atol=1e-5)
+    names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
+    assert len(names) == encoded.shape[1] > 3
+    assert measure_onnx(clf, exported.path, sparse.csr_array(encoded)) < 1e-5
 
 
 def test_the_job_says_how_far_the_file_is_from_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    X = SCENES.known_features().astype(np.float32)
-    clf = CandidateClassifier("bce", epochs=1, random_state=0).fit(X, CANDIDATES)
+    def write(_: Any, path: Path) -> Path:
+        path.write_bytes(b"a file")
+        return path
+
+    clf = make("bce", class_prior=None).fit(X, CANDIDATES)
+    monkeypatch.setattr(export_jobs, "export_onnx", write)
+    monkeypatch.setattr(export_jobs, "measure_onnx", lambda *_: 1e-6)
     exported = export_model(clf, tmp_path / "model.onnx")
-    assert exported.difference is not None and exported.difference < 1e-5
     assert "of a probability" in exported.summary()["largest difference"]
+    assert exported.input == "features: float32 (n, 4)"
     monkeypatch.setattr(export_jobs, "measure_onnx", lambda *_: 0.02)
     with pytest.warns(ComesWarning, match="up to 0.02 away .* more than 1e-05"):
         export_model(clf, tmp_path / "model.onnx")
@@ -145,39 +143,17 @@ def test_the_job_says_how_far_the_file_is_from_the_model(
     assert summary["largest difference"] == "not checked: install onnxruntime"
 
 
-def test_features_far_from_zero_are_scaled_in_double_precision(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    X = (1e6 + np.round(rng.normal(size=(200, 3)) * 8) / 8).astype(np.float32)  # exact in float32
-    clf = CandidateClassifier("bce", epochs=3, random_state=0).fit(X, X > 1e6)
-    check_same(clf, X, X, tmp_path, n=200)
-
-
-def with_classes() -> Backbone:
-    backbone = make_backbone(tiny())
+def small_network() -> nn.Module:
     torch.manual_seed(0)
-    backbone.classifier = nn.Linear(256, 8)
-    return backbone
-
-
-@pytest.mark.parametrize("make", [tiny, with_classes])
-def test_a_model_of_images(make: Any, tmp_path: Path) -> None:
-    candidates = case_b(RELEVANT, exclude_rate=0.7)
-    clf = ImageClassifier(
-        backbone=make(), weights=None, image_size=SIZE, random_state=0, class_prior=[0.4] * 3
-    ).fit(PIXELS, candidates, label_names=LABELS)
-    planes = np.ascontiguousarray(PIXELS.transpose(0, 3, 1, 2))
-    about = check_same(clf, PIXELS, planes, tmp_path, n=60)
-    assert json.loads(about["image_size"]) == SIZE and about["interpolation"] == "bilinear"
-    assert json.loads(about["short_side"]) is None
+    return nn.Sequential(nn.Conv2d(3, 8, 4, stride=4), nn.ReLU())
 
 
 def test_a_fine_tuned_network_is_the_one_that_is_written(tmp_path: Path) -> None:
-    own = Backbone(tiny(), preprocessing=Preprocessing(SIZE, "bicubic"))  # and its own size
-    clf = ImageClassifier("bce", backbone=own, weights=None, epochs=1, random_state=0)
-    clf.fit(PIXELS, RELEVANT)
-    planes = np.ascontiguousarray(PIXELS.transpose(0, 3, 1, 2))
-    about = check_same(clf, PIXELS, planes, tmp_path, n=60)
+    own = Backbone(small_network(), preprocessing=Preprocessing(SIZE, "bicubic"))
+    clf = of_images(own, method="bce", epochs=1, class_prior=None)
+    about = check_same(clf.fit(PIXELS, RELEVANT, label_names=LABELS), PIXELS, PLANES, tmp_path)
     assert (about["image_size"], about["interpolation"]) == (str(SIZE), "bicubic")
+    assert json.loads(about["short_side"]) is None
 
 
 class OldFashioned(nn.Module):
@@ -185,15 +161,6 @@ class OldFashioned(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x * 2 if float(x.sum()) < 1e30 else x
-
-
-def test_a_network_that_the_new_exporter_refuses(tmp_path: Path) -> None:
-    backbone = nn.Sequential(OldFashioned(), nn.AvgPool2d(8), nn.Flatten())
-    clf = ImageClassifier(
-        "bce", backbone=backbone, weights=None, image_size=SIZE, random_state=0
-    ).fit(PIXELS, RELEVANT)
-    planes = np.ascontiguousarray(PIXELS.transpose(0, 3, 1, 2))
-    check_same(clf, PIXELS, planes, tmp_path, n=60)
 
 
 class Unwritable(nn.Module):
@@ -204,10 +171,12 @@ class Unwritable(nn.Module):
         return values
 
 
-def test_a_network_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    clf = ImageClassifier(
-        "bce", backbone=Unwritable(), weights=None, image_size=SIZE, random_state=0
-    ).fit(PIXELS, RELEVANT)
+def test_networks_that_an_exporter_refuses(tmp_path: Path) -> None:
+    backbone = nn.Sequential(OldFashioned(), nn.AvgPool2d(8), nn.Flatten())
+    clf = of_images(backbone, image_size=SIZE).fit(PIXELS, RELEVANT)
+    check_same(clf, PIXELS, PLANES, tmp_path)  # by the older one
+    (tmp_path / "model.onnx").unlink()
+    clf = of_images(Unwritable(), image_size=SIZE).fit(PIXELS, RELEVANT)
     with pytest.raises(ComesError, match="torch cannot write this network as ONNX .*Take another"):
         export_onnx(clf, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
@@ -222,7 +191,7 @@ def test_bent_scores_are_those_of_numpy() -> None:
 
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clf = CandidateClassifier("bce", epochs=1, hidden=2).fit([[0.0], [1.0]], [[0], [1]])
+    clf = make("bce", class_prior=None).fit(X, CANDIDATES)
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(ComesError, match=r"needs onnxscript.*pip install 'comes\[onnx\]'"):
         export_onnx(clf, tmp_path / "model.onnx")
