@@ -78,12 +78,13 @@ def test_where_the_name_begins_is_counted_in_utf_16_as_browsers_count(make: Make
 
 
 def test_a_question_or_language_that_is_none_is_refused(make: Make) -> None:
-    for asking, message in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"question": "Is this it?"}, r"must hold \{class\}.*'Is this it\?'.*Write"),
         ({"question": "Is {class} {item.name}?"}, r"may hold \{class\} and \{a\}; got.*item.name"),
         ({"question": "{class}" + "x" * 400}, "at most 300 characters; got 407"),
         ({"language": "fr"}, "en or de; got 'fr'"),
-    ):
+    ]
+    for asking, message in cases:
         with pytest.raises(ComesError, match=message):
             Asking(**asking)
     with pytest.raises(ComesError, match=r"got.*\{kind\}"):

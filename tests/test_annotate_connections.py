@@ -1,12 +1,14 @@
-"""Connections: who gives way when all places are taken."""
+"""Connections: where a server listens, and who gives way when all places are taken."""
 
 import resource
 from typing import Any
 
 import pytest
 
-from comes.annotate import Limits
+from comes.annotate import Limits, open_port
 from comes.annotate.web.connections import Places, Visit, allow_many_files
+from comes.errors import ComesError
+from databases import reserve_port
 
 
 class Cable:
@@ -68,3 +70,14 @@ def test_a_server_may_open_as_many_files_as_the_system_allows() -> None:
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(hard, 10_000)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_server_listens_on_the_port_that_it_is_given_and_on_no_other() -> None:
+    with reserve_port() as reserved:
+        port: int = reserved.getsockname()[1]
+        with open_port("127.0.0.1", port) as listener:
+            assert listener.getsockname() == ("127.0.0.1", port)
+            with pytest.raises(
+                ComesError, match=rf"port {port} of 127.0.0.1 cannot be opened: .*us"
+            ):
+                open_port("127.0.0.1", port)

@@ -105,8 +105,8 @@ def test_forwarded_headers_count_from_named_proxies_alone(project: Project) -> N
     for proxies, is_believed in (((), False), (("127.0.0.1",), True)):
         options = ServerOptions(proxies=proxies)
         with serve_in_thread(project, options=options, needs_token=True) as address:
-            forwarded = {"Host": "photos.example", "X_Forwarded_Proto": "https"}
-            reply = ask(port_of(address), f"/?token={token}", **forwarded)
+            port, opened = port_of(address), f"/?token={token}"
+            reply = ask(port, opened, Host="photos.example", X_Forwarded_Proto="https")
             assert reply.status == 200
             cookie = (reply.getheader("set-cookie") or "").lower()
             assert ("; secure" in cookie) is is_believed, proxies

@@ -285,7 +285,7 @@ def test_who_decodes_waits_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     memory, order, has_room = Memory(100), list[str](), SimpleQueue[bool]()
     real = memory._changed.wait_for
 
-    def wait_for(predicate: Any) -> bool:
+    def wait_for(predicate: Callable[[], bool]) -> bool:
         has_room.put(predicate())
         return real(predicate)
 
