@@ -175,15 +175,14 @@ def test_a_bad_line_of_prodigy_is_named(tmp_path: Path) -> None:
     for line, message in cases:
         with refused(message):
             prodigy(tmp_path, {"text": "p", "label": "sky", "answer": "reject"}, line)
-
-    cases: list[tuple[dict[str, Any], str]] = [
+    forms: list[tuple[dict[str, Any], str]] = [
         ({"options": ["sky"], "accept": []}, "options without an id"),
         ({"options": [{"text": "sky"}]}, "options without an id"),
         ({"options": OPTIONS, "accept": "sky"}, "a list of label names; got 'sky'"),
         ({"label": None}, "a list of label names"),
         ({"options": []}, "neither a label nor options"),
     ]
-    for line, message in cases:
+    for line, message in forms:
         with refused(f"line 1 .*{message}"):
             prodigy(tmp_path, {"text": "p", "answer": "accept", **line})
 

@@ -61,7 +61,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     for name in ("a.tsv", "a.csv.gz", "a.tsv.gz", "a.xlsx"):
         for form in ("wide", "names"):
             data = read_dataset(write(tmp_path / "b.csv"), labels=["tags"])
-            write_dataset(data, tmp_path / name, form)  # type: ignore[arg-type]
+            write_dataset(data, tmp_path / name, form)
             again = read_dataset(tmp_path / name)
             assert again.label_names == data.label_names and again.items == data.items
             np.testing.assert_array_equal(again.known_candidates(), data.known_candidates())

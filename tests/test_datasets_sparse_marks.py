@@ -20,6 +20,7 @@ from comes.datasets import (
     write_dataset,
 )
 from comes.datasets.sparse_marks import marks_of_sets, stays_sparse
+from comes.errors import ComesWarning
 from refusals import refused
 
 
@@ -138,7 +139,7 @@ def test_a_data_set_says_the_same_of_sparse_labels() -> None:
         answers = drawn_answers()
         states = {"answers": answers.states, "candidates": answers.states == State.NO}
         states["positives"] = (answers.states == State.YES) * np.int8(State.YES)
-        said = Answers.of_states(sparse.csr_array(states[kind], dtype=np.int8), kind)  # type: ignore
+        said = Answers.of_states(sparse.csr_array(states[kind], dtype=np.int8), kind)
         X = np.repeat(np.arange(4.0), 3)[:, None]
         relevant = sparse.csr_array(answers.states == State.YES, dtype=bool)
         thin = Dataset(X, answers.label_names or [], relevant=relevant, answers=said)
