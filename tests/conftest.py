@@ -83,7 +83,9 @@ LEFT_OUT = pytest.StashKey[Counter[str]]()
 @pytest.hookimpl(trylast=True)  # after -m and -k
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests whose needs this machine does not meet."""
-    kept, left_out, missing = [], [], Counter[str]()
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    missing = Counter[str]()
     for item in items:
         needs = [name for mark in item.iter_markers("needs") for name in mark.args]
         absent = [name for name in needs if not NEEDS[name][0]()]
@@ -103,7 +105,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Note what a worker left out; all workers collect the same tests."""
-    node.config.stash[LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
+    missing: dict[str, int] = getattr(node, "workeroutput", {}).get("left_out", {})
+    node.config.stash[LEFT_OUT] = Counter(missing)
 
 
 def pytest_terminal_summary(

@@ -224,8 +224,7 @@ def judge(kind: str, labels: Any, scores: Any, prior: Any, error: Any) -> Number
         "metrics": metrics,
         "per_label": {name: numbers[name].to_numpy() for name in numbers},
         "thresholds": {
-            by: choose_thresholds(scores, answers, prior, by)  # type: ignore[arg-type]
-            for by in ("risk", "f1", "prior")
+            by: choose_thresholds(scores, answers, prior, by) for by in ("risk", "f1", "prior")
         },
     }
 
@@ -285,7 +284,8 @@ class TinyNetwork(nn.Module):
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Return 16 features of every picture."""
-        return self.layers(pixels).mean(dim=(2, 3))
+        features: torch.Tensor = self.layers(pixels).mean(dim=(2, 3))
+        return features
 
 
 def fit_images(
@@ -366,7 +366,7 @@ def annotate(folder: Path) -> Numbers:
 
 def answer_cards(app: Any, name: str) -> Numbers:
     """Answer all cards of a person by a rule, undo the first answer, and give it again."""
-    asked = []
+    asked: list[list[str]] = []
     with TestClient(app, base_url="http://127.0.0.1") as client:
         client.post("/api/join", json={"name": name})
         while cards := client.post("/api/cards", json={"tab": f"tab-of-{name}"}).json()["cards"]:

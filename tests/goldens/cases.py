@@ -58,7 +58,7 @@ ROWS: Mapping[str, Any] = {
     "random_state": 0,
     "progress": False,
 }
-NETWORKS = {  # how the likelihood trains by default, but for its length
+NETWORKS: dict[str, Any] = {  # how the likelihood trains by default, but for its length
     "dropout": 0.5,
     "n_networks": 2,
     "starts_at_prior": True,
@@ -67,7 +67,7 @@ NETWORKS = {  # how the likelihood trains by default, but for its length
     "cosine": False,
     "scale": "auto",
 }
-RATES = {"no_rate": 0.75, "yes_rate": 0.7}
+RATES: dict[str, Any] = {"no_rate": 0.75, "yes_rate": 0.7}
 IMAGES: Mapping[str, Any] = {
     "variant": None,
     "class_prior": [0.4, 0.35, 0.45],
@@ -163,7 +163,7 @@ def images(_: Path, method: str, kind: str, **changes: Any) -> Numbers:
 
 def judged(_: Path, kind: str, error: float | None) -> Numbers:
     """Estimate metrics of noisy scores."""
-    _, relevant = problems.rows()
+    relevant = problems.rows()[1]
     prior_error = None if error is None else [error] * 4
     labels = problems.labels_of_kind(kind, relevant)
     return adapter.judge(kind, labels, problems.scores(relevant), PRIOR, prior_error)
@@ -171,7 +171,7 @@ def judged(_: Path, kind: str, error: float | None) -> Numbers:
 
 def judged_more(_: Path) -> Numbers:
     """Compare models, calibrate, and check the assumption."""
-    _, relevant = problems.rows()
+    relevant = problems.rows()[1]
     scores, others = problems.scores(relevant), problems.scores(relevant, seed=9)
     return adapter.judge_more(problems.candidates(relevant), relevant, scores, others, PRIOR)
 
@@ -231,7 +231,7 @@ def stored_model(_: Path, name: str) -> Numbers:
 
 def measured(_: Path) -> Numbers:
     """Measure noisy scores against the truth."""
-    _, relevant = problems.rows()
+    relevant = problems.rows()[1]
     return adapter.measure(problems.scores(relevant), relevant)
 
 
@@ -257,9 +257,9 @@ KINDS = ("candidates", "answers", "annotators")
 FIXED: dict[str, Case] = {}
 for _kind in KINDS:
     for _method in PAPER:
-        _flip = {"flip_rate": 0.5} if _method == "ccmn" else {}
+        _flip: dict[str, Any] = {"flip_rate": 0.5} if _method == "ccmn" else {}
         FIXED[f"{_method} on {_kind}"] = partial(rows, method=_method, kind=_kind, **_flip)
-    _known = {"exclude_rate": 0.5} if _kind == "candidates" else RATES
+    _known: dict[str, Any] = {"exclude_rate": 0.5} if _kind == "candidates" else RATES
     FIXED[f"likelihood on {_kind}"] = partial(
         rows, method="likelihood", kind=_kind, **NETWORKS, **_known
     )

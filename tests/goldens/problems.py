@@ -1,5 +1,6 @@
 """The inputs of the goldens: drawn with NumPy alone, so that no change of comes can move them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -106,5 +107,10 @@ def scores(relevant: Bools, seed: int = 8) -> Floats:
 
 def labels_of_kind(kind: str, relevant: Bools) -> Any:
     """Return labels of a kind, drawn from the truth."""
-    make = {"candidates": candidates, "answers": answers, "ticks": ticks, "annotators": annotators}
+    make: dict[str, Callable[[Bools], Any]] = {
+        "candidates": candidates,
+        "answers": answers,
+        "ticks": ticks,
+        "annotators": annotators,
+    }
     return make[kind](relevant)
