@@ -52,6 +52,9 @@ def test_a_few_cells_are_enough_where_names_come_back(tmp_path: Path) -> None:
     assert tags(tmp_path, ["sky,sea", "sea", "sky,sun"]).label_names == ["sea", "sky", "sun"]
     assert len(tags(tmp_path, ["sky,sea", "sea", "sky,sun"], separator=";").label_names) == 3
     assert tags(tmp_path, ["sky,sea", "sea"], separator="comma").label_names == ["sea", "sky"]
+    assert tags(tmp_path, ["sea,sky,sun", "sky,sun"]).label_names == ["sea", "sky", "sun"]
+    with refused("between label names, or a part of them"):
+        tags(tmp_path, ["sea,sky,sun,tree,wood", "sea,hill"])
 
 
 @pytest.mark.filterwarnings("error")

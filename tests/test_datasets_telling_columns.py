@@ -3,7 +3,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from comes.datasets import Reading, open_dataset
+from comes.datasets import Reading, open_dataset, read_features
 from comes.datasets.telling_columns import find_telling
 from comes.errors import ComesWarning
 from refusals import refused
@@ -39,6 +39,13 @@ def test_other_columns_are_not_taken_for_labels() -> None:
     for cells in cases:
         table = pd.DataFrame({"of": pd.Series(cells, dtype=object)})
         assert find_telling(table, ["of"], ["sea", "sky"]) == []
+
+
+def test_columns_of_words_are_read_as_they_are_written(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("code,a[1],x\n007,01,1.5\n008,02,2.5\n")
+    for words, expected in ((["co*"], ["007", 1.0]), (["a[1]"], [7.0, "01"])):
+        X, _ = read_features(tmp_path / "a.csv", words=words)
+        assert X.iloc[0].tolist() == [*expected, 1.5], words
 
 
 def test_an_empty_truth_asks_what_it_means(tmp_path: Path) -> None:
