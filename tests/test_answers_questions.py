@@ -87,7 +87,7 @@ def test_a_label_without_pairs_leaves_its_turns_to_others() -> None:
 
 
 def test_nothing_that_was_said_is_asked_again() -> None:
-    asked_before = RNG.random(ETA.shape) < 0.5
+    asked_before = np.random.default_rng(2).random(ETA.shape) < 0.5
     said = {
         "answers": Answers.of_codes(np.where(asked_before, State.MAYBE, State.NOT_ASKED)),
         "candidates": Answers(no=asked_before),
@@ -102,7 +102,7 @@ def test_nothing_that_was_said_is_asked_again() -> None:
 
 
 def test_questions_about_a_label_come_together_and_every_label_has_its_share() -> None:
-    asked = choose_questions(RNG.random((200, 3)), 75)
+    asked = choose_questions(np.random.default_rng(3).random((200, 3)), 75)
     assert np.bincount(asked.label).tolist() == [25, 25, 25]
     changes = 1 + int((np.diff(asked.label) != 0).sum())
     assert changes == 6  # three labels, 20 questions and then 5

@@ -94,7 +94,7 @@ def test_answers_that_are_missing_add_to_the_variance_by_the_formula_written_as_
         by_draw = sum((1 - p) / p**2 * (v - m) ** 2 for v, m, p in answers)
         variance += weight**2 * by_draw * drawn / len(answers)
         adds = [weight * (v - m) / p + later * v for v, m, p in answers]
-        variance += drawn**2 * (1 / len(answers) - 1 / drawn) * np.var(adds, ddof=1)
+        variance += drawn**2 * (1 / len(answers) - 1 / drawn) * float(np.var(adds, ddof=1))
     assert found.standard_error == pytest.approx(variance**0.5 / n)
 
 

@@ -11,7 +11,13 @@ from sklearn.metrics import (
 )
 
 from comes.errors import ComesError
-from comes.label_metrics import LABEL_METRICS, bound_share, measure_labels
+from comes.label_metrics import (
+    LABEL_METRICS,
+    bound_share,
+    explain_missing,
+    list_qualities,
+    measure_labels,
+)
 
 RNG = np.random.default_rng(0)
 RELEVANT = RNG.random((300, 4)) < np.array([0.5, 0.2, 0.05, 0.8])
@@ -77,6 +83,54 @@ def test_wilson_solves_its_equation() -> None:
     for end in (shares.low[0], shares.high[0], shares.high[1]):
         k, n = (3, 20) if end != shares.high[1] else (0, 7)
         assert (k / n - end) ** 2 == pytest.approx(1.959964**2 * end * (1 - end) / n, rel=1e-5)
+
+
+def test_the_interval_of_an_area_solves_newcombes_equation() -> None:
+    table = measure_labels(SCORES, RELEVANT, level=0.9)
+    n = len(RELEVANT)
+    for label, row in table.iterrows():
+        m, others = RELEVANT[:, label].sum(), n / 2 - 1
+        for t in (row["auc_low"], row["auc_high"]):
+            spread = 1 + others * (1 - t) / (2 - t) + others * t / (1 + t)
+            variance = t * (1 - t) * spread / (m * (n - m))
+            assert (row["auc"] - t) ** 2 == pytest.approx(1.644854**2 * variance, rel=1e-4), label
+
+
+def test_labels_are_listed_the_worst_first_with_what_is_not_known() -> None:
+    scores = np.array([[1.0, 1.0, -1.0, -1.0], [1.0, -1.0, -1.0, -1.0]])
+    relevant = np.array([[1, 1, 0, 1], [1, 1, 0, 0]])
+    table = measure_labels(scores, relevant)
+    counts = {"n_relevant": "relevant"}
+    found = list_qualities(table, ["sky", "sea", "ice", "sun"], counts)
+    assert [quality.label for quality in found] == ["sun", "sea", "sky", "ice"]
+    assert [quality.counts["relevant"] for quality in found] == [1, 2, 2, 0]
+    recall = found[1].metrics["recall"]
+    assert recall.value == 0.5 and recall.low == pytest.approx(table["recall_low"][1])
+    assert found[1].as_dict()["recall"]["high"] == pytest.approx(table["recall_high"][1])
+    assert explain_missing(found, ["recall", "precision"]) == [
+        "The precision of 'sun', 'ice' cannot be estimated: the label is never predicted.",
+        "The recall of 'ice' cannot be estimated: no row has the label.",
+    ]
+
+
+def test_estimates_that_reach_beyond_their_range_are_cut_and_may_lack_an_interval() -> None:
+    table = measure_labels(SCORES, RELEVANT)
+    table.loc[0, ["recall_low", "recall_high"]] = -0.2, 1.3
+    table.loc[1, "recall_high"] = np.nan
+    found = {quality.label: quality for quality in list_qualities(table, list("abcd"), {})}
+    cut, bare = found["a"].metrics["recall"], found["b"].metrics["recall"]
+    assert (cut.low, cut.high) == (0, 1)
+    assert (bare.value, bare.low, bare.high) == (table["recall"][1], None, None)
+
+
+def test_shares_and_levels_outside_their_range_are_refused() -> None:
+    for level in (0.0, 1.0, 95):
+        with pytest.raises(ComesError, match=f"above 0 and below 1, such as 0.95; got {level}"):
+            bound_share([1], [2], level)
+    for hits in (-1.0, 2.1):
+        with pytest.raises(ComesError, match="no more than there are"):
+            bound_share([hits], [2.0])
+    assert np.isnan(bound_share([0], [0]).value).all()
 
 
 def test_other_shapes_are_refused() -> None:

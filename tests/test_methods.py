@@ -155,6 +155,14 @@ def test_families_are_called_by_their_names_and_know_their_place() -> None:
     assert titles == ["BCE", "CCMN", "GDF", "CTL", "MLCL", "COMES-HL", "COMES-RL"]
     selected = sorted((n for n, f in METHODS.items() if f.may_be_selected), key=table_rank)
     assert selected == ["likelihood", "bce", "ccmn", "ctl", "comes-hl", "comes-rl"]
+    is_true = {
+        "is_ours": ["comes-hl", "comes-rl", "comes-hl-unbiased", "likelihood"],
+        "has_sparse_head": ["comes-hl", "likelihood"],
+        "has_view_head": ["likelihood"],
+        "needs_large_batches": ["comes-hl"],
+    }
+    for flag, names in is_true.items():
+        assert [name for name, family in METHODS.items() if getattr(family, flag)] == names, flag
 
 
 def test_labels_of_tables_are_sorted_and_titled_by_their_method() -> None:
@@ -246,16 +254,14 @@ def test_very_many_labels_are_learnt_from_as_few_are() -> None:
             states, silence = method.see_sparse(answers)
             places = sparse.coo_array(sparse.csc_array(states))
             said = risks.SaidPairs(
-                *(torch.as_tensor(each).long() for each in (places.row, places.col)),
+                torch.as_tensor(places.row).long(),
+                torch.as_tensor(places.col).long(),
                 torch.as_tensor(places.data),
                 silence,
                 (2, Q),
             )
-            seen = torch.as_tensor(method.see(answers, Knowledge()))
-            expected = risk(SCORES[:2], seen)
-            torch.testing.assert_close(
-                risk(SCORES[:2], said), expected, msg=lambda m, c=(name, kind): f"{c}: {m}"
-            )
+            expected = risk(SCORES[:2], torch.as_tensor(method.see(answers, Knowledge())))
+            assert float(risk(SCORES[:2], said)) == pytest.approx(float(expected)), (name, kind)
 
 
 def test_a_risk_of_your_own_is_minimised_as_it_is_and_copied() -> None:

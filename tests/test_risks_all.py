@@ -98,7 +98,7 @@ def every_risk(q: int = Q) -> Iterator[tuple[str, Risk, nn.Module]]:
         yield name, *make(q)
 
 
-def assert_close(name: str, found: object, expected: object, **tolerance: float) -> None:
+def assert_close(name: str, found: object, expected: object, **tolerance: Any) -> None:
     torch.testing.assert_close(found, expected, msg=lambda text: f"{name}: {text}", **tolerance)
 
 

@@ -286,9 +286,9 @@ def test_float32_is_exact_at_all_scores() -> None:
             for i, score in enumerate(scores[:, 0].tolist()):
                 value, gradient = value_and_gradient(risk, scores[i : i + 1], answers[i : i + 1])
                 expected, steepness = exact(sign * score, held)
-                close = {"rel": 1e-5, "abs": 1e-34}
-                assert value.item() == pytest.approx(expected, **close), (size, score)
-                assert gradient.item() == pytest.approx(sign * steepness, **close), (size, score)
+                assert value.item() == pytest.approx(expected, rel=1e-5, abs=1e-34), (size, score)
+                slope_there = pytest.approx(sign * steepness, rel=1e-5, abs=1e-34)
+                assert gradient.item() == slope_there, (size, score)
 
 
 def test_float16_and_autocast_are_computed_in_float32() -> None:

@@ -37,7 +37,7 @@ def test_sums_are_made_in_as_many_parts_as_needed(monkeypatch: pytest.MonkeyPatc
     cases = {48: [4], 47: [3, 1], 36: [3, 1], 35: [2, 2], 24: [2, 2], 23: [1] * 4, 1: [1] * 4}
     for at_once, expected_widths in cases.items():
         monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", {"cpu": at_once})
-        widths = []
+        widths: list[int] = []
 
         def exp_of_part(differences: torch.Tensor, widths: list[int] = widths) -> torch.Tensor:
             widths.append(differences.shape[1])
