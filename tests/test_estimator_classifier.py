@@ -142,7 +142,8 @@ def test_same_seed_same_scores_and_another_seed_others(fitted: CandidateClassifi
 
 def test_complementary_labels_are_the_other_view_of_candidates(fitted: CandidateClassifier) -> None:
     expected = fitted.decision_function(X)
-    for given in ({"complementary": ~CANDIDATES}, {"candidates": CANDIDATES}):
+    views: list[dict[str, Any]] = [{"complementary": ~CANDIDATES}, {"candidates": CANDIDATES}]
+    for given in views:
         scores = classifier().fit(X, **given).decision_function(X)
         np.testing.assert_array_equal(scores, expected, err_msg=str(list(given)))
     with pytest.raises(ComesError, match="not several"):

@@ -25,9 +25,9 @@ PRIOR = RELEVANT.mean(axis=0)
 
 
 def fit(features: Any = X, said: Any = CANDIDATES, **settings: Any) -> CandidateClassifier:
-    known: dict[str, Any] = {"class_prior": PRIOR, "hidden": 20, "n_networks": 1}
-    settings = {"method": "likelihood", "random_state": 0, "progress": False} | known | settings
-    return CandidateClassifier(**settings).fit(features, said)
+    known: dict[str, Any] = {"method": "likelihood", "class_prior": PRIOR, "progress": False}
+    known |= {"hidden": 20, "n_networks": 1, "random_state": 0}
+    return CandidateClassifier(**known | settings).fit(features, said)
 
 
 @pytest.fixture(scope="module")
