@@ -123,7 +123,7 @@ def test_features_are_standardised_and_zeros_of_sparse_ones_stay() -> None:
     values = np.array([[1.0, 0.0], [3.0, -4.0]])
     np.testing.assert_allclose(small_models.scale_features(values), [[-1, 1], [1, -1]])
     scaled = small_models.scale_features(sparse.csr_array(values))
-    np.testing.assert_allclose(scaled.toarray(), [[1 / 3, 0], [1, -1]])
+    np.testing.assert_allclose(scaled.toarray(), np.array([[1 / 3, 0], [1, -1]]))
     assert scaled.nnz == 3
 
 

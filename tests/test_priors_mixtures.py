@@ -1,10 +1,19 @@
 """The share of a component in a mixture, by three estimators."""
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from comes.priors.mixtures import _measure_distance, _project_on_simplex, bbe, dedpul, km2
+from comes.priors.mixtures import (
+    _choose_kernel,
+    _measure_distance,
+    _project_on_simplex,
+    bbe,
+    dedpul,
+    km2,
+)
 
 Sample = npt.NDArray[np.float64]
 
@@ -65,6 +74,23 @@ def test_equal_samples_are_the_component() -> None:
     assert dedpul(same, same) == pytest.approx(1, abs=0.15)
     assert dedpul(np.zeros(5), np.zeros(9)) == 1
     assert km2(np.zeros(5), np.zeros(9)) == 1
+
+
+def test_the_kernel_is_the_gaussian_that_separates_the_samples_best_written_as_loops() -> None:
+    points = np.array([[i, (5 * i) % 7] for i in range(9)], dtype=float)  # sums without rounding
+    difference = np.repeat([1 / 5, -1 / 4], [5, 4])
+    gaps = np.array([[((x - y) ** 2).sum() for y in points] for x in points])
+    median = np.median([gaps[i, k] for i in range(9) for k in range(9) if i != k])
+    best: tuple[float, Sample] = (-1.0, gaps)
+    for factor in (10**-1, 10**-0.5, 1, 10**0.5, 10):
+        kernel = np.exp(-gaps / (2 * factor**2 * median))
+        distance = math.sqrt(
+            sum(difference[i] * kernel[i, k] * difference[k] for i in range(9) for k in range(9))
+        )
+        best = max(best, (distance, kernel), key=lambda one: one[0])
+    kernel, distance = _choose_kernel(points, difference)
+    assert distance == pytest.approx(best[0])
+    np.testing.assert_allclose(kernel, best[1])
 
 
 def test_the_nearest_distribution() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.integrate import quad
-from scipy.special import gammaln
+from scipy.special import gammaln, logit
 from scipy.stats import beta
 
 from comes.answers import Answers, Kind, State
@@ -16,6 +16,7 @@ from comes.errors import ComesError, ComesWarning
 from comes.generation import simulate_answers
 from comes.priors import AnswerCounts, pool_rates, pooled_priors
 from comes.priors.pooled_priors import fit_many, shrink_many
+from comes.priors.rate_effects import weigh_prior
 from comes.priors.shared_rates import count_top, find_shared_rate, fit_line
 from drawn_counts import (
     count_answers,
@@ -114,6 +115,33 @@ def test_labels_without_noise_lie_on_the_line_of_their_rates() -> None:
         is_given = [rate is not None for rate in given]
         assert (np.diag(line.covariance)[is_given] == 0).all(), given
         assert not line.differs, given
+
+
+def test_the_line_solves_the_weighted_equations_written_as_loops() -> None:
+    """And its covariance is a sandwich over labels."""
+    prior = np.random.default_rng(0).beta(0.5, 5, size=30)
+    counts = count_answers(prior, 200, 0.9, 0.6, seed=0)
+    line = fit_line(counts.no, counts.yes, counts.maybe, (None, None))
+    rates = line.rates[:, 0]
+    said = np.stack([counts.no, counts.yes]) / rates[:, None, None]  # (2, halves, labels)
+    mean = said[1].sum() / said.sum()
+    by_label, bread, expected = np.zeros((2, 30)), np.zeros((2, 2)), np.zeros((2, 2))
+    for j in range(30):
+        for half, other in ((0, 1), (1, 0)):
+            no, yes = said[:, other, j]
+            eta = (yes + 2 * mean) / (no + yes + 2)
+            direction = np.array([(1 - eta) * (1 - rates[0]), eta * (1 - rates[1])])
+            variance = (1 - eta) * (1 / rates[0] - 1) + eta * (1 / rates[1] - 1)
+            by_label[:, j] += direction / variance * (said[:, half, j].sum() - 100)
+            bread += np.outer(direction / variance, said[:, half, j] * (1 - rates))
+            expected += np.outer(direction / variance, direction) * 100
+    prior_moment, prior_slope = weigh_prior(logit(rates))
+    np.testing.assert_allclose(by_label.sum(axis=1) + prior_moment, 0, atol=1e-4)
+    inverse = np.linalg.inv(bread + prior_slope)
+    meats = [meat + prior_slope for meat in (expected, by_label @ by_label.T)]
+    of_logits = max((inverse @ meat @ inverse.T for meat in meats), key=np.trace)
+    scale = rates * (1 - rates)
+    np.testing.assert_allclose(line.covariance, of_logits * np.outer(scale, scale), rtol=1e-5)
 
 
 # Class priors where the rate is known
