@@ -176,6 +176,19 @@ def test_somebody_who_only_skips(projects: Projects) -> None:
     assert summary.people[0].n_answers == 0 and math.isnan(summary.people[0].share_no)
 
 
+def test_the_pace_is_that_of_the_last_half_hour(
+    projects: Projects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = projects.make(10, ["sky"])
+    desk = Desk(project)
+    for card, now in zip(desk.ask(), (100.0, 9_400.0, 9_600.0, 9_700.0), strict=False):
+        desk.answer(card["card"], now=now)
+    monkeypatch.setattr("comes.annotate.summary.time.time", lambda: 10_000.0)
+    assert summarise(project).per_hour == pytest.approx(3600 * 3 / 600)
+    monkeypatch.setattr("comes.annotate.summary.time.time", lambda: 100_000.0)
+    assert summarise(project).per_hour == 0
+
+
 def test_the_table_says_the_same(worked_on: Project) -> None:
     summary = summarise(worked_on)
     table = summary.table()

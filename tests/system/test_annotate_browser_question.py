@@ -37,29 +37,28 @@ PRESS_AT_CHANGE = """(key) => new Promise((resolve) => {
   const press = (key, code) =>
     document.body.dispatchEvent(new KeyboardEvent("keydown", { key, code, bubbles: true }));
   const page = find("#page");
-  let seen = null;
+  const seen = {};
+  let start = null;
   new MutationObserver((_, observer) => {
-    if (page.dataset.guarded === "true" && !seen) {
+    const { guarded, state } = page.dataset;
+    if (guarded === "true") {
+      start ??= performance.now();
       for (let k = 0; k < 5; k += 1) press("y", "KeyY");
       find("#maybe").click();
-      seen = {
-        at: performance.now(),
+      if (state !== "shown") return;
+      const now = find("#change .new");
+      Object.assign(seen, {
         disabled: find("#no").getAttribute("aria-disabled"),
         notice: find("#notice").innerText,
-      };
-      requestAnimationFrame(() => {
-        const now = find("#change .new");
-        Object.assign(seen, {
-          new: now.innerText,
-          size: parseFloat(getComputedStyle(now).fontSize),
-          offset: middle(now) - middle(find("#stage")),
-        });
+        new: now.innerText,
+        size: parseFloat(getComputedStyle(now).fontSize),
+        offset: middle(now) - middle(find("#stage")),
       });
-    } else if (page.dataset.guarded !== "true" && seen) {
+    } else if (start !== null) {
       observer.disconnect();
-      resolve({ ...seen, milliseconds: performance.now() - seen.at });
+      resolve({ ...seen, milliseconds: performance.now() - start });
     }
-  }).observe(page, { attributeFilter: ["data-guarded"] });
+  }).observe(page, { attributeFilter: ["data-guarded", "data-state"] });
   press(key, "Key" + key.toUpperCase());
 })"""
 
