@@ -1,8 +1,9 @@
 """The command line, run inside a test."""
 
+import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
@@ -32,3 +33,10 @@ def command_runner(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
         return result
 
     return run_command
+
+
+def default_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C interrupt, also where pytest was started in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -15,7 +15,7 @@ import comes
 from comes.datasets import Dataset, make_scenes, open_dataset, write_dataset, write_npz
 from comes.generation import case_b, simulate_answers
 from comes.training import epochs
-from command_line import Run, command_runner
+from command_line import Run, command_runner, default_ctrl_c
 
 N = 120
 SCENES = make_scenes("train", n=N)
@@ -26,6 +26,9 @@ SHORT = ("--epochs", "2")
 QUICK = ("--method", "bce", *SHORT)  # without a class prior to estimate
 KNOWN = ("--exclude-rate", "0.5", *SHORT)  # nor a rate
 IGNORED = ("--ignore", "id,not_*,is_*")
+
+
+ctrl_c = pytest.fixture(default_ctrl_c)
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +145,7 @@ def test_warnings_are_one_line(run: Run, folder: Path) -> None:
     assert result.stderr.count("No row excludes") == 1
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_failed_or_interrupted_fit_leaves_the_model_untouched(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

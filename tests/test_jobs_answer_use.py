@@ -29,12 +29,6 @@ def use(answers: Answers, method: str | None = None, **settings: Any) -> str:
     return describe_use(classifier.fit(X, answers), answers)
 
 
-def test_everything_is_used_by_default() -> None:
-    said = use(Answers.of_codes(CODES))
-    assert said.startswith(f"{ALL}); no rate ") and ", without" not in said
-    assert said.count(" estimated") == 2 and "; yes rate " in said
-
-
 def test_a_rate_that_is_known_is_given() -> None:
     said = use(Answers.of_codes(CODES), no_rate=0.8, yes_rate=[0.5, 0.9])
     assert said == f"{ALL}); no rate 0.80 given; yes rate 0.50 to 0.90 given"

@@ -15,9 +15,13 @@ from comes.estimator import load_model, storage
 from comes.files import defer_from_here, deferring_interrupts, no_longer_defer
 from comes.jobs import fit_model, generate_candidates
 from comes.training import epochs
+from command_line import default_ctrl_c
 
 SCENES = generate_candidates(make_scenes(n=60), rate=0.5)
 QUICK = {"method": "bce", "epochs": 3, "hidden": 4, "n_networks": 1}
+
+
+ctrl_c = pytest.fixture(default_ctrl_c)
 
 
 def test_a_full_disk_does_not_lose_the_model(
@@ -70,6 +74,7 @@ def test_an_error_of_the_disk_inside_safetensors_is_one_sentence(
     assert list(tmp_path.iterdir()) == [] and errno.ENOSPC == 28
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_signal_after_the_last_epoch_waits_for_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +94,7 @@ def test_a_signal_after_the_last_epoch_waits_for_the_model(
     assert len(load_model(path).history_.risk) == 3
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_signals_wait_raise_and_do_not_wait_twice() -> None:
     done = []
     with pytest.raises(KeyboardInterrupt), deferring_interrupts(at_once=False):

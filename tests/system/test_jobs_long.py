@@ -125,3 +125,9 @@ def test_a_rate_of_yes_is_not_described_where_nobody_says_it() -> None:
     fitted = CandidateClassifier(epochs=1, random_state=0).fit(X, answers)
     told = describe_use(fitted, answers)
     assert " no, " in told and " maybe); no rate" in told and "yes" not in told
+
+
+def test_everything_is_used_by_default() -> None:
+    fitted = CandidateClassifier(epochs=1, random_state=0).fit(X, ANSWERS)
+    told = describe_use(fitted, ANSWERS)
+    assert ", without" not in told and told.count(" estimated") == 2 and "; yes rate " in told
