@@ -235,7 +235,7 @@ def test_a_saved_model_of_a_folder_needs_the_folder_no_more(tmp_path: Path) -> N
     timm.models.save_for_hf(network, str(tmp_path / "network"), safe_serialization=True)
     how: dict[str, Any] = {"image_size": None, "centre_crop": True, "probe_epochs": 2}
     clf = classifier(backbone=f"folder:{tmp_path / 'network'}", weights="imagenet", **how)
-    clf.fit(FEW[:6], FEW_CANDIDATES[:6])
+    clf.fit(FEW[:10], FEW_CANDIDATES[:10])
     shown = clf.network_.backbone.preprocessing
     assert (shown.size, shown.interpolation, shown.short_side) == (176, "bicubic", 201)
     shutil.rmtree(tmp_path / "network")

@@ -63,7 +63,9 @@ def test_two_processes_find_the_model_of_one(
     subprocess.run([*command, "-o", str(tmp_path / "one")], check=True, capture_output=True)
     # What torchrun sets, without the seconds that it takes to start; as there, the processes meet
     # at a store that is there before them.
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    store = dist.TCPStore(  # type: ignore[attr-defined]
+        "127.0.0.1", 0, is_master=True, wait_for_workers=False
+    )
     together = {
         "WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1",
