@@ -26,7 +26,9 @@ def launch_browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS), timeout=STARTING)
+        browser = playwright.chromium.launch(
+            executable_path=path, args=list(FLAGS), timeout=STARTING
+        )
         yield browser
         browser.close()
 
