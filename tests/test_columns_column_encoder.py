@@ -41,6 +41,13 @@ def test_numbers_in_texts_are_read() -> None:
     pd.testing.assert_frame_equal(encoded(pd.DataFrame({"x": with_commas})), numbers)
 
 
+def test_flags_are_0_and_1_however_they_are_written() -> None:
+    for cells in (["Yes", "NO", "Yes", ""], ["on", "off", "on", None], [True, False, True, None]):
+        found = encoded(pd.DataFrame({"flag": cells * 3}))
+        assert found["flag"].tolist()[:3] == [1, 0, 1], cells
+        assert found["flag is missing"].tolist()[:4] == [0, 0, 0, 1], cells
+
+
 def test_large_numbers_stay_finite() -> None:
     found = encoded(pd.DataFrame({"x": [1e300, -1e300, None, 3e307], "y": [2**63, 1, 5, None]}))
     assert np.isfinite(found.to_numpy()).all() and found["x"].std() > 0
