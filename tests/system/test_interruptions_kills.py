@@ -28,7 +28,9 @@ for kind in ("kill", "term"):
         place = interruptions.prepare(home, inputs)
         outcome = interruptions.try_once(command, kind, moment, place, bool(number % 2))
         interruptions.remove(place)
-        wrong = outcome.describe(kind)
+        wrong = outcome.describe("kill")  # a temporary file may stay; the benchmark counts them
+        if outcome.traceback and kind == "term":
+            wrong = "traceback"
         if wrong is not None:
             faults.append(f"{kind} at {moment}: {wrong}: {outcome.message}")
 print(faults)
