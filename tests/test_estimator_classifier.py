@@ -618,6 +618,8 @@ def test_an_unfitted_classifier_says_so() -> None:
         classifier().score(X, RELEVANT)
     with pytest.raises(NotFittedError):
         classifier().cut_scores(X)
+    with pytest.raises(NotFittedError):
+        classifier().squash_scores(RELEVANT)
 
 
 def test_what_an_idle_label_means_depends_on_the_method() -> None:

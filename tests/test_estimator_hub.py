@@ -19,6 +19,7 @@ from comes.estimator import hub as hub_module
 from comes.estimator import load_model, write_card
 from comes.generation import case_b
 from comes.methods import METHODS
+from comes.priors import ClassPriorEstimate
 from pictures import SIZE, pictures, tiny
 from quick_priors import quick_priors
 
@@ -177,6 +178,11 @@ def test_a_card_states_assumptions_priors_rates_and_size(known: CandidateClassif
     estimated = write_card(make().fit(X, CANDIDATES), "x")
     assert "Class priors estimated from what was said" in estimated
     assert "standard error" in estimated
+    prior, error = np.array([0.4, 0.5]), np.array([0.1, 0.2])
+    flags = ("ok", "never excluded")
+    passed = ClassPriorEstimate(prior, prior, prior, prior, error, flags)
+    half_known = write_card(make(class_prior=passed).fit(X, CANDIDATES), "x")
+    assert "| standard error |" in half_known and "| 0.100 |" in half_known
 
 
 def test_a_card_of_answers_and_of_a_ranking_risk() -> None:
