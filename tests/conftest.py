@@ -41,6 +41,10 @@ def _has_package(*names: str) -> bool:
     return all(importlib.util.find_spec(name) is not None for name in names)
 
 
+def _has_program(*names: str) -> bool:
+    return any(shutil.which(name) is not None for name in names)
+
+
 def _has_cuda() -> bool:
     import torch
 
@@ -55,9 +59,9 @@ NEEDS = {
     "chem": ((DATA / "chem").is_dir, "set COMES_DATA to a folder with chem/"),
     "text": ((DATA / "text").is_dir, "set COMES_DATA to a folder with text/"),
     "weights": ((DATA / "weights").is_dir, "set COMES_DATA to a folder with weights/"),
-    "chromium": (lambda: shutil.which("chromium") is not None, "apt-get install chromium"),
-    "firefox": (lambda: shutil.which("firefox") is not None, "apt-get install firefox-esr"),
-    "openssl": (lambda: shutil.which("openssl") is not None, "apt-get install openssl"),
+    "chromium": (lambda: _has_program("chromium"), "apt-get install chromium"),
+    "firefox": (lambda: _has_program("firefox", "firefox-esr"), "apt-get install firefox-esr"),
+    "openssl": (lambda: _has_program("openssl"), "apt-get install openssl"),
     "postgresql": (lambda: find_postgresql() is not None, "apt-get install postgresql"),
     "dask": (lambda: _has_package("distributed"), "pip install distributed"),
     "ray": (lambda: _has_package("ray"), "pip install ray"),
@@ -106,7 +110,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_testnodedown(node: Any) -> None:
     """Note what a worker left out; all workers collect the same tests."""
     missing: dict[str, int] = getattr(node, "workeroutput", {}).get("left_out", {})
-    node.config.stash[LEFT_OUT] = Counter(missing)
+    node.config.stash[LEFT_OUT] = Counter[str](missing)
 
 
 def pytest_terminal_summary(
@@ -175,17 +179,6 @@ def postgresql() -> Iterator[PostgreSQL]:
     assert binaries is not None
     with running_postgresql(binaries) as server:
         yield server
-
-
-@pytest.fixture(
-    params=["sqlite", pytest.param("postgresql", marks=pytest.mark.needs("postgresql"))]
-)
-def database(request: pytest.FixtureRequest) -> str | None:
-    """The address of an empty database, of both kinds; None is SQLite in a file."""
-    if request.param == "sqlite":
-        return None
-    server: PostgreSQL = request.getfixturevalue("postgresql")
-    return server.new_database()
 
 
 @pytest.fixture
