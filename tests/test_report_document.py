@@ -27,6 +27,7 @@ from comes.report.result_plots import (
     plot_sweep,
 )
 from comes.results import read_results
+from drawn_axes import points_of
 from results import (
     BETTER,
     ERRORS,
@@ -243,6 +244,20 @@ def test_names_are_data_for_plots_too() -> None:
     svg = as_svg(plot_curves(results, Look(names)), "risk")
     for name in names:
         assert name in svg, name
+
+
+def test_curves_are_the_mean_risks_of_the_methods_on_each_data_set() -> None:
+    results = [make_result("bce", "a"), make_result("gdf", "a", BETTER), make_result("bce", "b")]
+    figure = plot_curves(results, Look(["bce", "gdf"]))
+    drawn = {
+        (axes.get_title(), str(line.get_label())): points_of(axes, k).tolist()
+        for axes in figure.axes
+        for k, line in enumerate(axes.lines)
+    }
+    assert list(drawn) == [("a", "bce"), ("a", "gdf"), ("b", "bce")]
+    for (data, method), points in drawn.items():
+        last = float(np.mean(BETTER)) if method == "gdf" else 0.6
+        np.testing.assert_allclose(points, [[1.0, 1.0], [2.0, last]], err_msg=f"{method} on {data}")
 
 
 def test_risks_over_pairs_have_no_hamming_risk_to_draw() -> None:
