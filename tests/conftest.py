@@ -102,8 +102,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Tell the main process, if this is a worker of pytest-xdist, what was left out."""
+    missing = session.config.stash.get(LEFT_OUT, Counter[str]())
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["left_out"] = dict(session.config.stash[LEFT_OUT])
+        session.config.workeroutput["left_out"] = dict(missing)
 
 
 @pytest.hookimpl(optionalhook=True)
