@@ -1,16 +1,21 @@
 PYTHON ?= python3
 BIN := .venv/bin
+PYTEST := $(BIN)/pytest --numprocesses auto --dist worksteal
+unexport PYTHONDONTWRITEBYTECODE  # each process would compile all that it imports again
 
-.PHONY: demo test test-all check goldens tables docs
+.PHONY: demo test test-all smoke check goldens tables docs
 
 demo: .venv/installed
 	$(BIN)/comes demo
 
 test: .venv/installed  # what a change must pass: about four minutes on two cores
-	$(BIN)/pytest --numprocesses auto --dist worksteal $(if $(PACKAGE),$(wildcard tests/test_$(PACKAGE)*.py),--ignore tests/system)
+	$(PYTEST) $(if $(PACKAGE),$(wildcard tests/test_$(PACKAGE)*.py),--ignore tests/system)
 
 test-all: .venv/installed  # and browsers, databases, clusters, processes, the site, the wheel, doctests
-	$(BIN)/pytest --numprocesses auto --dist worksteal --doctest-modules tests src
+	$(PYTEST) --doctest-modules tests src
+
+smoke: .venv/installed  # one test of each real component, as CI runs them after make test
+	$(PYTEST) -m smoke tests/system
 
 check: .venv/installed
 	$(BIN)/ruff check .
@@ -31,5 +36,4 @@ docs: .venv/installed
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
-	$(BIN)/python -m compileall -qq -j 0 .venv/lib || true  # pip would do it on one core
 	touch $@

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
-from databases import PostgreSQL, find_postgresql, running_postgresql
+from databases import find_postgresql
 from serving import Server
 
 if TYPE_CHECKING:
     from projects import Projects
-    from two_processes import TwoProcesses
 
 # Small tensors gain nothing from threads, and on a busy machine threads wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported, here and in children
@@ -142,15 +141,6 @@ def image_data() -> Path:
     return DATA / "images"
 
 
-@pytest.fixture(scope="session")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a report on `results.make_results`."""
-    from comes.report import write_report
-    from results import ERRORS, make_results
-
-    return write_report(make_results(), tmp_path_factory.mktemp("runs") / "report", ERRORS).parent
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A running web server."""
@@ -161,25 +151,6 @@ def server() -> Iterator[Server]:
     server.shutdown()
     server.server_close()
     thread.join()
-
-
-@pytest.fixture(scope="session")
-def two_processes() -> "Iterator[TwoProcesses]":
-    """Two processes that can train together."""
-    from two_processes import TwoProcesses
-
-    processes = TwoProcesses()
-    yield processes
-    processes.close()
-
-
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[PostgreSQL]:
-    """A running PostgreSQL; mark the test ``needs("postgresql")``."""
-    binaries = find_postgresql()
-    assert binaries is not None
-    with running_postgresql(binaries) as server:
-        yield server
 
 
 @pytest.fixture
