@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sqlalchemy import insert
-from test_annotate_browser_access import find_faults
 
 from annotation_browser import ON_PHONE, is_wide, scene_project, take_picture
 from browser import launch_browser
@@ -18,6 +17,7 @@ from comes.annotate.adding import append_cards
 from comes.annotate.leases import Answer
 from comes.annotate.schema import RANDOM, notes
 from projects import Desk, all_cards, new_answer, stored
+from system.test_annotate_browser_access import find_faults
 
 pytestmark = pytest.mark.needs("chromium")
 
