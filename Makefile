@@ -9,7 +9,7 @@ demo: .venv/installed
 	$(BIN)/comes demo
 
 test: .venv/installed  # what a change must pass: about four minutes on two cores
-	$(PYTEST) $(if $(PACKAGE),$(wildcard tests/test_$(PACKAGE)*.py),--ignore tests/system)
+	$(PYTEST) -m 'not long' $(if $(PACKAGE),$(wildcard tests/test_$(PACKAGE)*.py),--ignore tests/system)
 
 test-all: .venv/installed  # and browsers, databases, clusters, processes, the site, the wheel, doctests
 	$(PYTEST) --doctest-modules tests src

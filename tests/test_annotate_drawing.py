@@ -139,6 +139,7 @@ def check_estimates(projects: Projects, count: int, held: float) -> None:
     assert np.mean(plain) > 0.25 + 3 * np.std(plain) / count**0.5  # the doubtful ones are first
 
 
+@pytest.mark.long
 def test_estimates_are_right_on_average_where_the_plain_share_is_not(projects: Projects) -> None:
     check_estimates(projects, 12, held=0.75)
 

@@ -249,7 +249,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(steps=STEPS)
 def test_the_export_is_what_a_plain_dictionary_predicts(steps: list[Step]) -> None:
     """Two people answer, skip and take back in any order, with half of all asked twice."""

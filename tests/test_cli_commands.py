@@ -418,6 +418,7 @@ def test_training_rows_are_noticed_with_true_labels_alone(run: Run, folder: Path
 
 
 @pytest.mark.filterwarnings("always::comes.errors.ComesWarning")
+@pytest.mark.long
 def test_a_label_that_cannot_be_estimated_is_called_by_its_name(run: Run, folder: Path) -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(80, 2)), columns=["a", "b"])

@@ -95,6 +95,7 @@ def test_a_model_is_judged_and_shown(home: Path, model: str, tmp_path: Path) -> 
     assert all(label in text for label in LABELS) and text.count("data:image/jpeg") == 3
 
 
+@pytest.mark.long
 def test_fine_tuning_keeps_its_state_until_it_is_done(home: Path, tmp_path: Path) -> None:
     tuning = ["--epochs", "1", "--batch-size", "30", "--part-size", "8"]
     output = tmp_path / "model"
@@ -161,6 +162,7 @@ def test_a_model_of_a_table_takes_no_images(home: Path, tmp_path: Path) -> None:
         run("predict", str(table), "--images", photos, "-m", output, "-o", csv)
 
 
+@pytest.mark.long
 def test_broken_pictures_are_left_out_if_asked(home: Path, model: str, tmp_path: Path) -> None:
     for name in ("photos.csv", "weights.pth"):
         shutil.copy(home / name, tmp_path / name)

@@ -41,6 +41,7 @@ def write_priors(path: Path, prior: float) -> Path:
 
 
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")  # of priors, from few rows
+@pytest.mark.long
 def test_a_method_is_chosen_fitted_and_judged_without_a_true_label(files: Path) -> None:
     priors = ("--priors", write_priors(files / "all.csv", 0.22))
     fit = ("fit", files / "train-blind.npz", "--epochs", 2, "-o", files / "model", *priors)

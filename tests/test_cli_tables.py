@@ -105,6 +105,7 @@ def test_a_column_that_is_gone_is_one_sentence(run: Run) -> None:
     assert not Path("out.csv").exists()
 
 
+@pytest.mark.long
 def test_choosing_priors_and_experiments_take_tables(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

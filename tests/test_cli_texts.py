@@ -114,6 +114,7 @@ def test_an_embedding_needs_a_text(folder: Path, run: Run) -> None:
     assert "no column is taken for a text" in error and "--text" in error
 
 
+@pytest.mark.long
 def test_from_questions_about_texts_to_a_model(folder: Path, run: Run) -> None:
     pd.DataFrame({"item": [f"n{k}" for k in range(N)], "text": TEXTS}).to_csv(
         "items.csv", index=False

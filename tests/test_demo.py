@@ -141,6 +141,7 @@ def test_drawn_scenes_show_what_the_truth_says(tmp_path: Path, projects: Project
         assert (yellow.sum() > 200) == has_sun
 
 
+@pytest.mark.long
 def test_robots_are_never_wrong_and_sure_four_times_in_five(
     tmp_path: Path, projects: Projects
 ) -> None:

@@ -245,6 +245,7 @@ def test_a_step_beyond_an_edge_is_a_step_of_the_grid_and_epochs_are_a_budget() -
     assert go_beyond(grid((0.01, 20)), 0) == []
 
 
+@pytest.mark.long
 def test_a_grid_is_extended_where_its_best_lies_at_an_edge() -> None:
     rates = [1e-5, 1e-4]
     contest = Contest(grid(*((rate, 30) for rate in rates)), CANDIDATES, SPLIT, PRIOR)

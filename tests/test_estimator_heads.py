@@ -82,6 +82,7 @@ def test_pooled_features_alone_are_enough_to_learn() -> None:
     assert clf.score(FRESH, TRUTH) > 0.9
 
 
+@pytest.mark.long
 def test_fine_tuning_goes_on_from_a_head_of_views(fitted: ImageClassifier, tmp_path: Path) -> None:
     still = {"learning_rate": 0.0, "backbone_learning_rate": 0.0}
     unchanged = classifier(epochs=1, **still).fit(PIXELS, CANDIDATES)

@@ -195,6 +195,7 @@ def test_a_card_of_answers_and_of_a_ranking_risk() -> None:
     assert "The risk ranks labels" in ranking and "Method: COMES-RL" in ranking
 
 
+@pytest.mark.long
 def test_every_method_has_a_card(tmp_path: Path) -> None:
     for method, family in METHODS.items():
         clf = make(method).fit(X, CANDIDATES, label_names=NAMES)

@@ -269,6 +269,7 @@ def small_resnets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_resnets")
+@pytest.mark.long
 def test_strides_of_weights_are_found_and_saved(tmp_path: Path) -> None:
     trained = Backbone(ResNet((1, 1, 1, 1), strides="v1")).train()
     for module in trained.modules():

@@ -60,6 +60,7 @@ def check_same(clf: Any, X: Any, inputs: Any, folder: Path) -> dict[str, Any]:
     return about
 
 
+@pytest.mark.long
 def test_a_file_of_scaled_rows_of_an_ensemble_with_bent_and_calibrated_scores(
     tmp_path: Path,
 ) -> None:
@@ -99,6 +100,7 @@ def test_what_is_written_gives_what_the_model_gives() -> None:
         np.testing.assert_allclose(probabilities, clf.predict_proba(rows), atol=1e-5, err_msg=kind)
 
 
+@pytest.mark.long
 def test_a_table_with_categories_and_text_from_its_encoded_columns_on(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
@@ -122,6 +124,7 @@ def test_a_table_with_categories_and_text_from_its_encoded_columns_on(tmp_path: 
     assert measure_onnx(clf, exported.path, sparse.csr_array(encoded)) < 1e-5
 
 
+@pytest.mark.long
 def test_the_job_says_how_far_the_file_is_from_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +151,7 @@ def small_network() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 8, 4, stride=4), nn.ReLU())
 
 
+@pytest.mark.long
 def test_a_fine_tuned_network_is_the_one_that_is_written(tmp_path: Path) -> None:
     own = Backbone(small_network(), preprocessing=Preprocessing(SIZE, "bicubic"))
     clf = of_images(own, method="bce", epochs=1, class_prior=None)
@@ -171,6 +175,7 @@ class Unwritable(nn.Module):
         return values
 
 
+@pytest.mark.long
 def test_networks_that_an_exporter_refuses(tmp_path: Path) -> None:
     backbone = nn.Sequential(OldFashioned(), nn.AvgPool2d(8), nn.Flatten())
     clf = of_images(backbone, image_size=SIZE).fit(PIXELS, RELEVANT)

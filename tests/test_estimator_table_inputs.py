@@ -153,6 +153,7 @@ def test_each_training_encodes_its_own_rows() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:column .* holds values:comes.errors.ComesWarning")
+@pytest.mark.long
 def test_choosing_and_crossing_work_with_tables() -> None:
     models = [classifier(method="comes-hl", epochs=epochs) for epochs in (1, 40)]
     (crossed,) = cross_fit(models[:1], FRAME, CANDIDATES, folds=2, n_jobs=1)
@@ -161,6 +162,7 @@ def test_choosing_and_crossing_work_with_tables() -> None:
     assert choice.classifier.epochs == 40
 
 
+@pytest.mark.long
 def test_priors_and_processes_take_tables() -> None:
     with quick_priors(60):
         estimate = estimate_class_prior(FRAME, CANDIDATES, random_state=0)

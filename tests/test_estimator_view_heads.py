@@ -162,7 +162,7 @@ KNOWN_RATES = {"no_rate": 0.8, "yes_rate": 0.7}
     ("answers", "settings"),
     [
         (CANDIDATES, {"class_prior": None, "exclude_rate": 0.4}),
-        (ASKED, {"class_prior": None, "mistake_rate": 0.02}),
+        pytest.param(ASKED, {"class_prior": None, "mistake_rate": 0.02}, marks=pytest.mark.long),
         (ASKED, {"uses_maybe": False, **KNOWN_RATES}),
         (
             Answers.from_positives(RELEVANT & (np.random.default_rng(0).random((N, 3)) < 0.7)),

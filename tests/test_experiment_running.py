@@ -192,6 +192,7 @@ def test_the_command_runs_shows_and_goes_on(
     assert "must look like 2/8" in str(wrong.exception)
 
 
+@pytest.mark.long
 def test_an_experiment_on_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     skip_drawing(monkeypatch)
     monkeypatch.setenv("COMES_CACHE", str(tmp_path / "cache"))

@@ -104,6 +104,7 @@ def test_plots_do_not_import_pyplot() -> None:
         assert "import pyplot" not in text and "matplotlib.pyplot" not in text, path.name
 
 
+@pytest.mark.long
 def test_the_same_plot_gives_the_same_bytes(tmp_path: Path) -> None:
     for ending in ("svg", "pdf", "png"):
         folder = tmp_path / ending

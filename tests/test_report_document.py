@@ -54,6 +54,7 @@ def undrawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page.parent
 
 
+@pytest.mark.long
 def test_a_report_is_a_function_of_the_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

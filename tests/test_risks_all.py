@@ -242,6 +242,7 @@ def test_priors_and_rates_outside_their_range_are_refused(use: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by torch
+@pytest.mark.long
 def test_torch_compiles_risks_whole() -> None:
     """All of them are compiled in tests/system/test_risks_compiled.py."""
     compiled = torch.compile(risks.hamming_risk, fullgraph=True, backend="aot_eager")

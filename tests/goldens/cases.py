@@ -272,7 +272,6 @@ FIXED |= {
         rows, method="likelihood", kind="ticks", **NETWORKS, class_prior=None
     ),
     "ccmn ranking": partial(rows, method="ccmn", variant="ranking", flip_rate=0.5),
-    "ccmn, estimated": partial(rows, method="ccmn", class_prior=None),
     "comes-hl unbiased": partial(rows, method="comes-hl-unbiased"),
     "comes-hl, batch counts": partial(rows, method="comes-hl", normaliser="batch"),
     "comes-hl, linear model": partial(rows, method="comes-hl", model="linear", optimizer="adamw"),
@@ -308,7 +307,6 @@ FIXED |= {
     "images, fine-tuned": partial(images, method="comes-rl", kind="candidates", epochs=1),
     "priors, hierarchical": partial(priors, method="hierarchical"),
     "priors, bbe": partial(priors, method="bbe"),
-    "rates of answers": partial(rates, kind="answers"),
     "rates of annotators": partial(rates, kind="annotators"),
     "noise": noise,
     "judged by candidates": partial(judged, kind="candidates", error=0.03),
