@@ -3,10 +3,12 @@ from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from comes.datasets import Reading, load_dataset, open_dataset, read_dataset
 from comes.datasets.formats import FORMATS, SHARED_FIELDS
+from comes.datasets.tables import list_codes
 from refusals import refused
 
 PHOTOS = "photo,red,has_sky,has_sea\np,0.1,1,0\nq,0.7,1,1\n"
@@ -120,3 +122,8 @@ def test_a_column_is_not_labels_and_truth_at_once(tmp_path: Path) -> None:
     for labels, truth in ((["has_*"], ["has_sea"]), (["tags"], ["tags"])):
         with refused("labels or the truth; got both for '.*--relevant"):
             read_dataset(path, labels=labels, relevant=truth)
+
+
+def test_digits_that_begin_with_0_are_codes_not_numbers() -> None:
+    table = pd.DataFrame({"zip": ["01", "12"], "n": ["0", "10"], "mixed": ["01", "x"]})
+    assert list_codes(table) == ["zip"]
