@@ -51,7 +51,7 @@ def load(name: str) -> Dataset:
 def fit(X: Matrix, codes: Matrix, asked: Asked, seed: int) -> CandidateClassifier:
     """Fit on the answers to what was asked; rates are estimated from the first round alone."""
     said = np.where(asked.number >= 0, codes, np.int8(State.NOT_ASKED))
-    answers = Answers.of_codes(said, chosen=asked.number > 0 if asked.kept else None)
+    answers = Answers.from_codes(said, chosen=asked.number > 0 if asked.kept else None)
     return CandidateClassifier(random_state=seed, progress=False).fit(X, answers=answers)
 
 

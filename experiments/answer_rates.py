@@ -60,7 +60,7 @@ def answer(
     is_sure = rng.random(relevant.shape) < np.where(relevant, b, a)
     codes = np.where(is_sure, np.where(relevant, State.YES, State.NO), State.MAYBE)
     codes = np.where(rng.random(relevant.shape) < ASKED, codes, State.NOT_ASKED)
-    return Answers.of_codes(codes), np.stack([a, b])
+    return Answers.from_codes(codes), np.stack([a, b])
 
 
 def compare(name: str, dataset: Dataset, rates: tuple[float, float] | None, seed: int) -> Any:

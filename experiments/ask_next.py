@@ -49,7 +49,7 @@ def reveal(
 ) -> Answers:
     """Return the answers to questions that were drawn or chosen."""
     asked = drawn | chosen
-    return Answers.of_codes(np.where(asked, codes, np.int8(State.NOT_ASKED)), chosen=chosen)
+    return Answers.from_codes(np.where(asked, codes, np.int8(State.NOT_ASKED)), chosen=chosen)
 
 
 def compare(name: str, seed: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.model_selection import train_test_split
 
-from comes.answers import Answers, lean_answers
+from comes.answers import Answers, answer_evidence
 from comes.datasets import Dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
@@ -95,8 +95,8 @@ def lean(classifier: CandidateClassifier, said: Answers) -> Any:
     """Return how far what was said leans, by the rates of a model, as `calibrate` does."""
     knowledge = classifier.knowledge_
     if knowledge.no_rate is not None:
-        return lean_answers(said, knowledge.rates)
-    return lean_answers(said, find_rates(said, knowledge.class_prior))
+        return answer_evidence(said, knowledge.rates)
+    return answer_evidence(said, find_rates(said, knowledge.class_prior))
 
 
 def run(dataset: Dataset, draw: str, seed: int, method: str) -> dict[str, Any]:

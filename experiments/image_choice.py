@@ -27,7 +27,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from comes.answers import AnswerRates, Answers, lean_answers, relevance_given
+from comes.answers import AnswerRates, Answers, answer_evidence, posterior_probability
 from comes.datasets import open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import (
@@ -114,7 +114,7 @@ def draw(drawn: Drawn, relevant: Any, names: list[str], seed: int) -> Answers:
     """Return what is said about the training images."""
     if drawn == "answers":
         said = simulate_answers(relevant, asked_rate=0.1, no_rate=0.8, yes_rate=0.8, seed=seed)
-        return Answers.of_codes(said.codes, label_names=names)
+        return Answers.from_codes(said.codes, label_names=names)
     rate = 0.9 if drawn == "a" else 0.1
     return Answers.from_candidates(generate(drawn, relevant, None, rate=rate, seed=seed), names)
 
@@ -175,7 +175,9 @@ def judge(
     scaled, scores = head.scaled(unseen), head.score(unseen)
     taught = 2 * scaled[:, :n] @ weight[:, :n].T  # the bias of a label does not change its order
     learned = 2 * scaled[:, n:] @ weight[:, n:].T
-    targets = relevance_given(head.score(evidence.X), lean_answers(evidence.answers, rates))
+    targets = posterior_probability(
+        head.score(evidence.X), answer_evidence(evidence.answers, rates)
+    )
     X = torch.from_numpy(head.scaled(evidence.X)[:, n:])
     second = fit_soft_targets(X, torch.as_tensor(targets, dtype=torch.float32))
     again = scaled[:, n:] @ second.weight.detach().numpy().T

@@ -108,7 +108,7 @@ def read_molecules(cache: Path) -> tuple[npt.NDArray[np.float32], Answers]:
             )
     with np.load(cache) as kept:
         X = np.unpackbits(kept["bits"], axis=1, count=BITS).astype(np.float32)
-        return X, Answers.of_codes(kept["codes"], label_names=kept["assays"].tolist())
+        return X, Answers.from_codes(kept["codes"], label_names=kept["assays"].tolist())
 
 
 def look(answers: Answers, sees: str) -> tuple[Any, npt.NDArray[np.float64]]:

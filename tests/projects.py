@@ -181,7 +181,7 @@ def states(dataset: Dataset) -> dict[Pair, str]:
 
 def by_person(dataset: Dataset) -> dict[tuple[str, Pair], str]:
     """Return what each person said, where that is kept."""
-    said, items = dataset.known_answers().said, dataset.items
+    said, items = dataset.known_answers().annotations, dataset.items
     assert said is not None and items is not None
     return {
         (said.people[person], (items[row], dataset.label_names[label])): State(code).word

@@ -105,6 +105,6 @@ def write_rows(folder: Path) -> Path:
         folder,
         facts={"method": "likelihood"},
         qualities=[quality],
-        known=KnownLabels(Answers.of_codes(CODES, "answers", ROW_LABELS), ROW_RELEVANT, rates),
+        known=KnownLabels(Answers.from_codes(CODES, "answers", ROW_LABELS), ROW_RELEVANT, rates),
         n_examples=24,
     )

@@ -18,7 +18,7 @@ from comes.training import (
     Checkpoint,
     LabelChunks,
     PixelRows,
-    SaidRows,
+    SparseTargetRows,
     StreamedRows,
     TrainOptions,
     Validation,
@@ -142,7 +142,9 @@ class ToDouble(nn.Module):
 
 def in_chunks(name: str, silence: State, dropout: float = 0.5) -> dict[str, Any]:
     """Train in chunks of a label, of which a process has every second."""
-    said = SaidRows(sparse.csr_array((STATES * (STATES != State.MAYBE)).numpy()), silence, CPU)
+    said = SparseTargetRows(
+        sparse.csr_array((STATES * (STATES != State.MAYBE)).numpy()), silence, CPU
+    )
     many = name == "networks at once"
     risk: Any = risk_of("hamming" if many else name)
     return trained_on(

@@ -215,7 +215,7 @@ def test_the_lead_decides(projects: Projects) -> None:
         )
     said = collect_answers(project).known_answers()
     assert said.confirmed.sum() == 1 and said.doubtful.sum() == 3
-    assert said.said is not None and len(said.said) == 7
+    assert said.annotations is not None and len(said.annotations) == 7
 
 
 def test_new_answers_are_counted_from_the_last_round(projects: Projects) -> None:

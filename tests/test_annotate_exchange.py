@@ -125,7 +125,7 @@ def test_what_a_model_chose_is_marked(projects: Projects, tmp_path: Path) -> Non
         dataset = read_dataset(tmp_path / f"answers{ending}")
         assert states(dataset) == states(collect_answers(project))
         assert chosen_pairs(dataset) == by_model
-        drawn = dataset.known_answers().drawn()
+        drawn = dataset.known_answers().without_chosen()
         assert set(sources) - by_model == set(states(replace(dataset, answers=drawn)))
         assert (~dataset.known_candidates()).sum() == 1  # "no" about the sky
     for ending, read in ((".csv", pd.read_csv), (".parquet", pd.read_parquet)):
@@ -177,7 +177,7 @@ def test_where_two_people_disagree_both_answers_are_kept(
 def test_one_person_needs_no_long_form(projects: Projects) -> None:
     project = projects.make(4)
     say(project, SAID)
-    assert collect_answers(project).known_answers().said is None
+    assert collect_answers(project).known_answers().annotations is None
 
 
 def test_what_was_taken_back_is_absent(projects: Projects) -> None:

@@ -63,8 +63,8 @@ def test_names_are_given_for_arrays_and_give_the_order_of_sets() -> None:
     answers = Answers(sets(NO), sets(YES), label_names=order)
     assert answers.label_names == order
     expected = np.where(MAYBE == 1, 0, CODES)
-    np.testing.assert_array_equal(answers.of_labels(NAMES).codes, expected)
-    assert not answers.of_labels(["never"]).codes.any()
+    np.testing.assert_array_equal(answers.select_labels(NAMES).codes, expected)
+    assert not answers.select_labels(["never"]).codes.any()
 
 
 def test_lists_without_a_name_are_empty_sets_beside_others() -> None:
@@ -78,10 +78,10 @@ def test_only_no_is_candidates() -> None:
     assert answers.kind == "candidates"
     assert answers.asked is None
     np.testing.assert_array_equal(answers.candidates, NO == 0)
-    np.testing.assert_array_equal(answers.codes_with_silence, np.where(NO, State.NO, State.MAYBE))
+    np.testing.assert_array_equal(answers.filled_codes, np.where(NO, State.NO, State.MAYBE))
     same = Answers.from_candidates(frame(1 - NO, ["sun", "sea", "sky"]))
     assert (same.kind, same.label_names) == ("candidates", ["sun", "sea", "sky"])
-    np.testing.assert_array_equal(same.of_labels(NAMES).codes, answers.codes)
+    np.testing.assert_array_equal(same.select_labels(NAMES).codes, answers.codes)
     assert Answers.from_candidates(1 - NO, NAMES).label_names == NAMES
 
 
@@ -89,7 +89,7 @@ def test_with_yes_or_maybe_a_silent_pair_was_not_asked() -> None:
     for answers in (Answers(NO, yes=0 * NO), Answers(NO, maybe=0 * NO)):
         assert answers.kind == "answers"
         np.testing.assert_array_equal(answers.asked, NO == 1)
-        np.testing.assert_array_equal(answers.codes_with_silence, NO)
+        np.testing.assert_array_equal(answers.filled_codes, NO)
 
 
 def test_positives_are_ticked_or_not() -> None:
@@ -97,10 +97,12 @@ def test_positives_are_ticked_or_not() -> None:
         answers = Answers.from_positives(yes)
         assert answers.kind == "positives"
         assert answers.asked is None
-        named = answers if answers.label_names is None else answers.with_labels(answers.label_names)
+        named = (
+            answers if answers.label_names is None else answers.align_labels(answers.label_names)
+        )
         np.testing.assert_array_equal(named.confirmed.sum(), 2)
         assert answers.candidates.all() and not answers.excluded.any()
-        assert set(answers.codes_with_silence.flatten()) == {State.YES, State.MAYBE}
+        assert set(answers.filled_codes.flatten()) == {State.YES, State.MAYBE}
     np.testing.assert_array_equal(Answers.from_positives(YES).confirmed, YES == 1)
 
 
@@ -128,11 +130,12 @@ def same(one: Answers, two: Answers) -> bool:
     """Return whether two answers hold the same, with the same people."""
     said = [
         None
-        if each.said is None
+        if each.annotations is None
         else sorted(
-            (int(r), int(j), each.said.people[p], int(c))
+            (int(r), int(j), each.annotations.people[p], int(c))
             for r, j, p, c in zip(
-                each.said.row, each.said.label, each.said.person, each.said.code, strict=True
+                *(getattr(each.annotations, name) for name in ("row", "label", "person", "code")),
+                strict=True,
             )
         )
         for each in (one, two)
@@ -156,40 +159,40 @@ def test_rows_are_those_of_the_matrices() -> None:
             np.testing.assert_array_equal(part.codes, answers.codes[numbers])
             assert (part.kind, part.label_names) == (answers.kind, answers.label_names)
         part = of_people()[rows]
-        assert part.said is not None and part.chosen is not None
-        np.testing.assert_array_equal(part.said.combine(part.shape), part.codes)
+        assert part.annotations is not None and part.chosen is not None
+        np.testing.assert_array_equal(part.annotations.combine(part.shape), part.codes)
         np.testing.assert_array_equal(part.chosen, CHOSEN[numbers])
-        assert len(part.said) == sum({0: 2, 1: 0, 2: 3}[int(number)] for number in numbers)
+        assert len(part.annotations) == sum({0: 2, 1: 0, 2: 3}[int(number)] for number in numbers)
 
 
 def test_labels_are_taken_by_name() -> None:
-    answers = of_people().of_labels(["sun", "sea"])
+    answers = of_people().select_labels(["sun", "sea"])
     assert answers.label_names == ["sun", "sea"]
     np.testing.assert_array_equal(answers.codes, of_people().codes[:, [2, 0]])
-    assert answers.said is not None and answers.chosen is not None
-    np.testing.assert_array_equal(answers.said.combine((3, 2)), answers.codes)
+    assert answers.annotations is not None and answers.chosen is not None
+    np.testing.assert_array_equal(answers.annotations.combine((3, 2)), answers.codes)
     np.testing.assert_array_equal(answers.chosen, CHOSEN[:, [2, 0]])
-    np.testing.assert_array_equal(Answers(NO).of_labels(["2", "0"]).codes, NO[:, [2, 0]])
+    np.testing.assert_array_equal(Answers(NO).select_labels(["2", "0"]).codes, NO[:, [2, 0]])
 
 
 def test_labels_are_matched_to_names() -> None:
     answers = Answers(NO, YES, label_names=NAMES)
-    matched = answers.with_labels(["sun", "sky", "sea"])
+    matched = answers.align_labels(["sun", "sky", "sea"])
     np.testing.assert_array_equal(matched.codes, answers.codes[:, ::-1])
     assert matched.label_names == ["sun", "sky", "sea"]
-    named = Answers(NO).with_labels(NAMES)
+    named = Answers(NO).align_labels(NAMES)
     assert named.label_names == NAMES
     np.testing.assert_array_equal(named.codes, NO)
 
 
 def test_drawn_leaves_out_what_a_model_chose() -> None:
-    answers = of_people().drawn()
+    answers = of_people().without_chosen()
     expected = np.where(CHOSEN, 0, of_people().codes)
     np.testing.assert_array_equal(answers.codes, expected)
-    assert answers.said is not None and answers.chosen is None
-    np.testing.assert_array_equal(answers.said.combine((3, 3)), expected)
+    assert answers.annotations is not None and answers.chosen is None
+    np.testing.assert_array_equal(answers.annotations.combine((3, 3)), expected)
     plain = Answers(NO, YES)
-    assert plain.drawn() is plain
+    assert plain.without_chosen() is plain
 
 
 def test_count_is_by_label() -> None:
@@ -278,30 +281,30 @@ def test_what_cannot_be_is_refused_in_one_sentence() -> None:
 
 
 def test_codes_are_checked() -> None:
-    assert Answers.of_codes(CODES.tolist()).codes.dtype == np.int8
+    assert Answers.from_codes(CODES.tolist()).codes.dtype == np.int8
     with pytest.raises(ComesError, match=r"a matrix with rows and labels; got \(3,\)"):
-        Answers.of_codes([0, 1, 2])
+        Answers.from_codes([0, 1, 2])
     with pytest.raises(ComesError, match=r"got \(0, 3\)"):
-        Answers.of_codes(np.zeros((0, 3)))
+        Answers.from_codes(np.zeros((0, 3)))
     with pytest.raises(ComesError, match="3 maybe; got 4 at row 1, label 'sky'"):
-        Answers.of_codes([[0, 1], [2, 4]], label_names=["sea", "sky"])
+        Answers.from_codes([[0, 1], [2, 4]], label_names=["sea", "sky"])
     with pytest.raises(ComesError, match="got -1 at row 0, label 1"):
-        Answers.of_codes([[0, -1]])
+        Answers.from_codes([[0, -1]])
     with pytest.raises(ComesError, match="got nan at row 0, label 0"):
-        Answers.of_codes([[np.nan, 1]])
+        Answers.from_codes([[np.nan, 1]])
 
 
 def test_labels_that_are_not_there_and_indices_of_pairs_are_refused() -> None:
     answers = Answers(NO, label_names=NAMES)
     with pytest.raises(ComesError, match="no label 'moon'; they have 'sea', 'sky', 'sun'"):
-        answers.of_labels(["sea", "moon"])
+        answers.select_labels(["sea", "moon"])
     with pytest.raises(ComesError, match="must differ; got 'sea' more than once"):
-        answers.of_labels(["sea", "sea"])
+        answers.select_labels(["sea", "sea"])
     with pytest.raises(ComesError, match="each of 3 labels; got 2 names"):
-        Answers(NO).with_labels(["a", "b"])
+        Answers(NO).align_labels(["a", "b"])
     with pytest.raises(ComesError, match=r"indexed by several rows; got 1. Write \[\[1\]\]"):
         answers[1]
-    with pytest.raises(ComesError, match="take labels with of_labels"):
+    with pytest.raises(ComesError, match="take labels with select_labels"):
         answers[0, 1]
 
 
@@ -322,7 +325,7 @@ def test_maybe_can_be_taken_for_not_asked() -> None:
     np.testing.assert_array_equal(
         Answers(NO, YES, MAYBE).without_maybe().codes, NO * State.NO + YES * State.YES
     )
-    said = of_people().without_maybe().said
+    said = of_people().without_maybe().annotations
     assert said is not None and (said.code != State.MAYBE).all() and len(said) == 4
     candidates = Answers(NO)
     assert candidates.without_maybe() is candidates
@@ -330,6 +333,6 @@ def test_maybe_can_be_taken_for_not_asked() -> None:
 
 def test_objects_do_not_share_what_they_were_made_of() -> None:
     codes = CODES.astype(np.int8)
-    answers = Answers.of_codes(codes)
+    answers = Answers.from_codes(codes)
     codes[0, 0] = State.YES
     assert answers.codes[0, 0] == State.NO

@@ -10,9 +10,9 @@ from comes.answers import (
     Answers,
     LongAnswers,
     State,
-    lean_answers,
-    lean_states,
-    relevance_given,
+    answer_evidence,
+    posterior_probability,
+    state_evidence,
 )
 
 
@@ -39,7 +39,7 @@ RATES = [0.0, 0.2, 0.5, 0.9]
 
 def test_a_leaning_holds_the_ratio_of_the_table() -> None:
     for a, b, f in itertools.product(RATES, RATES, (0.0, 0.03)):
-        leanings = lean_states(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
+        leanings = state_evidence(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
         assert leanings.shape == (4,) and (abs(leanings) <= 1).all()
         for state, (irrelevant, relevant) in table(a, b, f).items():
             case = (a, b, f, state)
@@ -54,45 +54,45 @@ def test_a_leaning_holds_the_ratio_of_the_table() -> None:
 
 def test_rates_are_by_label() -> None:
     a, b = np.array([0.2, 0.9, 0.0]), np.array([0.7, 0.1, 0.4])
-    together = lean_states(AnswerRates(a, b, 0.01))
+    together = state_evidence(AnswerRates(a, b, 0.01))
     for j in range(3):
-        alone = lean_states(AnswerRates(a[[j]], b[[j]], 0.01))
+        alone = state_evidence(AnswerRates(a[[j]], b[[j]], 0.01))
         np.testing.assert_array_equal(together[:, [j]], alone)
 
 
 def test_examples_by_hand() -> None:
     """No and yes are sure; maybe leans by the exclude rate, and not at all where a = b."""
-    assert lean_states(AnswerRates(np.array([0.3]), np.zeros(1)))[:, 0].tolist() == pytest.approx(
-        [0, -1, 1, 0.3]
-    )
-    assert lean_states(AnswerRates(np.zeros(1), np.array([0.3])))[3, 0] == pytest.approx(-0.3)
-    assert lean_states(AnswerRates(np.array([0.8]), np.array([0.8])))[3, 0] == 0
+    assert state_evidence(AnswerRates(np.array([0.3]), np.zeros(1)))[
+        :, 0
+    ].tolist() == pytest.approx([0, -1, 1, 0.3])
+    assert state_evidence(AnswerRates(np.zeros(1), np.array([0.3])))[3, 0] == pytest.approx(-0.3)
+    assert state_evidence(AnswerRates(np.array([0.8]), np.array([0.8])))[3, 0] == 0
 
 
 def test_rates_of_1_leave_a_maybe_that_says_something_finite() -> None:
     one, half = np.ones(1), np.full(1, 0.5)
     for f in (0.0, 0.01):
-        assert lean_states(AnswerRates(one, one, f))[3, 0] == pytest.approx(0, abs=1e-9)
-        assert 0.9999 < lean_states(AnswerRates(one, half, f))[3, 0] < 1
-        assert -1 < lean_states(AnswerRates(half, one, f))[3, 0] < -0.9999
+        assert state_evidence(AnswerRates(one, one, f))[3, 0] == pytest.approx(0, abs=1e-9)
+        assert 0.9999 < state_evidence(AnswerRates(one, half, f))[3, 0] < 1
+        assert -1 < state_evidence(AnswerRates(half, one, f))[3, 0] < -0.9999
 
 
 def test_pairs_lean_by_their_state() -> None:
     codes = np.random.default_rng(0).integers(4, size=(6, 3))
     rates = AnswerRates(np.array([0.2, 0.9, 0.5]), np.array([0.7, 0.1, 0.5]), 0.02)
-    leaning = lean_answers(Answers.of_codes(codes), rates)
+    leaning = answer_evidence(Answers.from_codes(codes), rates)
     assert leaning.dtype == np.float32
     for i, j in itertools.product(range(6), range(3)):
-        assert leaning[i, j] == pytest.approx(lean_states(rates)[codes[i, j], j], abs=1e-7)
+        assert leaning[i, j] == pytest.approx(state_evidence(rates)[codes[i, j], j], abs=1e-7)
 
 
 def test_silence_is_an_answer_where_everybody_was_asked() -> None:
     p, nobody = np.array([0.25]), np.zeros(1)
-    possible = lean_answers(Answers([[1], [0]]), AnswerRates(p, nobody))
+    possible = answer_evidence(Answers([[1], [0]]), AnswerRates(p, nobody))
     assert possible.tolist() == [[-1.0], [0.25]]
-    ticked = lean_answers(Answers.from_positives([[1], [0]]), AnswerRates(nobody, p))
+    ticked = answer_evidence(Answers.from_positives([[1], [0]]), AnswerRates(nobody, p))
     assert ticked.tolist() == [[1.0], [-0.25]]
-    asked = lean_answers(Answers([[1], [0]], [[0], [0]]), AnswerRates(p, p))
+    asked = answer_evidence(Answers([[1], [0]], [[0], [0]]), AnswerRates(p, p))
     assert asked.tolist() == [[-1.0], [0.0]]
 
 
@@ -106,7 +106,7 @@ def test_people_are_factors_with_their_own_rates() -> None:
     own = np.array([0.7, 0.3]), np.array([0.6, 0.2])
     for f in (0.0, 0.01, 0.2):
         rates = AnswerRates(np.array([0.5, 0.4]), np.array([0.3, 0.2]), f, people={"b": own})
-        leaning = lean_answers(Answers.from_long(SAID, (4, 2)), rates)
+        leaning = answer_evidence(Answers.from_long(SAID, (4, 2)), rates)
         for i, j in itertools.product(range(4), range(2)):
             irrelevant = relevant = 1.0
             for row, label, word, person in zip(ROWS, LABELS, WORDS, "abcabb", strict=True):
@@ -121,7 +121,7 @@ def test_people_are_factors_with_their_own_rates() -> None:
 def test_people_at_the_edge_of_rates_lean_finitely() -> None:
     for rate in (0.0, 1.0):
         rates = AnswerRates(np.full(2, rate), np.full(2, rate))
-        leaning = lean_answers(Answers.from_long(SAID, (4, 2)), rates)
+        leaning = answer_evidence(Answers.from_long(SAID, (4, 2)), rates)
         assert np.isfinite(leaning).all()
         assert leaning[0, 0] == pytest.approx(0, abs=1e-6)  # no, yes and maybe of equal weight
         assert leaning[1, 0] < -0.9 and leaning[1, 1] > 0.9
@@ -131,28 +131,28 @@ def test_people_at_the_edge_of_rates_lean_finitely() -> None:
 def test_many_equal_answers_do_not_underflow() -> None:
     said = LongAnswers.read([0] * 500, [0] * 500, ["no"] * 500, ["a"] * 500)
     rates = AnswerRates(np.full(1, 1e-3), np.zeros(1))
-    leaning = lean_answers(Answers.from_long(said, (1, 1)), rates)
+    leaning = answer_evidence(Answers.from_long(said, (1, 1)), rates)
     assert np.isfinite(leaning).all() and abs(leaning[0, 0]) == 1
 
 
 def test_the_relevance_given_an_answer_is_that_of_bayes() -> None:
     rates = [(0.2, 0.5), (0.9, 0.2), (0.5, 0.0), (0.0, 0.5)]
     for (a, b), f, before in itertools.product(rates, (0.0, 0.03), (0.01, 0.3, 0.5, 0.97)):
-        leanings = lean_states(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
+        leanings = state_evidence(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
         for state, (irrelevant, relevant) in table(a, b, f).items():
             if irrelevant == relevant == 0:  # cannot be said
                 continue
             expected = before * relevant / (before * relevant + (1 - before) * irrelevant)
             score = np.log(before / (1 - before))
-            found = relevance_given([[score]], [[leanings[state]]])
+            found = posterior_probability([[score]], [[leanings[state]]])
             assert found[0, 0] == pytest.approx(expected, abs=1e-12), (a, b, f, before, state)
 
 
 def test_sure_answers_outweigh_every_score_and_silence_none() -> None:
     scores = np.array([-700.0, -3.0, 0.0, 3.0, 700.0])
-    assert (relevance_given(scores, np.full(5, -1.0)) == 0).all()
-    assert (relevance_given(scores, np.full(5, 1.0)) == 1).all()
+    assert (posterior_probability(scores, np.full(5, -1.0)) == 0).all()
+    assert (posterior_probability(scores, np.full(5, 1.0)) == 1).all()
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(
-            relevance_given(scores, np.zeros(5)), 1 / (1 + np.exp(-scores)), atol=1e-15
+            posterior_probability(scores, np.zeros(5)), 1 / (1 + np.exp(-scores)), atol=1e-15
         )

@@ -89,7 +89,7 @@ def test_a_label_without_pairs_leaves_its_turns_to_others() -> None:
 def test_nothing_that_was_said_is_asked_again() -> None:
     asked_before = np.random.default_rng(2).random(ETA.shape) < 0.5
     said = {
-        "answers": Answers.of_codes(np.where(asked_before, State.MAYBE, State.NOT_ASKED)),
+        "answers": Answers.from_codes(np.where(asked_before, State.MAYBE, State.NOT_ASKED)),
         "candidates": Answers(no=asked_before),
         "positives": Answers.from_positives(asked_before),
     }
@@ -116,6 +116,6 @@ def test_what_does_not_fit_is_said() -> None:
     with pytest.raises(ComesError, match=r"must be 1 or more; got 2\.5"):
         choose_questions(ETA, 2.5)  # type: ignore[arg-type]
     with pytest.raises(ComesError, match=r"answers of that shape; got \(1, 2\)"):
-        choose_questions(ETA, 5, answers=Answers.of_codes([[1, 0]]))
+        choose_questions(ETA, 5, answers=Answers.from_codes([[1, 0]]))
     with pytest.raises(ComesError, match="Pass what predict_proba returns"):
         choose_questions(3 * ETA, 5)

@@ -13,7 +13,7 @@ from comes.errors import ComesError
 
 CODES = np.array([[1, 0, 0, 3], [0, 0, 0, 0], [2, 1, 0, 0]], dtype=np.int8)
 NAMES = ["sea", "sky", "sun", "ice"]
-VIEWS = ("codes", "excluded", "candidates", "confirmed", "doubtful", "codes_with_silence")
+VIEWS = ("codes", "excluded", "candidates", "confirmed", "doubtful", "filled_codes")
 
 
 def mask(state: State) -> Any:
@@ -21,7 +21,7 @@ def mask(state: State) -> Any:
 
 
 def both(kind: Any = "answers") -> tuple[Answers, Answers]:
-    return Answers.of_states(sparse.csr_array(CODES), kind, NAMES), Answers.of_codes(
+    return Answers.from_states(sparse.csr_array(CODES), kind, NAMES), Answers.from_codes(
         CODES, kind, NAMES
     )
 
@@ -48,10 +48,10 @@ def assert_same_views(kind: str) -> None:
     assert_same(sparse_ones, dense)
     assert_same(sparse_ones[[2, 0, 2]], dense[[2, 0, 2]])
     assert_same(sparse_ones[CODES[:, 0] > 0], dense[CODES[:, 0] > 0])
-    assert_same(sparse_ones.of_labels(["ice", "sea"]), dense.of_labels(["ice", "sea"]))
-    assert_same(sparse_ones.named(list("abcd")), dense.named(list("abcd")))
+    assert_same(sparse_ones.select_labels(["ice", "sea"]), dense.select_labels(["ice", "sea"]))
+    assert_same(sparse_ones.rename_labels(list("abcd")), dense.rename_labels(list("abcd")))
     assert_same(sparse_ones.without_maybe(), dense.without_maybe())
-    assert_same(sparse_ones.drawn(), dense.drawn())
+    assert_same(sparse_ones.without_chosen(), dense.without_chosen())
     assert_same(pickle.loads(pickle.dumps(sparse_ones)), dense)
 
 
@@ -84,9 +84,9 @@ def test_a_huge_matrix_is_not_made() -> None:
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: Answers.of_states(sparse.csr_array([[0, 4]])), "got 4 at row 0, label 1"),
-    (lambda: Answers.of_states(sparse.csr_array([[0, 1.5]])), "got 1.5 at row 0, label 1"),
-    (lambda: Answers.of_states(sparse.csr_array((0, 2))), r"rows and labels; got \(0, 2\)"),
+    (lambda: Answers.from_states(sparse.csr_array([[0, 4]])), "got 4 at row 0, label 1"),
+    (lambda: Answers.from_states(sparse.csr_array([[0, 1.5]])), "got 1.5 at row 0, label 1"),
+    (lambda: Answers.from_states(sparse.csr_array((0, 2))), r"rows and labels; got \(0, 2\)"),
     (lambda: Answers(no=sparse.csr_array([[0, 2]])), "no must be 0 or 1; got 2 at row 0"),
     (
         lambda: Answers(no=sparse.csr_array([[0, 1]]), yes=sparse.csr_array([[0, 1]])),
@@ -97,11 +97,11 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         r"no and yes must have one shape \(n, q\); got \(1, 2\) and \(1, 3\)",
     ),
     (
-        lambda: Answers.of_states(sparse.csr_array(([1, 1], [0, 0], [0, 2]), shape=(1, 2))),
+        lambda: Answers.from_states(sparse.csr_array(([1, 1], [0, 0], [0, 2]), shape=(1, 2))),
         "1 are stored twice",
     ),
     (
-        lambda: Answers.of_states(sparse.coo_array(([1, 1], ([0, 0], [0, 0])), shape=(1, 2))),
+        lambda: Answers.from_states(sparse.coo_array(([1, 1], ([0, 0], [0, 0])), shape=(1, 2))),
         "1 are stored twice",
     ),
     (
@@ -119,6 +119,6 @@ def test_what_cannot_be_is_refused() -> None:
 
 def test_stored_zeros_are_not_answers_and_what_is_given_stays_as_it_is() -> None:
     given = sparse.csr_array(([0, 1], [1, 0], [0, 2]), shape=(1, 2), dtype=np.int8)
-    answers = Answers.of_states(given)
+    answers = Answers.from_states(given)
     assert answers.states.nnz == 1
     assert given.indices.tolist() == [1, 0]

@@ -38,7 +38,7 @@ def test_choices_of_label_studio_that_are_surely_not(tmp_path: Path) -> None:
     dataset = label_studio(tmp_path, TASKS, labels_are="complementary")
     assert dataset.items == ["p", "q", "r", "s", "t"]
     assert sorted(dataset.label_names) == ["sea", "sky", "sun"]
-    excluded = ~dataset.with_labels(["sea", "sky", "sun"]).candidates
+    excluded = ~dataset.align_labels(["sea", "sky", "sun"]).candidates
     expected = [[1, 1, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 0, 1]]
     assert excluded.astype(int).tolist() == expected
     assert dataset.asked is None  # nothing but "no": who was asked is not known
@@ -47,10 +47,10 @@ def test_choices_of_label_studio_that_are_surely_not(tmp_path: Path) -> None:
 
 def test_choices_of_label_studio_that_are_candidates(tmp_path: Path) -> None:
     """What one of two people thinks possible stays possible."""
-    dataset = label_studio(tmp_path, TASKS).with_labels(["sea", "sky", "sun"])
+    dataset = label_studio(tmp_path, TASKS).align_labels(["sea", "sky", "sun"])
     expected = [[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 0, 1]]
     assert dataset.candidates.astype(int).tolist() == expected
-    said = dataset.answers.said
+    said = dataset.answers.annotations
     assert said.people == ("", "annotation 2") and said.count_torn(dataset.answers.shape) == 0
     assert (dataset.answers.codes[4] == [State.MAYBE, State.NO, State.MAYBE]).all()
 
@@ -148,11 +148,11 @@ def test_lines_of_prodigy_with_options(tmp_path: Path) -> None:
         {"image": "r", "options": OPTIONS, "accept": ["sun"], "answer": "reject"},
         {"image": "s", "options": OPTIONS, "accept": [], "answer": "accept"},
     ]
-    possible = prodigy(tmp_path, *lines).with_labels(["sky", "7", "sun"])
+    possible = prodigy(tmp_path, *lines).align_labels(["sky", "7", "sun"])
     assert possible.items == ["p", "q", "r", "s"]
     expected = [[1, 0, 0], [0, 1, 1], [1, 1, 1], [1, 1, 1]]  # q was not shown the sun
     assert possible.candidates.astype(int).tolist() == expected
-    surely_not = prodigy(tmp_path, *lines, labels_are="complementary").with_labels(
+    surely_not = prodigy(tmp_path, *lines, labels_are="complementary").align_labels(
         ["sky", "7", "sun"]
     )
     expected = [[0, 1, 1], [1, 0, 1], [1, 1, 1], [1, 1, 1]]

@@ -41,7 +41,7 @@ def test_answers_fit_the_data_set_and_replace_candidates() -> None:
     with refused("candidates or answers; got both"):
         Dataset(X, NAMES, asked=ANSWERS.asked, answers=ANSWERS)
 
-    named = ANSWERS.with_labels(["sea", "sky"])
+    named = ANSWERS.align_labels(["sea", "sky"])
     with refused("about the labels 'sky', 'sea'.*got 'sea', 'sky'"):
         Dataset(X, NAMES, answers=named)
     with refused(r"answers must have shape \(3, 2\); got \(2, 2\)"):
@@ -59,10 +59,11 @@ def test_answers_go_with_rows_and_labels() -> None:
     chosen = np.array([[False, True], [False, False]])
     answers = Answers.from_long(SAID, (2, 2), chosen=chosen)
     dataset = Dataset(X, NAMES, answers=answers, relevant=np.eye(2, dtype=bool))
-    turned = dataset.with_labels(["sea", "sky"]).take([1, 0]).known_answers()
-    assert turned.label_names == ["sea", "sky"] and turned.said is not None
+    turned = dataset.align_labels(["sea", "sky"]).take([1, 0]).known_answers()
+    assert turned.label_names == ["sea", "sky"] and turned.annotations is not None
     assert turned.codes.tolist() == [[3, 0], [0, 3]]
-    assert turned.said.row.tolist() == [0, 1, 1] and turned.said.label.tolist() == [0, 1, 1]
+    assert turned.annotations.row.tolist() == [0, 1, 1]
+    assert turned.annotations.label.tolist() == [0, 1, 1]
     assert turned.chosen is not None and turned.chosen.tolist() == [[False, False], [True, False]]
     assert replace(dataset, X=None).answers is dataset.answers
 
@@ -72,8 +73,8 @@ def test_rows_joined_keep_people_and_what_a_model_chose() -> None:
     first = Dataset(X, NAMES, answers=Answers.from_long(SAID, (2, 2)))
     second = Dataset(X, NAMES, answers=Answers.from_long(SAID, (2, 2), chosen=chosen))
     joined = join_rows(first, second).known_answers()
-    assert joined.said is not None and joined.said.people == ("ann", "bob")
-    assert joined.said.row.tolist() == [0, 0, 1, 2, 2, 3]
+    assert joined.annotations is not None and joined.annotations.people == ("ann", "bob")
+    assert joined.annotations.row.tolist() == [0, 0, 1, 2, 2, 3]
     assert joined.codes.tolist() == [[3, 0], [0, 3]] * 2
     assert joined.chosen is not None and np.argwhere(joined.chosen).tolist() == [[2, 1]]
     with refused("labels of one kind; got Answers about.*Candidates of"):

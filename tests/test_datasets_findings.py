@@ -97,7 +97,7 @@ def test_other_candidates_or_answers_are_other_labels_too() -> None:
 
 def test_labels_that_nobody_was_asked_about_or_could_tell() -> None:
     codes = [[1, 2, 0, 3], [0, 2, 0, 3], [2, 0, 0, 0]]
-    dataset = Dataset(None, ["a", "b", "c", "d"], answers=Answers.of_codes(codes))
+    dataset = Dataset(None, ["a", "b", "c", "d"], answers=Answers.from_codes(codes))
     assert found(dataset) == {
         "never_asked": "1 label was never asked about: 'c'.",
         "only_maybe": "1 label has no answer but maybe: 'd'.",

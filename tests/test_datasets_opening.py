@@ -524,7 +524,7 @@ def test_rows_and_labels_are_taken_with_all_that_belongs_to_them() -> None:
     one = dataset.take([1])
     assert one.X.to_numpy().tolist() == [[3.0, 4.0]] and one.items == ["q"]
     assert one.asked is not None and one.asked.tolist() == asked[[1]].tolist()
-    turned = dataset.with_labels(["c", "a"])
+    turned = dataset.align_labels(["c", "a"])
     np.testing.assert_array_equal(turned.asked, asked[:, ::-1])
     joined = join_features(
         Dataset(None, ["a", "c"], CANDIDATES, items=["r", "p", "q"]), frame, ["p", "q", "r"]

@@ -48,7 +48,7 @@ def some_answers(draw: Any, n: int, q: int) -> Answers:
     chosen = draw(st.none() | matrix(n, q))
     if kind == "answers":
         codes = draw(hnp.arrays(np.int8, (n, q), elements=st.integers(0, 3)))
-        return Answers.of_codes(codes, chosen=keep_said(chosen, codes))
+        return Answers.from_codes(codes, chosen=keep_said(chosen, codes))
     pairs = st.tuples(st.integers(0, n - 1), st.integers(0, q - 1), st.sampled_from(["ann", "bob"]))
     who = draw(st.lists(pairs, min_size=1, max_size=8, unique=True))
     words = [draw(st.sampled_from(["no", "yes", "maybe"])) for _ in who]
@@ -112,9 +112,9 @@ def assert_same_answers(
 
 
 def who_said_what(answers: Answers) -> set[tuple[int, int, str, int]]:
-    if answers.said is None:
+    if answers.annotations is None:
         return set()
-    said = answers.said
+    said = answers.annotations
     who = [said.people[person] for person in said.person]
     columns = (said.row.tolist(), said.label.tolist(), who, said.code.tolist())
     return set(zip(*columns, strict=True))
@@ -185,4 +185,4 @@ def test_names_hold_labels_that_somebody_has(dataset: Dataset, ending: str) -> N
         assert "cannot be one of names" in str(error) or "would show a label" in str(error)
         return
     if set(read.label_names) == set(dataset.label_names):
-        assert_same(read.with_labels(dataset.label_names), dataset, ("X", "answers", "relevant"))
+        assert_same(read.align_labels(dataset.label_names), dataset, ("X", "answers", "relevant"))

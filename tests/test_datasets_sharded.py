@@ -76,7 +76,7 @@ def joined(shards: ShardedDataset) -> tuple[object, Answers]:
     blocks = [shards.read(block) for block in range(len(shards.blocks))]
     X = [features for features, _ in blocks]
     states = sparse.vstack([answers.states for _, answers in blocks], "csr")
-    said = Answers.of_states(states, blocks[0][1].kind, shards.label_names)
+    said = Answers.from_states(states, blocks[0][1].kind, shards.label_names)
     if isinstance(X[0], pd.DataFrame):
         return pd.concat(X, ignore_index=True), said
     return sparse.vstack(X, "csr") if sparse.issparse(X[0]) else np.concatenate(X), said
@@ -229,7 +229,7 @@ def test_npz_shards_are_blocks(folder: Path) -> None:
         Dataset(
             sparse.random_array((n, 6), density=0.4, rng=rng, format="csr"),
             ["a", "b", "c"],
-            answers=Answers.of_codes(rng.integers(0, 4, (n, 3))),
+            answers=Answers.from_codes(rng.integers(0, 4, (n, 3))),
         )
         for n in (4, 9)
     ]

@@ -37,14 +37,14 @@ def drawn_answers(n: int = 12, q: int = 7, seed: int = 0) -> Answers:
     codes = rng.integers(1, 4, (n, q)) * (rng.random((n, q)) < 0.3)
     codes[3] = 0
     codes[0, :3] = 1, 2, 3
-    return Answers.of_states(sparse.csr_array(codes), "answers", [f"t{j}" for j in range(q)])
+    return Answers.from_states(sparse.csr_array(codes), "answers", [f"t{j}" for j in range(q)])
 
 
 def as_dense(dataset: Dataset) -> Dataset:
     """Return the same data set, nothing of it sparse."""
     answers = dataset.answers
     if answers is not None:
-        answers = Answers.of_codes(answers.codes, answers.kind, answers.label_names)
+        answers = Answers.from_codes(answers.codes, answers.kind, answers.label_names)
     relevant = dataset.relevant
     return Dataset(
         dataset.X,
@@ -139,7 +139,7 @@ def test_a_data_set_says_the_same_of_sparse_labels() -> None:
         answers = drawn_answers()
         states = {"answers": answers.states, "candidates": answers.states == State.NO}
         states["positives"] = (answers.states == State.YES) * np.int8(State.YES)
-        said = Answers.of_states(sparse.csr_array(states[kind], dtype=np.int8), kind)
+        said = Answers.from_states(sparse.csr_array(states[kind], dtype=np.int8), kind)
         X = np.repeat(np.arange(4.0), 3)[:, None]
         relevant = sparse.csr_array(answers.states == State.YES, dtype=bool)
         thin = Dataset(X, answers.label_names or [], relevant=relevant, answers=said)
@@ -152,8 +152,8 @@ def test_a_data_set_says_the_same_of_sparse_labels() -> None:
         )
         assert str(part) == str(full.take([5, 0, 2]))
         names = [f"t{j}" for j in (3, 1, 0, 2, 6, 5, 4)]
-        assert str(thin.with_labels(names)) == str(full.with_labels(names))
-        assert check_dataset(thin.with_labels(names)) == check_dataset(full.with_labels(names))
+        assert str(thin.align_labels(names)) == str(full.align_labels(names))
+        assert check_dataset(thin.align_labels(names)) == check_dataset(full.align_labels(names))
         both = join_rows(thin, full)
         assert (
             both.answers is not None and both.answers.is_sparse and sparse.issparse(both.relevant)

@@ -161,15 +161,18 @@ def test_people_may_disagree_and_repeat_themselves(tmp_path: Path) -> None:
     text = "item,label,answer,person\np,sky,yes,ann\np,sky,no,bob\np,sea,no,ann\nq,sea,,\n"
     answers = read_dataset(written(tmp_path, text + "p,sea,no,ann\n")).known_answers()
     assert answers.codes.tolist() == [[MAYBE, NO], [NOTHING, NOTHING]]
-    assert answers.said is not None and answers.said.people == ("ann", "bob")
-    assert answers.said.count_torn(answers.shape) == 1 and len(answers.said) == 4
+    assert answers.annotations is not None and answers.annotations.people == ("ann", "bob")
+    assert answers.annotations.count_torn(answers.shape) == 1 and len(answers.annotations) == 4
 
 
 def test_columns_of_people_and_sources_can_be_named(tmp_path: Path) -> None:
     text = "i,l,a,who,how\np,sky,yes,7,model\nq,sky,no,8,x\n"
     answers = read_dataset(written(tmp_path, text), long=["i", "l", "a", "who", "how"]).answers
-    assert answers is not None and answers.said is not None and answers.chosen is not None
-    assert answers.said.people == ("7", "8") and answers.chosen.ravel().tolist() == [True, False]
+    assert answers is not None and answers.annotations is not None and answers.chosen is not None
+    assert answers.annotations.people == ("7", "8") and answers.chosen.ravel().tolist() == [
+        True,
+        False,
+    ]
     with refused("long must name three columns"):
         read_dataset(tmp_path / "a.csv", long=["i", "l", "a", "who", "how", "x"])
 
@@ -231,7 +234,7 @@ def test_accept_and_ticks_of_prodigy_are_what_the_user_says(tmp_path: Path) -> N
     assert prodigy(tmp_path, *lines).codes.tolist() == [[MAYBE, MAYBE], [NOTHING, NOTHING]]
     answers = prodigy(tmp_path, *lines, words={"accept": "yes"})
     assert answers.codes.tolist() == [[MAYBE, YES], [NOTHING, NOTHING]]
-    assert answers.said is not None and answers.said.people == ("ann", "bob", "s")
+    assert answers.annotations is not None and answers.annotations.people == ("ann", "bob", "s")
     with refused("'p' has both 'yes' and 'no' .*'sky', said by 'ann'"):
         prodigy(tmp_path, lines[0], {**lines[1], "_annotator_id": "ann"}, words={"accept": "yes"})
     with refused(r"leave out labels_are \(--positives\)"):
@@ -262,7 +265,7 @@ def test_label_studio_says_who_and_what(tmp_path: Path) -> None:
     bob = chosen("sky", "no", completed_by=2)
     answers = label_studio(tmp_path, ann, bob)
     assert answers.codes.tolist() == [[MAYBE]]
-    assert answers.said is not None and answers.said.people == ("2", "ann@x.org")
+    assert answers.annotations is not None and answers.annotations.people == ("2", "ann@x.org")
     with refused("both 'yes' and 'no'.*said by '2'"):
         label_studio(tmp_path, chosen("sky", "yes", completed_by=2), bob)
     perhaps = chosen("sky", "perhaps"), chosen("sky", "yes")

@@ -189,8 +189,8 @@ def test_the_answers_are_trained_on_and_what_is_left_without_who_was_asked(
     assert (first, second) == ("likelihood", "comes-hl")
     assert answers.asked is not None and answers.asked.sum() == found.answers == 40
     assert not (answers.excluded & relevant).any() and not (answers.confirmed & ~relevant).any()
-    assert answers.said is not None and len(answers.said) == 40
-    assert set(answers.said.people) <= {"robot 1", "robot 2"}
+    assert answers.annotations is not None and len(answers.annotations) == 40
+    assert set(answers.annotations.people) <= {"robot 1", "robot 2"}
     assert candidates.asked is None
     np.testing.assert_array_equal(candidates.candidates, answers.candidates)
     assert epochs is more_epochs is None  # the estimator's own

@@ -16,7 +16,7 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.generation import independent, simulate_answers
 from comes.priors import ClassPriorEstimate, estimate_class_prior
-from comes.selection import bend_scores, candidate_scorer
+from comes.selection import candidate_scorer, recalibrate_to_prior
 from quick_priors import quick_priors
 
 RNG = np.random.default_rng(0)
@@ -62,7 +62,7 @@ def test_what_is_given_is_taken() -> None:
     np.testing.assert_array_equal(fitted.class_prior_, PRIOR)
     assert fitted.class_prior_error_ is None
     rates = pd.Series([0.9, 0.8, 0.7], NAMES[::-1])
-    by_name = fit(ANSWERS.named(NAMES), no_rate=rates, yes_rate=0.6, class_prior=PRIOR)
+    by_name = fit(ANSWERS.rename_labels(NAMES), no_rate=rates, yes_rate=0.6, class_prior=PRIOR)
     np.testing.assert_array_equal(by_name.no_rate_, [0.7, 0.8, 0.9])
 
 
@@ -117,7 +117,7 @@ def test_a_rate_that_depends_on_the_instance_bends_the_scores_to_the_class_prior
     np.testing.assert_array_equal(fitted.class_prior_, prior)
     np.testing.assert_array_equal(fitted.no_rate_, plain.no_rate_)
     assert fitted.class_prior_error_ is None
-    bent = bend_scores(plain.decision_function(X), fitted.score_power_)
+    bent = recalibrate_to_prior(plain.decision_function(X), fitted.score_power_)
     np.testing.assert_array_equal(fitted.decision_function(X), bent)
     np.testing.assert_allclose(fitted.predict_proba(X).mean(axis=0), prior, atol=1e-5)
     assert abs(fitted.score_power_ - 1).max() > 0.01 and plain.score_power_ is None
@@ -250,9 +250,9 @@ def test_a_model_of_answers_is_saved_with_its_rates(blind: Any, tmp_path: Path) 
 
 def test_a_clean_sample_is_matched_by_the_names_of_its_labels() -> None:
     rows, order = slice(0, 300), ["sun", "sea", "sky"]
-    named, truth = ANSWERS.named(NAMES), pd.DataFrame(RELEVANT, columns=NAMES)
+    named, truth = ANSWERS.rename_labels(NAMES), pd.DataFrame(RELEVANT, columns=NAMES)
     in_order = fit(named, clean=(X[rows], RELEVANT[rows], named[rows]))
-    moved = fit(named, clean=(X[rows], truth[order].iloc[rows], named.of_labels(order)[rows]))
+    moved = fit(named, clean=(X[rows], truth[order].iloc[rows], named.select_labels(order)[rows]))
     np.testing.assert_array_equal(moved.class_prior_, in_order.class_prior_)
     np.testing.assert_array_equal(moved.no_rate_, in_order.no_rate_)
 

@@ -48,7 +48,7 @@ def few_pairs_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def as_sparse(answers: Answers) -> Answers:
-    return Answers.of_states(answers.states, answers.kind)
+    return Answers.from_states(answers.states, answers.kind)
 
 
 def make(method: str, **settings: Any) -> CandidateClassifier:
@@ -150,7 +150,7 @@ def test_small_sparse_answers_are_a_matrix_for_every_method(
         for answers in (ANSWERS["candidates"], as_sparse(ANSWERS["candidates"]))
     ]
     np.testing.assert_array_equal(*(fit.predict(X) for fit in fits))
-    assert as_sparse(ANSWERS["candidates"]).says(State.NO)
+    assert as_sparse(ANSWERS["candidates"]).has(State.NO)
 
 
 def test_a_linear_model_of_low_rank_is_trained_in_chunks_and_loaded(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from comes.estimator.onnx_files import _bend, _take_apart
 from comes.generation import case_b
 from comes.jobs import export_jobs, export_model
 from comes.models import Backbone, Preprocessing
-from comes.selection import bend_scores
+from comes.selection import recalibrate_to_prior
 from pictures import LABELS, SIZE, pictures
 
 X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
@@ -191,7 +191,7 @@ def test_bent_scores_are_those_of_numpy() -> None:
     scores = np.concatenate([np.linspace(-60, 40, 201), [-30.0, -29.99, -9.0]])[:, None]
     for power in (0.01, 1.0, 30.0):
         found = _bend(torch.tensor(scores), torch.tensor([power], dtype=torch.float64))
-        expected = bend_scores(scores, [power])
+        expected = recalibrate_to_prior(scores, [power])
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-9)
 
 

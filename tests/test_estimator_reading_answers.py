@@ -52,7 +52,7 @@ def test_answers_are_trained_on_by_the_likelihood_whichever_way_they_are_given()
         assert model.method_ == "likelihood"
         np.testing.assert_array_equal(same, scores[0])
     assert fitted[0].score(X, RELEVANT) > 0.85
-    named = classifier().fit(X, ANSWERS.named(NAMES))
+    named = classifier().fit(X, ANSWERS.rename_labels(NAMES))
     assert named.label_names_ == NAMES
 
 
@@ -169,7 +169,9 @@ def test_a_label_that_nobody_was_asked_about_is_a_warning_with_its_name() -> Non
     no, yes = ANSWERS.excluded.copy(), ANSWERS.confirmed.copy()
     no[:, 1] = yes[:, 1] = yes[:, 2] = False
     with pytest.warns(ComesWarning) as caught:
-        classifier(epochs=1, class_prior=[0.4] * 3).fit(X, Answers(no=no, yes=yes).named(NAMES))
+        classifier(epochs=1, class_prior=[0.4] * 3).fit(
+            X, Answers(no=no, yes=yes).rename_labels(NAMES)
+        )
     text = " ".join(str(w.message) for w in caught)
     assert "Nobody was asked about label 'sky': nothing is learned about it." in text
     assert "Every sure answer about label 'sun' is 'no'" in text

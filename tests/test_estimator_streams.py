@@ -206,7 +206,7 @@ def drawn_rows(n: int = 103, d: int = 5, q: int = 3) -> tuple[Matrix, Answers]:
     X[:, 3] = rng.random(n) < 0.1
     X[:, 4] = 2.5
     codes = rng.integers(0, 4, (n, q))
-    return X, Answers.of_codes(codes, "answers", [f"l{j}" for j in range(q)])
+    return X, Answers.from_codes(codes, "answers", [f"l{j}" for j in range(q)])
 
 
 def cut(X: object, answers: Answers, step: int) -> list[Dataset]:
@@ -250,7 +250,7 @@ def test_sparse_features_stay_sparse() -> None:
 def test_answers_are_counted_in_even_and_odd_rows() -> None:
     X, dense = drawn_rows()
     codes = dense.codes
-    thin = Answers.of_states(dense.states, "answers", dense.label_names)
+    thin = Answers.from_states(dense.states, "answers", dense.label_names)
     for answers, step in product((dense, thin), (1, 10, 25, 1000)):
         found = gather_statistics(cut(X, answers, step))
         assert found.n_rows == 103 and found.counts.n_rows.tolist() == [52, 51], step
@@ -265,7 +265,7 @@ def test_answers_that_a_model_chose_are_not_counted() -> None:
     X, answers = drawn_rows(n=4)
     chosen = np.zeros((4, 3), dtype=bool)
     chosen[:2] = True
-    marked = Answers.of_codes(answers.codes, "answers", answers.label_names, chosen=chosen)
+    marked = Answers.from_codes(answers.codes, "answers", answers.label_names, chosen=chosen)
     found = gather_statistics([Dataset(X, answers.label_names or [], answers=marked)])
     kept = gather_statistics([Dataset(X[2:], answers.label_names or [], answers=answers[2:])])
     assert found.counts.no.tolist() == kept.counts.no.tolist()
@@ -290,7 +290,7 @@ def test_a_table_is_encoded_and_scaled_as_in_memory() -> None:
 
 def test_blocks_of_several_kinds_are_refused() -> None:
     X, answers = drawn_rows(n=4)
-    other = Answers.of_codes(np.ones((4, 3), dtype=int), "candidates", answers.label_names)
+    other = Answers.from_codes(np.ones((4, 3), dtype=int), "candidates", answers.label_names)
     names = answers.label_names or []
     blocks = [Dataset(X, names, answers=answers), Dataset(X, names, answers=other)]
     with pytest.raises(ComesError, match="one kind in every block; got answers and candidates"):

@@ -9,7 +9,7 @@ import torch
 from scipy.special import expit
 from torch import nn
 
-from comes.answers import Answers, relevance_given
+from comes.answers import Answers, posterior_probability
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import (
     CandidateClassifier,
@@ -319,9 +319,9 @@ def test_a_student_is_told_of_maybe_only_where_it_is_used(
 
     def spy(scores: Any, leaning: Any) -> Any:
         told.append(leaning)
-        return relevance_given(scores, leaning)
+        return posterior_probability(scores, leaning)
 
-    monkeypatch.setattr(view_heads, "relevance_given", spy)
+    monkeypatch.setattr(view_heads, "posterior_probability", spy)
     for uses in (True, False):
         fit_view_head(probe(uses_maybe=uses, no_rate=0.8, yes_rate=0.3), evidence(ASKED))
         leaning = told.pop()

@@ -55,10 +55,10 @@ def test_all_methods_see_the_same_answers_or_less_of_them() -> None:
 
 def test_what_several_people_say_is_kept_and_their_yes_hidden() -> None:
     every, hidden = draw("all", **PEOPLE), draw("no_maybe", **PEOPLE)
-    assert isinstance(every.said, LongAnswers) and every.said.people == ("ann", "bob")
-    assert set(every.said.row) <= set(ROWS)
-    assert len(every.said) == 2 * every.asked.sum() == len(hidden.said)
-    assert 2 in every.said.code and 2 not in hidden.said.code
+    assert isinstance(every.annotations, LongAnswers) and every.annotations.people == ("ann", "bob")
+    assert set(every.annotations.row) <= set(ROWS)
+    assert len(every.annotations) == 2 * every.asked.sum() == len(hidden.annotations)
+    assert 2 in every.annotations.code and 2 not in hidden.annotations.code
     np.testing.assert_array_equal(draw("candidates", **PEOPLE), every.candidates)
 
 

@@ -47,7 +47,7 @@ def assert_every_rate(strength: float) -> None:
         doubt_strength=strength,
         seed=1,
     )
-    assert answers.kind == "answers" and answers.said is None and answers.asked is not None
+    assert answers.kind == "answers" and answers.annotations is None and answers.asked is not None
     assert_rate(answers.asked, np.ones_like(RELEVANT), asked_rate)
     assert_rate(answers.excluded, answers.asked & ~RELEVANT, no_rate)
     assert_rate(answers.confirmed, answers.asked & RELEVANT, yes_rate)
@@ -132,7 +132,7 @@ def test_people_answer_with_their_own_rates() -> None:
         "bob": (1.0, 1.0),
     }
     answers = simulate_answers(RELEVANT, asked_rate=0.5, people=people, people_per_pair=2, seed=1)
-    said = answers.said
+    said = answers.annotations
     assert said is not None and said.people == ("zoe", "ann", "bob")
     pairs = said.row * Q + said.label
     assert (np.unique(pairs, return_counts=True)[1] == 2).all()  # of two people each
@@ -158,7 +158,7 @@ def test_names_come_from_a_table_and_extreme_rates_ask_nothing_or_everything() -
     np.testing.assert_array_equal(everything.excluded, ~RELEVANT[:50])
     assert not simulate_answers(table, asked_rate=0).codes.any()
     nobody = simulate_answers(table, asked_rate=0, people={"ann": (1, 1)})
-    assert nobody.said is not None and len(nobody.said) == 0
+    assert nobody.annotations is not None and len(nobody.annotations) == 0
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

@@ -169,7 +169,7 @@ def test_a_table_of_priors_does_not_replace_what_it_was_estimated_from(tmp_path:
 
 def test_what_is_chosen_for_answers_is_trained_on_them(monkeypatch: pytest.MonkeyPatch) -> None:
     relevant = DATA.known_relevant()
-    answers = simulate_answers(relevant, asked_rate=0.5, seed=2).named(NAMES)
+    answers = simulate_answers(relevant, asked_rate=0.5, seed=2).rename_labels(NAMES)
     data = Dataset(DATA.X, NAMES, answers=answers)
     known = {"class_prior": PRIOR, "no_rate": 0.8, "yes_rate": 0.8}
     start = CandidateClassifier(epochs=10, hidden=8, n_networks=1, random_state=0, **known)

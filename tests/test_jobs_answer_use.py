@@ -30,7 +30,7 @@ def use(answers: Answers, method: str | None = None, **settings: Any) -> str:
 
 
 def test_a_rate_that_is_known_is_given() -> None:
-    said = use(Answers.of_codes(CODES), no_rate=0.8, yes_rate=[0.5, 0.9])
+    said = use(Answers.from_codes(CODES), no_rate=0.8, yes_rate=[0.5, 0.9])
     assert said == f"{ALL}); no rate 0.80 given; yes rate 0.50 to 0.90 given"
 
 
@@ -57,14 +57,14 @@ def test_candidates_and_ticked_labels() -> None:
 
 
 def test_the_summary_of_a_fit_has_it() -> None:
-    dataset = Dataset(X, ["sky", "sea"], answers=Answers.of_codes(CODES))
+    dataset = Dataset(X, ["sky", "sea"], answers=Answers.from_codes(CODES))
     fitted = fit_model(dataset, {"epochs": 1, "random_state": 0, "no_rate": 0.8, "yes_rate": 0.8})
     assert fitted.summary()["method"] == "likelihood"
     assert fitted.summary()["used"] == f"{ALL}); no rate 0.80 given; yes rate 0.80 given"
 
 
 def test_what_a_method_does_not_use_is_named() -> None:
-    answers = Answers.of_codes(CODES, chosen=CHOSEN)
+    answers = Answers.from_codes(CODES, chosen=CHOSEN)
     head = f"{ALL}; {CHOSEN.sum()} chosen by a model)"
     known: dict[str, Any] = {"no_rate": 0.8, "yes_rate": 0.7}
     assert use(answers, **known).startswith(f"{head}; no rate")

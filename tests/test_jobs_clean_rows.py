@@ -24,7 +24,7 @@ X = RNG.normal(size=(N, 3))
 RELEVANT = X[:, :2] > 0.4
 ANSWERS = simulate_answers(RELEVANT, asked_rate=0.9, no_rate=0.6)
 ITEMS = [f"photo {row}" for row in range(N)]
-DATA = Dataset(X, NAMES, answers=ANSWERS.named(NAMES), items=ITEMS)
+DATA = Dataset(X, NAMES, answers=ANSWERS.rename_labels(NAMES), items=ITEMS)
 ROWS = RNG.permutation(N)[:200]
 WORDS = np.array(["", "no", "yes", "maybe"])
 
@@ -119,7 +119,7 @@ def test_a_clean_sample_sharpens_the_table_of_priors() -> None:
 def test_the_check_needs_the_truth_about_rows_with_features() -> None:
     with pytest.raises(ComesError, match="the check needs rows with features, true labels"):
         check_assumption(DATA)
-    bare = Dataset(None, NAMES, answers=ANSWERS.named(NAMES), relevant=RELEVANT)
+    bare = Dataset(None, NAMES, answers=ANSWERS.rename_labels(NAMES), relevant=RELEVANT)
     with pytest.raises(ComesError, match="the check needs rows with features, true labels"):
         check_assumption(bare)
 

@@ -19,7 +19,9 @@ from comes.jobs.question_jobs import ask_next, read_asked
 N = 80
 ITEMS = [f"scene {row}" for row in range(N)]
 SCENES = replace(make_scenes(n=N), items=ITEMS)
-SAID = simulate_answers(SCENES.known_relevant(), asked_rate=0.7, seed=0).named(SCENES.label_names)
+SAID = simulate_answers(SCENES.known_relevant(), asked_rate=0.7, seed=0).rename_labels(
+    SCENES.label_names
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +62,8 @@ def test_bits_are_those_of_people_where_these_are_known(model: CandidateClassifi
     eta = model.predict_proba(SCENES.X)
     assert model.no_rate_ is not None and model.yes_rate_ is not None
     rates = AnswerRates(model.no_rate_, model.yes_rate_)
-    nobody = Answers.of_codes(np.zeros_like(SAID.codes))
-    ticked = Answers.of_codes(nobody.codes, "positives")  # whose rates are not those of answers
+    nobody = Answers.from_codes(np.zeros_like(SAID.codes))
+    ticked = Answers.from_codes(nobody.codes, "positives")  # whose rates are not those of answers
     plain = expected_bits(eta)
     told = expected_bits(eta, rates)
     for asked, bits in ((nobody, told), (ticked, plain), (None, told)):
@@ -95,7 +97,7 @@ def test_what_cannot_be_is_said(model: CandidateClassifier, tmp_path: Path) -> N
     nameless = replace(asked_of([0, 1]), items=None)
     with pytest.raises(ComesError, match="matched by the names of the items"):
         predict_more(model, SCENES, ask=replace(ask, asked=nameless))
-    everything = Answers.of_codes(np.ones_like(SAID.codes), label_names=SCENES.label_names)
+    everything = Answers.from_codes(np.ones_like(SAID.codes), label_names=SCENES.label_names)
     done = Dataset(None, SCENES.label_names, answers=everything, items=ITEMS)
     with pytest.raises(ComesError, match="nothing is left to ask"):
         predict_more(model, SCENES, ask=replace(ask, asked=done))

@@ -112,7 +112,7 @@ def list_pairs(dataset: Dataset) -> list[tuple[bytes, bytes]]:
 def test_answers_of_every_kind_survive_in_archives(tmp_path: Path) -> None:
     for ending, n_codes in ((".npz", 4), (".mat", 3)):
         codes = RNG.integers(0, n_codes, (40, 3)).astype(np.int8)
-        said = Answers.of_codes(codes, "answers", ["a", "b", "c"])
+        said = Answers.from_codes(codes, "answers", ["a", "b", "c"])
         whole = Dataset(RNG.normal(size=(40, 2)), ["a", "b", "c"], answers=said)
         path = tmp_path / f"data{ending}"
         write_dataset(whole, path)

@@ -11,7 +11,7 @@ import torch
 from scipy import sparse
 
 from comes import methods, risks
-from comes.answers import Answers, LongAnswers, lean_answers
+from comes.answers import Answers, LongAnswers, answer_evidence
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.methods import (
@@ -232,7 +232,7 @@ def test_methods_learn_from_as_much_of_the_answers_as_they_can() -> None:
     several = Answers.from_long(people, (2, 3))
     rates = Knowledge(no_rate=np.full(3, 0.5), yes_rate=np.full(3, 0.25))
     found = find_method("likelihood").see(several, rates)
-    np.testing.assert_array_equal(found, lean_answers(several, rates.rates))
+    np.testing.assert_array_equal(found, answer_evidence(several, rates.rates))
     able = {name: find_method(name).takes_positives for name in METHODS}
     assert [name for name, is_able in able.items() if is_able] == ["bce", "likelihood"]
     assert [n for n in METHODS if find_method(n).leaves_maybe_out] == ["bce"]
@@ -253,7 +253,7 @@ def test_very_many_labels_are_learnt_from_as_few_are() -> None:
             risk = method.make_risk(replace(EVERYTHING, yes_rate=yes_rate), RiskOptions())
             states, silence = method.see_sparse(answers)
             places = sparse.coo_array(sparse.csc_array(states))
-            said = risks.SaidPairs(
+            said = risks.SparseTargets(
                 torch.as_tensor(places.row).long(),
                 torch.as_tensor(places.col).long(),
                 torch.as_tensor(places.data),

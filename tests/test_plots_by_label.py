@@ -76,7 +76,7 @@ def test_class_priors_are_matched_by_name_and_drawn_with_their_bounds() -> None:
 
 def test_of_many_labels_those_with_the_most_answers_are_shown() -> None:
     codes = np.tril(np.ones((217, 217), dtype=np.int8))  # the first label has the most
-    axes = plot_answers(Answers.of_codes(codes), most=5)
+    axes = plot_answers(Answers.from_codes(codes), most=5)
     assert sorted(rows_of(axes)) == ["0", "1", "2", "3", "4"]
     assert "5 of 217 labels: those with the most answers" in axes.get_xlabel()
     with pytest.raises(ComesError, match="most must be 1 or more"):

@@ -50,7 +50,7 @@ def known_scores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def estimate(codes: npt.NDArray[Any], **settings: Any) -> RatesEstimate:
-    return estimate_answer_rates(X[: len(codes)], Answers.of_codes(codes), **settings)
+    return estimate_answer_rates(X[: len(codes)], Answers.from_codes(codes), **settings)
 
 
 def count(codes: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -163,7 +163,7 @@ def test_classifiers_of_sure_answers_give_the_scores(monkeypatch: pytest.MonkeyP
     codes = np.where(is_sure, np.where(relevant, State.YES, State.NO), State.MAYBE)
     codes = np.where(rng.random(relevant.shape) < 0.5, codes, State.NOT_ASKED)
     features = sparse.csr_array(rows)
-    found = estimate_answer_rates(features, Answers.of_codes(codes))
+    found = estimate_answer_rates(features, Answers.from_codes(codes))
     assert (abs(found.overall - [0.9, 0.6]) < 3 * found.overall_error).all()
     assert (found.overall_error < 0.1).all()
 
@@ -173,7 +173,7 @@ def test_questions_that_a_model_chose_are_left_out() -> None:
     expected = estimate(codes)
     chosen = np.random.default_rng(5).random(codes.shape) < 0.3
     mixed = np.where(chosen, State.YES, codes)  # where the model is sure that it is yes
-    answers = Answers.of_codes(mixed, chosen=chosen)
+    answers = Answers.from_codes(mixed, chosen=chosen)
     found = estimate_answer_rates(X, answers)
     expected = estimate(np.where(chosen, State.NOT_ASKED, codes))
     np.testing.assert_array_equal(found.rates.no_rate, expected.rates.no_rate)
@@ -269,7 +269,7 @@ def test_of_very_many_answers_some_are_used(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(answer_records, "score_out_of_fold", score)
     monkeypatch.setattr(answer_rates, "MOST_RECORDS", N * Q // 3)
-    found = estimate_answer_rates(np.arange(N)[:, None], Answers.of_codes(codes))
+    found = estimate_answer_rates(np.arange(N)[:, None], Answers.from_codes(codes))
     assert rows == [N // 3]
     np.testing.assert_allclose(found.overall, [0.8, 0.7], atol=0.05)
     assert abs(found.class_prior - RELEVANT.mean(axis=0)).max() < 0.03
@@ -303,7 +303,7 @@ def test_labels_of_which_little_is_known_are_named() -> None:
 def test_names_are_those_of_the_answers() -> None:
     codes = answer(0.8, 0.7)
     codes[:, 1] = State.NOT_ASKED
-    answers = Answers.of_codes(codes, label_names=list("abcdef"))
+    answers = Answers.from_codes(codes, label_names=list("abcdef"))
     with pytest.warns(ComesWarning, match="about label 'b': nobody"):
         estimate_answer_rates(X, answers)
 
@@ -365,14 +365,14 @@ def test_labels_that_nobody_ticks() -> None:
 
 def test_without_answers_nothing_can_be_estimated_and_rows_must_match() -> None:
     for answers in (
-        Answers.of_codes(np.zeros((30, 2))),
-        Answers.of_codes(np.ones((30, 2)), chosen=np.ones((30, 2), dtype=bool)),
+        Answers.from_codes(np.zeros((30, 2))),
+        Answers.from_codes(np.ones((30, 2)), chosen=np.ones((30, 2), dtype=bool)),
         Answers.from_positives(np.zeros((30, 2))),
     ):
         with pytest.raises(ComesError, match="got none. Give no_rate, yes_rate and class_prior"):
             estimate_answer_rates(np.zeros((30, 1)), answers)
     with pytest.raises(ComesError, match="the same rows; got 3 and 30"):
-        estimate_answer_rates(np.zeros((3, 1)), Answers.of_codes(np.ones((30, 2))))
+        estimate_answer_rates(np.zeros((3, 1)), Answers.from_codes(np.ones((30, 2))))
     candidates: Any = np.ones((30, 2), dtype=bool)
     with pytest.raises(ComesError, match="takes comes.Answers; got ndarray"):
         estimate_answer_rates(np.zeros((30, 1)), candidates)

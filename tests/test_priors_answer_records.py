@@ -33,7 +33,7 @@ def give_scores(monkeypatch: pytest.MonkeyPatch, scores: npt.NDArray[Any]) -> li
 
 
 def test_records_are_the_answers_one_by_one() -> None:
-    records = read_records(Answers.of_codes([[0, 1], [3, 2]]))
+    records = read_records(Answers.from_codes([[0, 1], [3, 2]]))
     assert records.row.tolist() == [0, 1, 1]
     assert records.label.tolist() == [1, 0, 1]
     assert records.code.tolist() == [State.NO, State.MAYBE, State.YES]
@@ -44,7 +44,7 @@ def test_records_are_the_answers_one_by_one() -> None:
 
 
 def test_rows_are_drawn_where_there_are_too_many_answers() -> None:
-    records = read_records(Answers.of_codes(np.ones((100, 10))))
+    records = read_records(Answers.from_codes(np.ones((100, 10))))
     assert draw_rows(records, 100, 1000, 0).tolist() == list(range(100))
     rows = draw_rows(records, 100, 300, 0)
     assert len(rows) == 30
@@ -59,7 +59,7 @@ def test_leanings_are_calibrated_scores(monkeypatch: pytest.MonkeyPatch) -> None
     give_scores(monkeypatch, 3 * truth + 2)  # too sure, and shifted
     codes = np.where(rng.random(truth.shape) < expit(truth), State.YES, State.NO)
     codes[rng.random(truth.shape) < 0.2] = State.MAYBE
-    records = read_records(Answers.of_codes(codes))
+    records = read_records(Answers.from_codes(codes))
     lean = find_leanings(np.zeros((3000, 1)), records, (3000, 2), 0, is_scaled=True)
     np.testing.assert_allclose(lean, truth[records.row, records.label], atol=0.25)
 
@@ -70,7 +70,7 @@ def test_scores_that_mislead_or_few_rows_leave_the_share(
     for n in (19, 40):
         codes = np.where(np.arange(n) % 4 == 0, State.YES, State.NO)[:, None]
         shown = give_scores(monkeypatch, np.where(codes == State.YES, -1.0, 1.0))
-        records = read_records(Answers.of_codes(codes))
+        records = read_records(Answers.from_codes(codes))
         lean = find_leanings(X[:n], records, (n, 1), 0, is_scaled=True)
         n_yes = int((codes == State.YES).sum())
         np.testing.assert_allclose(expit(lean), (n_yes + 0.5) / (n + 1), err_msg=f"{n} rows")
@@ -117,7 +117,7 @@ def test_best_bins_are_the_pairs_most_like_the_sure_answer(
         scores = rng.permuted(np.tile(np.linspace(0, 100, n), (2, 1)), axis=1).T
         codes = np.where(scores > [60, 20], sure, State.MAYBE)
         codes[rng.random(codes.shape) < 0.5] = State.NOT_ASKED
-        records = read_records(Answers.of_codes(codes))
+        records = read_records(Answers.from_codes(codes))
         shown = give_scores(monkeypatch, scores)
         inside = find_best_bins(np.zeros((n, 1)), records, sure, (n, 2), 0, is_scaled=True)
         score = scores[records.row, records.label]
@@ -132,6 +132,6 @@ def test_best_bins_are_the_pairs_most_like_the_sure_answer(
 
 def test_without_doubt_or_with_few_rows_everything_is_in_the_bin() -> None:
     for codes in (np.full((40, 1), State.NO), np.full((19, 1), State.MAYBE)):
-        records = read_records(Answers.of_codes(codes))
+        records = read_records(Answers.from_codes(codes))
         n = len(codes)
         assert find_best_bins(X[:n], records, State.NO, (n, 1), 0, is_scaled=True).all()

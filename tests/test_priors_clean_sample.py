@@ -45,7 +45,7 @@ def test_the_average_is_nearer_to_the_truth_than_either() -> None:
 def test_rates_are_counted_among_the_pairs_that_were_asked_at_random() -> None:
     codes = RNG.integers(0, 4, size=TRUTH.shape)
     chosen = RNG.random(TRUTH.shape) < 0.3
-    answers = Answers.of_codes(codes, chosen=chosen)
+    answers = Answers.from_codes(codes, chosen=chosen)
     found = count_answer_rates(answers, TRUTH)
     for state, is_so, rates in (
         (State.NO, ~TRUTH, found.no_rate),
@@ -78,7 +78,7 @@ def test_what_cannot_be_said_stays_so() -> None:
 def test_nothing_to_count_leaves_the_estimate() -> None:
     half = np.full(3, 0.5)
     rates = AnswerRates(half, half, no_error=half / 10, yes_error=half / 10)
-    nobody = Answers.of_codes(np.zeros(TRUTH.shape, dtype=int))
+    nobody = Answers.from_codes(np.zeros(TRUTH.shape, dtype=int))
     sharp = sharpen_rates(rates, count_answer_rates(nobody, TRUTH))
     np.testing.assert_array_equal(sharp.no_rate, half)
     np.testing.assert_array_equal(sharp.yes_rate, half)

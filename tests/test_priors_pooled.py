@@ -36,7 +36,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
 def test_counts_are_those_of_loops_over_even_and_odd_rows() -> None:
     codes = np.random.default_rng(0).integers(0, 4, size=(7, 5)).astype(np.int8)
     states = {"no": State.NO, "yes": State.YES, "maybe": State.MAYBE}
-    for answers in (Answers.of_codes(codes), Answers.of_states(sparse.csr_array(codes), "answers")):
+    for answers in (
+        Answers.from_codes(codes),
+        Answers.from_states(sparse.csr_array(codes), "answers"),
+    ):
         counts = AnswerCounts.of(answers)
         assert counts.n_rows.tolist() == [4, 3]
         for name, state in states.items():
@@ -50,7 +53,7 @@ def test_counts_are_those_of_loops_over_even_and_odd_rows() -> None:
 def test_blocks_of_a_stream_add_up_to_all_rows_and_other_labels_are_not_added() -> None:
     codes = np.random.default_rng(1).integers(0, 4, size=(10, 3)).astype(np.int8)
     whole, first, rest = (
-        AnswerCounts.of(Answers.of_codes(part)) for part in (codes, codes[:4], codes[4:])
+        AnswerCounts.of(Answers.from_codes(part)) for part in (codes, codes[:4], codes[4:])
     )
     for name in ("n_rows", "no", "yes", "maybe"):
         np.testing.assert_array_equal(getattr(first + rest, name), getattr(whole, name))
@@ -419,7 +422,7 @@ def test_answers_that_are_all_alike_give_numbers() -> None:
     for code in (State.NO, State.YES, State.MAYBE):
         for shape in ((1, 1), (1, 3), (40, 2)):
             case = f"{code.word} in {shape}"
-            found = pool_answers(AnswerCounts.of(Answers.of_codes(np.full(shape, code))))
+            found = pool_answers(AnswerCounts.of(Answers.from_codes(np.full(shape, code))))
             for values in (found.class_prior, found.rates.no_rate, found.rates.yes_rate):
                 assert ((values >= 0) & (values <= 1)).all(), case
             assert np.isfinite(found.class_prior_error).all(), case
@@ -428,7 +431,7 @@ def test_answers_that_are_all_alike_give_numbers() -> None:
 def test_sparse_answers_give_what_dense_ones_give() -> None:
     relevant = np.random.default_rng(0).random((500, 40)) < draw_priors(40)
     answers = simulate_answers(relevant, asked_rate=0.5, seed=1)
-    kept = Answers.of_states(sparse.csr_array(answers.codes), "answers")
+    kept = Answers.from_states(sparse.csr_array(answers.codes), "answers")
     dense, thin = (pool_answers(AnswerCounts.of(one)) for one in (answers, kept))
     np.testing.assert_array_equal(dense.class_prior, thin.class_prior)
     np.testing.assert_array_equal(dense.overall, thin.overall)

@@ -93,7 +93,7 @@ def test_a_card_says_what_was_asked_and_said(tmp_path: Path) -> None:
     codes = np.zeros(SCORES.shape, dtype=np.int8)
     codes[0, :3] = State.YES, State.MAYBE, State.NO
     codes[2, 0] = State.YES
-    page = write_three(tmp_path, answers=Answers.of_codes(codes))
+    page = write_three(tmp_path, answers=Answers.from_codes(codes))
     first, second, third = map(text_of, cards_of(page))
     for words in ("sky 0.91 predicted said yes", "sea 0.40 said maybe", "cat 0.30 said no"):
         assert words in first
@@ -129,7 +129,7 @@ def test_a_card_lists_what_was_said_and_counts_what_was_not_asked(tmp_path: Path
 def test_both_kinds_of_contradiction_are_told_apart(tmp_path: Path) -> None:
     codes = np.zeros(SCORES.shape, dtype=np.int8)
     codes[1, [2, 4]] = State.NO, State.YES
-    page = write_three(tmp_path, answers=Answers.of_codes(codes))
+    page = write_three(tmp_path, answers=Answers.from_codes(codes))
     second = text_of(cards_of(page)[1])
     assert "Contradiction : cat (0.75) predicted, but surely not there;" in second
     assert "; car (0.15) surely there, but not predicted." in second

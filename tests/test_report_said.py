@@ -48,9 +48,9 @@ def test_a_pair_is_said_with_its_voices_where_people_disagree() -> None:
 
 def test_agreement_is_that_of_loops() -> None:
     answers = random_answers(seed=0)
-    assert answers.said is not None
+    assert answers.annotations is not None
     heard: dict[tuple[int, int], list[int]] = {}
-    said = answers.said
+    said = answers.annotations
     for row, label, code in zip(said.row, said.label, said.code, strict=True):
         heard.setdefault((int(row), int(label)), []).append(int(code))
     n_several, n_disputed = [0] * 4, [0] * 4
@@ -67,7 +67,7 @@ def test_agreement_is_that_of_loops() -> None:
 def test_one_person_cannot_disagree() -> None:
     said = LongAnswers.read([0, 1], [0, 0], ["no", "yes"], ["ann", "ann"])
     assert find_agreement(Answers.from_long(said, (2, 1))) is None
-    assert find_agreement(Answers.of_codes([[1, 2]])) is None
+    assert find_agreement(Answers.from_codes([[1, 2]])) is None
 
 
 def test_columns_count_what_was_said_and_show_the_rates() -> None:
@@ -85,9 +85,9 @@ def test_columns_count_what_was_said_and_show_the_rates() -> None:
 def test_what_a_model_chose_is_counted_apart() -> None:
     codes = np.array([[State.NO, State.YES], [State.NO, State.NOT_ASKED]])
     chosen = np.array([[True, False], [False, True]])  # the last was chosen, and is not answered
-    columns = count_answers(Answers.of_codes(codes, chosen=chosen), {})
+    columns = count_answers(Answers.from_codes(codes, chosen=chosen), {})
     assert columns["by model"] == ["1", "0"]
-    assert "by model" not in count_answers(Answers.of_codes(codes), {})
+    assert "by model" not in count_answers(Answers.from_codes(codes), {})
 
 
 def test_candidates_and_ticks_have_columns_of_their_own() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from comes.answers import AnswerRates, Answers, LongAnswers, State, lean_answers
+from comes.answers import AnswerRates, Answers, LongAnswers, State, answer_evidence
 from comes.errors import ComesError
 from comes.risks import BceRisk, LikelihoodRisk, likelihood_risk
 from comes.training import add_gradient
@@ -120,9 +120,9 @@ def test_ticked_labels_are_the_mirror_image_of_candidates() -> None:
 
 
 def test_leanings_are_those_of_the_states() -> None:
-    answers = Answers.of_codes(STATES.numpy())
+    answers = Answers.from_codes(STATES.numpy())
     rates = AnswerRates(NO_RATE.numpy(), YES_RATE.numpy(), 0.05)
-    leaning = torch.as_tensor(lean_answers(answers, rates))
+    leaning = torch.as_tensor(answer_evidence(answers, rates))
     risk = LikelihoodRisk(NO_RATE, YES_RATE, mistake_rate=0.05)
     torch.testing.assert_close(
         value_and_gradient(risk, SCORES, leaning),
@@ -138,7 +138,7 @@ def test_answers_of_people_are_factors_written_as_loops() -> None:
     )
     own = np.array([0.9, 0.4]), np.array([0.3, 0.8])
     rates = AnswerRates(np.array([0.6, 0.7]), np.array([0.5, 0.4]), people={"b": own})
-    leaning = torch.as_tensor(lean_answers(Answers.from_long(said, (3, 2)), rates))
+    leaning = torch.as_tensor(answer_evidence(Answers.from_long(said, (3, 2)), rates))
 
     def weights(i: int, j: int) -> tuple[float, float]:
         irrelevant, relevant = 1.0, 1.0

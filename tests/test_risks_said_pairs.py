@@ -12,7 +12,7 @@ from torch import Tensor
 from comes.answers import State
 from comes.errors import ComesError
 from comes.losses import sigmoid_loss
-from comes.risks import BceRisk, HammingRisk, LikelihoodRisk, SaidPairs
+from comes.risks import BceRisk, HammingRisk, LikelihoodRisk, SparseTargets
 
 N, Q = 7, 11
 RATE = torch.linspace(0.1, 0.9, Q, dtype=torch.float64)
@@ -53,11 +53,11 @@ RISKS: dict[str, tuple[Callable[[], Any], tuple[State, ...]]] = {
 every_risk = pytest.mark.parametrize("name", RISKS)
 
 
-def draw_said(silence: State, share: float = 0.3, n: int = N, q: int = Q) -> SaidPairs:
+def draw_said(silence: State, share: float = 0.3, n: int = N, q: int = Q) -> SparseTargets:
     generator = torch.Generator().manual_seed(3)
     labels, rows = torch.nonzero(torch.rand(q, n, generator=generator) < share).T
     states = torch.randint(1, 4, rows.shape, generator=generator).to(torch.int8)
-    return SaidPairs(rows, labels, states, silence, (n, q))
+    return SparseTargets(rows, labels, states, silence, (n, q))
 
 
 def draw_scores(n: int = N, q: int = Q, size: float = 3.0) -> Tensor:
@@ -95,8 +95,8 @@ def test_the_mean_over_parts_of_the_labels_is_the_whole(name: str) -> None:
         value, gradient = differentiate(risk, scores, said)
         total, parts = torch.zeros_like(value), []
         for start, stop in ((0, 4), (4, 5), (5, Q)):
-            part = risk.of_labels(slice(start, stop))
-            own = differentiate(part, scores[:, start:stop], said.of_labels(start, stop))
+            part = risk.select_labels(slice(start, stop))
+            own = differentiate(part, scores[:, start:stop], said.select_labels(start, stop))
             total += own[0] * (stop - start) / Q
             parts.append(own[1] * (stop - start) / Q)
         assert_close(total, value, silence.name)
@@ -104,7 +104,7 @@ def test_the_mean_over_parts_of_the_labels_is_the_whole(name: str) -> None:
 
 
 def test_labels_without_an_answer_can_be_left_out() -> None:
-    said = SaidPairs(
+    said = SparseTargets(
         torch.tensor([1, 0, 1]),
         torch.tensor([2, 5, 5]),
         torch.tensor([1, 2, 3], dtype=torch.int8),
@@ -138,5 +138,5 @@ def test_shapes_and_weights_are_checked() -> None:
     said, risk = draw_said(State.MAYBE), LikelihoodRisk(RATE)
     with pytest.raises(ComesError, match=r"one shape \(n, q\); got \(7, 10\) and \(7, 11\)"):
         risk(draw_scores()[:, :10], said)
-    with pytest.raises(ComesError, match=r"sample_weight .*got SaidPairs. Repeat rows"):
+    with pytest.raises(ComesError, match=r"sample_weight .*got SparseTargets. Repeat rows"):
         risk(draw_scores(), said, torch.ones(N))

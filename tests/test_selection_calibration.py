@@ -12,7 +12,7 @@ from scipy.optimize import check_grad, minimize
 from scipy.special import expit, logit
 
 from comes import Answers, CandidateClassifier
-from comes.answers import AnswerRates, lean_answers
+from comes.answers import AnswerRates, answer_evidence
 from comes.errors import ComesError, ComesWarning
 from comes.generation import independent, simulate_answers
 from comes.selection import fit_calibration
@@ -71,8 +71,8 @@ def test_distorted_scores_are_made_log_odds_again() -> None:
     candidates = Answers.from_candidates(independent(relevant, 0.6, seed=0))
     known: dict[str, Any] = {
         "truth": np.where(relevant, 1.0, -1.0),
-        "answers": lean_answers(answers, AnswerRates(np.full(3, 0.8), np.full(3, 0.7))),
-        "candidates": lean_answers(candidates, AnswerRates(np.full(3, 0.6), np.zeros(3))),
+        "answers": answer_evidence(answers, AnswerRates(np.full(3, 0.8), np.full(3, 0.7))),
+        "candidates": answer_evidence(candidates, AnswerRates(np.full(3, 0.6), np.zeros(3))),
     }
     for name, leaning in known.items():
         found = fit_calibration(distorted, leaning).calibrate(distorted)

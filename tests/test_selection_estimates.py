@@ -375,8 +375,8 @@ def test_answers_that_a_model_asked_for_do_not_count_and_ticks_tell_the_recall()
     answers = answer(relevant, asked=0.5)
     chosen = np.zeros((300, 3), dtype=bool)
     chosen[:100] = True
-    marked = Answers.of_codes(answers.codes, chosen=chosen)
-    kept = Answers.of_codes(np.where(chosen, 0, answers.codes))
+    marked = Answers.from_codes(answers.codes, chosen=chosen)
+    kept = Answers.from_codes(np.where(chosen, 0, answers.codes))
     for name, value in estimate_metrics(scores, marked, PRIOR, n_resamples=0).metrics.items():
         again = estimate_metrics(scores, kept, PRIOR, n_resamples=0)[name]
         assert value.value == again.value

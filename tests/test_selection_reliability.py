@@ -51,7 +51,7 @@ def test_right_probabilities_are_found_right_and_wrong_ones_wrong() -> None:
 
 def test_the_estimate_is_the_greatest_likelihood() -> None:
     codes = np.array([[1, 2], [1, 1], [2, 3], [3, 0]])
-    said = Answers.of_codes(codes.astype(np.int8), "answers")
+    said = Answers.from_codes(codes.astype(np.int8), "answers")
     found = check_reliability(np.full((4, 2), 0.5), said, A[:2], B[:2]).bins.iloc[0]
     assert found["n_pairs"] == 7  # one pair was not asked about
 
@@ -87,7 +87,7 @@ def test_intervals_hold_the_share_in_95_of_100_draws() -> None:
 def test_what_was_chosen_by_a_model_is_left_out_and_nothing_says_nothing() -> None:
     codes = np.array([[1], [2]], dtype=np.int8)
     chosen = np.array([[False], [True]])
-    said = Answers.of_codes(codes, "answers", chosen=chosen)
+    said = Answers.from_codes(codes, "answers", chosen=chosen)
     assert check_reliability([[0.5], [0.5]], said, 1.0, 1.0).bins["n_pairs"].tolist() == [1]
     silent = Answers.from_candidates(np.ones((5, 1), dtype=bool))
     row = check_reliability(np.full((5, 1), 0.5), silent, 0.0, 0.0).bins.iloc[0]

@@ -89,7 +89,7 @@ def test_scores_that_say_nothing_and_extreme_ones_have_a_loss() -> None:
 def test_questions_that_a_model_chose_do_not_count() -> None:
     chosen = np.zeros((N, Q), bool)
     chosen[: N // 2] = True
-    marked = Answers.of_codes(ANSWERS.codes, chosen=chosen)
+    marked = Answers.from_codes(ANSWERS.codes, chosen=chosen)
     found = likelihood_losses(LOGITS, marked, PRIOR, calibration="none")
     assert (found[: N // 2] == 0).all()
     expected = likelihood_losses(

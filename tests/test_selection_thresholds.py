@@ -9,11 +9,11 @@ from scipy.special import expit
 from comes.answers import Answers
 from comes.errors import ComesError
 from comes.selection import (
-    bend_scores,
     choose_thresholds,
     estimate_metrics,
+    exponent_matching_prior,
     offset_matching_prior,
-    power_matching_prior,
+    recalibrate_to_prior,
 )
 
 PRIOR = np.array([0.2, 0.5])
@@ -125,7 +125,7 @@ def test_a_label_that_is_never_or_always_relevant_is_cut_above_or_below_every_sc
 
 def test_bent_scores_are_those_of_a_power_of_the_probability_of_irrelevance() -> None:
     power = np.array([0.1, 0.7, 1.0, 4.0])
-    bent = bend_scores(SCORES, power)
+    bent = recalibrate_to_prior(SCORES, power)
     for i in range(len(SCORES)):
         for j in range(4):
             irrelevant = 1 - expit(SCORES[i, j])
@@ -137,7 +137,7 @@ def test_scores_far_from_zero_bend_without_overflow_and_keep_their_order() -> No
     for dtype in (np.float32, np.float64):
         far: Any = np.linspace(-900, 900, 400).astype(dtype)[:, None]
         for power in (1e-6, 0.3, 1.0, 50.0):
-            bent = bend_scores(far, [power])
+            bent = recalibrate_to_prior(far, [power])
             assert bent.dtype == dtype
             assert np.isfinite(bent).all(), (dtype, power)
             assert (np.diff(bent[:, 0]) > 0).all(), (dtype, power)
@@ -145,9 +145,13 @@ def test_scores_far_from_zero_bend_without_overflow_and_keep_their_order() -> No
 
 def test_a_power_fits_the_mean_probability_to_the_prior() -> None:
     prior = np.array([0.02, 0.3, 0.5, 0.9])
-    power = power_matching_prior(SCORES, prior)
-    np.testing.assert_allclose(expit(bend_scores(SCORES, power)).mean(axis=0), prior, atol=1e-9)
+    power = exponent_matching_prior(SCORES, prior)
+    np.testing.assert_allclose(
+        expit(recalibrate_to_prior(SCORES, power)).mean(axis=0), prior, atol=1e-9
+    )
     known = expit(SCORES).mean(axis=0)
-    np.testing.assert_allclose(power_matching_prior(SCORES, known), 1, atol=1e-6)
-    ends = expit(bend_scores(SCORES, power_matching_prior(SCORES, [0.0, 1.0, 0.0, 1.0])))
+    np.testing.assert_allclose(exponent_matching_prior(SCORES, known), 1, atol=1e-6)
+    ends = expit(
+        recalibrate_to_prior(SCORES, exponent_matching_prior(SCORES, [0.0, 1.0, 0.0, 1.0]))
+    )
     np.testing.assert_allclose(ends.mean(axis=0), [0, 1, 0, 1], atol=0.01)

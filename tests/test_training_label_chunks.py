@@ -14,7 +14,7 @@ from comes.models import Ensemble, OfEachNetwork, find_label_head, linear, mlp
 from comes.risks import BceRisk, HammingRisk, LikelihoodRisk, RankingRisk
 from comes.training import (
     LabelChunks,
-    SaidRows,
+    SparseTargetRows,
     TrainOptions,
     add_gradient,
     make_optimizer,
@@ -33,9 +33,9 @@ RISKS = {
 }
 
 
-def draw_said(silence: State, share: float = 0.2, n: int = N) -> SaidRows:
+def draw_said(silence: State, share: float = 0.2, n: int = N) -> SparseTargetRows:
     drawn = np.random.default_rng(1).choice(4, (n, Q), p=[1 - share, share, 0, 0]).astype(np.int8)
-    return SaidRows(sparse.csr_array(drawn), silence, CPU)
+    return SparseTargetRows(sparse.csr_array(drawn), silence, CPU)
 
 
 def make_network(kind: str) -> nn.Module:
@@ -75,7 +75,7 @@ def test_in_single_precision_the_gradient_agrees_to_a_millionth() -> None:
     model, x = mlp(d, q, hidden=16), torch.randn(n, d)
     drawn = sparse.random_array((n, q), density=0.005, random_state=0, dtype=np.float64)
     states = sparse.csr_array((np.ones(drawn.nnz, np.int8), drawn.coords), shape=(n, q))
-    said = SaidRows(states, State.MAYBE, CPU).index_select(0, torch.arange(n))
+    said = SparseTargetRows(states, State.MAYBE, CPU).index_select(0, torch.arange(n))
     risk = LikelihoodRisk(torch.full((q,), 0.005))
     whole = gradients(model, x, said.as_matrix(), risk)
     parts = gradients(model, x, said, LabelChunks(risk, q, 200))
@@ -153,7 +153,7 @@ def test_chunks_fit_the_batch_and_the_device() -> None:
 
 
 def test_what_cannot_be_taken_apart_is_refused() -> None:
-    with pytest.raises(ComesError, match="of_labels.*got RankingRisk"):
+    with pytest.raises(ComesError, match="select_labels.*got RankingRisk"):
         LabelChunks(RankingRisk(RATE), Q, 5)
     with pytest.raises(ComesError, match="ends in one linear layer with a bias.*got InputLayer"):
         find_label_head(linear(3, 4))

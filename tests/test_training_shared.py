@@ -15,12 +15,12 @@ from comes.training import (
     Checkpoint,
     Risk,
     TrainOptions,
+    broadcast_from_first,
     count_processes,
+    gather_objects,
     join_processes,
     leave_processes,
     of_all_processes,
-    of_each_process,
-    of_first_process,
     process_number,
     train,
 )
@@ -166,10 +166,10 @@ def test_what_the_first_process_makes_or_raises_reaches_all() -> None:
         return "made"
 
     def of_first(rank: int) -> Any:
-        numbers = of_each_process((process_number(), count_processes()))
-        first = of_first_process(make)
+        numbers = gather_objects((process_number(), count_processes()))
+        first = broadcast_from_first(make)
         with pytest.raises(ComesError, match="there is no file"):
-            of_first_process(make)
+            broadcast_from_first(make)
         return numbers, first
 
     made: list[int] = []
@@ -185,7 +185,7 @@ def test_one_process_alone_joins_nobody(monkeypatch: pytest.MonkeyPatch) -> None
             monkeypatch.setenv("WORLD_SIZE", world_size)
         assert join_processes(CPU) == CPU
         assert (process_number(), count_processes()) == (0, 1)
-    assert of_each_process("me") == ["me"]
+    assert gather_objects("me") == ["me"]
     risk: Risk = of_all_processes(lambda scores, candidates: scores.sum())
     assert risk(torch.ones(2, 3), CANDIDATES) == 6
     leave_processes()

@@ -9,15 +9,15 @@ from comes import Answers
 from comes.answers import (
     AnswerRates,
     LongAnswers,
+    answer_evidence,
     as_candidates,
     as_relevant,
     check_relevant_inside,
     choose_questions,
     from_complementary,
     from_sets,
-    lean_answers,
     match_names,
-    relevance_given,
+    posterior_probability,
     to_sets,
 )
 from comes.datasets import (
@@ -60,7 +60,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         r"name|label|3",
     ),
     "names that are the same": (lambda: Answers(no=NO, label_names=["a", "a"]), r"'a'"),
-    "codes that are no state": (lambda: Answers.of_codes(NO + 7), r"7|8|0 not asked"),
+    "codes that are no state": (lambda: Answers.from_codes(NO + 7), r"7|8|0 not asked"),
     "a chosen mark without who was asked": (lambda: Answers(no=NO, chosen=NO), r"chosen"),
     "a row beyond the shape": (
         lambda: Answers.from_long(LongAnswers.read([9], [0], ["no"], ["Ann"]), (2, 2)),
@@ -93,10 +93,13 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         r"no_rate|\[0, 1\]",
     ),
     "rates of other labels": (
-        lambda: lean_answers(answers(), AnswerRates(np.ones(2) / 2, np.ones(2) / 2)),
+        lambda: answer_evidence(answers(), AnswerRates(np.ones(2) / 2, np.ones(2) / 2)),
         r"label|rate|4|2",
     ),
-    "leanings of another shape": (lambda: relevance_given(np.zeros((2, 2)), np.zeros(3)), r"shape"),
+    "leanings of another shape": (
+        lambda: posterior_probability(np.zeros((2, 2)), np.zeros(3)),
+        r"shape",
+    ),
     # data sets
     "a data set with fewer rows": (
         lambda: Dataset(features()[1:], LABELS, candidates=candidates()),

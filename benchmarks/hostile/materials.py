@@ -50,7 +50,7 @@ def candidates() -> Bools:
 def answers() -> Answers:
     """Return answers about half the pairs."""
     drawn = simulate_answers(relevant(), asked_rate=0.5, no_rate=0.8, yes_rate=0.8, seed=0)
-    return drawn.named(LABELS)
+    return drawn.rename_labels(LABELS)
 
 
 def frame(**columns: Any) -> pd.DataFrame:

@@ -39,7 +39,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(240, 4))
 RELEVANT = X[:, :2] > 0.2
 NAMES = ["sea", "sky"]
-ANSWERS = simulate_answers(RELEVANT, asked_rate=0.7).named(NAMES)
+ANSWERS = simulate_answers(RELEVANT, asked_rate=0.7).rename_labels(NAMES)
 PRIOR = RELEVANT.mean(axis=0)
 
 
@@ -121,7 +121,7 @@ def test_rates_of_candidates_are_described_as_estimated() -> None:
 
 
 def test_a_rate_of_yes_is_not_described_where_nobody_says_it() -> None:
-    answers = Answers.of_codes(np.where(ANSWERS.codes == 2, 3, ANSWERS.codes))
+    answers = Answers.from_codes(np.where(ANSWERS.codes == 2, 3, ANSWERS.codes))
     fitted = CandidateClassifier(epochs=1, random_state=0).fit(X, answers)
     told = describe_use(fitted, answers)
     assert " no, " in told and " maybe); no rate" in told and "yes" not in told

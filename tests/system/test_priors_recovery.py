@@ -152,7 +152,7 @@ def test_rates_of_answers_about_scenes_are_found() -> None:
     is_sure = rng.random(relevant.shape) < np.where(relevant, 0.6, 0.9)
     codes = np.where(is_sure, np.where(relevant, State.YES, State.NO), State.MAYBE)
     codes = np.where(rng.random(relevant.shape) < 0.3, codes, State.NOT_ASKED)
-    found = estimate_answer_rates(SCENES.X[:1200], Answers.of_codes(codes))
+    found = estimate_answer_rates(SCENES.X[:1200], Answers.from_codes(codes))
     assert (abs(found.overall - [0.9, 0.6]) < 3 * found.overall_error).all()
     assert (found.overall_error < 0.05).all()
 

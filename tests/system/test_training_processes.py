@@ -16,10 +16,10 @@ from comes.training import (
     Risk,
     TrainOptions,
     count_processes,
+    gather_objects,
     join_processes,
     leave_processes,
     of_all_processes,
-    of_each_process,
     process_number,
     processes,
     steps,
@@ -133,11 +133,11 @@ def one_process(rank: int, path: str, port: int) -> None:
     found["checkpoint"] = stopped_and_resumed(folder)
     found["gradient"] = {name: gradient_of_30(name, rank) for name in ("hamming", "ranking")}
     found["half"] = squares_of_half_precision(rank)
-    found["numbers"] = of_each_process((process_number(), count_processes()))
+    found["numbers"] = gather_objects((process_number(), count_processes()))
     leave_processes()
     found["alone"] = process_number(), count_processes()
     join_processes(CPU)
-    found["joined again"] = of_each_process(process_number())
+    found["joined again"] = gather_objects(process_number())
     leave_processes()
     torch.save(found, folder / f"{rank}.pt")
 

@@ -95,7 +95,7 @@ def _read_import(project: Project, path: Path, reading: Reading) -> list[_Said]:
             "project does not have. Make the project with these items, or name the field (--item)."
         )
     found = dataset.known_answers()
-    said = found.said
+    said = found.annotations
     if said is None:
         row, column = (found.codes != State.NOT_ASKED).nonzero()
         said = LongAnswers(row, column, row * 0, found.codes[row, column], ("",))

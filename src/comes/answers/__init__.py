@@ -25,7 +25,12 @@ from comes.answers.indicators import (
     to_sets,
 )
 from comes.answers.label_names import check_names, match_names
-from comes.answers.leanings import AnswerRates, lean_answers, lean_states, relevance_given
+from comes.answers.leanings import (
+    AnswerRates,
+    answer_evidence,
+    posterior_probability,
+    state_evidence,
+)
 from comes.answers.paired_frames import check_paired
 from comes.answers.people import LongAnswers
 from comes.answers.questions import (
@@ -47,6 +52,7 @@ __all__ = [
     "Questions",
     "Share",
     "State",
+    "answer_evidence",
     "as_candidates",
     "as_indicators",
     "as_relevant",
@@ -61,13 +67,12 @@ __all__ = [
     "from_complementary",
     "from_sets",
     "keep_one_excluded",
-    "lean_answers",
-    "lean_states",
     "match_names",
     "place_sets",
     "pool_shares",
+    "posterior_probability",
     "refuse_outside",
-    "relevance_given",
     "spread_over_labels",
+    "state_evidence",
     "to_sets",
 ]

@@ -59,7 +59,7 @@ class Answers(AnswerViews):
     kind : {"answers", "candidates", "positives"}
         What a pair without an answer means: not asked; still possible; not ticked.
     label_names : list of str, or None
-    said : LongAnswers, or None
+    annotations : LongAnswers, or None
         Who said what, where several people may answer about one pair.
     chosen : bool array of shape (n_samples, n_labels), or None
 
@@ -103,12 +103,12 @@ class Answers(AnswerViews):
         kind: Kind,
         label_names: list[str] | None,
         *,
-        said: LongAnswers | None = None,
+        annotations: LongAnswers | None = None,
         chosen: BoolMatrix | None = None,
     ) -> None:
         """Fill in what an object of this class holds."""
         self._stored, self.kind, self.label_names = stored, kind, label_names
-        self.said, self.chosen = said, chosen
+        self.annotations, self.chosen = annotations, chosen
         if chosen is not None and kind != "answers":
             raise ComesError(
                 "chosen marks questions that a model chose, so it must be known who was asked; "
@@ -116,20 +116,20 @@ class Answers(AnswerViews):
             )
 
     @classmethod
-    def of_codes(
+    def from_codes(
         cls,
         codes: npt.ArrayLike,
         kind: Kind = "answers",
         label_names: Sequence[str] | None = None,
         *,
-        said: LongAnswers | None = None,
+        annotations: LongAnswers | None = None,
         chosen: BoolMatrix | None = None,
     ) -> "Answers":
         """Return answers from a matrix of `State` numbers, (n_samples, n_labels).
 
         Examples
         --------
-        >>> Answers.of_codes([[0, 1, 2, 3]])
+        >>> Answers.from_codes([[0, 1, 2, 3]])
         Answers about 1 rows and 4 labels: 3 of 4 pairs asked, 1 no, 1 yes, 1 maybe
         """
         numbers = np.asarray(codes)
@@ -147,11 +147,11 @@ class Answers(AnswerViews):
                 f"{numbers[row, label]} at row {row}, label {show_label(label, names)}."
             )
         made = cls.__new__(cls)
-        made._set(numbers.astype(np.int8), kind, names, said=said, chosen=chosen)
+        made._set(numbers.astype(np.int8), kind, names, annotations=annotations, chosen=chosen)
         return made
 
     @classmethod
-    def of_states(
+    def from_states(
         cls, states: Any, kind: Kind = "answers", label_names: Sequence[str] | None = None
     ) -> "Answers":
         """Return sparse answers from a sparse matrix of `State` numbers, (n_samples, n_labels).
@@ -159,7 +159,7 @@ class Answers(AnswerViews):
         Examples
         --------
         >>> from scipy import sparse
-        >>> Answers.of_states(sparse.csr_array([[0, 1, 0], [2, 0, 0]]))
+        >>> Answers.from_states(sparse.csr_array([[0, 1, 0], [2, 0, 0]]))
         Answers about 2 rows and 3 labels: 2 of 6 pairs asked, 1 no, 1 yes, 0 maybe
         """
         checked = as_states(states, label_names)
@@ -182,7 +182,7 @@ class Answers(AnswerViews):
         names = find_names({"candidates": candidates}, label_names)
         possible, excluded = np.int8(State.NOT_ASKED), np.int8(State.NO)
         codes = np.where(as_candidates(candidates), possible, excluded)
-        return cls.of_codes(codes, "candidates", names)
+        return cls.from_codes(codes, "candidates", names)
 
     @classmethod
     def from_positives(cls, yes: Any, label_names: Sequence[str] | None = None) -> "Answers":
@@ -200,9 +200,9 @@ class Answers(AnswerViews):
         """
         if is_sparse(yes):
             states, names = combine_sparse_masks({"yes": yes}, label_names)
-            return cls.of_states(states, "positives", names)
+            return cls.from_states(states, "positives", names)
         matrices, names = read_masks({"yes": yes}, label_names)
-        return cls.of_codes(combine_masks(matrices, names), "positives", names)
+        return cls.from_codes(combine_masks(matrices, names), "positives", names)
 
     @classmethod
     def from_long(
@@ -230,13 +230,17 @@ class Answers(AnswerViews):
                 f"every answer must be about one of {shape[0]} rows and {shape[1]} labels; got "
                 f"row {said.row[first]}, label {said.label[first]}."
             )
-        return cls.of_codes(said.combine(shape), "answers", label_names, said=said, chosen=chosen)
+        return cls.from_codes(
+            said.combine(shape), "answers", label_names, annotations=said, chosen=chosen
+        )
 
     def __getitem__(self, rows: Any) -> "Answers":
         """Return the answers about some rows: a slice, numbers, or a bool mask."""
         if isinstance(rows, tuple):  # as scikit-learn writes it: answers[rows, ...]
             if len(rows) != 2 or rows[1] is not Ellipsis:
-                raise ComesError("answers are indexed by rows; take labels with of_labels(names).")
+                raise ComesError(
+                    "answers are indexed by rows; take labels with select_labels(names)."
+                )
             rows = rows[0]
         index = np.arange(len(self))[rows]
         if index.ndim == 0:
@@ -245,12 +249,14 @@ class Answers(AnswerViews):
             )
         if self.is_sparse:
             return self._with(self._stored[index])
-        said = None if self.said is None else self.said.take(index, len(self))
+        said = None if self.annotations is None else self.annotations.take(index, len(self))
         chosen = None if self.chosen is None else self.chosen[index]
         codes = self.codes[index]
-        return Answers.of_codes(codes, self.kind, self.label_names, said=said, chosen=chosen)
+        return Answers.from_codes(
+            codes, self.kind, self.label_names, annotations=said, chosen=chosen
+        )
 
-    def of_labels(self, label_names: Sequence[str]) -> "Answers":
+    def select_labels(self, label_names: Sequence[str]) -> "Answers":
         """Return the answers about some labels, in the order of these names."""
         own = self.label_names or [str(number) for number in range(self.shape[1])]
         place = {name: number for number, name in enumerate(own)}
@@ -259,13 +265,13 @@ class Answers(AnswerViews):
             raise ComesError(f"the answers have no label {missing[0]!r}; they have {listed(own)}.")
         return self._take_labels([place[name] for name in label_names], list(label_names))
 
-    def with_labels(self, label_names: Sequence[str]) -> "Answers":
+    def align_labels(self, label_names: Sequence[str]) -> "Answers":
         """Return the answers with their labels matched to these names, and in their order."""
         if self.label_names is None:
-            return self.named(label_names)
+            return self.rename_labels(label_names)
         return self._take_labels(match_names(self.label_names, label_names), list(label_names))
 
-    def named(self, label_names: Sequence[str]) -> "Answers":
+    def rename_labels(self, label_names: Sequence[str]) -> "Answers":
         """Return the answers with these names of labels, in place of their own."""
         return self._take_labels(range(self.shape[1]), check_count(label_names, self.shape[1]))
 
@@ -275,30 +281,34 @@ class Answers(AnswerViews):
         if self.is_sparse:
             is_same = len(index) == self.shape[1] and (index[:-1] < index[1:]).all()
             return self._with(self._stored if is_same else self._stored[:, index], names)
-        said = None if self.said is None else self.said.take_labels(index, self.shape[1])
+        said = (
+            None if self.annotations is None else self.annotations.take_labels(index, self.shape[1])
+        )
         chosen = None if self.chosen is None else self.chosen[:, index]
-        return Answers.of_codes(self.codes[:, index], self.kind, names, said=said, chosen=chosen)
+        return Answers.from_codes(
+            self.codes[:, index], self.kind, names, annotations=said, chosen=chosen
+        )
 
     def _with(self, states: Any, label_names: list[str] | None = None) -> "Answers":
         """Return sparse answers with other states, of the same kind."""
-        return Answers.of_states(states, self.kind, label_names or self.label_names)
+        return Answers.from_states(states, self.kind, label_names or self.label_names)
 
-    def drawn(self) -> "Answers":
+    def without_chosen(self) -> "Answers":
         """Return the answers without those to questions that a model chose."""
         if self.chosen is None or not self.chosen.any():
             return self
         codes = np.where(self.chosen, np.int8(State.NOT_ASKED), self.codes)
-        said = None if self.said is None else self.said.keep(~self.chosen)
-        return Answers.of_codes(codes, self.kind, self.label_names, said=said)
+        said = None if self.annotations is None else self.annotations.keep(~self.chosen)
+        return Answers.from_codes(codes, self.kind, self.label_names, annotations=said)
 
     def without_maybe(self) -> "Answers":
         """Return the answers with every "maybe" taken for not asked."""
         if self.kind != "answers":
             return self
-        if self.said is not None:
-            sure = self.said.without_maybe()
+        if self.annotations is not None:
+            sure = self.annotations.without_maybe()
             return Answers.from_long(sure, self.shape, self.label_names, chosen=self.chosen)
         if self.is_sparse:
             return self._with(keep_states(self._stored, self._stored.data != State.MAYBE))
         codes = np.where(self.codes == State.MAYBE, np.int8(State.NOT_ASKED), self.codes)
-        return Answers.of_codes(codes, self.kind, self.label_names, chosen=self.chosen)
+        return Answers.from_codes(codes, self.kind, self.label_names, chosen=self.chosen)

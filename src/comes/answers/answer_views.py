@@ -22,7 +22,7 @@ class AnswerViews:
 
     kind: Kind
     label_names: list[str] | None
-    said: LongAnswers | None
+    annotations: LongAnswers | None
     _stored: Any  # states of all pairs, int8 (n, q), or a CSR matrix of those with an answer
 
     @property
@@ -66,7 +66,7 @@ class AnswerViews:
         return np.asarray(self.codes != State.NOT_ASKED) if self.kind == "answers" else None
 
     @property
-    def codes_with_silence(self) -> Codes:
+    def filled_codes(self) -> Codes:
         """The `State` of every pair, for risks that take silence as an answer where it is one.
 
         A label that is still possible, or not ticked, was asked about as far as anybody knows, and
@@ -99,7 +99,7 @@ class AnswerViews:
             return count_states(self._stored, state)
         return np.asarray((self._stored == state).sum(axis=0))
 
-    def says(self, state: State) -> bool:
+    def has(self, state: State) -> bool:
         """Return whether anything is in a state; not for NOT_ASKED."""
         stored = self._stored.data if self.is_sparse else self._stored
         return bool((stored == state).any())
@@ -131,6 +131,6 @@ class AnswerViews:
             said = f"{yes} of {n * q} pairs ticked; nobody says no"
             return f"Ticked labels of {n} rows and {q} labels: {said}"
         said = f"{no + yes + maybe} of {n * q} pairs asked, {no} no, {yes} yes, {maybe} maybe"
-        if self.said is not None:
-            said += f"; {len(self.said.people)} people"
+        if self.annotations is not None:
+            said += f"; {len(self.annotations.people)} people"
         return f"Answers about {n} rows and {q} labels: {said}"

@@ -43,7 +43,7 @@ def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
     array([[ True, False],
            [False, False]])
     """
-    if hasattr(values, "codes_with_silence"):  # their 1 is "no", so they would be read inverted
+    if hasattr(values, "filled_codes"):  # their 1 is "no", so they would be read inverted
         raise ComesError(
             f"{name} must be a matrix of 0 and 1; got Answers. Pass them as answers=, or take "
             "answers.candidates, .excluded or .confirmed."

@@ -73,7 +73,7 @@ class AnswerRates:
                 )
 
 
-def lean_states(rates: AnswerRates) -> FloatArray:
+def state_evidence(rates: AnswerRates) -> FloatArray:
     """Return how far every `State` leans, for each label.
 
     Parameters
@@ -87,13 +87,13 @@ def lean_states(rates: AnswerRates) -> FloatArray:
 
     Examples
     --------
-    >>> lean_states(AnswerRates(np.array([0.8]), np.array([0.6]))).round(2).tolist()
+    >>> state_evidence(AnswerRates(np.array([0.8]), np.array([0.6]))).round(2).tolist()
     [[0.0], [-1.0], [1.0], [0.5]]
     """
     return _lean(*_weigh_states(rates.no_rate, rates.yes_rate, rates.mistake_rate))
 
 
-def lean_answers(answers: Answers, rates: AnswerRates) -> npt.NDArray[np.float32]:
+def answer_evidence(answers: Answers, rates: AnswerRates) -> npt.NDArray[np.float32]:
     """Return how far the answers about every pair lean.
 
     Parameters
@@ -110,17 +110,17 @@ def lean_answers(answers: Answers, rates: AnswerRates) -> npt.NDArray[np.float32
     Examples
     --------
     >>> answers = Answers(no=[[1, 0, 0]], maybe=[[0, 1, 0]])
-    >>> lean_answers(answers, AnswerRates(np.full(3, 0.8), np.zeros(3))).round(2)
+    >>> answer_evidence(answers, AnswerRates(np.full(3, 0.8), np.zeros(3))).round(2)
     array([[-1. ,  0.8,  0. ]], dtype=float32)
     """
     if answers.shape[1] != len(rates.no_rate):
         raise ComesError(
             f"rates must be given for each of {answers.shape[1]} labels; got {len(rates.no_rate)}."
         )
-    if answers.said is None:
-        states = answers.codes_with_silence.astype(np.intp)
-        return np.take_along_axis(lean_states(rates), states, axis=0).astype(np.float32)
-    said, mistake = answers.said, max(rates.mistake_rate, MISTAKE_OF_PEOPLE)
+    if answers.annotations is None:
+        states = answers.filled_codes.astype(np.intp)
+        return np.take_along_axis(state_evidence(rates), states, axis=0).astype(np.float32)
+    said, mistake = answers.annotations, max(rates.mistake_rate, MISTAKE_OF_PEOPLE)
     log_weight = np.zeros((2, *answers.shape))  # log P(answers | irrelevant), and | relevant
     for number, person in enumerate(said.people):
         mine = said.person == number
@@ -131,7 +131,7 @@ def lean_answers(answers: Answers, rates: AnswerRates) -> npt.NDArray[np.float32
     return _lean(*np.exp(log_weight - log_weight.max(axis=0))).astype(np.float32)
 
 
-def relevance_given(scores: npt.ArrayLike, leaning: npt.ArrayLike) -> FloatArray:
+def posterior_probability(scores: npt.ArrayLike, leaning: npt.ArrayLike) -> FloatArray:
     """Return the probability that pairs are relevant, given their scores and what was said.
 
     Parameters
@@ -139,7 +139,7 @@ def relevance_given(scores: npt.ArrayLike, leaning: npt.ArrayLike) -> FloatArray
     scores : array of shape (n_samples, n_labels)
         Log odds before anything was said.
     leaning : array of shape (n_samples, n_labels)
-        From `lean_answers`.
+        From `answer_evidence`.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def relevance_given(scores: npt.ArrayLike, leaning: npt.ArrayLike) -> FloatArray
 
     Examples
     --------
-    >>> relevance_given([[0.0, 0.0, 0.0, 0.0]], [[-1.0, 0.0, 0.5, 1.0]]).round(2)
+    >>> posterior_probability([[0.0, 0.0, 0.0, 0.0]], [[-1.0, 0.0, 0.5, 1.0]]).round(2)
     array([[0.  , 0.5 , 0.67, 1.  ]])
     """
     r = np.asarray(leaning, dtype=np.float64)

@@ -164,7 +164,7 @@ def choose_questions(
 
     Examples
     --------
-    >>> said = Answers.of_codes([[State.NO, 0], [0, 0], [0, 0]])
+    >>> said = Answers.from_codes([[State.NO, 0], [0, 0], [0, 0]])
     >>> asked = choose_questions([[0.5, 0.9], [0.4, 0.6], [0.1, 0.8]], 3, answers=said)
     >>> list(zip(asked.row.tolist(), asked.label.tolist()))
     [(1, 0), (1, 1), (2, 1)]

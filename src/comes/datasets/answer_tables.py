@@ -139,7 +139,7 @@ def _combine_said(
     if said.people != ("",):
         return Answers.from_long(said, shape, chosen=chosen)
     _warn_of_torn(_count_torn(said, shape[1]) if warn_of_torn else 0)
-    return Answers.of_codes(codes, chosen=chosen)
+    return Answers.from_codes(codes, chosen=chosen)
 
 
 def _warn_of_torn(torn: int) -> None:
@@ -164,7 +164,7 @@ def _combine_sparse(said: LongAnswers, shape: tuple[int, int], warn_of_torn: boo
     _warn_of_torn(int(torn.sum()) if warn_of_torn else 0)
     code = np.where(torn, np.int8(State.MAYBE), highest)
     row, label = np.divmod(pair, shape[1])
-    return Answers.of_states(sparse.csr_array((code, (row, label)), shape=shape), find_kind(code))
+    return Answers.from_states(sparse.csr_array((code, (row, label)), shape=shape), find_kind(code))
 
 
 def _count_torn(said: LongAnswers, q: int) -> int:

@@ -89,7 +89,7 @@ def _read_labels(arrays: Mapping[str, Any], path: Path) -> tuple[BoolMatrix | No
         kind = str(arrays.get("kind", ""))
         if kind not in get_args(Kind):
             raise ComesError(f"{path.name} must say the kind of its answers; got {kind!r}.")
-        return None, Answers.of_states(_read_sparse(arrays, "states", path), cast(Kind, kind))
+        return None, Answers.from_states(_read_sparse(arrays, "states", path), cast(Kind, kind))
     found = [name for name in ("candidates", "complementary", "positives", "no") if name in arrays]
     if len(found) > 1:
         raise ComesError(f"{path.name} has {found[0]!r} and {found[1]!r} labels; keep one of them.")
@@ -215,7 +215,9 @@ def _answer_arrays(answers: Answers, are_complementary: bool) -> dict[str, Any]:
         return {"candidates": answers.candidates}
     if answers.kind == "candidates":
         return {"complementary": answers.excluded}
-    is_plain = answers.said is None and answers.chosen is None and not answers.confirmed.any()
+    is_plain = (
+        answers.annotations is None and answers.chosen is None and not answers.confirmed.any()
+    )
     if are_complementary and is_plain:
         return {"complementary": answers.excluded, "asked": answers.asked}
     arrays: dict[str, Any] = {
@@ -225,8 +227,8 @@ def _answer_arrays(answers: Answers, are_complementary: bool) -> dict[str, Any]:
     }
     if answers.chosen is not None:
         arrays["chosen"] = answers.chosen
-    if answers.said is not None:
-        said = answers.said
+    if answers.annotations is not None:
+        said = answers.annotations
         people = np.asarray(said.people, dtype=np.str_)
         parts = (said.row, said.label, said.person, said.code, people)
         arrays.update(zip(SAID_PARTS, parts, strict=True))

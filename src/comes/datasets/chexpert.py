@@ -69,4 +69,4 @@ def _as_answers(said: np.ndarray) -> Answers:
     codes = np.full(said.shape, State.NOT_ASKED, dtype=np.int8)
     for number, state in states.items():
         codes[said == number] = state
-    return Answers.of_codes(codes, label_names=FINDINGS)
+    return Answers.from_codes(codes, label_names=FINDINGS)

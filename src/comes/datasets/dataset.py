@@ -131,11 +131,11 @@ class Dataset:
                 )
             return
         if self.answers.label_names is None:
-            self._set(answers=self.answers.named(self.label_names))
+            self._set(answers=self.answers.rename_labels(self.label_names))
         if self.answers.label_names != self.label_names:
             raise ComesError(
                 f"the answers must be about the labels {listed(self.label_names)}, in this order; "
-                f"got {listed(self.answers.label_names or [])}. Use answers.with_labels."
+                f"got {listed(self.answers.label_names or [])}. Use answers.align_labels."
             )
         if self.answers.kind == "candidates" and self.relevant is not None:
             check_none_excluded(self.relevant, self.answers, self.label_names)
@@ -171,13 +171,13 @@ class Dataset:
             items=None if self.items is None else [self.items[row] for row in index],
         )
 
-    def with_labels(self, label_names: Sequence[str]) -> "Dataset":
+    def align_labels(self, label_names: Sequence[str]) -> "Dataset":
         """Return the data set with its labels matched to these names, and in their order."""
         order = match_names(self.label_names, label_names)
         answers = self.answers
         if answers is not None:
-            answers = answers.of_labels([self.label_names[place] for place in order])
-            answers = answers.named(label_names)
+            answers = answers.select_labels([self.label_names[place] for place in order])
+            answers = answers.rename_labels(label_names)
         return self._replace(
             label_names=list(label_names),
             answers=answers,
@@ -245,7 +245,7 @@ class Dataset:
         Answers to questions that a model chose are left out: the risks of candidates, and
         estimated rates and priors, need questions drawn at random.
         """
-        answers = self.known_answers().drawn()
+        answers = self.known_answers().without_chosen()
         if answers.kind == "positives":
             raise ComesError(
                 "candidates are needed, and the data has ticked labels, which exclude nothing. "

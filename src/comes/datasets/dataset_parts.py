@@ -53,7 +53,7 @@ def combine_candidates(
         raise ComesError(
             "a label is excluded where nobody was asked; candidates or asked must be wrong."
         )
-    return Answers.of_codes(np.where(candidates, np.where(asked, State.MAYBE, 0), State.NO))
+    return Answers.from_codes(np.where(candidates, np.where(asked, State.MAYBE, 0), State.NO))
 
 
 def check_none_excluded(relevant: Any, answers: Answers, label_names: Sequence[str]) -> None:
@@ -78,8 +78,8 @@ def describe_answers(answers: Answers) -> str:
     count = answers.count()[["asked", "no", "yes", "maybe"]].sum()
     text = f"{count['asked']} of {n * q} pairs asked: "
     text += f"{count['no']} no, {count['yes']} yes, {count['maybe']} maybe"
-    if answers.said is not None:
-        text += f"; {len(answers.said.people)} people"
+    if answers.annotations is not None:
+        text += f"; {len(answers.annotations.people)} people"
     return text
 
 

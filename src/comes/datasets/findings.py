@@ -145,7 +145,7 @@ def _check_answers(answers: Answers, names: Sequence[str]) -> list[Finding]:
     if answers.kind == "answers":
         is_known = np.asarray(n_no + n_yes + n_maybe > 0)
         unsure = is_known & (n_no + n_yes == 0)
-        torn = 0 if answers.said is None else answers.said.count_torn(answers.shape)
+        torn = 0 if answers.annotations is None else answers.annotations.count_torn(answers.shape)
         pairs = counted(torn, "pair")
         findings += [
             _describe_labels("never_asked", ~is_known, names, "were never asked about"),

@@ -78,21 +78,22 @@ def _stack_answers(first: Answers | None, second: Answers | None) -> Answers | N
         raise ComesError(f"two files must have labels of one kind; got {first!r} and {second!r}.")
     if first.is_sparse or second.is_sparse:
         states = sparse.vstack([first.states, second.states], "csr")
-        return Answers.of_states(states, first.kind, first.label_names)
+        return Answers.from_states(states, first.kind, first.label_names)
     codes = np.concatenate([first.codes, second.codes])
     if first.kind != "answers":
-        return Answers.of_codes(codes, first.kind, first.label_names)
+        return Answers.from_codes(codes, first.kind, first.label_names)
     marked = [
         np.zeros(a.shape, dtype=bool) if a.chosen is None else a.chosen for a in (first, second)
     ]
     chosen = np.concatenate(marked) if any(mark.any() for mark in marked) else None
-    if first.said is None or second.said is None:
-        return Answers.of_codes(codes, "answers", first.label_names, chosen=chosen)
-    people = [said.people[number] for said in (first.said, second.said) for number in said.person]
-    words = [State(code).word for said in (first.said, second.said) for code in said.code]
+    if first.annotations is None or second.annotations is None:
+        return Answers.from_codes(codes, "answers", first.label_names, chosen=chosen)
+    both = first.annotations, second.annotations
+    people = [said.people[number] for said in both for number in said.person]
+    words = [State(code).word for said in both for code in said.code]
     said = LongAnswers.read(
-        np.concatenate([first.said.row, second.said.row + len(first)]),
-        np.concatenate([first.said.label, second.said.label]),
+        np.concatenate([first.annotations.row, second.annotations.row + len(first)]),
+        np.concatenate([first.annotations.label, second.annotations.label]),
         words,
         people,
     )

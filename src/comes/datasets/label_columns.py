@@ -154,7 +154,7 @@ def read_answers(
     states = [as_states(cells[c], f"column {c!r}", words) for c in columns]
     codes, names = _order_labels(np.stack(states, axis=1), columns, wanted)
     is_ours = all(name.startswith(ANSWER) for name in columns)
-    return Answers.of_codes(codes, "answers" if is_ours else find_kind(codes), names)
+    return Answers.from_codes(codes, "answers" if is_ours else find_kind(codes), names)
 
 
 def read_state_sets(

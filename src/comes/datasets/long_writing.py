@@ -41,7 +41,7 @@ def long_table(dataset: Dataset) -> pd.DataFrame:
     answers = answers_to_write(dataset)
     row, column, code = _list_pairs(answers)
     silent = _list_silent(row, column, answers)
-    said = answers.said
+    said = answers.annotations
     if said is None:
         said = LongAnswers(row, column, np.zeros_like(row), code, ("",))
     row, column = (
@@ -57,7 +57,7 @@ def long_table(dataset: Dataset) -> pd.DataFrame:
         "label": np.asarray(dataset.label_names, dtype=object)[column],
         "answer": words[np.concatenate([said.code, gaps])],
     }
-    if answers.said is not None:
+    if answers.annotations is not None:
         people = np.asarray(said.people, dtype=object)[said.person]
         values[PERSON] = np.concatenate([people, np.full(len(gaps), "", dtype=object)])
     if answers.chosen is not None:

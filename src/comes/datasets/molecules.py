@@ -63,7 +63,7 @@ def _read_results(results: pd.DataFrame, path: Path) -> Answers:
             f" (not tested); got {results.iat[row, column]!r} at row {row}."
         )
     codes = np.where(values == 1, State.YES, np.where(values == 0, State.NO, State.NOT_ASKED))
-    return Answers.of_codes(codes, label_names=[str(name) for name in results.columns])
+    return Answers.from_codes(codes, label_names=[str(name) for name in results.columns])
 
 
 def _name_rows(table: pd.DataFrame) -> list[str] | None:

@@ -250,7 +250,7 @@ def _complete_dataset(
     if "labels_are" not in done or reading.labels_are == "candidates":
         dataset = dataset.with_labels_as(reading.labels_are, source)
     if reading.label_names is not None and dataset.label_names != list(reading.label_names):
-        dataset = dataset.with_labels(reading.label_names)
+        dataset = dataset.align_labels(reading.label_names)
     if reading.images is not None:
         return join_images(dataset, reading.images, reading.skip_broken)
     if reading.skip_broken and not isinstance(dataset.X, Images):

@@ -112,8 +112,8 @@ class TablePlan:
             return answers
         if self.kind == "answers":
             if answers.is_sparse:
-                return Answers.of_states(answers.states, "answers", answers.label_names)
-            return Answers.of_codes(answers.codes, "answers", answers.label_names)
+                return Answers.from_states(answers.states, "answers", answers.label_names)
+            return Answers.from_codes(answers.codes, "answers", answers.label_names)
         raise ComesError(
             f"the labels are {answers.kind} here, and {self.kind} in the first block, where every "
             "answer is 'no'. Call their columns answer:NAME, or put a block with other answers "

@@ -124,9 +124,9 @@ is not known)
         if answers is None or answers.is_sparse == self.is_sparse:
             return dataset
         if self.is_sparse:
-            said = Answers.of_states(answers.states, answers.kind, answers.label_names)
+            said = Answers.from_states(answers.states, answers.kind, answers.label_names)
         else:
-            said = Answers.of_codes(answers.codes, answers.kind, answers.label_names)
+            said = Answers.from_codes(answers.codes, answers.kind, answers.label_names)
         return replace(dataset, answers=said)
 
     def read(self, block: int) -> tuple[Any, Answers]:
@@ -288,7 +288,7 @@ def _complete(load: Load, reading: Reading, file: ShardFile, block: Block) -> Da
     """Return a block with its labels taken for what the reading says."""
     dataset = load(file, block).with_labels_as(reading.labels_are, file.name)
     if reading.label_names is not None and dataset.label_names != list(reading.label_names):
-        dataset = dataset.with_labels(reading.label_names)
+        dataset = dataset.align_labels(reading.label_names)
     return dataset
 
 

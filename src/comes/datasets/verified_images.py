@@ -48,7 +48,7 @@ def read_open_images(path: Path, classes: Path, reading: Reading) -> Dataset:
         raise ComesError(f"{path} has the class {unknown!r}, which {classes.name} does not name.")
     row, found = pd.factorize(table["ImageID"])
     codes = _combine(row, label, confidence == 1, (len(found), len(names)))
-    answers = Answers.of_codes(codes, label_names=names.tolist())
+    answers = Answers.from_codes(codes, label_names=names.tolist())
     dataset = Dataset(None, names.tolist(), answers=answers, items=[f"{key}.jpg" for key in found])
     folder = path.parent / path.name.partition("-")[0]
     if folder.is_dir() and not reading.has_labels_alone:

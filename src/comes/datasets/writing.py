@@ -96,7 +96,7 @@ def _list_parts(dataset: Dataset) -> list[str]:
         formats.COMPLEMENTARY: dataset.from_complementary and not is_answered,
         formats.COMPLEMENTARY_ANSWERS: dataset.from_complementary and is_answered,
         formats.TICKED: answers is not None and answers.kind == "positives",
-        formats.PEOPLE: answers is not None and answers.said is not None,
+        formats.PEOPLE: answers is not None and answers.annotations is not None,
         formats.CHOSEN: answers is not None and answers.chosen is not None,
     }
     return [part for part, is_there in parts.items() if is_there]

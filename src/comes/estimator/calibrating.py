@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import as_relevant, lean_answers
+from comes.answers import answer_evidence, as_relevant
 from comes.errors import ComesError, ComesWarning
 from comes.estimator.inputs import match_columns
 from comes.estimator.reading_answers import read_answers
@@ -49,17 +49,17 @@ def _lean_truth(classifier: "PredictsFromScores", relevant: Any) -> npt.NDArray[
 
 def _lean(classifier: "PredictsFromScores", answers: Any) -> npt.NDArray[Any]:
     """Return how far answers lean, by the rates of the model."""
-    read = read_answers(answers).with_labels(classifier.label_names_)
+    read = read_answers(answers).align_labels(classifier.label_names_)
     knowledge = classifier.knowledge_
     if knowledge.no_rate is not None:
-        return lean_answers(read, knowledge.rates)
+        return answer_evidence(read, knowledge.rates)
     if knowledge.class_prior is None:
         raise ComesError(
             f"calibrate needs rates of answers or a class prior, and a model of "
             f"{classifier.method_!r} has neither. Give true labels (relevant=), or fit with "
             "another method."
         )
-    return lean_answers(read, find_rates(read.drawn(), knowledge.class_prior))
+    return answer_evidence(read, find_rates(read.without_chosen(), knowledge.class_prior))
 
 
 def _warn_of_seen_rows(classifier: Any, X: Any) -> None:

@@ -35,10 +35,10 @@ class CountedAnswers:
         }
         return np.asarray(counts[state].sum(axis=0))
 
-    def says(self, state: State) -> bool:
+    def has(self, state: State) -> bool:
         """Return whether anything is in a state."""
         return bool(self.count_state(state).any())
 
-    def drawn(self) -> "CountedAnswers":
+    def without_chosen(self) -> "CountedAnswers":
         """Return the same: what a model asked for was not counted."""
         return self

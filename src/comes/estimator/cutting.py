@@ -13,10 +13,10 @@ from comes.estimator.preparation import Training
 from comes.estimator.row_risks import weigh_prior
 from comes.estimator.settings import LEARNED_THRESHOLDS
 from comes.selection import (
-    bend_scores,
     choose_thresholds,
+    exponent_matching_prior,
     offset_matching_prior,
-    power_matching_prior,
+    recalibrate_to_prior,
 )
 from comes.training import predict_scores
 
@@ -48,7 +48,9 @@ def find_power(
         return None
     scores = predict_scores(training.module, training.X).cpu().numpy()
     assert classifier.class_prior_ is not None
-    return power_matching_prior(scores, classifier.class_prior_, weight=_as_array(training.weight))
+    return exponent_matching_prior(
+        scores, classifier.class_prior_, weight=_as_array(training.weight)
+    )
 
 
 def _as_array(weight: Tensor | None) -> FloatArray | None:
@@ -106,7 +108,9 @@ def _learn_on_held_out_rows(
     found = predict_scores(training.module, training.held_out.X, precision=precision)
     by: Any = classifier.threshold
     answers, power = training.held_out.answers, classifier.score_power_
-    scores = found.cpu().numpy() if power is None else bend_scores(found.cpu().numpy(), power)
+    scores = (
+        found.cpu().numpy() if power is None else recalibrate_to_prior(found.cpu().numpy(), power)
+    )
     return choose_thresholds(scores, answers, classifier.class_prior_, by)
 
 

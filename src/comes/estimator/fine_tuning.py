@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from comes.answers import Answers, lean_answers, relevance_given
+from comes.answers import Answers, answer_evidence, posterior_probability
 from comes.errors import ComesError, ComesWarning
 from comes.estimator.preparation import Training, split_rows
 from comes.estimator.storage import plain
@@ -117,9 +117,9 @@ def find_soft_targets(classifier: "ImageClassifier", probed: Training) -> torch.
         answers = answers[split_rows(n, share, probed.options.seed)[0]]
     if not classifier.uses_maybe:
         answers = answers.without_maybe()
-    leaning = lean_answers(answers, classifier.knowledge_.rates)
+    leaning = answer_evidence(answers, classifier.knowledge_.rates)
     scores = predict_scores(probed.module, probed.X)
-    targets = relevance_given(scores.cpu().numpy(), leaning)
+    targets = posterior_probability(scores.cpu().numpy(), leaning)
     return torch.as_tensor(targets, dtype=torch.float32, device=scores.device)
 
 
@@ -156,7 +156,9 @@ def _warn_of_small_batches(classifier: "ImageClassifier", answers: Answers) -> N
     family = family_of(classifier.method_)
     if family is None or not family.needs_large_batches or classifier.probe_epochs == 0:
         return
-    in_a_batch = float(np.median(answers.drawn().excluded.mean(axis=0))) * classifier.batch_size
+    in_a_batch = (
+        float(np.median(answers.without_chosen().excluded.mean(axis=0))) * classifier.batch_size
+    )
     is_small = in_a_batch < FEW_IN_A_BATCH and len(answers) > 10 * classifier.batch_size
     if is_small:
         warnings.warn(

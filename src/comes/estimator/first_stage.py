@@ -137,12 +137,12 @@ class FirstStage:
     @property
     def _candidates(self) -> npt.NDArray[np.bool_]:
         """What nobody excluded, as far as the questions were drawn at random."""
-        return self.answers.drawn().candidates
+        return self.answers.without_chosen().candidates
 
     @property
     def _excluded_share(self) -> Array:
         """The share of rows that exclude a label."""
-        return np.asarray(self.answers.drawn().count_state(State.NO) / len(self.answers))
+        return np.asarray(self.answers.without_chosen().count_state(State.NO) / len(self.answers))
 
     @property
     def _weighted_share(self) -> Array:

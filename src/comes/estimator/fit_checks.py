@@ -13,7 +13,7 @@ from comes.answers import Answers, State
 from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.preparation import Training
-from comes.selection import bend_scores
+from comes.selection import recalibrate_to_prior
 from comes.training import History, PixelRows, process_number, seeded
 
 FloatArray = npt.NDArray[np.floating]
@@ -73,7 +73,7 @@ def check_fit(classifier: PredictsFromScores, training: Training, history: Histo
     undertrained = [] if is_head else _say_undertrained(training, history, risks)
     flat = _say_flat_labels(classifier, numbers.numpy(), answers)
     shown, power = numbers.numpy(), classifier.score_power_
-    shown = shown if power is None else bend_scores(shown, power)
+    shown = shown if power is None else recalibrate_to_prior(shown, power)
     return [*undertrained, *flat, *_say_extremes(classifier, shown, answers)]
 
 

@@ -172,7 +172,7 @@ def _prepare_probe(
         kind = "classes" if reads_classes else "pooled"
         settings["epochs"] = classifier.probe_epochs or PROBE_EPOCHS[kind]
     if reads_classes:
-        S, known = answers.drawn().candidates, _find_prior(classifier, X, answers, seed)
+        S, known = answers.without_chosen().candidates, _find_prior(classifier, X, answers, seed)
         probe = sparse_head(X, S, known, classifier.standard_errors, **settings)
         return probe, prepare_rows(probe, check_training_features(probe, X), answers)
     probe = CandidateClassifier(

@@ -12,7 +12,7 @@ from comes.estimator.seen_rows import remember_rows
 from comes.estimator.settings import LEARNED_THRESHOLDS
 from comes.methods import METHODS, Method
 from comes.models import Ensemble, OfEachNetwork
-from comes.training import LabelChunks, SaidRows, TrainOptions, to_device
+from comes.training import LabelChunks, SparseTargetRows, TrainOptions, to_device
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
@@ -95,12 +95,12 @@ def prepare_many_labels(
 
 def see_sparse(
     classifier: "CandidateClassifier", method: Method, answers: Answers, device: torch.device
-) -> SaidRows:
+) -> SparseTargetRows:
     """Return what the risk sees of the answers."""
     assert method.see_sparse is not None
     shown = answers if classifier.uses_maybe else answers.without_maybe()
     states, silence = method.see_sparse(shown)
-    return SaidRows(states, State(silence), device)
+    return SparseTargetRows(states, State(silence), device)
 
 
 def chunk_labels(

@@ -37,7 +37,7 @@ class HeldOut:
 
     X: Rows
     answers: Answers
-    seen: Any  # what the risk sees of the answers: a tensor (n, q), or SaidRows
+    seen: Any  # what the risk sees of the answers: a tensor (n, q), or SparseTargetRows
     risk: Risk  # with the counts of these rows
     patience: int | None  # epochs to wait for a better one
 
@@ -61,7 +61,7 @@ class Training:
     method: Method
     module: nn.Module
     X: Rows
-    seen: Any  # what the risk sees of the answers: a tensor (n, q), or SaidRows
+    seen: Any  # what the risk sees of the answers: a tensor (n, q), or SparseTargetRows
     risk: Risk
     options: TrainOptions
     is_ours: bool  # network, risk and optimiser are from comes: none reads from the device

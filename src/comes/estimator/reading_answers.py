@@ -100,7 +100,7 @@ def _name_labels(answers: Answers, values: Any, label_names: Sequence[str] | Non
     names = label_names if label_names is not None else own
     if names is None:
         names = [str(number) for number in range(answers.shape[1])]
-    return answers.named([str(name) for name in names])
+    return answers.rename_labels([str(name) for name in names])
 
 
 def _check_truth(y: Any, answers: Answers) -> None:
@@ -123,7 +123,7 @@ def check_can_learn(answers: Answers | CountedAnswers, method: Method, name: str
             f"method {name!r} learns from excluded labels, and ticked labels exclude none. Take "
             f"method={DEFAULT!r}."
         )
-    says_no, says_yes, in_doubt = map(answers.says, (State.NO, State.YES, State.MAYBE))
+    says_no, says_yes, in_doubt = map(answers.has, (State.NO, State.YES, State.MAYBE))
     is_silent = {
         "answers": not (says_no or says_yes or in_doubt),
         "positives": not says_yes,
@@ -141,8 +141,8 @@ def check_can_learn(answers: Answers | CountedAnswers, method: Method, name: str
 
 def _check_exclusions(answers: Answers | CountedAnswers, name: str) -> None:
     """Raise an error if a method that learns from "no" would see none."""
-    if not answers.drawn().says(State.NO):
-        chosen = " to a question drawn at random" if answers.says(State.NO) else ""
+    if not answers.without_chosen().has(State.NO):
+        chosen = " to a question drawn at random" if answers.has(State.NO) else ""
         raise ComesError(
             f"method {name!r} learns from labels that somebody said 'no' to, and no answer{chosen} "
             f"is 'no'. Take method={DEFAULT!r}."

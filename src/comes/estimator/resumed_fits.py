@@ -253,7 +253,7 @@ def _go_on(classifier: "CandidateClassifier", X: Any, given: Answers, weight: An
     """Train a fitted classifier on another part."""
     X = as_feature_matrix(classifier, X)
     check_entries(X)
-    given = given.with_labels(classifier.label_names_)
+    given = given.align_labels(classifier.label_names_)
     kind = (classifier.trained_on_ or {"kind": given.kind})["kind"]
     if given.kind != kind:
         raise ComesError(

@@ -40,7 +40,7 @@ class Counts:
         """Count answers."""
         if isinstance(answers, CountedAnswers) or (answers.is_sparse and weight is None):
             return cls._of_sparse(answers)
-        fair, n = answers.drawn(), len(answers) if weight is None else float(weight.sum())
+        fair, n = answers.without_chosen(), len(answers) if weight is None else float(weight.sum())
         masks = (fair.candidates, fair.asked, answers.asked)
         possible, drawn, asked = (None if m is None else sum_rows(m, weight) for m in masks)
         assert possible is not None
@@ -133,7 +133,7 @@ def weigh_prior(classifier: "CandidateClassifier", answers: Answers | CountedAns
         return classifier.prior_weight
     if has_many_labels(answers):  # a batch says nothing of priors below one in its rows
         return 0.0
-    if answers.kind != "answers" or answers.says(State.YES):
+    if answers.kind != "answers" or answers.has(State.YES):
         return 1.0
     given = classifier.class_prior
     return 0.0 if given is None or isinstance(given, ClassPriorEstimate) else 0.3

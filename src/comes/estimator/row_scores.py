@@ -14,7 +14,7 @@ from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.reading_answers import read_answers
 from comes.estimator.row_risks import compute_risk
 from comes.metrics import average_precision
-from comes.selection import bend_scores
+from comes.selection import recalibrate_to_prior
 from comes.training import choose_device, predict_scores, to_device
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ class ScoresRows(PredictsFromScores):
 
     def _bend(self, scores: FloatArray) -> FloatArray:
         """Return scores bent to the class prior, where they need it."""
-        return scores if self.score_power_ is None else bend_scores(scores, self.score_power_)
+        return (
+            scores if self.score_power_ is None else recalibrate_to_prior(scores, self.score_power_)
+        )
 
     def _trained_scores(self, X: Any) -> FloatArray:
         """Return the scores whose risk training minimised."""
@@ -83,5 +85,5 @@ class ScoresRows(PredictsFromScores):
         """
         check_same_order(X, candidates)
         scores = torch.as_tensor(self._trained_scores(X))
-        answers = read_answers(candidates).with_labels(self.label_names_)
+        answers = read_answers(candidates).align_labels(self.label_names_)
         return compute_risk(cast("CandidateClassifier", self), scores, answers, corrected=corrected)

@@ -56,11 +56,11 @@ from comes.priors import CleanSample
 from comes.training import (
     MakeOptimizer,
     TrainOptions,
+    broadcast_from_first,
     choose_device,
+    gather_objects,
     join_processes,
     make_optimizer,
-    of_each_process,
-    of_first_process,
     seeded,
     to_device,
 )
@@ -103,7 +103,7 @@ def prepare_rows(
     d, q = X.shape[1], answers.shape[1]
     classifier.label_names_, classifier.classes_ = list(answers.label_names or ()), np.arange(q)
     seed = draw_seed(classifier.random_state)
-    seed = of_each_process(seed)[0] if start.is_shared else seed
+    seed = gather_objects(seed)[0] if start.is_shared else seed
     options = make_options(classifier, method, answers, seed)
     with seeded(seed, device):
         made = start.module or make_module(classifier, d, q)
@@ -113,7 +113,9 @@ def prepare_rows(
     classifier.scaling_ = start.scaling or fit_scaling(X, classifier.scale, start.weight)
     scaled = classifier.scaling_(X)
     find = partial(find_knowledge, classifier, method, X, scaled, answers, seed, start)
-    classifier.knowledge_ = start.known or (of_first_process(find) if start.is_shared else find())
+    classifier.knowledge_ = start.known or (
+        broadcast_from_first(find) if start.is_shared else find()
+    )
     is_new = isinstance(classifier.model, str) and start.module is None
     if is_new and find_settings(classifier, classifier.method_)["starts_at_prior"]:
         prior = guess_prior(method, classifier.knowledge_, answers, start.weight)

@@ -74,7 +74,7 @@ def carry_prior(prior: Array, answers: Answers, weight: Array) -> Array:
     the weight of its row. So the share of "no" is in proportion to 1 - pi, and that of "yes" to
     pi, with weights and without; where both are said, their sum is made 1.
     """
-    fair = answers.drawn()
+    fair = answers.without_chosen()
     asked = np.ones(answers.shape, bool) if fair.asked is None else fair.asked
     of_asked = _grow(asked, weight)
     irrelevant = (1 - prior) * _grow(fair.excluded, weight) / of_asked

@@ -13,7 +13,7 @@ from comes.training import (
     Callback,
     TrainedEpoch,
     describe_epoch,
-    of_each_process,
+    gather_objects,
 )
 
 NUMBER = (int, float, np.integer, np.floating)
@@ -178,4 +178,4 @@ def share_seed(random_state: int | np.random.RandomState | None) -> int:
     """Return a seed shared by all processes: the one given, or one drawn by the first."""
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
-    return int(of_each_process(draw_seed(random_state))[0])
+    return int(gather_objects(draw_seed(random_state))[0])

@@ -46,12 +46,12 @@ from comes.training import (
     BlockOrder,
     Checkpoint,
     History,
-    SaidRows,
+    SparseTargetRows,
     StreamedRows,
+    broadcast_from_first,
     choose_device,
+    gather_objects,
     join_processes,
-    of_each_process,
-    of_first_process,
     seeded,
     to_device,
     train,
@@ -84,7 +84,7 @@ class _Stream:
 
     def see(self, answers: Answers, block: int = 0) -> Any:
         """Return what the risk sees of some answers."""
-        if self.method.leaves_maybe_out and self.answers.says(State.YES):
+        if self.method.leaves_maybe_out and self.answers.has(State.YES):
             answers = answers.without_maybe()  # even where nobody says yes in this block
         if self.shards.is_sparse:
             return see_sparse(self.classifier, self.method, answers, self.device)
@@ -93,10 +93,10 @@ class _Stream:
             seen = keep_one_excluded(seen, self.seed + block)
         return torch.tensor(seen)
 
-    def join(self, seen: Any) -> SaidRows:
+    def join(self, seen: Any) -> SparseTargetRows:
         """Return what the risk sees of several blocks as one."""
         states = sparse.vstack([part.states for part in seen], "csr")
-        return SaidRows(states, seen[0].silence, self.device)
+        return SparseTargetRows(states, seen[0].silence, self.device)
 
     def as_rows(self) -> StreamedRows:
         """Return the rows as training takes them."""
@@ -130,8 +130,8 @@ class _Stream:
         said = sparse.vstack(states, "csr")
         kind, names = self.answers.kind, self.answers.label_names
         if self.shards.is_sparse:
-            return X, Answers.of_states(said, kind, names)
-        return X, Answers.of_codes(said.toarray(), kind, names)
+            return X, Answers.from_states(said, kind, names)
+        return X, Answers.from_codes(said.toarray(), kind, names)
 
 
 def fit_shards(
@@ -155,7 +155,7 @@ def fit_shards(
     device = choose_device(classifier.device)
     device = join_processes(device) if is_shared else device
     seed = draw_seed(classifier.random_state)
-    seed = int(of_each_process(seed)[0]) if is_shared else seed
+    seed = int(gather_objects(seed)[0]) if is_shared else seed
     found = gather_statistics(shards, scale=classifier.scale, encoder=classifier.encoder, seed=seed)
     counted = CountedAnswers(found.counts, found.kind, shards.label_names, shards.is_sparse)
     check_can_learn(counted, method, str(classifier.method_))
@@ -172,7 +172,7 @@ def fit_shards(
         classifier.module_ = make_module(classifier, d, len(shards.label_names)).to(device)
     if shards.is_sparse:
         find_label_head(classifier.module_)  # or say so, before anything takes long
-    classifier.knowledge_ = of_first_process(lambda: _find_knowledge(stream))
+    classifier.knowledge_ = broadcast_from_first(lambda: _find_knowledge(stream))
     settings = find_settings(classifier, classifier.method_)
     if isinstance(classifier.model, str) and settings["starts_at_prior"]:
         prior = guess_prior(method, classifier.knowledge_, counted)

@@ -87,7 +87,7 @@ class Fitting:
             return "candidates", floods
         # How strongly it is kept near the class prior is one number of the risks of a batch.
         weight = weigh_prior(self.classifier, self._read_labels())
-        return self.candidates.kind, floods, self.candidates.said is not None, weight
+        return self.candidates.kind, floods, self.candidates.annotations is not None, weight
 
     @property
     def on_gpu(self) -> bool:

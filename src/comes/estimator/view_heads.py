@@ -18,7 +18,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor, nn
 
-from comes.answers import Answers, lean_answers, relevance_given
+from comes.answers import Answers, answer_evidence, posterior_probability
 from comes.errors import ComesWarning
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.cross_fitting import split_into_folds
@@ -224,8 +224,8 @@ def _make_steps(
 def _add_student(teacher: ViewHead, evidence: Evidence, probe: CandidateClassifier) -> ViewHead:
     """Return the mean of the teacher and of a student of its posteriors, as one linear layer."""
     answers = evidence.answers if probe.uses_maybe else evidence.answers.without_maybe()
-    leaning = lean_answers(answers, probe.knowledge_.rates)
-    targets = relevance_given(teacher.score(evidence.sparse), leaning)
+    leaning = answer_evidence(answers, probe.knowledge_.rates)
+    targets = posterior_probability(teacher.score(evidence.sparse), leaning)
     scaling, own = fit_scaling(evidence.pooled, "standard"), teacher.layer
     assert isinstance(own, nn.Linear) and scaling.shift is not None and scaling.scale is not None
     X = torch.from_numpy(_scale(evidence.pooled, scaling.shift, scaling.scale)).to(own.weight)

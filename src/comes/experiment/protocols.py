@@ -60,11 +60,13 @@ def _draw_answers(spec: AnswerSpec, dataset: Dataset, rows: Rows, seed: int) -> 
     X = take_rows(dataset.X, rows) if spec.doubt_strength or spec.asked_strength else None
     relevant = dataset.known_relevant()
     drawn = simulate_answers(relevant[rows], X, **given, seed=seed)
-    if drawn.said is not None:
-        return Answers.from_long(replace(drawn.said, row=rows[drawn.said.row]), relevant.shape)
+    if drawn.annotations is not None:
+        return Answers.from_long(
+            replace(drawn.annotations, row=rows[drawn.annotations.row]), relevant.shape
+        )
     codes = np.zeros(relevant.shape, dtype=np.int8)
     codes[rows] = drawn.codes
-    return Answers.of_codes(codes)
+    return Answers.from_codes(codes)
 
 
 def _show(answers: Answers, sees: Sees | None) -> BoolMatrix | Answers:
@@ -73,11 +75,11 @@ def _show(answers: Answers, sees: Sees | None) -> BoolMatrix | Answers:
         return answers.candidates
     if sees == "all":
         return answers
-    if answers.said is not None:
-        said = replace(answers.said, code=_hide_yes(answers.said.code))
+    if answers.annotations is not None:
+        said = replace(answers.annotations, code=_hide_yes(answers.annotations.code))
         return Answers.from_long(said, answers.shape, answers.label_names, chosen=answers.chosen)
     codes = _hide_yes(answers.codes)
-    return Answers.of_codes(codes, label_names=answers.label_names, chosen=answers.chosen)
+    return Answers.from_codes(codes, label_names=answers.label_names, chosen=answers.chosen)
 
 
 def _hide_yes(codes: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:

@@ -35,7 +35,7 @@ def load_data(spec: DataSpec) -> Loaded:
     dataset = _open_part(spec, spec.name)
     if spec.test is None:
         return Loaded(dataset, None)
-    test = _open_part(spec, spec.test).with_labels(dataset.label_names)
+    test = _open_part(spec, spec.test).align_labels(dataset.label_names)
     return Loaded(join_rows(dataset, test), len(dataset))
 
 

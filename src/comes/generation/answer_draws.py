@@ -84,7 +84,7 @@ def simulate_answers(
     Answers about 1000 rows and 2 labels: 178 of 2000 pairs asked, 107 no, 0 yes, 71 maybe
     >>> people = {"ann": (0.9, 0.9), "bob": (0.5, 0.9)}
     >>> answers = simulate_answers(relevant, people=people, people_per_pair=2)
-    >>> len(answers.said), answers.said.people
+    >>> len(answers.annotations), answers.annotations.people
     (356, ('ann', 'bob'))
     """
     names = getattr(relevant, "columns", None)
@@ -104,7 +104,7 @@ def simulate_answers(
         codes = np.zeros(relevant.shape, dtype=np.int8)
         chances = _find_chances(relevant, no_rate, yes_rate, mistake_rate, easy)
         codes[row, label] = _answer(relevant, row, label, chances, rng)
-        return Answers.of_codes(codes, label_names=names)
+        return Answers.from_codes(codes, label_names=names)
     drawn = _draw_people(len(row), len(people), people_per_pair, rng)
     said = []
     for number, (a, b) in enumerate(people.values()):

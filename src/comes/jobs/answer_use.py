@@ -28,12 +28,12 @@ def describe_use(classifier: Classifier, answers: Answers) -> str:
 def _describe_answers(classifier: Classifier, method: Method, answers: Answers) -> str:
     """Return how many answers there are, of which kind and from whom, and what is not used."""
     codes = _list_codes(answers)
-    n_chosen = len(codes) - len(_list_codes(answers.drawn()))
+    n_chosen = len(codes) - len(_list_codes(answers.without_chosen()))
     states = (State.NO, State.YES, State.MAYBE)
     counts = {state.word: int((codes == state).sum()) for state in states}
     kinds = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
     chosen = f"; {n_chosen} chosen by a model" if n_chosen else ""
-    n_people = 1 if answers.said is None else len(answers.said.people)
+    n_people = 1 if answers.annotations is None else len(answers.annotations.people)
     people = f" of {n_people} people" if n_people > 1 else ""
     is_naive = method.takes_positives and not method.needs_rates
     unused = {
@@ -49,8 +49,8 @@ def _describe_answers(classifier: Classifier, method: Method, answers: Answers) 
 
 def _list_codes(answers: Answers) -> npt.NDArray[np.int8]:
     """Return the `State` of every answer, (n_answers,)."""
-    if answers.said is not None:
-        return answers.said.code
+    if answers.annotations is not None:
+        return answers.annotations.code
     return np.asarray(answers.codes[answers.codes != State.NOT_ASKED])
 
 

@@ -51,7 +51,7 @@ def check_assumption(
             "the check needs rows with features, true labels and what was said about them: give "
             "the true labels of some items of the data (--clean FILE, with a column 'item')."
         )
-    known, drawn = ~sample.relevant, sample.answers.drawn()
+    known, drawn = ~sample.relevant, sample.answers.without_chosen()
     if drawn.asked is not None:
         known &= drawn.asked
     check = check_constant_rate(sample.X, drawn.candidates, known, seed=seed)

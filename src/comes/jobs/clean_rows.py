@@ -25,7 +25,7 @@ def read_clean(
         return None
     if reading is not None and reading.labels is not None:
         reading = replace(reading, label_names=dataset.label_names)  # a file may miss some
-    sample = _read_truth(clean, reading).with_labels(dataset.label_names)
+    sample = _read_truth(clean, reading).align_labels(dataset.label_names)
     relevant = sample.known_relevant()
     if sample.answers is not None:
         return CleanSample(sample.X, relevant, sample.answers)

@@ -115,7 +115,7 @@ def summarise_dataset(
     answers, X = dataset.answers, None if isinstance(dataset.X, Images) else dataset.X
     counts = count_labels(dataset)
     labels_are = None if answers is None else answers.kind
-    said = None if answers is None else answers.said
+    said = None if answers is None else answers.annotations
     chosen = None if answers is None else answers.chosen
     return {
         "data": {

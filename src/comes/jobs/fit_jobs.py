@@ -195,7 +195,10 @@ def fit_model(
     if varied:
         classifier, choice = choose_model(dataset, classifier, varied)
         on_choice(choice)
-    X, answers = dataset.known_features(), dataset.known_answers().named(dataset.label_names)
+    X, answers = (
+        dataset.known_features(),
+        dataset.known_answers().rename_labels(dataset.label_names),
+    )
 
     checkpoint = None if output is None else name_checkpoint(output)
 
@@ -249,7 +252,7 @@ def choose_model(
     X, names = dataset.known_features(), dataset.label_names
     given = classifier.encoder or make_encoder(dataset, reading)
     X = encode_table(X) if given is None else given.fit_transform(X)  # once: it sees no label
-    answers = dataset.known_answers().named(names)
+    answers = dataset.known_answers().rename_labels(names)
     if answers.kind == "positives":
         raise ComesError(
             "choosing (--select, --method auto) compares models on labels that somebody said no "
@@ -306,7 +309,7 @@ def _fit_images(
         )
     checkpoint = None if output is None or not epochs else name_checkpoint(output)
     classifier = ImageClassifier(**settings)
-    answers = dataset.known_answers().named(dataset.label_names)
+    answers = dataset.known_answers().rename_labels(dataset.label_names)
 
     def train() -> None:
         classifier.fit(dataset.X, answers=answers, checkpoint=checkpoint)

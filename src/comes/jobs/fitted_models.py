@@ -32,7 +32,7 @@ def open_for_model(
     """Return labelled data with the model's inputs, and with its labels in its order."""
     data = open_if_project(data)
     if isinstance(data, Dataset):
-        return data.with_labels(classifier.label_names_)
+        return data.align_labels(classifier.label_names_)
     reading = reading or Reading()
     if reading.label_names is not None:
         raise ComesError("the model knows its labels; leave label names (--label-names) out.")

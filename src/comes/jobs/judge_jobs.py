@@ -294,7 +294,7 @@ def _estimate_labels(
     table = found.per_label.assign(n_predicted=cut.sum(axis=0))
     counts = {"n_excluded": "no" if answers.kind == "answers" else "excluded"}
     if answers.kind != "candidates":
-        table["n_confirmed"] = answers.drawn().confirmed.sum(axis=0)
+        table["n_confirmed"] = answers.without_chosen().confirmed.sum(axis=0)
         counts["n_confirmed"] = "yes" if answers.kind == "answers" else "ticked"
     counts |= {"n_predicted": "predicted", "class_prior": "class_prior"}
     return list_qualities(table, names, counts)

@@ -27,7 +27,7 @@ def read_asked(
     if asked is None:
         return None
     if isinstance(asked, Dataset):
-        said = asked.with_labels(label_names)
+        said = asked.align_labels(label_names)
     else:
         said = _open_asked(asked, list(label_names))
     if said.items is None:
@@ -45,7 +45,7 @@ def read_asked(
     answers = said.known_answers()
     codes = np.full((len(items), len(label_names)), State.NOT_ASKED, dtype=np.int8)
     codes[known] = answers.codes[[place[items[row]] for row in known]]
-    return Answers.of_codes(codes, answers.kind, label_names)
+    return Answers.from_codes(codes, answers.kind, label_names)
 
 
 def _open_asked(asked: str | Path, label_names: list[str]) -> Dataset:

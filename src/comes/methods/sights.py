@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from comes.answers import Answers, State, lean_answers
+from comes.answers import Answers, State, answer_evidence
 from comes.methods.knowledge import Knowledge
 
 # What a risk over very many labels sees: states of the pairs with an answer, a CSR matrix, and what
@@ -14,7 +14,7 @@ Said = tuple[Any, State]
 
 def see_candidates(answers: Answers, knowledge: Knowledge) -> Any:
     """Return the candidates, (n, q): what nobody excluded. Who was asked is not seen."""
-    return answers.drawn().candidates
+    return answers.without_chosen().candidates
 
 
 def see_asked(answers: Answers, knowledge: Knowledge) -> Any:
@@ -22,7 +22,7 @@ def see_asked(answers: Answers, knowledge: Knowledge) -> Any:
 
     COMES needs fair samples of rows, so questions that a model chose are left out.
     """
-    drawn = answers.drawn()
+    drawn = answers.without_chosen()
     return drawn.codes if drawn.kind == "answers" else drawn.candidates
 
 
@@ -42,14 +42,14 @@ def see_sure(answers: Answers, knowledge: Knowledge) -> Any:
 
 def see_all(answers: Answers, knowledge: Knowledge) -> Any:
     """Return everything that was said; where several people answered, how far it leans."""
-    if answers.said is not None:
-        return lean_answers(answers, knowledge.rates)
-    return answers.candidates if answers.kind == "candidates" else answers.codes_with_silence
+    if answers.annotations is not None:
+        return answer_evidence(answers, knowledge.rates)
+    return answers.candidates if answers.kind == "candidates" else answers.filled_codes
 
 
 def see_asked_sparse(answers: Answers) -> Said:
     """Return `see_asked` without a matrix of all pairs."""
-    drawn = answers.drawn()
+    drawn = answers.without_chosen()
     return drawn.states, State.NOT_ASKED if drawn.kind == "answers" else State.MAYBE
 
 
@@ -57,7 +57,7 @@ def see_sure_sparse(answers: Answers) -> Said:
     """Return `see_sure` without a matrix of all pairs."""
     silence = {"positives": State.NO, "candidates": State.YES, "answers": State.NOT_ASKED}
     states = answers.states
-    if answers.kind == "answers" and not answers.says(State.YES):
+    if answers.kind == "answers" and not answers.has(State.YES):
         states = states.copy()
         states.data[states.data == State.MAYBE] = State.YES
     return states, silence[answers.kind]

@@ -80,9 +80,9 @@ class OfEachNetwork(nn.Module):
         """Whether pairs that nobody was asked about count."""
         return getattr(self.risk, "costs_unasked", False)
 
-    def of_labels(self, labels: slice | Tensor) -> "OfEachNetwork":
+    def select_labels(self, labels: slice | Tensor) -> "OfEachNetwork":
         """Return the risk of some labels, by place."""
-        return OfEachNetwork(self.risk.of_labels(labels))  # type: ignore[attr-defined]
+        return OfEachNetwork(self.risk.select_labels(labels))  # type: ignore[attr-defined]
 
     def forward(self, scores: Tensor, *others: Tensor) -> Tensor:
         """Return the mean risk of scores of shape (n, n_networks, q), or the risk of (n, q).

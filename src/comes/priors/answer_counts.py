@@ -42,7 +42,7 @@ class AnswerCounts:
     @classmethod
     def of(cls, answers: Answers) -> "AnswerCounts":
         """Return the counts of answers, sparse or not, without those that a model asked for."""
-        states = answers.drawn().states
+        states = answers.without_chosen().states
         n, q = states.shape
         is_odd = np.repeat(np.arange(n) % 2 == 1, np.diff(states.indptr))
         no, yes, maybe = (

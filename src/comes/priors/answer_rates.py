@@ -144,7 +144,7 @@ def estimate_answer_rates(
             X, answers.candidates, random_state=seed, label_names=names, is_scaled=is_scaled
         )
         return _from_exclude_rate(prior)
-    drawn = answers.drawn()
+    drawn = answers.without_chosen()
     records = read_records(drawn)
     if not len(records) or (answers.kind == "positives" and not answers.confirmed.any()):
         raise ComesError(

@@ -21,9 +21,9 @@ WORD_OF_ANOTHER = 4.4  # the logit that a sure answer of another person adds: lo
 
 def read_records(answers: Answers) -> LongAnswers:
     """Return every answer; silence counts as "maybe" where it is one (tags that are not ticked)."""
-    if answers.said is not None:
-        return answers.said
-    codes = answers.codes_with_silence
+    if answers.annotations is not None:
+        return answers.annotations
+    codes = answers.filled_codes
     row, label = np.nonzero(codes)
     return LongAnswers(row, label, np.zeros_like(row), codes[row, label], ())
 

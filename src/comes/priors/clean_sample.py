@@ -97,7 +97,9 @@ class CleanSample:
         if own is not None:
             relevant = relevant[:, match_names([str(name) for name in own], names)]
         return replace(
-            self, relevant=relevant, answers=None if answers is None else answers.with_labels(names)
+            self,
+            relevant=relevant,
+            answers=None if answers is None else answers.align_labels(names),
         )
 
 
@@ -161,11 +163,11 @@ def count_answer_rates(answers: Answers, relevant: npt.ArrayLike) -> AnswerRates
 
     Examples
     --------
-    >>> answers = Answers.of_codes([[1], [1], [3], [2]])  # no, no, maybe, yes
+    >>> answers = Answers.from_codes([[1], [1], [3], [2]])  # no, no, maybe, yes
     >>> count_answer_rates(answers, [[0], [0], [0], [1]]).no_rate.round(2)
     array([0.67])
     """
-    truth, drawn = as_relevant(relevant), answers.drawn()
+    truth, drawn = as_relevant(relevant), answers.without_chosen()
     if truth.shape != drawn.shape:
         raise ComesError(
             f"relevant must have the shape of the answers, {drawn.shape}; got {truth.shape}."

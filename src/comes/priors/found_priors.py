@@ -63,7 +63,7 @@ def find_class_prior(
     names = answers.label_names if label_names is None else label_names
     options: dict[str, Any] = {"random_state": random_state, "is_scaled": is_scaled}
     if answers.kind == "candidates":
-        candidates = answers.drawn().candidates
+        candidates = answers.without_chosen().candidates
         return estimate_class_prior(
             X, candidates, method, label_names=names, exclude_rate=exclude_rate, **options
         )

@@ -309,7 +309,7 @@ def _draw_answers(known: KnownLabels, label_names: Sequence[str]) -> Markup | No
     """Return the plot of what was said about every label, None where nothing was."""
     if known.answers is None:
         return None
-    said = known.answers.named(list(label_names))
+    said = known.answers.rename_labels(list(label_names))
     return Markup(as_svg(plot_answers(said, known.class_prior), "said"))
 
 

@@ -38,10 +38,12 @@ def say_pairs(answers: Answers, row: int) -> list[tuple[str, str]]:
     """Return, for every label of a row, what was said, and how many said what if they disagree."""
     words = [WORDS[answers.kind][State(code)] for code in answers.codes[row]]
     voices = [""] * len(words)
-    if answers.said is not None:
-        own = answers.said.row == row
+    if answers.annotations is not None:
+        own = answers.annotations.row == row
         heard: dict[int, Counter[State]] = {}
-        for label, code in zip(answers.said.label[own], answers.said.code[own], strict=True):
+        for label, code in zip(
+            answers.annotations.label[own], answers.annotations.code[own], strict=True
+        ):
             heard.setdefault(int(label), Counter())[State(code)] += 1
         for label, counts in heard.items():
             if len(counts) > 1:
@@ -53,15 +55,17 @@ def say_pairs(answers: Answers, row: int) -> list[tuple[str, str]]:
 
 def find_agreement(answers: Answers) -> Agreement | None:
     """Return how far people agree; None if no pair has several answers."""
-    if answers.said is None:
+    if answers.annotations is None:
         return None
     q = answers.shape[1]
-    pair, place = np.unique(answers.said.row * q + answers.said.label, return_inverse=True)
+    pair, place = np.unique(
+        answers.annotations.row * q + answers.annotations.label, return_inverse=True
+    )
     several = np.bincount(place, minlength=len(pair)) > 1
     lowest = np.full(len(pair), np.iinfo(np.int8).max, dtype=np.int8)
     highest = np.zeros(len(pair), dtype=np.int8)
-    np.minimum.at(lowest, place, answers.said.code)
-    np.maximum.at(highest, place, answers.said.code)
+    np.minimum.at(lowest, place, answers.annotations.code)
+    np.maximum.at(highest, place, answers.annotations.code)
     label = pair % q
     if not several.any():
         return None
@@ -130,4 +134,4 @@ def summarise_answers(answers: Answers, item: str = "picture") -> str:
 
 def _count_torn(answers: Answers) -> int:
     """Return about how many pairs somebody said yes and somebody no."""
-    return 0 if answers.said is None else answers.said.count_torn(answers.shape)
+    return 0 if answers.annotations is None else answers.annotations.count_torn(answers.shape)

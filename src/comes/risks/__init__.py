@@ -28,7 +28,7 @@ from comes.risks.ranking import (
     ranking_risk_from_sums,
     ranking_sums,
 )
-from comes.risks.said_pairs import SaidPairs
+from comes.risks.said_pairs import SparseTargets
 
 __all__ = [
     "BceRisk",
@@ -44,7 +44,7 @@ __all__ = [
     "MlclRisk",
     "RankingRisk",
     "RankingSums",
-    "SaidPairs",
+    "SparseTargets",
     "bce_risk",
     "ccmn_hamming_risk",
     "ccmn_ranking_risk",

@@ -22,12 +22,12 @@ from comes.risks.excluded import (
     mean_of_rows,
     optional_tensor,
 )
-from comes.risks.said_pairs import SaidPairs, check_said, sum_losses
+from comes.risks.said_pairs import SparseTargets, check_said, sum_losses
 
 
 def bce_risk(
     scores: Tensor,  # g, real, (n, q)
-    candidates: Tensor | SaidPairs,  # s, bool, or states, int8, (n, q)
+    candidates: Tensor | SparseTargets,  # s, bool, or states, int8, (n, q)
     *,
     loss: BinaryLoss = logistic_loss,
     label_weight: Tensor | None = None,
@@ -38,7 +38,7 @@ def bce_risk(
     Parameters
     ----------
     scores : float tensor of shape (n_samples, n_labels)
-    candidates : bool or int8 tensor of shape (n_samples, n_labels), or SaidPairs
+    candidates : bool or int8 tensor of shape (n_samples, n_labels), or SparseTargets
         bool: candidates. int8: `comes.answers.State`, of which only NO and YES count.
     loss : callable (scores, 0 or 1) -> tensor
     label_weight : float tensor of shape (n_labels,), optional
@@ -60,7 +60,7 @@ def bce_risk(
     label_weight = optional_tensor(label_weight, "label_weight")
     check_weights(label_weight, "label_weight")
     check_callable(loss, "loss")
-    if isinstance(candidates, SaidPairs):
+    if isinstance(candidates, SparseTargets):
         check_said(scores, candidates, sample_weight)
         return _risk_of_said(scores, candidates, loss, label_weight)
     scores, candidates = check_states(scores, candidates)
@@ -77,7 +77,7 @@ def bce_risk(
 
 
 def _risk_of_said(
-    scores: Tensor, said: SaidPairs, loss: BinaryLoss, label_weight: Tensor | None
+    scores: Tensor, said: SparseTargets, loss: BinaryLoss, label_weight: Tensor | None
 ) -> Tensor:
     """Return the risk where what was said is given by index."""
     check_width(scores, label_weight=label_weight)
@@ -117,13 +117,16 @@ class BceRisk(nn.Module):
         self.loss = loss
         self.register_buffer("label_weight", optional_tensor(label_weight, "label_weight"))
 
-    def of_labels(self, labels: slice | Tensor) -> "BceRisk":
+    def select_labels(self, labels: slice | Tensor) -> "BceRisk":
         """Return the risk of some labels, by place; the whole is the mean over labels."""
         weight = self.label_weight
         return BceRisk(loss=self.loss, label_weight=None if weight is None else weight[labels])
 
     def forward(
-        self, scores: Tensor, candidates: Tensor | SaidPairs, sample_weight: Tensor | None = None
+        self,
+        scores: Tensor,
+        candidates: Tensor | SparseTargets,
+        sample_weight: Tensor | None = None,
     ) -> Tensor:
         """Return the scalar risk of one batch."""
         return bce_risk(

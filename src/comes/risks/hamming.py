@@ -35,7 +35,7 @@ from comes.risks.excluded import (
     in_full_precision,
     times_weight,
 )
-from comes.risks.said_pairs import SaidPairs, check_said
+from comes.risks.said_pairs import SparseTargets, check_said
 
 
 class HammingSums(NamedTuple):
@@ -59,7 +59,7 @@ class HammingSums(NamedTuple):
 
 def hamming_sums(
     scores: Tensor,
-    candidates: Tensor | SaidPairs,
+    candidates: Tensor | SparseTargets,
     *,
     loss: BinaryLoss = logistic_loss,
     sample_weight: Tensor | None = None,
@@ -69,7 +69,7 @@ def hamming_sums(
     Parameters
     ----------
     scores : float tensor of shape (n_samples, n_labels)
-    candidates : bool or int8 tensor of shape (n_samples, n_labels), or SaidPairs
+    candidates : bool or int8 tensor of shape (n_samples, n_labels), or SparseTargets
         As in `hamming_risk`.
     loss : callable (scores, 0 or 1) -> tensor
     sample_weight : float tensor of shape (n_samples,), optional
@@ -86,7 +86,7 @@ def hamming_sums(
     (tensor(3.), tensor([0., 3.]))
     """
     check_callable(loss, "loss")
-    if isinstance(candidates, SaidPairs):
+    if isinstance(candidates, SparseTargets):
         check_said(scores, candidates, sample_weight)
         return _sums_of_said(in_full_precision(scores), candidates, loss)
     scores, candidates = check_states(scores, candidates)
@@ -104,7 +104,7 @@ def hamming_sums(
     )
 
 
-def _sums_of_said(scores: Tensor, said: SaidPairs, loss: BinaryLoss) -> HammingSums:
+def _sums_of_said(scores: Tensor, said: SparseTargets, loss: BinaryLoss) -> HammingSums:
     """Return the sums where what was said is given by index: one pass over all scores."""
     own = said.select(scores)
     excluded = (said.states == State.NO).to(scores.dtype)
@@ -189,7 +189,7 @@ def _combine_sums(
 
 def hamming_risk(
     scores: Tensor,  # g, real, (n, q)
-    candidates: Tensor | SaidPairs,  # s, bool, or states, int8, (n, q)
+    candidates: Tensor | SparseTargets,  # s, bool, or states, int8, (n, q)
     class_prior: Tensor,  # pi, in [0, 1], (q,)
     *,
     loss: BinaryLoss = logistic_loss,
@@ -205,9 +205,9 @@ def hamming_risk(
     ----------
     scores : float tensor of shape (n_samples, n_labels)
         Raw scores (logits). Half precision is computed in float32.
-    candidates : bool or int8 tensor of shape (n_samples, n_labels), or SaidPairs
+    candidates : bool or int8 tensor of shape (n_samples, n_labels), or SparseTargets
         bool: True where the label is still possible. int8: `comes.answers.State`, where it is known
-        who was asked. `SaidPairs`: what was said, by index.
+        who was asked. `SparseTargets`: what was said, by index.
     class_prior : float tensor of shape (n_labels,)
         How often each label is relevant, in [0, 1]; among asked rows, if these are known.
     loss : callable (scores, 0 or 1) -> tensor
@@ -281,7 +281,7 @@ class HammingRisk(nn.Module):
         self.correction = correction
         self.skip_empty = skip_empty
 
-    def of_labels(self, labels: slice | Tensor) -> "HammingRisk":
+    def select_labels(self, labels: slice | Tensor) -> "HammingRisk":
         """Return the risk of some labels, by place; the whole is the mean over labels."""
         shares = (self.exclude_share, self.asked_share)
         exclude, asked = (None if share is None else share[labels] for share in shares)
@@ -295,7 +295,10 @@ class HammingRisk(nn.Module):
         )
 
     def forward(
-        self, scores: Tensor, candidates: Tensor | SaidPairs, sample_weight: Tensor | None = None
+        self,
+        scores: Tensor,
+        candidates: Tensor | SparseTargets,
+        sample_weight: Tensor | None = None,
     ) -> Tensor:
         """Return the scalar risk of one batch."""
         return _combine_sums(

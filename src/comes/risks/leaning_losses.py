@@ -8,7 +8,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from comes.answers import State
-from comes.risks.said_pairs import SaidPairs
+from comes.risks.said_pairs import SparseTargets
 
 SURE = 1e-6  # mean probabilities are kept this far from 0 and 1
 FAR = 80.0  # exp(80) and exp(-80) are numbers in single precision
@@ -48,7 +48,7 @@ def diverge(probability: Tensor, prior: Tensor, of_rows: Tensor | None) -> tuple
 
 def said_loss(
     scores: Tensor,
-    said: SaidPairs,
+    said: SparseTargets,
     leanings: Tensor,  # of every state, (4, q)
     weight: Tensor,  # of every label, over q, (q,)
     class_prior: Tensor | None,
@@ -70,7 +70,7 @@ class _SaidLoss(torch.autograd.Function):
     def forward(
         ctx: Any,
         scores: Tensor,
-        said: SaidPairs,
+        said: SparseTargets,
         of_pairs: Tensor,
         of_silence: Tensor | None,
         weight: Tensor,

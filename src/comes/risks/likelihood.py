@@ -7,8 +7,8 @@ With :math:`\eta = \sigma(g)` the probability that a label is relevant, and
     = -\log\big( 1 - |r| \, \sigma(-t) \big) + \text{constant},
     \qquad t = \operatorname{sign}(r) \, g
 
-where the *leaning* r in [-1, 1] holds the ratio of the two (`comes.answers.lean_states`): "no" is
--1, "yes" is 1, a pair that nobody was asked about is 0 and costs nothing, and a label that is still
+where the *leaning* r in [-1, 1] holds the ratio of the two (`comes.answers.state_evidence`): "no"
+is -1, "yes" is 1, a pair that nobody was asked about is 0 and costs nothing, and a label still
 possible leans by its exclude rate p: :math:`-\log(1 - p (1 - \eta))`. On full answers this is BCE.
 It adds up over rows, so parts of a batch and processes need nothing special.
 The loss defines its own gradient, so it cannot be differentiated twice.
@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from comes.answers import AnswerRates, State, lean_states
+from comes.answers import AnswerRates, State, state_evidence
 from comes.errors import ComesError
 from comes.risks.excluded import (
     SMALLEST_WEIGHT,
@@ -45,12 +45,12 @@ from comes.risks.leaning_losses import (
     lose_by_leaning,
     said_loss,
 )
-from comes.risks.said_pairs import SaidPairs, check_said
+from comes.risks.said_pairs import SparseTargets, check_said
 
 
 def likelihood_risk(
     scores: Tensor,  # g, real, (n, q)
-    answers: Tensor | SaidPairs,  # bool, int8 or real, (n, q)
+    answers: Tensor | SparseTargets,  # bool, int8 or real, (n, q)
     no_rate: Tensor,  # a, or p for candidates, in [0, 1], (q,)
     yes_rate: Tensor | None = None,  # b, in [0, 1], (q,)
     *,
@@ -66,9 +66,9 @@ def likelihood_risk(
     ----------
     scores : float tensor of shape (n_samples, n_labels)
         Raw scores (logits). Half precision is computed in float32.
-    answers : tensor of shape (n_samples, n_labels), or SaidPairs
+    answers : tensor of shape (n_samples, n_labels), or SparseTargets
         bool: candidates, True where the label is still possible. int8: `comes.answers.State`, 0 not
-        asked, 1 no, 2 yes, 3 maybe. float: `comes.answers.lean_answers`, where several people
+        asked, 1 no, 2 yes, 3 maybe. float: `comes.answers.answer_evidence`, where several people
         answered; the rates are in them already.
     no_rate : float tensor of shape (n_labels,)
         How often an irrelevant pair that is asked about is called "no"; for candidates, how often
@@ -154,7 +154,7 @@ class LikelihoodRisk(nn.Module):
             )
         rates = AnswerRates(_as_array(a), _as_array(b), mistake_rate)
         precision = torch.promote_types(a.dtype, torch.float32)
-        self.register_buffer("leanings", torch.as_tensor(lean_states(rates), dtype=precision))
+        self.register_buffer("leanings", torch.as_tensor(state_evidence(rates), dtype=precision))
         weight = torch.ones(len(a), dtype=precision) if label_weight is None else label_weight
         self.register_buffer("label_weight", weight / len(a))
         self.register_buffer("class_prior", class_prior)
@@ -167,7 +167,7 @@ class LikelihoodRisk(nn.Module):
         """Whether pairs that nobody was asked about count: they do where a prior is kept."""
         return self.class_prior is not None
 
-    def of_labels(self, labels: slice | Tensor) -> "LikelihoodRisk":
+    def select_labels(self, labels: slice | Tensor) -> "LikelihoodRisk":
         """Return the risk of some labels, by place; the whole is the mean over labels."""
         part, weight = copy.copy(self), self.label_weight[labels]
         part._buffers = {
@@ -178,10 +178,10 @@ class LikelihoodRisk(nn.Module):
         return part
 
     def forward(
-        self, scores: Tensor, answers: Tensor | SaidPairs, sample_weight: Tensor | None = None
+        self, scores: Tensor, answers: Tensor | SparseTargets, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
-        if isinstance(answers, SaidPairs):
+        if isinstance(answers, SparseTargets):
             check_said(scores, answers, sample_weight)
             check_width(scores, no_rate=self.label_weight)
             scores, prior = in_full_precision(scores), self.class_prior

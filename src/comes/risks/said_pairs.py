@@ -1,7 +1,7 @@
 """What was said about the pairs of a batch, by index: for risks over very many labels.
 
 A batch of 256 rows with ten answers each has 2560 pairs with an answer, and with 100000 labels
-25 million without. A risk on `SaidPairs` is the risk on `SaidPairs.as_matrix`: what silence costs
+25 million without. A risk on `SparseTargets` is the risk on `SparseTargets.as_matrix`: silence
 is one pass over the scores, and what was said corrects it at its places.
 """
 
@@ -16,7 +16,7 @@ from comes.errors import ComesError
 
 
 @dataclass(frozen=True, eq=False)
-class SaidPairs:
+class SparseTargets:
     """The pairs of a batch with an answer, in the order of their labels.
 
     Parameters
@@ -33,11 +33,11 @@ class SaidPairs:
     Examples
     --------
     >>> places = torch.tensor([1, 0]), torch.tensor([0, 2])
-    >>> said = SaidPairs(*places, torch.tensor([1, 2], dtype=torch.int8), State.MAYBE, (2, 3))
+    >>> said = SparseTargets(*places, torch.tensor([1, 2], dtype=torch.int8), State.MAYBE, (2, 3))
     >>> said.as_matrix()
     tensor([[3, 3, 2],
             [1, 3, 3]], dtype=torch.int8)
-    >>> said.of_labels(1, 3).as_matrix()
+    >>> said.select_labels(1, 3).as_matrix()
     tensor([[3, 2],
             [3, 3]], dtype=torch.int8)
     """
@@ -48,7 +48,7 @@ class SaidPairs:
     silence: State
     shape: tuple[int, int]
 
-    def of_labels(self, start: int, stop: int) -> "SaidPairs":
+    def select_labels(self, start: int, stop: int) -> "SparseTargets":
         """Return the pairs of the labels from start to stop, which are numbered from 0."""
         ends = torch.tensor([start, stop], device=self.labels.device)
         first, last = torch.searchsorted(self.labels, ends).tolist()
@@ -60,12 +60,12 @@ class SaidPairs:
             shape=(self.shape[0], stop - start),
         )
 
-    def of_asked_labels(self) -> tuple[Tensor, "SaidPairs"]:
+    def of_asked_labels(self) -> tuple[Tensor, "SparseTargets"]:
         """Return the labels that have an answer, and the pairs with these alone, numbered anew."""
         asked, places = torch.unique(self.labels, return_inverse=True)
         return asked, replace(self, labels=places, shape=(self.shape[0], len(asked)))
 
-    def to(self, device: torch.device) -> "SaidPairs":
+    def to(self, device: torch.device) -> "SparseTargets":
         """Return the same on a device."""
         moved = (values.to(device) for values in (self.rows, self.labels, self.states))
         rows, labels, states = moved
@@ -86,7 +86,7 @@ class SaidPairs:
         return values.new_zeros(self.shape[1]).index_add(0, self.labels, values)
 
 
-def check_said(scores: Tensor, said: SaidPairs, sample_weight: Tensor | None) -> None:
+def check_said(scores: Tensor, said: SparseTargets, sample_weight: Tensor | None) -> None:
     """Raise an error unless scores have the shape of what was said, and rows no weights."""
     if tuple(scores.shape) != said.shape:
         raise ComesError(
@@ -95,12 +95,12 @@ def check_said(scores: Tensor, said: SaidPairs, sample_weight: Tensor | None) ->
         )
     if sample_weight is not None:
         raise ComesError(
-            "sample_weight is for answers that are a matrix; got SaidPairs. Repeat rows instead."
+            "sample_weight is for answers that are a matrix; got SparseTargets. Repeat rows."
         )
 
 
 def sum_losses(
-    scores: Tensor, said: SaidPairs, lose: Callable[[Tensor, State], Tensor | None]
+    scores: Tensor, said: SparseTargets, lose: Callable[[Tensor, State], Tensor | None]
 ) -> Tensor:
     """Return the sums over rows of the losses of every pair, by label, (q,).
 

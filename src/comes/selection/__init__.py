@@ -9,7 +9,11 @@ from comes.selection.assumption import AssumptionCheck, check_constant_rate
 from comes.selection.calibration import Calibration, fit_calibration
 from comes.selection.estimates import MetricEstimates, compare_metrics, estimate_metrics
 from comes.selection.intervals import OVER_LABELS, Estimate
-from comes.selection.offsets import bend_scores, offset_matching_prior, power_matching_prior
+from comes.selection.offsets import (
+    exponent_matching_prior,
+    offset_matching_prior,
+    recalibrate_to_prior,
+)
 from comes.selection.prior_draws import prior_error
 from comes.selection.ranking_floor import RankingFloor, check_ranking_risk
 from comes.selection.reliability import Reliability, check_reliability
@@ -27,7 +31,6 @@ __all__ = [
     "MetricEstimates",
     "RankingFloor",
     "Reliability",
-    "bend_scores",
     "candidate_scorer",
     "check_constant_rate",
     "check_ranking_risk",
@@ -36,10 +39,11 @@ __all__ = [
     "compare_metrics",
     "cut_by_row",
     "estimate_metrics",
+    "exponent_matching_prior",
     "find_rates",
     "fit_calibration",
     "likelihood_losses",
     "offset_matching_prior",
-    "power_matching_prior",
     "prior_error",
+    "recalibrate_to_prior",
 ]

@@ -60,8 +60,8 @@ def fit_calibration(
     scores : array of shape (n_samples, n_labels)
         Log odds, as far as they are, of rows that training did not see.
     leaning : array of shape (n_samples, n_labels)
-        What is known, from `comes.answers.lean_answers`; of true labels, 1 for relevant and -1 for
-        irrelevant. 0 says nothing.
+        What is known, from `comes.answers.answer_evidence`; of true labels, 1 for relevant and -1
+        for irrelevant. 0 says nothing.
     shared_spread, own_spread : pairs of float
         How far the logarithm of the slope, and the level, are expected to be from 0: in common,
         and of each label apart.

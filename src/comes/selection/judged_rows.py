@@ -52,7 +52,7 @@ def read_answers(candidates: npt.ArrayLike | Answers) -> tuple[BoolMatrix, BoolM
     Of answers, only those to questions that were drawn at random count.
     """
     if isinstance(candidates, Answers):
-        drawn = candidates.drawn()
+        drawn = candidates.without_chosen()
         return drawn.candidates, drawn.confirmed
     possible = as_candidates(candidates)
     return possible, np.zeros_like(possible)

@@ -58,7 +58,7 @@ def _mean(values: npt.NDArray[np.float64], weight: npt.ArrayLike | None) -> npt.
     return np.asarray(np.average(values, axis=0, weights=np.asarray(weight, dtype=np.float64)))
 
 
-def bend_scores(scores: npt.ArrayLike, power: npt.ArrayLike) -> npt.NDArray[np.floating]:
+def recalibrate_to_prior(scores: npt.ArrayLike, power: npt.ArrayLike) -> npt.NDArray[np.floating]:
     """Return the scores of eta with 1 - eta = (1 - h)^power, given those of h.
 
     Parameters
@@ -75,7 +75,7 @@ def bend_scores(scores: npt.ArrayLike, power: npt.ArrayLike) -> npt.NDArray[np.f
 
     Examples
     --------
-    >>> bent = bend_scores([[0.0, 0.0]], [1.0, 2.0])  # 1/2, and 1 - 1/4
+    >>> bent = recalibrate_to_prior([[0.0, 0.0]], [1.0, 2.0])  # 1/2, and 1 - 1/4
     >>> expit(bent).round(3)
     array([[0.5 , 0.75]])
     """
@@ -86,10 +86,10 @@ def bend_scores(scores: npt.ArrayLike, power: npt.ArrayLike) -> npt.NDArray[np.f
     return bent.astype(np.result_type(g.dtype, np.float32))
 
 
-def power_matching_prior(
+def exponent_matching_prior(
     scores: npt.ArrayLike, class_prior: npt.ArrayLike, *, weight: npt.ArrayLike | None = None
 ) -> npt.NDArray[np.float64]:
-    """Return, per label, the power for which `bend_scores` has the prior as mean probability.
+    """Return the power per label for which `recalibrate_to_prior` has the prior as mean.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def power_matching_prior(
 
     Examples
     --------
-    >>> power_matching_prior([[0.0], [0.0]], [0.75]).round(6)
+    >>> exponent_matching_prior([[0.0], [0.0]], [0.75]).round(6)
     array([2.])
     """
     values = _check(scores, class_prior)
@@ -113,7 +113,7 @@ def power_matching_prior(
     high = -low
     for _ in range(60):  # bisection: the mean probability rises with the power
         middle = (low + high) / 2
-        mean = _mean(expit(bend_scores(values, np.exp(middle))), weight)
+        mean = _mean(expit(recalibrate_to_prior(values, np.exp(middle))), weight)
         too_many = mean > np.asarray(class_prior)
         low, high = np.where(too_many, low, middle), np.where(too_many, middle, high)
     return np.asarray(np.exp((low + high) / 2))

@@ -96,7 +96,7 @@ def check_reliability(
     [[0.12, 0.14], [0.38, 0.39], [0.62, 0.64], [0.87, 0.86]]
     """
     eta = np.asarray(probabilities, dtype=np.float64)
-    said = answers.drawn()
+    said = answers.without_chosen()
     if eta.shape != said.shape or not ((eta >= 0) & (eta <= 1)).all():
         raise ComesError(
             f"probabilities must lie in [0, 1] and have the shape of the answers, {said.shape}; "

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-from comes.answers import AnswerRates, Answers, as_candidates, check_paired, lean_answers
+from comes.answers import AnswerRates, Answers, answer_evidence, as_candidates, check_paired
 from comes.errors import ComesError
 from comes.priors import ClassPriorEstimate
 from comes.selection.judged_rows import check_scores, refuse_probabilities
@@ -67,7 +67,7 @@ def likelihood_losses(
     said = _read_said(candidates)
     prior = check_scores(g, said.candidates, class_prior)
     refuse_probabilities(g, "Pass their log odds, as decision_function returns them.")
-    leaning = lean_answers(said, find_rates(said, prior)).astype(np.float64)
+    leaning = answer_evidence(said, find_rates(said, prior)).astype(np.float64)
     if not leaning.any():
         raise ComesError(
             "the likelihood needs an answer that says something; got none about these rows. Hold "
@@ -101,7 +101,7 @@ def _level(scores: FloatArray, prior: FloatArray | None) -> FloatArray:
 def _read_said(candidates: npt.ArrayLike | Answers) -> Answers:
     """Return what was said in answer to questions that were drawn at random."""
     if isinstance(candidates, Answers):
-        return candidates.drawn()
+        return candidates.without_chosen()
     return Answers.from_candidates(as_candidates(candidates))
 
 

@@ -17,19 +17,19 @@ from comes.training.micro_batches import PartOfRisk, split_risk
 from comes.training.optimizers import OPTIMIZERS, MakeOptimizer, make_optimizer
 from comes.training.pixels import AUGMENTATIONS, PixelRows
 from comes.training.processes import (
+    broadcast_from_first,
     count_processes,
+    gather_objects,
     join_processes,
     leave_processes,
     of_all_processes,
-    of_each_process,
-    of_first_process,
     process_number,
 )
 from comes.training.proximal import ProximalGradient
 from comes.training.random_states import seeded
 from comes.training.row_order import BlockOrder
 from comes.training.rows import SparseRows, becomes_dense, choose_device, to_device
-from comes.training.said_rows import SaidRows
+from comes.training.said_rows import SparseTargetRows
 from comes.training.soft_targets import fit_soft_targets
 from comes.training.stacked import Trainee, train_together
 from comes.training.streamed_rows import StreamedRows
@@ -50,8 +50,8 @@ __all__ = [
     "ProximalGradient",
     "Risk",
     "Rows",
-    "SaidRows",
     "SparseRows",
+    "SparseTargetRows",
     "StreamedRows",
     "TrainOptions",
     "TrainedEpoch",
@@ -59,17 +59,17 @@ __all__ = [
     "Validation",
     "add_gradient",
     "becomes_dense",
+    "broadcast_from_first",
     "choose_device",
     "count_processes",
     "describe_epoch",
     "fit_soft_targets",
+    "gather_objects",
     "join_processes",
     "largest_curvature",
     "leave_processes",
     "make_optimizer",
     "of_all_processes",
-    "of_each_process",
-    "of_first_process",
     "predict_scores",
     "process_number",
     "seeded",

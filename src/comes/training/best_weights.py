@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from comes.errors import ComesError
 from comes.training.history import History
-from comes.training.processes import of_each_process
+from comes.training.processes import gather_objects
 from comes.training.train_options import Validation
 
 
@@ -28,7 +28,7 @@ class BestWeights:
         self._model.eval()
         score = float(self._validation.score())
         if self._is_shared:  # every process decides as the first does
-            score = float(of_each_process(score)[0])
+            score = float(gather_objects(score)[0])
         self._model.train()
         self._scores.append(score)
         self._waiting = 0 if score < self._best else self._waiting + 1

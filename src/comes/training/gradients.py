@@ -37,7 +37,7 @@ def add_gradient(
     model : module
     x : tensor of shape (batch, ...)
     candidates : bool tensor of shape (batch, n_labels)
-        What the risk sees; for `LabelChunks`, `comes.risks.SaidPairs`.
+        What the risk sees; for `LabelChunks`, `comes.risks.SparseTargets`.
     risk : callable (scores, candidates) -> scalar tensor
     scale : float or scalar tensor
         Multiplies the gradient, not the risk that is returned.

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from comes.answers import State
 from comes.errors import ComesError
 from comes.models import LabelHead, find_label_head
-from comes.risks import SaidPairs
+from comes.risks import SparseTargets
 from comes.training.processes import (
     count_processes,
     gather_rows,
@@ -34,11 +34,11 @@ class LabelChunks:
     """A risk that is a mean over labels, and its gradient, a chunk of labels at a time.
 
     Takes the place of the risk in `comes.training.train`, for a network that ends in a linear layer
-    and for `SaidRows`.
+    and for `SparseTargetRows`.
 
     Parameters
     ----------
-    risk : module with ``of_labels(labels)``, the risk of some labels by place
+    risk : module with ``select_labels(labels)``, the risk of some labels by place
         `comes.risks.LikelihoodRisk`, `HammingRisk` or `BceRisk`, or one of your own.
     n_labels : int
     chunk : int
@@ -51,7 +51,7 @@ class LabelChunks:
     >>> from comes.risks import LikelihoodRisk
     >>> risk, model = LikelihoodRisk(torch.full((9,), 0.3)), mlp(4, 9, hidden=5)
     >>> places, states = torch.arange(6), torch.ones(6, dtype=torch.int8)
-    >>> said, x = SaidPairs(places, places, states, State.MAYBE, (6, 9)), torch.randn(6, 4)
+    >>> said, x = SparseTargets(places, places, states, State.MAYBE, (6, 9)), torch.randn(6, 4)
     >>> LabelChunks(risk, 9, chunk=2).add_gradient(model, x, said).isclose(risk(model(x), said))
     tensor(True)
     """
@@ -61,9 +61,9 @@ class LabelChunks:
     chunk: int
 
     def __post_init__(self) -> None:
-        if not hasattr(self.risk, "of_labels"):
+        if not hasattr(self.risk, "select_labels"):
             raise ComesError(
-                "a risk in chunks of labels must have of_labels(labels), the risk of some labels; "
+                "a risk in chunks of labels must have select_labels(labels), the risk of some; "
                 f"got {type(self.risk).__name__}."
             )
 
@@ -80,9 +80,9 @@ class LabelChunks:
         """Every chunk of labels, with its risk."""
         starts = range(0, self.n_labels, self.chunk)
         chunks = [slice(start, min(start + self.chunk, self.n_labels)) for start in starts]
-        return [(labels, self.risk.of_labels(labels)) for labels in chunks]
+        return [(labels, self.risk.select_labels(labels)) for labels in chunks]
 
-    def split(self, said: SaidPairs) -> Iterator[tuple[slice | Tensor, Any, SaidPairs]]:
+    def split(self, said: SparseTargets) -> Iterator[tuple[slice | Tensor, Any, SparseTargets]]:
         """Yield labels, their risk, and what was said about them.
 
         Labels that nobody was asked about in a batch are left out where they cost nothing.
@@ -91,17 +91,17 @@ class LabelChunks:
             asked, pairs = said.of_asked_labels()
             for start in range(0, len(asked), self.chunk):
                 some = asked[start : start + self.chunk]
-                own = pairs.of_labels(start, start + len(some))
-                yield some, self.risk.of_labels(some), own
+                own = pairs.select_labels(start, start + len(some))
+                yield some, self.risk.select_labels(some), own
             return
         for labels, risk in self.parts:
-            yield labels, risk, said.of_labels(labels.start, labels.stop)
+            yield labels, risk, said.select_labels(labels.start, labels.stop)
 
     def add_gradient(
         self,
         model: nn.Module,
         x: Tensor,
-        said: SaidPairs,
+        said: SparseTargets,
         *,
         scale: float | Tensor = 1.0,
     ) -> Tensor:
@@ -133,7 +133,7 @@ class LabelChunks:
         return total
 
     @torch.no_grad()
-    def compute_risk(self, model: nn.Module, x: Tensor, said: SaidPairs) -> Tensor:
+    def compute_risk(self, model: nn.Module, x: Tensor, said: SparseTargets) -> Tensor:
         """Return the risk of a network in evaluation mode, whose scores are never all there."""
         head = find_label_head(model)
         units = head.units(x)
@@ -143,7 +143,7 @@ class LabelChunks:
             total = total + risk(scores, pairs) * (pairs.shape[1] / self.n_labels)
         return total
 
-    def __call__(self, scores: Tensor, said: SaidPairs) -> Tensor:
+    def __call__(self, scores: Tensor, said: SparseTargets) -> Tensor:
         """Return the risk of scores that are all there."""
         value: Tensor = self.risk(scores, said)
         return value

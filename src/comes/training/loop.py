@@ -53,7 +53,7 @@ def train(
     model : module
         Maps rows of X to scores of shape (rows, n_labels); on the device of X.
     X : float tensor of shape (n_samples, n_features), SparseRows, PixelRows or StreamedRows
-    candidates : bool tensor of shape (n_samples, n_labels), or SaidRows with `LabelChunks`
+    candidates : bool tensor of shape (n_samples, n_labels), or SparseTargetRows with `LabelChunks`
         None with `StreamedRows`, which bring them along.
     risk : callable (scores, candidates) -> scalar tensor
         Called on batches; a `comes.risks` module or a function of your own.

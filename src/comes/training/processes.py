@@ -194,12 +194,12 @@ def take_share(rows: Tensor) -> Tensor:
     return rows[process_number() :: count_processes()]
 
 
-def of_each_process(value: Any) -> list[Any]:
+def gather_objects(value: Any) -> list[Any]:
     """Return the values that the processes pass in, in the order of their numbers.
 
     Examples
     --------
-    >>> of_each_process("mine")
+    >>> gather_objects("mine")
     ['mine']
     """
     values: list[Any] = [value] * count_processes()
@@ -208,12 +208,12 @@ def of_each_process(value: Any) -> list[Any]:
     return values
 
 
-def of_first_process(make: Callable[[], Made]) -> Made:
+def broadcast_from_first(make: Callable[[], Made]) -> Made:
     """Return in all processes what the first one makes, or raise the error that it meets.
 
     Examples
     --------
-    >>> of_first_process(lambda: "made once")
+    >>> broadcast_from_first(lambda: "made once")
     'made once'
     """
     made: tuple[Any, ComesError | None] = None, None
@@ -222,7 +222,7 @@ def of_first_process(make: Callable[[], Made]) -> Made:
             made = make(), None
         except ComesError as error:
             made = None, error
-    value, met = of_each_process(made)[0]
+    value, met = gather_objects(made)[0]
     if met is not None:
         raise met
     return value  # type: ignore[no-any-return]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from comes.errors import ComesError
 from comes.training.best_weights import BestWeights
 from comes.training.checkpoints import Checkpoint
-from comes.training.processes import of_each_process, process_number
+from comes.training.processes import gather_objects, process_number
 from comes.training.random_states import read_random_state
 from comes.training.shared_random import SharedRandom
 
@@ -52,7 +52,7 @@ class TrainingState:
     def resume(self) -> Done:
         """Load the state of the checkpoint, if it has one."""
         done = Done() if self.checkpoint is None else self._load(self.checkpoint)
-        if self.is_shared and len(set(of_each_process((len(done.risk), done.steps)))) > 1:
+        if self.is_shared and len(set(gather_objects((len(done.risk), done.steps)))) > 1:
             assert self.checkpoint is not None
             raise ComesError(
                 f"all processes must read the same checkpoint; {self.checkpoint.path} is not the "

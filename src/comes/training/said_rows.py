@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from comes.answers import State
-from comes.risks import SaidPairs
+from comes.risks import SparseTargets
 
 
 @dataclass(frozen=True, eq=False)
-class SaidRows:
-    """A CSR matrix of states whose batches are `comes.risks.SaidPairs` on a device.
+class SparseTargetRows:
+    """A CSR matrix of states whose batches are `comes.risks.SparseTargets` on a device.
 
     Takes the place of the matrix of candidates in `comes.training.train`.
 
@@ -29,7 +29,7 @@ class SaidRows:
     --------
     >>> from scipy import sparse
     >>> states = sparse.csr_array(np.array([[0, 1], [2, 0]], dtype=np.int8))
-    >>> said = SaidRows(states, State.MAYBE, torch.device("cpu"))
+    >>> said = SparseTargetRows(states, State.MAYBE, torch.device("cpu"))
     >>> said.index_select(0, torch.tensor([1])).as_matrix()
     tensor([[2, 3]], dtype=torch.int8)
     """
@@ -47,12 +47,12 @@ class SaidRows:
         n, q = self.states.shape
         return int(n), int(q)
 
-    def index_select(self, dim: int, rows: Tensor) -> SaidPairs:
+    def index_select(self, dim: int, rows: Tensor) -> SparseTargets:
         """Return what was said about some rows."""
         own = self.states[rows.cpu().numpy()]
         order = np.argsort(own.indices, kind="stable")
         of_each = np.repeat(np.arange(len(rows)), np.diff(own.indptr))
-        said = SaidPairs(
+        said = SparseTargets(
             torch.from_numpy(of_each[order]),
             torch.from_numpy(own.indices[order].astype(np.int64)),
             torch.from_numpy(own.data[order]),
