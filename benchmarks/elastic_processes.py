@@ -26,7 +26,8 @@ import torch
 from measuring import significant, write
 from torch import Tensor, nn
 
-from comes.models import Ensemble, OfEachNetwork, mlp
+from comes.models import Ensemble, mlp
+from comes.models.tabular import EnsembleRisk
 from comes.risks import HammingRisk, LikelihoodRisk, RankingRisk
 from comes.training import (
     Checkpoint,
@@ -73,7 +74,7 @@ CASES = {
     "comes-hl": Case(HammingRisk, lambda: mlp(D, Q, 32), SGD),
     "comes-rl": Case(lambda prior: RankingRisk(prior, flood_level=2.0), lambda: mlp(D, Q, 32), SGD),
     "likelihood": Case(
-        lambda prior: OfEachNetwork(LikelihoodRisk(0.5 * torch.ones(Q), class_prior=prior)),
+        lambda prior: EnsembleRisk(LikelihoodRisk(0.5 * torch.ones(Q), class_prior=prior)),
         lambda: Ensemble(D, Q, 32, dropout=0.5),
         ADAM,
     ),

@@ -33,7 +33,8 @@ from PIL import Image
 
 from comes.datasets import Images, image_names
 from comes.estimator import features_of
-from comes.models import Backbone, ResNet, make_backbone, place_network
+from comes.models import Backbone, ResNet, make_backbone
+from comes.models.backbones import place_network
 from comes.training import PixelRows
 
 DIFFERENT = 4000

@@ -21,7 +21,9 @@ from torch.nn import functional as F
 
 from comes.datasets import open_dataset
 from comes.generation import case_b
-from comes.models import Backbone, ImageNetwork, ResNet, place_network, zero_linear
+from comes.models import Backbone, ResNet
+from comes.models.backbones import place_network
+from comes.models.views import ImageNetwork, zero_linear
 from comes.priors import count_class_prior
 from comes.risks import BceRisk, HammingRisk, LikelihoodRisk, RankingRisk
 from comes.training import PixelRows, TrainOptions, Validation, make_optimizer, train

@@ -44,7 +44,8 @@ from comes.estimator import (
 from comes.files import replacing_file
 from comes.generation import generate, simulate_answers
 from comes.metrics import hamming_loss, mean_average_precision
-from comes.models import Backbone, Views
+from comes.models import Backbone
+from comes.models.views import Views
 from comes.selection import likelihood_losses
 from comes.training import fit_soft_targets
 

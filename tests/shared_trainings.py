@@ -11,7 +11,8 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from comes.answers import State
-from comes.models import Ensemble, OfEachNetwork, mlp
+from comes.models import Ensemble, mlp
+from comes.models.tabular import EnsembleRisk
 from comes.risks import HammingRisk, LikelihoodRisk, RankingRisk
 from comes.training import (
     BlockOrder,
@@ -150,7 +151,7 @@ def in_chunks(name: str, silence: State, dropout: float = 0.5) -> dict[str, Any]
     return trained_on(
         candidates=said,
         make=lambda: Ensemble(3, 4, 8, dropout=dropout) if many else mlp(3, 4, 8, dropout=dropout),
-        risk=LabelChunks(OfEachNetwork(risk) if many else risk, 4, chunk=1),
+        risk=LabelChunks(EnsembleRisk(risk) if many else risk, 4, chunk=1),
     )
 
 
@@ -175,7 +176,7 @@ TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
     "likelihood of leanings": lambda: trained("likelihood", answers=LEANINGS),
     "our dropout": lambda: trained_on(make=lambda: mlp(3, 4, 8, dropout=0.5)),
     "networks at once": lambda: trained_on(
-        make=lambda: Ensemble(3, 4, 8, dropout=0.5), risk=OfEachNetwork(risk_of("hamming"))
+        make=lambda: Ensemble(3, 4, 8, dropout=0.5), risk=EnsembleRisk(risk_of("hamming"))
     ),
     "weights of rows": lambda: trained_on(risk=weighted, weight=torch.linspace(0, 2, 43).double()),
     "opaque candidates": lambda: trained_on(

@@ -11,7 +11,8 @@ from comes import ImageClassifier
 from comes.errors import ComesError
 from comes.estimator import evidence_maps, lay_over
 from comes.estimator.evidence_places import trace_evidence
-from comes.models import Backbone, ImageNetwork, Preprocessing, make_backbone
+from comes.models import Backbone, Preprocessing, make_backbone
+from comes.models.views import ImageNetwork
 from pictures import tiny
 
 SIDE, N_CELLS = 32, 4  # pictures of 32 pixels, in 4 x 4 cells of 8

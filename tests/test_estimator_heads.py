@@ -17,7 +17,8 @@ from comes.estimator import features_of, sparse_head, view_heads
 from comes.estimator.features import as_pictures
 from comes.generation import case_b, simulate_answers
 from comes.methods import METHODS
-from comes.models import Backbone, Clusters, Views
+from comes.models import Backbone
+from comes.models.views import Clusters, Views
 from comes.priors import count_class_prior
 from comes.selection import choose_thresholds
 from pictures import SIZE, pictures, small_classifier, tiny

@@ -20,8 +20,8 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator import features, features_of, image_classifier, load_model, pretrained
 from comes.estimator.features import as_pictures
 from comes.generation import case_b, simulate_answers
-from comes.models import Backbone, Preprocessing, ResNet, make_backbone, making
-from comes.models.libraries import import_torchvision
+from comes.models import Backbone, Preprocessing, ResNet, make_backbone
+from comes.models.backbones import DEPTHS, import_torchvision
 from comes.priors import count_class_prior, estimate_class_prior
 from comes.training import PixelRows, epochs
 from pictures import LABELS, SIZE, pictures, tiny, write_pictures
@@ -264,8 +264,8 @@ def test_a_model_saved_before_preprocessing_was_is_loaded_as_it_was(tmp_path: Pa
 @pytest.fixture
 def small_resnets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the built-in networks have few layers."""
-    for name in making.DEPTHS:
-        monkeypatch.setitem(making.DEPTHS, name, (1, 1, 1, 1))
+    for name in DEPTHS:
+        monkeypatch.setitem(DEPTHS, name, (1, 1, 1, 1))
 
 
 @pytest.mark.usefixtures("small_resnets")

@@ -9,7 +9,7 @@ from comes.answers import Answers
 from comes.errors import ComesError
 from comes.estimator import Evidence, clustering, make_views, picture_views, show_views
 from comes.estimator.clustering import find_clusters
-from comes.models import Clusters
+from comes.models.views import Clusters
 
 FEATURES = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
 

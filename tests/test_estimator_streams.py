@@ -20,7 +20,7 @@ from comes.errors import ComesError
 from comes.estimator import count_seen_rows, gather_statistics
 from comes.estimator.row_training import Start, prepare_rows
 from comes.estimator.scaling import fit_scaling
-from comes.models import find_label_head
+from comes.models.tabular import find_label_head
 from comes.training import BlockOrder
 from quick_priors import quick_priors
 

@@ -9,21 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from comes.models import (
-    Backbone,
-    Clusters,
-    ImageNetwork,
-    Preprocessing,
-    ResNet,
-    Views,
-    make_backbone,
-    power_normalised,
-    project,
-    root_probabilities,
-    zero_linear,
-)
-from comes.models.libraries import import_torchvision
-from comes.models.making import DEPTHS
+from comes.models import Backbone, Preprocessing, ResNet, make_backbone
+from comes.models.backbones import DEPTHS, import_torchvision, root_probabilities
+from comes.models.views import Clusters, ImageNetwork, Views, power_normalised, project, zero_linear
 from pictures import randomised, some_pixels, tiny
 
 

@@ -7,8 +7,7 @@ from torch import nn
 
 from comes.errors import ComesError
 from comes.models import make_backbone
-from comes.models.libraries import import_torchvision
-from comes.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD
+from comes.models.backbones import IMAGENET_MEAN, IMAGENET_STD, import_torchvision
 from pictures import some_pixels, tiny
 
 

@@ -1,7 +1,5 @@
 """`Preprocessing`: what a network is shown of a picture, by its own library's rule or stretched."""
 
-import json
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,8 @@ from PIL import Image
 
 from comes.errors import ComesError
 from comes.estimator import pretrained_backbone
-from comes.models import Backbone, Preprocessing, make_backbone, stored_preprocessing
-from comes.models.libraries import import_torchvision
+from comes.models import Backbone, Preprocessing, make_backbone
+from comes.models.backbones import import_torchvision
 from comes.training import PixelRows
 from pictures import tiny
 
@@ -60,11 +58,6 @@ def test_another_size_keeps_the_share_that_is_cut_out() -> None:
     assert type(own.sized(np.int64(112)).size) is int  # type: ignore[arg-type]
     assert own.cropped(False).short_side is None
     assert own.cropped(True) == own == Preprocessing(224).cropped(True)
-
-
-def test_json_holds_all_of_it() -> None:
-    own = Preprocessing(98, "bicubic", 110, (0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
-    assert stored_preprocessing(json.loads(json.dumps(asdict(own)))) == own
 
 
 def test_libraries_bring_their_own() -> None:

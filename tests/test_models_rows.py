@@ -9,7 +9,8 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
-from comes.models import Dropout, Ensemble, InputLayer, OfEachNetwork, linear, low_rank, mlp
+from comes.models import Dropout, Ensemble, InputLayer, linear, low_rank, mlp
+from comes.models.tabular import EnsembleRisk
 from comes.risks import BceRisk, hamming_risk
 from comes.training import to_device
 
@@ -136,7 +137,7 @@ def test_gradients_are_those_of_separate_trainings(
 ) -> None:
     """Of the sum of the risks, which is the mean times the number of networks."""
     ensemble, rows = make_ensemble(), make_rows(kind)
-    (N_NETWORKS * OfEachNetwork(risk)(ensemble(rows), CANDIDATES)).backward()
+    (N_NETWORKS * EnsembleRisk(risk)(ensemble(rows), CANDIDATES)).backward()
     for k in range(N_NETWORKS):
         alone = take_out(ensemble, k)
         risk(alone(rows), CANDIDATES).backward()
@@ -152,7 +153,7 @@ def test_gradients_are_those_of_separate_trainings(
 def test_the_risk_of_mean_scores_is_the_risk() -> None:
     scores = make_ensemble().eval()(make_rows("dense"))
     torch.testing.assert_close(
-        OfEachNetwork(by_prior)(scores, CANDIDATES), by_prior(scores, CANDIDATES)
+        EnsembleRisk(by_prior)(scores, CANDIDATES), by_prior(scores, CANDIDATES)
     )
 
 

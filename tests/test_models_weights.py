@@ -10,7 +10,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from comes.errors import ComesError
-from comes.models import Backbone, choose_strides, load_weights
+from comes.models import Backbone
+from comes.models.backbones import choose_strides, load_weights
 from comes.models.resnet import Strides
 from pictures import pictures, randomised, some_pixels, tiny
 
@@ -141,11 +142,11 @@ def test_a_file_that_holds_no_weights_is_refused(tmp_path: Path) -> None:
             load_weights(Backbone(tiny()), path)
         for content in ("no weights, but a text\n", ""):
             path.write_text(content)
-            with pytest.raises(ComesError, match=f"weights{ending} (cannot be read|is neither)"):
+            with pytest.raises(ComesError, match=f"weights{ending} must be safetensors or"):
                 load_weights(Backbone(tiny()), path)
     objects: list[Any] = [[1, 2], {"epoch": 3}, torch.zeros(2), {1: torch.zeros(2)}]
     for content in objects:
-        with pytest.raises(ComesError, match="must hold a state dict"):
+        with pytest.raises(ComesError, match="it cannot be read as such .it holds other objects"):
             load_weights(Backbone(tiny()), as_pth(content, tmp_path))
 
 
@@ -163,6 +164,6 @@ class Dangerous:
 def test_code_in_a_file_is_not_run(save: Callable[[Any, Path], object], tmp_path: Path) -> None:
     path, trace = tmp_path / "weights.pth", tmp_path / "trace"
     save({"conv1.weight": Dangerous(trace)}, path)
-    with pytest.raises(ComesError, match="neither safetensors nor a state dict"):
+    with pytest.raises(ComesError, match="must be safetensors or a state dict"):
         load_weights(Backbone(tiny()), path)
     assert not trace.exists()

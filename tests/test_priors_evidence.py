@@ -9,7 +9,7 @@ from torch import nn
 
 from comes.answers import BoolMatrix
 from comes.generation import case_a, case_b
-from comes.models import zero_linear
+from comes.models.views import zero_linear
 from comes.priors import gradient_error
 from comes.risks import hamming_risk
 

@@ -13,7 +13,7 @@ from comes import risks
 from comes.answers import State
 from comes.errors import ComesError
 from comes.methods import METHODS, Knowledge, RiskOptions, find_method
-from comes.models import OfEachNetwork
+from comes.models.tabular import EnsembleRisk
 
 N, Q = 14, 5
 DRAW = torch.Generator().manual_seed(3)
@@ -130,7 +130,7 @@ def test_every_network_of_several_has_the_weights() -> None:
     risk, weight = risks.BceRisk(), TIMES.double()
     scores = torch.randn(N, 3, Q, generator=DRAW, dtype=torch.float64)
     own = [risk(scores[:, k], CANDIDATES, weight) for k in range(3)]
-    found = OfEachNetwork(risk)(scores, CANDIDATES, weight)
+    found = EnsembleRisk(risk)(scores, CANDIDATES, weight)
     torch.testing.assert_close(found, sum(own) / 3)
 
 

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from comes.answers import State
 from comes.errors import ComesError
-from comes.models import Ensemble, OfEachNetwork, find_label_head, linear, mlp
+from comes.models import Ensemble, linear, mlp
+from comes.models.tabular import EnsembleRisk, find_label_head
 from comes.risks import BceRisk, HammingRisk, LikelihoodRisk, RankingRisk
 from comes.training import (
     LabelChunks,
@@ -60,7 +61,7 @@ def test_chunks_give_the_gradient_of_all_labels_at_once(silence: State, kind: st
     model, x = make_network(kind), torch.randn(N, D, dtype=torch.float64)
     said = draw_said(silence).index_select(0, torch.arange(N))
     for name, plain in RISKS.items():
-        risk: Any = OfEachNetwork(plain) if kind == "four networks" else plain
+        risk: Any = EnsembleRisk(plain) if kind == "four networks" else plain
         whole = gradients(model, x, said.as_matrix(), risk)
         for chunk in (1, 7, Q):
             parts = gradients(model, x, said, LabelChunks(risk, Q, chunk))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from comes.datasets import Images
 from comes.errors import ComesError
-from comes.models import zero_linear
+from comes.models.views import zero_linear
 from comes.risks import HammingRisk
 from comes.training import (
     PixelRows,

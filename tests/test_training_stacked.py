@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from comes.errors import ComesError, ComesWarning
-from comes.models import Stack, linear, mlp
+from comes.models import linear, mlp
+from comes.models.tabular import Stack
 from comes.risks import (
     BceRisk,
     CcmnHammingRisk,

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from comes.datasets import open_dataset
-from comes.models import ResNet, choose_strides, load_weights, make_backbone
+from comes.models import ResNet, make_backbone
+from comes.models.backbones import choose_strides, load_weights
 from comes.training import PixelRows
 
 CPU = torch.device("cpu")

@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from comes.models import Clusters, power_normalised, project, root_probabilities
+from comes.models.backbones import root_probabilities
+from comes.models.views import Clusters, power_normalised, project
 
 MOST_ROWS = 20000  # that clusters are found on
 MOST_CLUSTERS, ROWS_PER_CLUSTER = 600, 10
@@ -34,7 +35,7 @@ def find_clusters(features: npt.NDArray[np.floating], seed: int = 0) -> Clusters
 
     Returns
     -------
-    clusters : comes.models.Clusters
+    clusters : comes.models.views.Clusters
 
     Examples
     --------

@@ -24,7 +24,8 @@ from torch.nn import functional as F
 
 from comes.errors import ComesError, listed
 from comes.estimator.features import as_pictures, explaining_memory
-from comes.models import ImageNetwork, place_network
+from comes.models.backbones import place_network
+from comes.models.views import ImageNetwork
 from comes.training import PixelRows, choose_device
 
 if TYPE_CHECKING:

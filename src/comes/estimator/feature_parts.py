@@ -7,6 +7,7 @@ than a second of work on each part.
 
 import functools
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,8 +15,9 @@ import torch
 
 from comes.clusters import Cluster
 from comes.errors import ComesError
-from comes.files import Features, GrowingFile, read_features
-from comes.models import Backbone, Preprocessing, read_network, write_network
+from comes.files import Features, GrowingFile, read_features, replacing_file
+from comes.models import Backbone, Preprocessing
+from comes.models.backbones import import_torchvision
 from comes.progress import progress_bar
 from comes.training import choose_device
 
@@ -47,7 +49,8 @@ def compute_in_parts(
 ) -> Iterator[Features]:
     """Give features in the order of the pictures, from the one with number ``start``."""
     recipe.folder.mkdir(parents=True, exist_ok=True)
-    write_network(backbone.cpu(), _network_file(recipe.folder))
+    with replacing_file(_network_file(recipe.folder)) as temporary:
+        torch.save(backbone.cpu(), temporary)  # a pickle, for the workers of this run alone
     size = BATCHES * recipe.at_once
     firsts = range(start - start % size, len(images), size)
     parts = (Part(recipe, first, images[first : first + size]) for first in firsts)
@@ -88,4 +91,7 @@ def _network_file(folder: Path) -> Path:
 @functools.lru_cache(maxsize=1)
 def _load_network(path: Path) -> Backbone:
     """Return the network of a folder; a worker keeps it for the next part."""
-    return read_network(path)
+    if find_spec("torchvision") is not None:
+        import_torchvision(needed_by="timm")  # even if it does not fit this torch
+    network: Backbone = torch.load(path, map_location="cpu", weights_only=False)
+    return network

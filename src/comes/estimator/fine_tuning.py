@@ -18,7 +18,7 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator.preparation import Training, split_rows
 from comes.estimator.storage import plain
 from comes.methods import family_of
-from comes.models import ImageNetwork
+from comes.models.views import ImageNetwork
 from comes.training import (
     Checkpoint,
     History,

@@ -16,13 +16,9 @@ from comes.estimator.inputs import check_training_features, per_label
 from comes.estimator.preparation import Training
 from comes.estimator.row_training import guess_prior, prepare_rows, start_at_prior
 from comes.methods import PUBLISHED, family_of, find_method
-from comes.models import (
-    Backbone,
-    ImageNetwork,
-    place_network,
-    power_normalised,
-    zero_linear,
-)
+from comes.models import Backbone
+from comes.models.backbones import place_network
+from comes.models.views import ImageNetwork, power_normalised, zero_linear
 from comes.priors import find_class_prior, gradient_error
 from comes.training import ProximalGradient
 

@@ -48,7 +48,8 @@ from comes.estimator.reading_answers import choose_method, read_answers
 from comes.estimator.settings import check_image_settings, share_seed
 from comes.estimator.view_heads import train_view_head
 from comes.metrics import mean_average_precision
-from comes.models import Backbone, place_network
+from comes.models import Backbone
+from comes.models.backbones import place_network
 from comes.training import (
     History,
     PixelRows,

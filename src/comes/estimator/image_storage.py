@@ -22,16 +22,8 @@ from comes.estimator.storage import (
     stored_knowledge,
     write_model,
 )
-from comes.models import (
-    Backbone,
-    Clusters,
-    ImageNetwork,
-    ResNet,
-    Views,
-    make_backbone,
-    stored_preprocessing,
-    zero_linear,
-)
+from comes.models import Backbone, Preprocessing, ResNet, make_backbone
+from comes.models.views import Clusters, ImageNetwork, Views, zero_linear
 from comes.training import History
 
 if TYPE_CHECKING:
@@ -118,7 +110,8 @@ def _restore_backbone(
         name: tensors[f"network.backbone.{name}"].flatten() / 255 for name in ("mean", "std")
     }
     plain_way = {"size": classifier.image_size, **{k: v.tolist() for k, v in numbers.items()}}
-    preprocessing = stored_preprocessing(about.get("preprocessing", plain_way))
+    stored = about.get("preprocessing", plain_way)
+    preprocessing = Preprocessing(**stored | {k: tuple(stored[k]) for k in ("mean", "std")})
     own: Any = copy.deepcopy(classifier.backbone)
     backbone = make_backbone(own, size=preprocessing.size, config=about.get("config"))
     backbone.preprocessing = preprocessing

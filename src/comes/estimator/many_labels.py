@@ -11,7 +11,8 @@ from comes.estimator.row_risks import Counts, make_risk, weigh_prior
 from comes.estimator.seen_rows import remember_rows
 from comes.estimator.settings import LEARNED_THRESHOLDS
 from comes.methods import METHODS, Method
-from comes.models import Ensemble, OfEachNetwork
+from comes.models import Ensemble
+from comes.models.tabular import EnsembleRisk
 from comes.training import LabelChunks, SparseTargetRows, TrainOptions, to_device
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def chunk_labels(
     """Return a risk in chunks of labels whose scores fit the caches of a device."""
     n_rows, q = batch_size, len(classifier.classes_)
     if isinstance(classifier.module_, Ensemble):
-        risk, n_rows = OfEachNetwork(risk), n_rows * len(classifier.module_.weight)
+        risk, n_rows = EnsembleRisk(risk), n_rows * len(classifier.module_.weight)
     return LabelChunks.fitting(risk, q, n_rows, device)
 
 

@@ -11,7 +11,7 @@ from torch import nn
 from comes.answers import Answers
 from comes.errors import ComesError
 from comes.estimator.clustering import find_clusters
-from comes.models import Views
+from comes.models.views import Views
 
 Array = npt.NDArray[np.float32]
 AT_ONCE = 4096  # rows
@@ -83,7 +83,7 @@ def make_views(
 
     Returns
     -------
-    views : comes.models.Views
+    views : comes.models.views.Views
 
     Examples
     --------
@@ -108,7 +108,7 @@ def show_views(views: Views, features: Any, device: str | torch.device = "cpu") 
 
     Parameters
     ----------
-    views : comes.models.Views
+    views : comes.models.views.Views
         Is moved to the device.
     features : array of shape (n_samples, n_features)
     device : str or torch device

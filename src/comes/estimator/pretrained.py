@@ -9,7 +9,8 @@ from torch import nn
 
 from comes.errors import ComesError, first_line
 from comes.files import cache_folder, data_folder, download, expanded
-from comes.models import Backbone, choose_strides, load_weights, make_backbone, place_network
+from comes.models import Backbone, make_backbone
+from comes.models.backbones import choose_strides, load_weights, place_network
 from comes.training import PixelRows
 
 # Address and checksum of the weights of our own networks; timm and torchvision know theirs.

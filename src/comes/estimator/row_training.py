@@ -43,15 +43,8 @@ from comes.estimator.settings import (
 )
 from comes.estimator.training_length import choose_epochs, count_sure
 from comes.methods import Knowledge, Method, find_method
-from comes.models import (
-    Ensemble,
-    InputLayer,
-    OfEachNetwork,
-    find_label_head,
-    linear,
-    low_rank,
-    mlp,
-)
+from comes.models import Ensemble, InputLayer, linear, low_rank, mlp
+from comes.models.tabular import EnsembleRisk, find_label_head
 from comes.priors import CleanSample
 from comes.training import (
     MakeOptimizer,
@@ -299,7 +292,7 @@ def prepare_training(
         module=classifier.module_,
         X=to_device(scaled, device),
         seen=torch.tensor(seen, device=device),
-        risk=OfEachNetwork(risk) if isinstance(classifier.module_, Ensemble) else risk,
+        risk=EnsembleRisk(risk) if isinstance(classifier.module_, Ensemble) else risk,
         held_out=held_out,
         raw=(X, answers),
         is_ours=all(isinstance(part, str) for part in parts),

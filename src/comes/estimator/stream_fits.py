@@ -41,7 +41,8 @@ from comes.estimator.settings import (
 from comes.estimator.stream_statistics import StreamStatistics, gather_statistics
 from comes.estimator.table_inputs import name_inputs
 from comes.methods import Knowledge, Method, find_method
-from comes.models import Ensemble, OfEachNetwork, find_label_head
+from comes.models import Ensemble
+from comes.models.tabular import EnsembleRisk, find_label_head
 from comes.training import (
     BlockOrder,
     Checkpoint,
@@ -260,7 +261,7 @@ def _make_risk(stream: _Stream, batch_size: int) -> Any:
     risk = make_risk(classifier, method, answers, device, counts=counts)
     if stream.shards.is_sparse:
         return chunk_labels(classifier, risk, batch_size, device)
-    return OfEachNetwork(risk) if isinstance(classifier.module_, Ensemble) else risk
+    return EnsembleRisk(risk) if isinstance(classifier.module_, Ensemble) else risk
 
 
 def _fingerprint(stream: _Stream) -> str:

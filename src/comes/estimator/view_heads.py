@@ -38,7 +38,8 @@ from comes.estimator.row_training import (
 )
 from comes.estimator.scaling import fit_scaling
 from comes.methods import Knowledge
-from comes.models import ImageNetwork, place_network, zero_linear
+from comes.models.backbones import place_network
+from comes.models.views import ImageNetwork, zero_linear
 from comes.training import ProximalGradient, fit_soft_targets, largest_curvature, to_device
 
 if TYPE_CHECKING:

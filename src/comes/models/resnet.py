@@ -3,7 +3,7 @@
 There are two variants with the same names and shapes. The original paper halves the resolution in
 the first 1x1 convolution of a stage ("v1"), torchvision in the 3x3 convolution after it ("v1.5").
 Weights of one load into the other without an error, and give wrong features:
-`comes.models.choose_strides` finds out which variant they belong to.
+`comes.models.backbones.choose_strides` finds out which variant they belong to.
 """
 
 from collections.abc import Sequence
@@ -12,36 +12,6 @@ from typing import Literal
 from torch import Tensor, nn
 
 Strides = Literal["v1", "v1.5"]
-
-
-class Bottleneck(nn.Module):
-    """A 1x1, a 3x3 and a 1x1 convolution with a shortcut around them."""
-
-    downsample: nn.Module | None
-
-    def __init__(self, n_inputs: int, width: int, stride: int) -> None:
-        super().__init__()
-        n_outputs = 4 * width
-        self.conv1 = nn.Conv2d(n_inputs, width, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, stride, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.conv3 = nn.Conv2d(width, n_outputs, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(n_outputs)
-        self.relu = nn.ReLU(inplace=True)
-        self.downsample = None
-        if stride != 1 or n_inputs != n_outputs:
-            self.downsample = nn.Sequential(
-                nn.Conv2d(n_inputs, n_outputs, 1, stride, bias=False), nn.BatchNorm2d(n_outputs)
-            )
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return maps of 4 * width channels."""
-        y = self.relu(self.bn1(self.conv1(x)))
-        y = self.relu(self.bn2(self.conv2(y)))
-        y = self.bn3(self.conv3(y))
-        shortcut = x if self.downsample is None else self.downsample(x)
-        return self.relu(y.add_(shortcut))  # type: ignore[no-any-return]
 
 
 class ResNet(nn.Module):
@@ -71,6 +41,7 @@ class ResNet(nn.Module):
         self.bn1 = nn.BatchNorm2d(width)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.stages = [f"layer{stage + 1}" for stage in range(len(depths))]
         n_inputs = width
         for stage, depth in enumerate(depths):
             blocks = []
@@ -78,8 +49,7 @@ class ResNet(nn.Module):
                 stride = 2 if stage > 0 and block == 0 else 1
                 blocks.append(Bottleneck(n_inputs, width * 2**stage, stride))
                 n_inputs = 4 * width * 2**stage
-            self.add_module(f"layer{stage + 1}", nn.Sequential(*blocks))
-        self.stages = [f"layer{stage + 1}" for stage in range(len(depths))]
+            self.add_module(self.stages[stage], nn.Sequential(*blocks))
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -88,17 +58,10 @@ class ResNet(nn.Module):
     def set_strides(self, strides: Strides) -> None:
         """Change the variant; no weight changes."""
         for module in self.modules():
-            if isinstance(module, Bottleneck) and module.downsample is not None:
-                stride = max(module.conv1.stride[0], module.conv2.stride[0])
-                first, second = (stride, 1) if strides == "v1" else (1, stride)
+            if isinstance(module, Bottleneck):
+                first, second = (module.stride, 1) if strides == "v1" else (1, module.stride)
                 module.conv1.stride, module.conv2.stride = (first, first), (second, second)
         self.strides = strides
-
-    @property
-    def normalised_after_strides(self) -> list[nn.BatchNorm2d]:
-        """The layers whose inputs show which variant the weights belong to."""
-        blocks = [m for m in self.modules() if isinstance(m, Bottleneck)]
-        return [b.bn2 for b in blocks if max(b.conv1.stride[0], b.conv2.stride[0]) > 1]
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the features: the means of the last feature maps."""
@@ -106,3 +69,33 @@ class ResNet(nn.Module):
         for stage in self.stages:
             x = self.get_submodule(stage)(x)
         return x.mean(dim=(2, 3))
+
+
+class Bottleneck(nn.Module):
+    """A 1x1, a 3x3 and a 1x1 convolution with a shortcut around them."""
+
+    downsample: nn.Module | None
+
+    def __init__(self, n_inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        n_outputs, self.stride = 4 * width, stride
+        self.conv1 = nn.Conv2d(n_inputs, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, n_outputs, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(n_outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = None
+        if stride != 1 or n_inputs != n_outputs:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(n_inputs, n_outputs, 1, stride, bias=False), nn.BatchNorm2d(n_outputs)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return maps of 4 * width channels."""
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        y = self.bn3(self.conv3(y))
+        shortcut = x if self.downsample is None else self.downsample(x)
+        return self.relu(y.add_(shortcut))  # type: ignore[no-any-return]

@@ -1,13 +1,17 @@
-"""Networks for rows: functions of (number of features, number of labels) that return a module.
+"""Networks for rows: what a row goes through from its features to its scores.
 
-A network maps rows to scores. Its input is a dense tensor or, if X is a scipy sparse matrix, a
-torch CSR tensor (dense on a GPU, if small). `InputLayer` multiplies either at the cost of its
-non-zeros, and so does ``nn.Linear``, more slowly, so your own network works with both.
+A batch is a dense tensor or, if X is a scipy sparse matrix, a torch CSR tensor (dense on a GPU, if
+small). `InputLayer` multiplies either at the cost of its non-zeros, and so does ``nn.Linear``, more
+slowly, so your own network works with both. `linear`, `mlp` and `low_rank` are functions of (number
+of features, number of labels) that return a module; an `Ensemble` is several `mlp` at once. A
+`LabelHead` computes the scores of some labels alone, and a `Stack` is many networks, each with its
+own rows.
 """
 
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -25,6 +29,11 @@ class InputLayer(nn.Module):
 
     The weight has shape (n_features, n_outputs), the transpose of ``nn.Linear``'s: a sparse
     row reads only the weight rows of its non-zeros.
+
+    Parameters
+    ----------
+    d, n_outputs : int
+        Numbers of features and of outputs.
 
     Examples
     --------
@@ -51,10 +60,7 @@ class InputLayer(nn.Module):
 
 
 class _SparseProduct(torch.autograd.Function):
-    """CSR rows times a dense matrix, plus a bias; the gradient multiplies by the transposed rows.
-
-    The gradient of ``embedding_bag`` would sort the columns of every batch.
-    """
+    """CSR rows @ weight + bias; the gradient of ``embedding_bag`` would sort every batch."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -84,14 +90,7 @@ def _multiply(rows: Tensor, matrix: Tensor) -> Tensor:
 
 
 def as_csr_tensor(X: sparse.csr_array) -> Tensor:
-    """Return a scipy CSR matrix as a torch CSR tensor that shares its memory.
-
-    Examples
-    --------
-    >>> as_csr_tensor(sparse.csr_array([[0.0, 2.0], [1.0, 0.0]])).to_dense()
-    tensor([[0., 2.],
-            [1., 0.]], dtype=torch.float64)
-    """
+    """Return a scipy CSR matrix as a torch CSR tensor that shares its memory."""
     _silence_beta_warning()
     starts, columns, values = map(torch.from_numpy, (X.indptr, X.indices, X.data))
     return torch.sparse_csr_tensor(starts, columns, values, X.shape, check_invariants=False)
@@ -99,7 +98,7 @@ def as_csr_tensor(X: sparse.csr_array) -> Tensor:
 
 @cache
 def _silence_beta_warning() -> None:
-    """Make the first CSR tensor, of which torch warns, once, that they are in beta."""
+    """Make the first CSR tensor: torch warns once that they are in beta."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         torch.sparse_csr_tensor([0, 0], [], [], size=(1, 1), check_invariants=False)
@@ -108,11 +107,17 @@ def _silence_beta_warning() -> None:
 class Dropout(nn.Dropout):
     """``nn.Dropout``, with masks that a CPU draws in a quarter of the time.
 
-    torch draws a number for every unit; here 64 random bits serve four. The share that is left out
-    is rounded to 1/65536, and what remains is divided by what is then kept.
+    torch draws a number for every unit; here 64 random bits serve four. The probability is rounded
+    to a multiple of 1/65536, and the scale of the remaining units fits the rounded one.
 
-    Where several processes share a batch, ``share`` draws for the whole batch and takes the rows of
-    this process, so that what is left out does not depend on how many there are.
+    Where several processes share a batch, the training sets ``share``. It draws the mask of the
+    whole batch and takes the rows of this process, so that the mask does not depend on how many
+    processes there are.
+
+    Parameters
+    ----------
+    p : float
+        Probability of a unit to be zeroed.
 
     Examples
     --------
@@ -122,28 +127,32 @@ class Dropout(nn.Dropout):
     tensor([1., 1., 1.])
     """
 
-    # A function of n that draws for n rows -> what it drew for the rows of this process.
+    # Takes a function that draws for n rows; returns the draw for the rows of this process.
     share: Callable[[Callable[[int], Tensor]], Tensor] | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return x with some entries 0 and the others larger; in evaluation mode x."""
+        """Return x with some entries zeroed and the others scaled up; in evaluation mode x."""
         if self.share is None or not self.training:
-            return self._leave_out(x)
-        return x * self.share(lambda n: self._leave_out(x.new_ones(n, *x.shape[1:])))
+            return self._drop(x)
+        return x * self.share(lambda n: self._drop(x.new_ones(n, *x.shape[1:])))
 
-    def _leave_out(self, x: Tensor) -> Tensor:
-        """Return x with some entries 0 and the others larger, by torch's random numbers."""
-        left_out = round(2**16 * self.p)
-        if not self.training or x.device.type != "cpu" or left_out in (0, 2**16):
+    def _drop(self, x: Tensor) -> Tensor:
+        n_dropped = round(2**16 * self.p)  # of 2**16 equally likely numbers
+        if not self.training or x.device.type != "cpu" or n_dropped in (0, 2**16):
             return super().forward(x)
-        drawn = torch.empty(math.ceil(x.numel() / 4), dtype=torch.int64).random_(-(2**63), None)
-        of_each = drawn.view(torch.int16)[: x.numel()].view(x.shape)  # from -2**15 to 2**15 - 1
-        kept = (of_each >= left_out - 2**15).to(x.dtype)
-        return x * (kept * (2**16 / (2**16 - left_out)))
+        bits = torch.empty(math.ceil(x.numel() / 4), dtype=torch.int64).random_(-(2**63), None)
+        numbers = bits.view(torch.int16)[: x.numel()].view(x.shape)  # from -2**15 to 2**15 - 1
+        mask = (numbers >= n_dropped - 2**15).to(x.dtype)
+        return x * (mask * (2**16 / (2**16 - n_dropped)))
 
 
 def linear(d: int, q: int) -> nn.Module:
     """Return a linear model.
+
+    Parameters
+    ----------
+    d, q : int
+        Numbers of features and of labels.
 
     Examples
     --------
@@ -161,17 +170,18 @@ def mlp(d: int, q: int, hidden: int = 500, *, dropout: float = 0.0) -> nn.Module
     d, q : int
         Numbers of features and of labels.
     hidden : int
+        Number of hidden units.
     dropout : float
-        Share of the hidden units that are left out of every step.
+        Probability of a hidden unit to be zeroed in a training step.
 
     Examples
     --------
     >>> mlp(3, 2)(torch.zeros(5, 3)).shape
     torch.Size([5, 2])
     """
-    hidden_layer = [InputLayer(d, hidden), nn.ReLU(inplace=True)]
-    left_out = [Dropout(dropout)] if dropout else []
-    return nn.Sequential(*hidden_layer, *left_out, nn.Linear(hidden, q))
+    drop = [Dropout(dropout)] if dropout else []
+    first = [InputLayer(d, hidden), nn.ReLU(inplace=True)]
+    return nn.Sequential(*first, *drop, nn.Linear(hidden, q))
 
 
 def low_rank(d: int, q: int, rank: int = 500, *, dropout: float = 0.0) -> nn.Module:
@@ -184,36 +194,133 @@ def low_rank(d: int, q: int, rank: int = 500, *, dropout: float = 0.0) -> nn.Mod
     d, q : int
         Numbers of features and of labels.
     rank : int
+        Number of inner units.
     dropout : float
-        Share of the inner units that are left out of every step.
+        Probability of an inner unit to be zeroed in a training step.
 
     Examples
     --------
     >>> low_rank(3, 2, rank=1)(torch.zeros(5, 3)).shape
     torch.Size([5, 2])
     """
-    left_out = [Dropout(dropout)] if dropout else []
-    return nn.Sequential(InputLayer(d, rank), *left_out, nn.Linear(rank, q))
+    drop = [Dropout(dropout)] if dropout else []
+    return nn.Sequential(InputLayer(d, rank), *drop, nn.Linear(rank, q))
+
+
+class Ensemble(nn.Module):
+    """Several `mlp` networks on the same rows.
+
+    Their first layers are one wide layer, so that the rows are read once. In training mode the
+    scores of each network come out, (n, n_networks, q); in evaluation mode their mean, (n, q).
+
+    Parameters
+    ----------
+    d, q : int
+        Numbers of features and of labels.
+    hidden : int
+        Hidden units of each network.
+    dropout : float
+        Probability of a hidden unit to be zeroed in a training step.
+    n_networks : int
+        Number of networks.
+
+    Examples
+    --------
+    >>> networks = Ensemble(3, 2, hidden=8, n_networks=4)
+    >>> networks(torch.zeros(5, 3)).shape, networks.eval()(torch.zeros(5, 3)).shape
+    (torch.Size([5, 4, 2]), torch.Size([5, 2]))
+    """
+
+    def __init__(
+        self, d: int, q: int, hidden: int = 500, *, dropout: float = 0.0, n_networks: int = 4
+    ) -> None:
+        super().__init__()
+        self.inputs = InputLayer(d, n_networks * hidden)
+        self.dropout = Dropout(dropout)
+        bound = 1 / math.sqrt(hidden)
+        self.weight = nn.Parameter(torch.empty(n_networks, hidden, q).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(n_networks, 1, q).uniform_(-bound, bound))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the scores of each network in training mode, else their mean."""
+        scores = torch.baddbmm(self.bias, self.units(x), self.weight).transpose(0, 1)
+        return scores if self.training else scores.mean(dim=1)
+
+    def units(self, x: Tensor) -> Tensor:
+        """Return the hidden units of each network, (n_networks, n, hidden)."""
+        n_networks, hidden, _ = self.weight.shape
+        units: Tensor = self.dropout(self.inputs(x).relu())
+        return units.view(-1, n_networks, hidden).transpose(0, 1)
+
+
+class EnsembleRisk(nn.Module):
+    """The mean over the networks of an `Ensemble` of the risk of each."""
+
+    def __init__(self, risk: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.risk = risk
+
+    @property
+    def costs_unasked(self) -> bool:
+        """Whether pairs that nobody was asked about count."""
+        return getattr(self.risk, "costs_unasked", False)
+
+    def select_labels(self, labels: slice | Tensor) -> "EnsembleRisk":
+        """Return the risk of some labels, by index."""
+        return EnsembleRisk(self.risk.select_labels(labels))  # type: ignore[attr-defined]
+
+    def forward(self, scores: Tensor, *targets: Tensor) -> Tensor:
+        """Return the mean risk of scores (n, n_networks, q), or the risk of mean scores (n, q)."""
+        if scores.ndim == 2:
+            return self.risk(scores, *targets)
+        return torch.stack([self.risk(s, *targets) for s in scores.unbind(dim=1)]).mean()
+
+
+@dataclass(frozen=True, eq=False)
+class LabelHead:
+    """A network as hidden units and the linear layer above them, which can score some labels."""
+
+    units: Callable[[Tensor], Tensor]  # rows -> (n_networks, n, hidden)
+    weight: Tensor  # as the network stores it; `by_label` has one shape for all
+    bias: Tensor  # n_networks * q numbers
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return int(self.bias.shape[-1])
+
+    def by_label(self, values: Tensor) -> Tensor:
+        """Return the weight, or its gradient, as a view of shape (n_networks, q, hidden)."""
+        return values[None] if values.ndim == 2 else values.mT
+
+    def score(self, units: Tensor, labels: slice | Tensor) -> Tensor:
+        """Return the scores of some labels, by index, (n_networks, n, number of them)."""
+        weight = self.by_label(self.weight)[:, labels]
+        bias = self.bias.view(len(weight), 1, -1)[..., labels]
+        return torch.baddbmm(bias, units, weight.mT)
+
+
+def find_label_head(model: nn.Module) -> LabelHead:
+    """Return the last layer of an `Ensemble`, or of a Sequential that ends in ``nn.Linear``."""
+    if isinstance(model, Ensemble):
+        return LabelHead(model.units, model.weight, model.bias)
+    if isinstance(model, nn.Sequential) and isinstance(model[-1], nn.Linear):
+        below, last = model[:-1], model[-1]
+        if last.bias is not None:
+            return LabelHead(lambda x: below(x)[None], last.weight, last.bias)
+    raise ComesError(
+        "very many labels need a network that ends in one linear layer with a bias: model='mlp' "
+        "or 'low_rank', or an nn.Sequential that ends in nn.Linear; got "
+        f"{type(model).__name__}."
+    )
 
 
 class Stack(nn.Module):
     """Several networks made by `linear` or `mlp`, of the same shape, as one batched computation.
 
     Each has its own rows, padded by `pad`: (n_models, n, padded features) gives scores of shape
-    (n_models, n, n_labels). The first bias is the weight of a feature that is always 1, and zeros
-    fill up to a multiple of 8: fewer passes over memory, and faster products.
-
-    Parameters
-    ----------
-    models : sequence of modules
-
-    Examples
-    --------
-    >>> models = [mlp(3, 2), mlp(3, 2)]
-    >>> rows = torch.ones(2, 5, 3)  # five rows for each
-    >>> scores = Stack(models)(Stack.pad(rows))
-    >>> torch.allclose(scores[1], models[1](rows[1]), atol=1e-6)
-    True
+    (n_models, n, q). The first bias is the weight of a feature that is always 1, and zeros fill up
+    to a multiple of 8: fewer passes over memory, and faster products.
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from comes.answers import State
 from comes.errors import ComesError
-from comes.models import LabelHead, find_label_head
+from comes.models.tabular import LabelHead, find_label_head
 from comes.risks import SparseTargets
 from comes.training.processes import (
     count_processes,

@@ -9,7 +9,7 @@ from scipy import sparse
 from torch import Tensor
 
 from comes.errors import ComesError, first_line
-from comes.models import as_csr_tensor
+from comes.models.tabular import as_csr_tensor
 
 # On a GPU a product with zeros costs less than selecting rows of a sparse matrix, so sparse
 # features of up to this many numbers (2 GiB) are made dense there.

@@ -17,7 +17,7 @@ from torch.func import functional_call, stack_module_state
 from torch.nn.utils.rnn import pad_sequence
 
 from comes.errors import ComesError
-from comes.models import Stack
+from comes.models.tabular import Stack
 from comes.training.epochs import check_weights, run_epochs
 from comes.training.graphs import GraphedStep
 from comes.training.history import History

@@ -13,7 +13,7 @@ from scipy import sparse
 from torch import Tensor
 
 from comes.errors import ComesError
-from comes.models import as_csr_tensor
+from comes.models.tabular import as_csr_tensor
 from comes.training.rows import SparseRows, to_device
 
 Key = TypeVar("Key")
