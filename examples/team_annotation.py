@@ -69,7 +69,7 @@ with serve_in_thread(project) as address:
 # disagreement, so people who doubt now and then cannot reach 1.
 summary = summarise(project)
 agreed = summary.agreement
-print(f"{summary.n_answers} answers, {summary.n_torn} disagreements")
+print(f"{summary.n_answers} answers, {summary.n_disagreements} disagreements")
 print(f"kappa {agreed.kappa:.2f} ({agreed.lower:.2f} to {agreed.upper:.2f})")
 for person in summary.people:
     print(f"{person.name}: {person.share_no:.0%} no", *person.warnings, sep="; ")

@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from joblib import Parallel, delayed
 
-from comes.answers import Answers, BoolMatrix, State
+from comes.answers import Answers, State
+from comes.answers.convert import BoolMatrix
 from comes.datasets import Dataset, load_dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.files import replacing_file

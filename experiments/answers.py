@@ -29,7 +29,8 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.model_selection import train_test_split
 
-from comes.answers import Answers, BoolMatrix
+from comes.answers import Answers
+from comes.answers.convert import BoolMatrix
 from comes.datasets import Dataset, load_dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from comes import Answers, CandidateClassifier
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 from comes.datasets import make_scenes
 from comes.errors import ComesWarning
 from comes.files import replacing_file

@@ -21,7 +21,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.model_selection import train_test_split
 
-from comes.answers import Answers, BoolMatrix
+from comes.answers import Answers
+from comes.answers.convert import BoolMatrix
 from comes.datasets import load_dataset, make_scenes
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier

@@ -37,12 +37,11 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 from comes.datasets import load_dataset, make_scenes
 from comes.errors import ComesWarning
 from comes.files import replacing_file
-from comes.generation import independent, instance_dependent
-from comes.generation.feature_draws import depend_on, project_rows
+from comes.generation import independent, instance_dependent, project_rows, tilted_probability
 from comes.metrics import average_precision, mean_average_precision
 from comes.models import mlp
 from comes.priors import count_class_prior, estimate_class_prior
@@ -141,7 +140,7 @@ def draw(name: str, kind: str, seed: int) -> Draw:
         if strength:
             candidates = instance_dependent(relevant, X, rate, strength, seed=seed)
         z = project_rows(X, relevant.shape[1], np.random.default_rng(seed))  # as it was drawn
-        p = depend_on(strength * z, ~relevant, np.full(relevant.shape[1], rate))
+        p = tilted_probability(strength * z, ~relevant, np.full(relevant.shape[1], rate))
         logit = torch.logit(torch.tensor(p), eps=1e-4).float()
         seen, unseen = train_test_split(np.arange(rows), test_size=0.2, random_state=seed)
         known = logit[seen], logit[unseen]

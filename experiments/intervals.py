@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 from comes.datasets import Dataset, load_dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import Kind
+from comes.answers.matrix import Kind
 from comes.priors import AnswerCounts, ClassPriorEstimate, RatesEstimate, pool_rates
 
 FloatArray = npt.NDArray[np.float64]

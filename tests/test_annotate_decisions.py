@@ -70,7 +70,7 @@ def test_disagreements_are_no_against_anything_else(projects: Projects) -> None:
         "Ann: no, Bob: maybe",
         "Bob: maybe, Ann: no",
     )
-    assert summarise(project).n_torn == 3
+    assert summarise(project).n_disagreements == 3
 
 
 def test_a_decision_replaces_what_was_said(projects: Projects) -> None:
@@ -82,7 +82,7 @@ def test_a_decision_replaces_what_was_said(projects: Projects) -> None:
     assert (known["t0", "sky"], known["t1", "sky"]) == ("yes", "maybe")
     summary = summarise(project)
     [sky] = summary.classes
-    assert (sky.n_torn, sky.n_decided, sky.n_confirmed, sky.n_excluded) == (2, 1, 2, 1)
+    assert (sky.n_disagreements, sky.n_decided, sky.n_confirmed, sky.n_excluded) == (2, 1, 2, 1)
     assert (summary.n_cards, summary.n_done) == (12, 12)  # the lead's card is not one of them
     assert [person.name for person in summary.people] == ["Ann", "Bob"]
     # What was said stays, and a new decision takes the place of the old one.
@@ -106,7 +106,7 @@ def test_who_is_left_out_does_not_disagree(projects: Projects) -> None:
     project = torn_project(projects)
     set_left_out(project, "Bob")
     summary = summarise(project)
-    assert (summary.n_torn, summary.n_answers, summary.agreement.n_pairs) == (0, 6, 0)
+    assert (summary.n_disagreements, summary.n_answers, summary.agreement.n_pairs) == (0, 6, 0)
     assert [(p.name, p.is_left_out, p.n_answers) for p in summary.people] == [
         ("Ann", False, 6),
         ("Bob", True, 6),
@@ -116,7 +116,7 @@ def test_who_is_left_out_does_not_disagree(projects: Projects) -> None:
     }
     assert not list_disagreements(project)
     set_left_out(project, "Bob", False)
-    assert summarise(project).n_torn == 3
+    assert summarise(project).n_disagreements == 3
     with pytest.raises(ComesError, match=r"one who answered: 'Ann', 'Bob'; got 'Eve'"):
         set_left_out(project, "Eve")
 

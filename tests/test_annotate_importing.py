@@ -167,7 +167,7 @@ def test_answers_of_several_people_are_taken_under_their_names(
         *("Ann", "Bob", "Carol", "(long.csv)")
     }
     [sky] = summarise(project).classes
-    assert (sky.n_asked, sky.n_excluded, sky.n_confirmed, sky.n_torn) == (3, 2, 0, 1)
+    assert (sky.n_asked, sky.n_excluded, sky.n_confirmed, sky.n_disagreements) == (3, 2, 0, 1)
     export_answers(project, tmp_path / "answers.parquet")
     other = projects.make(3, ["sky"], name="other")
     import_answers(other, tmp_path / "answers.parquet")

@@ -121,7 +121,7 @@ def check_summary(project: Project) -> None:
         assert row.n_cards == sum(card.class_id == number for card in cards)
         assert row.n_done == len(own)
         assert row.n_skipped == sum(one["answer"] == "skip" for one in own)
-        assert (row.n_asked, row.n_excluded, row.n_torn) == (
+        assert (row.n_asked, row.n_excluded, row.n_disagreements) == (
             counts["asked"],
             counts["excluded"],
             counts["torn"],
@@ -202,7 +202,7 @@ def test_the_table_says_the_same(worked_on: Project) -> None:
             "asked": row.n_asked,
             "excluded": row.n_excluded,
             "confirmed": row.n_confirmed,
-            "torn": row.n_torn,
+            "torn": row.n_disagreements,
             "chosen_by_model": row.n_chosen,
             "pairs": agreement.n_pairs,
             "agreement": agreement.share,
@@ -297,7 +297,7 @@ def test_yes_and_no_bound_the_prior(projects: Projects, tmp_path: Path) -> None:
     import_answers(project, tmp_path / "answers.csv")
     summary = summarise(project)
     [sky] = summary.classes
-    assert (sky.n_asked, sky.n_excluded, sky.n_confirmed, sky.n_torn) == (5, 1, 2, 1)
+    assert (sky.n_asked, sky.n_excluded, sky.n_confirmed, sky.n_disagreements) == (5, 1, 2, 1)
     assert sky.agreement == summary.agreement == measure_agreement([1, 1, 2])
     assert (sky.share_no, sky.share_maybe, sky.share_yes) == (1 / 5, 2 / 5, 2 / 5)
     assert sky.prior_bound == bound_share(4, 5) and sky.prior_lower == 1 - bound_share(3, 5)

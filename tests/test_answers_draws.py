@@ -3,26 +3,26 @@
 import numpy as np
 import pytest
 
-from comes.answers import draw_questions, expected_bits, find_inclusion
-from comes.answers.draws import share_questions
+from comes.answers import draw_questions
+from comes.answers.questions import expected_bits, inclusion_probabilities, share_questions
 from comes.errors import ComesError
 
 
 def test_probabilities_add_up_and_keep_the_floor() -> None:
     bits = np.random.default_rng(0).random(200) ** 3
-    p = find_inclusion(bits, 30, floor=0.25)
+    p = inclusion_probabilities(bits, 30, floor=0.25)
     assert p.sum() == pytest.approx(30)
     assert p.max() <= 1 and p.min() >= 0.25 * 30 / 200
     np.testing.assert_allclose(p, 0.25 * 30 / 200 + 0.75 * 30 * bits / bits.sum())
 
 
 def test_a_pair_that_would_be_drawn_more_than_once_is_certain() -> None:
-    p = find_inclusion([100.0, 90.0, *[1.0] * 98], 20, floor=0.2)
+    p = inclusion_probabilities([100.0, 90.0, *[1.0] * 98], 20, floor=0.2)
     assert p[:2].tolist() == [1, 1]
     assert p.sum() == pytest.approx(20)
     assert np.ptp(p[2:]) < 1e-12 and 0.18 < p[2] < 0.19  # the other 18 over 98
-    np.testing.assert_array_equal(find_inclusion([0.3, 0.1], 2), [1, 1])
-    np.testing.assert_allclose(find_inclusion(np.zeros(4), 1), 0.25)
+    np.testing.assert_array_equal(inclusion_probabilities([0.3, 0.1], 2), [1, 1])
+    np.testing.assert_allclose(inclusion_probabilities(np.zeros(4), 1), 0.25)
 
 
 def test_pairs_are_drawn_as_often_as_their_probabilities_say() -> None:

@@ -5,13 +5,11 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from comes.answers import (
-    Answers,
+from comes.answers import Answers, from_complementary, from_sets
+from comes.answers.convert import (
     as_candidates,
     as_relevant,
     check_relevant_inside,
-    from_complementary,
-    from_sets,
     keep_one_excluded,
     to_sets,
 )

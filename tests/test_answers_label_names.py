@@ -1,6 +1,6 @@
 import pytest
 
-from comes.answers import check_names, match_names
+from comes.answers.convert import check_names, match_names
 from comes.errors import ComesError, ComesWarning
 
 

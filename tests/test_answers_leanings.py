@@ -12,8 +12,8 @@ from comes.answers import (
     State,
     answer_evidence,
     posterior_probability,
-    state_evidence,
 )
+from comes.answers.evidence import state_evidence
 
 
 def table(a: float, b: float, f: float) -> dict[int, tuple[float, float]]:

@@ -53,7 +53,7 @@ def test_a_disagreement_is_maybe() -> None:
             expected[i, j] = State.MAYBE
             torn += {"no", "yes"} <= words
     np.testing.assert_array_equal(SAID.combine((N, Q)), expected)
-    assert SAID.count_torn((N, Q)) == torn > 1
+    assert SAID.count_disagreements((N, Q)) == torn > 1
     assert set(expected.flatten()) == {0, 1, 2, 3}
     np.testing.assert_array_equal(Answers.from_long(SAID, (N, Q)).codes, expected)
 
@@ -91,7 +91,7 @@ def test_nothing_said_is_nothing_asked() -> None:
     assert len(nothing) == 0
     assert not nothing.combine((2, 3)).any()
     assert len(nothing.take(np.array([1, 0, 1]), 2)) == 0
-    assert nothing.count_torn((2, 3)) == 0
+    assert nothing.count_disagreements((2, 3)) == 0
 
 
 def test_wrong_columns_are_refused() -> None:

@@ -5,14 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from comes.answers import (
-    AnswerRates,
-    Answers,
-    State,
-    choose_questions,
-    expected_bits,
-    spread_over_labels,
-)
+from comes.answers import AnswerRates, Answers, State, choose_questions
+from comes.answers.questions import expected_bits, spread_over_labels
 from comes.errors import ComesError
 
 RNG = np.random.default_rng(0)

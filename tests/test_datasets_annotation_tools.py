@@ -51,7 +51,9 @@ def test_choices_of_label_studio_that_are_candidates(tmp_path: Path) -> None:
     expected = [[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 0, 1]]
     assert dataset.candidates.astype(int).tolist() == expected
     said = dataset.answers.annotations
-    assert said.people == ("", "annotation 2") and said.count_torn(dataset.answers.shape) == 0
+    assert (
+        said.people == ("", "annotation 2") and said.count_disagreements(dataset.answers.shape) == 0
+    )
     assert (dataset.answers.codes[4] == [State.MAYBE, State.NO, State.MAYBE]).all()
 
 

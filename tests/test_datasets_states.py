@@ -162,7 +162,10 @@ def test_people_may_disagree_and_repeat_themselves(tmp_path: Path) -> None:
     answers = read_dataset(written(tmp_path, text + "p,sea,no,ann\n")).known_answers()
     assert answers.codes.tolist() == [[MAYBE, NO], [NOTHING, NOTHING]]
     assert answers.annotations is not None and answers.annotations.people == ("ann", "bob")
-    assert answers.annotations.count_torn(answers.shape) == 1 and len(answers.annotations) == 4
+    assert (
+        answers.annotations.count_disagreements(answers.shape) == 1
+        and len(answers.annotations) == 4
+    )
 
 
 def test_columns_of_people_and_sources_can_be_named(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from comes.answers import Answers, match_names
+from comes.answers import Answers
+from comes.answers.convert import match_names
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier, per_label
 from comes.generation import simulate_answers

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
-from scipy.special import expit
 from scipy.stats import ks_2samp
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 from comes.errors import ComesError
 from comes.generation import (
     case_a,
@@ -21,8 +20,8 @@ from comes.generation import (
     instance_dependent,
     one_uniform,
     random_size,
+    tilted_probability,
 )
-from comes.generation.feature_draws import _find_level
 
 N, Q = 4000, 5
 PRIOR = np.array([0.05, 0.2, 0.4, 0.6, 0.9])
@@ -207,8 +206,10 @@ def test_a_rate_outside_0_and_1_or_of_another_length_is_refused() -> None:
 def test_the_level_gives_the_rate_on_irrelevant_rows_exactly() -> None:
     slope = FEATURES[:, [0] * Q] * np.array([0.5, 2.0, 20.0, 200.0, 1.0])
     rate = np.array([0.1, 0.5, 0.3, 0.7, 0.01])
-    level = _find_level(slope, ~RELEVANT, rate)
-    mean = (expit(level + slope) * ~RELEVANT).sum(axis=0) / (~RELEVANT).sum(axis=0)
+    probability = tilted_probability(slope, ~RELEVANT, rate)
+    level = np.log(probability[:, 0] / (1 - probability[:, 0])) - slope[:, 0]
+    np.testing.assert_allclose(level, level[0])  # one number for each label
+    mean = (probability * ~RELEVANT).sum(axis=0) / (~RELEVANT).sum(axis=0)
     np.testing.assert_allclose(mean, rate, atol=1e-6)
 
 

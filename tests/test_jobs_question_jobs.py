@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from comes import CandidateClassifier
-from comes.answers import AnswerRates, Answers, State, expected_bits
+from comes.answers import AnswerRates, Answers, State
+from comes.answers.questions import expected_bits
 from comes.datasets import Dataset, make_scenes
 from comes.errors import ComesError
 from comes.generation import case_b, simulate_answers

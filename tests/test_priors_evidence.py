@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 from comes.generation import case_a, case_b
 from comes.models.views import zero_linear
 from comes.priors import gradient_error

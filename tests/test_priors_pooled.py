@@ -11,7 +11,8 @@ from scipy.integrate import quad
 from scipy.special import gammaln, logit
 from scipy.stats import beta
 
-from comes.answers import Answers, Kind, State
+from comes.answers import Answers, State
+from comes.answers.matrix import Kind
 from comes.errors import ComesError, ComesWarning
 from comes.generation import simulate_answers
 from comes.priors import AnswerCounts, pool_rates, pooled_priors

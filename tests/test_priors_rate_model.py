@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import beta
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 from comes.priors import rate_model
 from comes.priors.rate_model import RatePosterior, count_bins, fit_rates
 

@@ -10,14 +10,16 @@ from comes.answers import (
     AnswerRates,
     LongAnswers,
     answer_evidence,
-    as_candidates,
-    as_relevant,
-    check_relevant_inside,
     choose_questions,
     from_complementary,
     from_sets,
-    match_names,
     posterior_probability,
+)
+from comes.answers.convert import (
+    as_candidates,
+    as_relevant,
+    check_relevant_inside,
+    match_names,
     to_sets,
 )
 from comes.datasets import (

@@ -21,7 +21,7 @@ import pandas as pd
 from scipy.stats import norm, rankdata
 from sklearn.metrics import average_precision_score
 
-from comes.answers import as_indicators, as_relevant
+from comes.answers.convert import as_indicators, as_relevant
 from comes.errors import ComesError, listed
 
 __all__ = [

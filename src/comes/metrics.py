@@ -23,7 +23,7 @@ from sklearn.metrics import average_precision_score, coverage_error
 from sklearn.metrics import label_ranking_average_precision_score as sklearn_average_precision
 from sklearn.metrics import label_ranking_loss as sklearn_ranking_loss
 
-from comes.answers import BoolMatrix, as_indicators, as_relevant, check_paired
+from comes.answers.convert import BoolMatrix, as_indicators, as_relevant, check_paired
 from comes.errors import ComesError, first_line
 
 __all__ = [

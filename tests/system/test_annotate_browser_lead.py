@@ -151,7 +151,7 @@ def test_every_column_explains_itself(browser: Any, team: tuple[Project, str], w
 
 def test_the_lead_decides_by_keyboard_alone(browser: Any, tmp_path: Path) -> None:
     project = team_project(tmp_path)
-    torn = summarise(project).n_torn
+    torn = summarise(project).n_disagreements
     assert torn > 3
     with serve_in_thread(project) as address:
         page = open_lead(browser, address, "/lead/disagreements")
@@ -173,7 +173,7 @@ def test_the_lead_decides_by_keyboard_alone(browser: Any, tmp_path: Path) -> Non
             "n => document.querySelector('.count')?.textContent === String(n)", arg=torn
         )
         assert page.complaints == []
-    assert summarise(project).n_torn == torn
+    assert summarise(project).n_disagreements == torn
 
 
 def test_a_person_is_left_out_and_taken_in_again(browser: Any, tmp_path: Path) -> None:

@@ -31,7 +31,9 @@ class ClassSummary:
     n_asked: int  # items with an answer, other than skip
     n_excluded: int  # n_j: items that nobody thought possible
     n_confirmed: int  # items that all said yes about
-    n_torn: int  # items that somebody thought possible and somebody not, and nobody decided
+    n_disagreements: (
+        int  # items that somebody thought possible and somebody not, and nobody decided
+    )
     n_decided: int  # items that the lead decided about
     n_chosen: int  # answers to questions that a model chose, which do not count
     agreement: Agreement
@@ -132,7 +134,7 @@ def summarise_classes(
         "n_asked": questions.count(every, n),
         "n_excluded": questions.count(questions.no_only, n),
         "n_confirmed": questions.count(questions.yes_only, n),
-        "n_torn": questions.count(questions.torn, n),
+        "n_disagreements": questions.count(questions.torn, n),
         "n_decided": questions.count(questions.is_decided, n),
         "n_chosen": np.bincount(said.class_[counts & is_chosen & ~is_skip], minlength=n),
         "drawn": questions.count(drawn, n),

@@ -13,7 +13,8 @@ from comes.annotate.enlarging import read_batches
 from comes.annotate.exchange import read_answers
 from comes.annotate.project import Project
 from comes.annotate.schema import ACTIVE, CONTROL, RANDOM, answers, cards, classes, items, rounds
-from comes.answers import AnswerRates, Drawn, Share, estimate_share, pool_shares
+from comes.answers import AnswerRates, Drawn, Share, estimate_share
+from comes.answers.questions import pool_shares
 from comes.datasets import NO, YES
 from comes.errors import ComesError
 

@@ -18,7 +18,7 @@ from comes.annotate.remote_items import (
     is_hub_dataset,
     is_remote,
 )
-from comes.answers import check_names
+from comes.answers.convert import check_names
 from comes.datasets import (
     ITEM_COLUMNS,
     as_text,

@@ -65,9 +65,9 @@ class Summary:
         return sorted(lacking, key=lambda row: row.n_excluded)
 
     @property
-    def n_torn(self) -> int:
+    def n_disagreements(self) -> int:
         """Pairs on which people disagree and the lead has not decided."""
-        return sum(row.n_torn for row in self.classes)
+        return sum(row.n_disagreements for row in self.classes)
 
     def table(self) -> pd.DataFrame:
         """Return a row per class."""
@@ -80,7 +80,7 @@ class Summary:
                 "asked": row.n_asked,
                 "excluded": row.n_excluded,
                 "confirmed": row.n_confirmed,
-                "torn": row.n_torn,
+                "torn": row.n_disagreements,
                 "decided": row.n_decided,
                 "chosen_by_model": row.n_chosen,
                 "pairs": row.agreement.n_pairs,

@@ -17,7 +17,9 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import Answers, BoolMatrix, Kind, LongAnswers, State, check_names
+from comes.answers import Answers, LongAnswers, State
+from comes.answers.convert import BoolMatrix, check_names
+from comes.answers.matrix import Kind
 from comes.datasets.answer_words import STATES, Codes, as_states, as_texts
 from comes.datasets.dataset import Dataset
 from comes.datasets.dataset_parts import check_item_names, check_size

@@ -24,17 +24,9 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import (
-    Answers,
-    BoolMatrix,
-    Kind,
-    LongAnswers,
-    State,
-    as_candidates,
-    as_indicators,
-    as_relevant,
-    from_complementary,
-)
+from comes.answers import Answers, LongAnswers, State, from_complementary
+from comes.answers.convert import BoolMatrix, as_candidates, as_indicators, as_relevant
+from comes.answers.matrix import Kind
 from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images
 from comes.datasets.reading import Reading

@@ -18,7 +18,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import Answers, BoolMatrix, check_names
+from comes.answers import Answers
+from comes.answers.convert import BoolMatrix, check_names
 from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import compact
 from comes.datasets.label_columns import TRUTHS

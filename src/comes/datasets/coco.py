@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from comes.answers import Answers, BoolMatrix
+from comes.answers import Answers
+from comes.answers.convert import BoolMatrix
 from comes.datasets.dataset import Dataset
 from comes.datasets.reading import Reading
 from comes.errors import ComesError

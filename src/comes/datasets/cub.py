@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 from comes.datasets.dataset import Dataset
 from comes.datasets.joining import join_images
 from comes.datasets.reading import Reading

@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import (
-    Answers,
-    BoolMatrix,
-    check_names,
-    match_names,
-)
+from comes.answers import Answers
+from comes.answers.convert import BoolMatrix, check_names, match_names
 from comes.datasets.dataset_parts import (
     LabelsAre,
     check_item_names,

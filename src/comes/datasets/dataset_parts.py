@@ -6,7 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from comes.answers import Answers, BoolMatrix, State, check_relevant_inside, refuse_outside
+from comes.answers import Answers, State
+from comes.answers.convert import BoolMatrix, check_relevant_inside, outside_candidates_error
 from comes.errors import ComesError
 
 LabelsAre = Literal["candidates", "complementary", "positives"]
@@ -65,7 +66,7 @@ def check_none_excluded(relevant: Any, answers: Answers, label_names: Sequence[s
     outside = excluded.multiply(sparse.csr_array(relevant)).tocoo()
     if outside.nnz:
         order = np.lexsort((outside.col, outside.row))
-        refuse_outside(outside.row[order], outside.col[order], label_names)
+        raise outside_candidates_error(outside.row[order], outside.col[order], label_names)
 
 
 def describe_answers(answers: Answers) -> str:

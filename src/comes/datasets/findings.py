@@ -8,7 +8,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import Answers, BoolMatrix, State
+from comes.answers import Answers, State
+from comes.answers.convert import BoolMatrix
 from comes.columns import describe_columns
 from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import is_table
@@ -145,7 +146,11 @@ def _check_answers(answers: Answers, names: Sequence[str]) -> list[Finding]:
     if answers.kind == "answers":
         is_known = np.asarray(n_no + n_yes + n_maybe > 0)
         unsure = is_known & (n_no + n_yes == 0)
-        torn = 0 if answers.annotations is None else answers.annotations.count_torn(answers.shape)
+        torn = (
+            0
+            if answers.annotations is None
+            else answers.annotations.count_disagreements(answers.shape)
+        )
         pairs = counted(torn, "pair")
         findings += [
             _describe_labels("never_asked", ~is_known, names, "were never asked about"),

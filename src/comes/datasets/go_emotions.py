@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 from comes.datasets.dataset import Dataset
 from comes.errors import ComesError
 

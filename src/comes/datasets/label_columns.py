@@ -24,12 +24,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import (
-    Answers,
-    State,
-    as_indicators,
-    match_names,
-)
+from comes.answers import Answers, State
+from comes.answers.convert import as_indicators, match_names
 from comes.datasets.answer_tables import find_kind
 from comes.datasets.answer_words import ADVICE, WORDS, as_states, as_text
 from comes.datasets.dataset import Dataset

@@ -16,7 +16,8 @@ import numpy as np
 from scipy import sparse
 from scipy.io import loadmat, savemat, whosmat
 
-from comes.answers import Answers, BoolMatrix
+from comes.answers import Answers
+from comes.answers.convert import BoolMatrix
 from comes.datasets.dataset import Dataset
 from comes.datasets.feature_matrices import compact
 from comes.datasets.reading import Reading

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.answers import BoolMatrix, as_indicators, from_sets, to_sets
+from comes.answers import from_sets
+from comes.answers.convert import BoolMatrix, as_indicators, to_sets
 from comes.datasets.separators import NOTHING, SEPARATOR
 from comes.datasets.tables import (
     TABLE_ENDINGS,

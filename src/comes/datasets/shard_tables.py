@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from comes.answers import Answers, Kind
+from comes.answers import Answers
+from comes.answers.matrix import Kind
 from comes.columns import find_item_column, needs_encoding
 from comes.datasets.answer_tables import LONG
 from comes.datasets.column_roles import Roles, find_roles

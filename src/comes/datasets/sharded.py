@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from comes.answers import Answers, Kind
+from comes.answers import Answers
+from comes.answers.matrix import Kind
 from comes.datasets.dataset import Dataset
 from comes.datasets.images import Images
 from comes.datasets.reading import Reading, as_reading

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from comes.answers import Answers, BoolMatrix, State, place_sets
+from comes.answers import Answers, State
+from comes.answers.convert import BoolMatrix, set_members
 from comes.datasets.dataset_parts import LabelsAre
 from comes.errors import ComesError
 
@@ -44,7 +45,7 @@ def marks_of_sets(
     sets: Collection[Iterable[str]], label_names: Sequence[str] | None = None
 ) -> tuple[Marks, list[str]]:
     """Return the marks of label sets, and the names of the labels, as `from_sets` does."""
-    row, label, names = place_sets(sets, label_names)
+    row, label, names = set_members(sets, label_names)
     return mark_places(row, label, (len(sets), len(names))), names
 
 

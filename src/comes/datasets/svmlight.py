@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from comes.answers import check_names
+from comes.answers.convert import check_names
 from comes.datasets.answer_words import as_text
 from comes.datasets.dataset import Dataset
 from comes.datasets.reading import Reading

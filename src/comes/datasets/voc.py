@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 from comes.datasets.dataset import Dataset
 from comes.datasets.joining import join_images
 from comes.datasets.reading import Reading

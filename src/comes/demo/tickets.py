@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 from comes.files import replacing_file
 from comes.generation import simulate_answers
 

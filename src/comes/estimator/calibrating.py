@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import answer_evidence, as_relevant
+from comes.answers import answer_evidence
+from comes.answers.convert import as_relevant
 from comes.errors import ComesError, ComesWarning
 from comes.estimator.inputs import match_columns
 from comes.estimator.reading_answers import read_answers

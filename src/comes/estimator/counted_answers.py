@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import Kind, State
+from comes.answers import State
+from comes.answers.matrix import Kind
 from comes.priors import AnswerCounts
 
 

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from comes.answers import Answers, BoolMatrix
+from comes.answers import Answers
+from comes.answers.convert import BoolMatrix
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import check_training_features, per_label

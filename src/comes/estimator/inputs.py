@@ -8,7 +8,8 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils.validation import assert_all_finite, validate_data
 
-from comes.answers import Answers, BoolMatrix, check_paired, match_names
+from comes.answers import Answers
+from comes.answers.convert import BoolMatrix, check_paired, match_names
 from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.table_inputs import find_encoder, learn_table, match_table, name_inputs
 

@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from comes.answers import BoolMatrix, as_relevant
+from comes.answers.convert import BoolMatrix, as_relevant
 from comes.errors import ComesError
 from comes.estimator.calibrating import find_calibration
 from comes.estimator.hub import SharesModels

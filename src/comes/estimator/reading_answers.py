@@ -7,13 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import (
-    Answers,
-    State,
-    as_relevant,
-    check_relevant_inside,
-    from_complementary,
-)
+from comes.answers import Answers, State, from_complementary
+from comes.answers.convert import as_relevant, check_relevant_inside
 from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.counted_answers import CountedAnswers
 from comes.estimator.inputs import match_columns

@@ -8,7 +8,8 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from comes.answers import Answers, State, keep_one_excluded
+from comes.answers import Answers, State
+from comes.answers.convert import keep_one_excluded
 from comes.estimator.counted_answers import CountedAnswers
 from comes.estimator.reading_answers import has_many_labels
 from comes.methods import Knowledge, Method, RiskOptions, find_method

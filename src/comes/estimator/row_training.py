@@ -11,7 +11,8 @@ import torch
 from sklearn.utils import _safe_indexing
 from torch import nn
 
-from comes.answers import Answers, State, keep_one_excluded
+from comes.answers import Answers, State
+from comes.answers.convert import keep_one_excluded
 from comes.errors import ComesError
 from comes.estimator.counted_answers import CountedAnswers
 from comes.estimator.first_stage import FirstStage

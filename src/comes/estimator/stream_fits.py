@@ -11,7 +11,8 @@ import torch
 from scipy import sparse
 from torch import nn
 
-from comes.answers import Answers, State, keep_one_excluded
+from comes.answers import Answers, State
+from comes.answers.convert import keep_one_excluded
 from comes.datasets import ShardedDataset, open_shards
 from comes.errors import ComesError
 from comes.estimator.counted_answers import CountedAnswers

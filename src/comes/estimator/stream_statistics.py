@@ -15,7 +15,8 @@ import pandas as pd
 from scipy import sparse
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from comes.answers import Answers, Kind
+from comes.answers import Answers
+from comes.answers.matrix import Kind
 from comes.columns import SAMPLE_ROWS, ColumnEncoder, EncoderFold
 from comes.datasets import Dataset, Images
 from comes.errors import ComesError

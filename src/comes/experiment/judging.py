@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 from comes.datasets import Dataset, take_rows
 from comes.estimator import CandidateClassifier, ImageClassifier
 from comes.experiment.repeats import Repeat

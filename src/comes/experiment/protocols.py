@@ -5,7 +5,8 @@ from dataclasses import asdict, replace
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import Answers, BoolMatrix, State
+from comes.answers import Answers, State
+from comes.answers.convert import BoolMatrix
 from comes.datasets import Dataset, take_rows
 from comes.errors import ComesError
 from comes.generation import generate, simulate_answers

@@ -204,7 +204,7 @@ def generate_candidates(
     reading : Reading, optional
         What the columns of a file mean.
     case, rate, strength, seed
-        The random process: as in `comes.generation.generate`.
+        The random process: a, b, independent, one, size or instance.
     form : {"wide", "names", "long"}
 
     Examples

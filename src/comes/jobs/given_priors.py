@@ -6,7 +6,7 @@ from warnings import warn
 
 import numpy as np
 
-from comes.answers import match_names
+from comes.answers.convert import match_names
 from comes.datasets import Dataset, Images
 from comes.errors import ComesError, ComesWarning, listed
 from comes.priors import (

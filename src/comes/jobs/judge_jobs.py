@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import Answers, BoolMatrix, Kind
+from comes.answers import Answers
+from comes.answers.convert import BoolMatrix
+from comes.answers.matrix import Kind
 from comes.datasets import Dataset, Reading
 from comes.errors import ComesError
 from comes.estimator import ImageClassifier, count_seen_rows, per_label

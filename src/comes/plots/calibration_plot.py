@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 
-from comes.answers import as_relevant
+from comes.answers.convert import as_relevant
 from comes.errors import ComesError
 from comes.label_metrics import bound_share
 from comes.plots.plot_style import FEW, drawing, escape_name, find_ink

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import Answers, Kind, State
+from comes.answers import Answers, State
+from comes.answers.matrix import Kind
 from comes.errors import ComesError
 
 Counts = npt.NDArray[np.int64]

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
-from comes.answers import AnswerRates, Answers, Kind, LongAnswers, State
+from comes.answers import AnswerRates, Answers, LongAnswers, State
+from comes.answers.matrix import Kind
 from comes.errors import ComesError, ComesWarning
 from comes.priors.answer_priors import count_answers, estimate_priors
 from comes.priors.answer_records import draw_rows, find_best_bins, find_leanings, read_records

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from comes.answers import BoolMatrix, as_candidates, check_paired
+from comes.answers.convert import BoolMatrix, as_candidates, check_paired
 from comes.errors import ComesError
 from comes.priors.best_bin import best_bin_rate, prior_bounds, share_bounds, shrink
 from comes.priors.known_rates import check_exclude_rate, exceeds_rate, shrink_priors

@@ -12,14 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import (
-    AnswerRates,
-    Answers,
-    BoolMatrix,
-    as_relevant,
-    check_paired,
-    match_names,
-)
+from comes.answers import AnswerRates, Answers
+from comes.answers.convert import BoolMatrix, as_relevant, check_paired, match_names
 from comes.errors import ComesError
 
 FloatArray = npt.NDArray[np.float64]

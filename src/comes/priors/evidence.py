@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 
 
 def gradient_error(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
-from comes.answers import as_candidates
+from comes.answers.convert import as_candidates
 from comes.errors import ComesError
 from comes.priors.small_models import check_rows, score_out_of_fold
 

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from comes.answers import AnswerRates, Kind
+from comes.answers import AnswerRates
+from comes.answers.matrix import Kind
 from comes.errors import ComesError
 from comes.priors.answer_counts import AnswerCounts
 from comes.priors.answer_priors import find_priors

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from comes.answers import match_names
+from comes.answers.convert import match_names
 from comes.errors import ComesError, listed
 from comes.files import expanded
 from comes.priors.class_prior import ClassPriorEstimate

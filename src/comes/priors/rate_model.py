@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy.special import expit, logit, ndtri, xlogy
 from scipy.stats import beta
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 
 FloatArray = npt.NDArray[np.float64]
 

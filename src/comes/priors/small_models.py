@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.utils import check_array
 
-from comes.answers import BoolMatrix
+from comes.answers.convert import BoolMatrix
 from comes.columns import encode_table
 from comes.errors import ComesError
 from comes.models import linear, mlp

@@ -9,7 +9,7 @@ from scipy.special import softmax
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from comes.answers import BoolMatrix, as_candidates
+from comes.answers.convert import BoolMatrix, as_candidates
 from comes.priors.small_models import check_rows, fit_small_model, scale_features, score_rows
 
 FloatMatrix = npt.NDArray[np.float64]

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import as_relevant
+from comes.answers.convert import as_relevant
 from comes.errors import ComesError
 
 FloatArray = npt.NDArray[np.float64]

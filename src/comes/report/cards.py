@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from comes.answers import BoolMatrix, check_names
+from comes.answers.convert import BoolMatrix, check_names
 from comes.errors import ComesError
 
 FloatArray = npt.NDArray[np.float64]

@@ -7,14 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import (
-    Answers,
-    BoolMatrix,
-    State,
-    as_candidates,
-    as_indicators,
-    as_relevant,
-)
+from comes.answers import Answers, State
+from comes.answers.convert import BoolMatrix, as_candidates, as_indicators, as_relevant
 from comes.files import expanded, replacing_folder
 from comes.report.cards import (
     Card,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import BoolMatrix, as_indicators, spread_over_labels
+from comes.answers.convert import BoolMatrix, as_indicators
+from comes.answers.questions import spread_over_labels
 from comes.files import expanded, replacing_folder
 from comes.report.cards import (
     Card,

@@ -11,7 +11,8 @@ import pandas as pd
 from markupsafe import Markup
 from scipy import sparse
 
-from comes.answers import Answers, BoolMatrix, as_indicators
+from comes.answers import Answers
+from comes.answers.convert import BoolMatrix, as_indicators
 from comes.files import expanded, replacing_folder
 from comes.label_metrics import LABEL_METRICS, LabelQuality
 from comes.plots import as_svg, plot_answers, plot_calibration, plot_label_quality, plot_risks

@@ -127,11 +127,14 @@ def summarise_answers(answers: Answers, item: str = "picture") -> str:
     if agreement is not None:
         found += (
             f" Several people answered about {agreement.n_several.sum()} pairs, and disagree about "
-            f"{agreement.n_disputed.sum()} of them, {_count_torn(answers)} times yes against no."
+            f"{agreement.n_disputed.sum()} of them, {_count_disagreements(answers)} times yes "
+            "against no."
         )
     return found
 
 
-def _count_torn(answers: Answers) -> int:
+def _count_disagreements(answers: Answers) -> int:
     """Return about how many pairs somebody said yes and somebody no."""
-    return 0 if answers.annotations is None else answers.annotations.count_torn(answers.shape)
+    return (
+        0 if answers.annotations is None else answers.annotations.count_disagreements(answers.shape)
+    )

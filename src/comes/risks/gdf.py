@@ -42,7 +42,7 @@ def gdf_risk(
     ----------
     scores : float tensor of shape (n_samples, n_labels)
     candidates : bool tensor of shape (n_samples, n_labels)
-        The authors' setting has one False per row; see `comes.answers.keep_one_excluded`.
+        The authors' setting has one False per row.
     unbiased : bool
         Equation 9 instead of Equation 12; needs at least two labels.
     loss : callable (scores, 0 or 1) -> tensor

@@ -26,7 +26,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from comes.answers import AnswerRates, State, state_evidence
+from comes.answers import AnswerRates, State
+from comes.answers.evidence import state_evidence
 from comes.errors import ComesError
 from comes.risks.excluded import (
     SMALLEST_WEIGHT,

@@ -18,7 +18,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from comes.answers import as_candidates, as_relevant
+from comes.answers.convert import as_candidates, as_relevant
 from comes.columns import encode_table
 from comes.errors import ComesError
 

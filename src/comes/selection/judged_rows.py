@@ -4,7 +4,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
 
-from comes.answers import Answers, BoolMatrix, as_candidates, check_paired
+from comes.answers import Answers
+from comes.answers.convert import BoolMatrix, as_candidates, check_paired
 from comes.errors import ComesError
 from comes.priors import ClassPriorEstimate
 from comes.selection.resampling import Rows

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-from comes.answers import AnswerRates, Answers, answer_evidence, as_candidates, check_paired
+from comes.answers import AnswerRates, Answers, answer_evidence
+from comes.answers.convert import as_candidates, check_paired
 from comes.errors import ComesError
 from comes.priors import ClassPriorEstimate
 from comes.selection.judged_rows import check_scores, refuse_probabilities

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import check_paired, match_names
+from comes.answers.convert import check_paired, match_names
 from comes.errors import ComesError
 from comes.selection.estimates import estimate_metrics
 from comes.selection.said_likelihood import likelihood_losses

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from comes.answers import as_relevant, check_paired
+from comes.answers.convert import as_relevant, check_paired
 from comes.errors import ComesError
 
 SCORES_AT_ONCE = 2**24

@@ -1,4 +1,4 @@
-r"""How far the answers about a pair lean: the rates of answers, and what an answer says with them.
+r"""Evidence: how much the answers about a pair say for or against its relevance.
 
 An irrelevant pair that is asked about is answered "no" with probability a (`no_rate`), a relevant
 one "yes" with probability b (`yes_rate`); else the answer is "maybe". With a small mistake rate f,
@@ -12,12 +12,12 @@ yes           f             b
 maybe         1 - a - f     1 - b - f
 ============  ============  ============
 
-Of the two probabilities only the ratio counts. The *leaning* r of a pair, in [-1, 1], holds it:
+Of the two probabilities only the ratio counts. The *evidence* r of a pair, in [-1, 1], holds it:
 P(answers | irrelevant) / P(answers | relevant) is 1 - r where r > 0, and 1 / (1 + r) where r < 0.
-So 1 is surely relevant, -1 surely irrelevant, and 0 says nothing. A rate of 0 means that the answer
-cannot be given, even by mistake, so that "maybe" says less; an answer that is given all the same is
-taken at its word. Candidates are the case in which everybody was asked, a is the exclude rate, and
-b is 0: what is still possible is "maybe". Ticked labels are the mirror image.
+So 1 is surely relevant, -1 surely irrelevant, and 0 is no evidence. A rate of 0 means that the
+answer cannot be given, even by mistake, so that "maybe" means less; an answer that is given all the
+same is taken to be true. Candidates are the case in which everybody was asked, a is the exclude
+rate, and b is 0: what is still possible is "maybe". Ticked labels are the mirror image.
 """
 
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from comes.answers.answer_matrix import Answers
+from comes.answers.matrix import Answers
 from comes.errors import ComesError
 
 FloatArray = npt.NDArray[np.float64]
 SMALLEST = 1e-6  # rates are kept this far from 0 and 1
-MISTAKE_OF_PEOPLE = 0.01  # the least mistake rate where several people answer
+LEAST_MISTAKE_RATE = 0.01  # where several people answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,28 +73,8 @@ class AnswerRates:
                 )
 
 
-def state_evidence(rates: AnswerRates) -> FloatArray:
-    """Return how far every `State` leans, for each label.
-
-    Parameters
-    ----------
-    rates : AnswerRates
-
-    Returns
-    -------
-    leanings : array of shape (4, n_labels)
-        Of not asked, no, yes and maybe; 1 is surely relevant, -1 surely irrelevant.
-
-    Examples
-    --------
-    >>> state_evidence(AnswerRates(np.array([0.8]), np.array([0.6]))).round(2).tolist()
-    [[0.0], [-1.0], [1.0], [0.5]]
-    """
-    return _lean(*_weigh_states(rates.no_rate, rates.yes_rate, rates.mistake_rate))
-
-
 def answer_evidence(answers: Answers, rates: AnswerRates) -> npt.NDArray[np.float32]:
-    """Return how far the answers about every pair lean.
+    """Return the evidence of the answers about every pair.
 
     Parameters
     ----------
@@ -103,9 +83,10 @@ def answer_evidence(answers: Answers, rates: AnswerRates) -> npt.NDArray[np.floa
 
     Returns
     -------
-    leaning : float32 array of shape (n_samples, n_labels)
-        Where several people answered about a pair, of all their answers together. There the
-        mistake rate is at least 0.01, so that "no" and "yes" about one pair weigh against another.
+    evidence : float32 array of shape (n_samples, n_labels)
+        1 is surely relevant, -1 surely irrelevant. Where several people answered about a pair, that
+        of all their answers together; there the mistake rate is at least 0.01, so that "no" and
+        "yes" about one pair weigh against each other.
 
     Examples
     --------
@@ -120,25 +101,32 @@ def answer_evidence(answers: Answers, rates: AnswerRates) -> npt.NDArray[np.floa
     if answers.annotations is None:
         states = answers.filled_codes.astype(np.intp)
         return np.take_along_axis(state_evidence(rates), states, axis=0).astype(np.float32)
-    said, mistake = answers.annotations, max(rates.mistake_rate, MISTAKE_OF_PEOPLE)
-    log_weight = np.zeros((2, *answers.shape))  # log P(answers | irrelevant), and | relevant
-    for number, person in enumerate(said.people):
-        mine = said.person == number
-        row, label, code = said.row[mine], said.label[mine], said.code[mine]
-        a, b = rates.people.get(person, (rates.no_rate, rates.yes_rate))
-        for truth, weight in enumerate(_weigh_states(a, b, mistake)):
-            np.add.at(log_weight[truth], (row, label), np.log(weight[code, label]))
-    return _lean(*np.exp(log_weight - log_weight.max(axis=0))).astype(np.float32)
+    annotations, mistake = answers.annotations, max(rates.mistake_rate, LEAST_MISTAKE_RATE)
+    log_likelihood = np.zeros((2, *answers.shape))  # log P(answers | irrelevant), and | relevant
+    for number, name in enumerate(annotations.people):
+        by_person = annotations.person == number
+        row, label = annotations.row[by_person], annotations.label[by_person]
+        code = annotations.code[by_person]
+        a, b = rates.people.get(name, (rates.no_rate, rates.yes_rate))
+        for relevance, likelihood in enumerate(_state_likelihoods(a, b, mistake)):
+            np.add.at(log_likelihood[relevance], (row, label), np.log(likelihood[code, label]))
+    likelihoods = np.exp(log_likelihood - log_likelihood.max(axis=0))
+    return _evidence(*likelihoods).astype(np.float32)
 
 
-def posterior_probability(scores: npt.ArrayLike, leaning: npt.ArrayLike) -> FloatArray:
-    """Return the probability that pairs are relevant, given their scores and what was said.
+def state_evidence(rates: AnswerRates) -> FloatArray:
+    """Return the evidence of every `State` for each label, (4, n_labels)."""
+    return _evidence(*_state_likelihoods(rates.no_rate, rates.yes_rate, rates.mistake_rate))
+
+
+def posterior_probability(scores: npt.ArrayLike, evidence: npt.ArrayLike) -> FloatArray:
+    """Return the probability that pairs are relevant, given their scores and their answers.
 
     Parameters
     ----------
     scores : array of shape (n_samples, n_labels)
-        Log odds before anything was said.
-    leaning : array of shape (n_samples, n_labels)
+        Log odds without the answers.
+    evidence : array of shape (n_samples, n_labels)
         From `answer_evidence`.
 
     Returns
@@ -150,27 +138,27 @@ def posterior_probability(scores: npt.ArrayLike, leaning: npt.ArrayLike) -> Floa
     >>> posterior_probability([[0.0, 0.0, 0.0, 0.0]], [[-1.0, 0.0, 0.5, 1.0]]).round(2)
     array([[0.  , 0.5 , 0.67, 1.  ]])
     """
-    r = np.asarray(leaning, dtype=np.float64)
+    r = np.asarray(evidence, dtype=np.float64)
     if r.shape != np.shape(scores):
         raise ComesError(
-            f"scores and leaning must have one shape (n, q); got {np.shape(scores)} and {r.shape}."
+            f"scores and evidence must have one shape (n, q); got {np.shape(scores)} and {r.shape}."
         )
-    with np.errstate(divide="ignore"):  # log 0: what was said is sure
+    with np.errstate(divide="ignore"):  # log 0: the answer is sure
         log_odds = np.log1p(np.minimum(r, 0)) - np.log1p(-np.maximum(r, 0))
     return np.asarray(expit(np.asarray(scores) + log_odds))
 
 
-def _weigh_states(a: FloatArray, b: FloatArray, f: float) -> tuple[FloatArray, FloatArray]:
+def _state_likelihoods(a: FloatArray, b: FloatArray, f: float) -> tuple[FloatArray, FloatArray]:
     """Return P(state | irrelevant) and P(state | relevant), each (4, q), up to a common factor."""
-    says_no, says_yes = a > 0, b > 0
-    a = np.where(says_no, np.clip(a, SMALLEST, 1 - SMALLEST - f * says_yes), 0)
-    b = np.where(says_yes, np.clip(b, SMALLEST, 1 - SMALLEST - f * says_no), 0)
+    no_exists, yes_exists = a > 0, b > 0
+    a = np.where(no_exists, np.clip(a, SMALLEST, 1 - SMALLEST - f * yes_exists), 0)
+    b = np.where(yes_exists, np.clip(b, SMALLEST, 1 - SMALLEST - f * no_exists), 0)
     one = np.ones_like(a)
-    irrelevant = np.stack([one, np.where(says_no, a, 1), f * one, 1 - a - f * says_yes])
-    relevant = np.stack([one, f * one, np.where(says_yes, b, 1), 1 - b - f * says_no])
+    irrelevant = np.stack([one, np.where(no_exists, a, 1), f * one, 1 - a - f * yes_exists])
+    relevant = np.stack([one, f * one, np.where(yes_exists, b, 1), 1 - b - f * no_exists])
     return irrelevant, relevant
 
 
-def _lean(irrelevant: FloatArray, relevant: FloatArray) -> FloatArray:
-    """Return the leaning of two probabilities, of which one at least is above 0."""
+def _evidence(irrelevant: FloatArray, relevant: FloatArray) -> FloatArray:
+    """Return the evidence r of two probabilities, of which one at least is above 0."""
     return np.asarray((relevant - irrelevant) / np.maximum(irrelevant, relevant))
