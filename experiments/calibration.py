@@ -33,7 +33,8 @@ from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
 from comes.generation import independent, simulate_answers
-from comes.selection import find_rates, fit_calibration
+from comes.selection import fit_calibration
+from comes.selection.calibration import rates_given_prior
 
 RESULT = Path(__file__).parent / "results" / "calibration.json"
 FILES = {
@@ -96,7 +97,7 @@ def lean(classifier: CandidateClassifier, said: Answers) -> Any:
     knowledge = classifier.knowledge_
     if knowledge.no_rate is not None:
         return answer_evidence(said, knowledge.rates)
-    return answer_evidence(said, find_rates(said, knowledge.class_prior))
+    return answer_evidence(said, rates_given_prior(said, knowledge.class_prior))
 
 
 def run(dataset: Dataset, draw: str, seed: int, method: str) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def test_each_label_is_judged_by_the_truth_and_by_candidates(files: Path) -> Non
     shown = run(*evaluate).stdout
     assert shown.count("F1") >= 2
     low = run(*evaluate, "--priors", write_priors(files / "low.csv", 0.001)).stdout
-    assert "cannot be estimated: too little is known of it, or of its class prior" in low
+    assert "cannot be estimated: too uncertain (few informative rows" in low
 
 
 def test_priors_for_estimates_come_from_a_table(files: Path) -> None:

@@ -17,7 +17,8 @@ from comes.estimator import cross_fit, cutting, first_stage, fit_together
 from comes.generation import case_b, simulate_answers
 from comes.metrics import hamming_loss
 from comes.risks import bce_risk, hamming_risk
-from comes.selection import choose_thresholds, cut_by_row
+from comes.selection import choose_thresholds
+from comes.selection.thresholds import cut_by_row
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 4))

@@ -16,7 +16,8 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.generation import independent, simulate_answers
 from comes.priors import ClassPriorEstimate, estimate_class_prior
-from comes.selection import candidate_scorer, recalibrate_to_prior
+from comes.selection import candidate_scorer
+from comes.selection.thresholds import recalibrate_to_prior
 from quick_priors import quick_priors
 
 RNG = np.random.default_rng(0)

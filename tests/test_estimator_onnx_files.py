@@ -21,7 +21,7 @@ from comes.estimator.onnx_files import _bend, _take_apart
 from comes.generation import case_b
 from comes.jobs import export_jobs, export_model
 from comes.models import Backbone, Preprocessing
-from comes.selection import recalibrate_to_prior
+from comes.selection.thresholds import recalibrate_to_prior
 from pictures import LABELS, SIZE, pictures
 
 X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)

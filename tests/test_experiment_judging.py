@@ -13,7 +13,7 @@ from comes.experiment.judging import Found, judge_classifier, true_risks
 from comes.experiment.repeats import Repeat
 from comes.generation import case_b
 from comes.metrics import Convention, evaluate, hamming_loss
-from comes.selection import cut_by_row
+from comes.selection.thresholds import cut_by_row
 
 CONVENTIONS: tuple[Convention, ...] = ("pml", "sklearn")
 

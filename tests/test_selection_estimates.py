@@ -12,7 +12,8 @@ from comes.errors import ComesError
 from comes.generation import case_b
 from comes.metrics import hamming_loss
 from comes.priors import ClassPriorEstimate
-from comes.selection import compare_metrics, estimate_metrics, likelihood_losses, resampling
+from comes.selection import compare_metrics, estimate_metrics, estimates, likelihood_losses
+from comes.selection.estimates import Shares, metrics_by_label, prior_bounds
 
 RNG = np.random.default_rng(0)
 PRIOR = np.array([0.2, 0.4, 0.6])
@@ -195,7 +196,7 @@ def test_one_row_one_label_huge_scores_and_own_predictions() -> None:
 def test_many_rows_are_resampled_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     scores, _, candidates = draw(80)
     whole = estimate_metrics(scores, candidates, PRIOR, n_resamples=7)
-    monkeypatch.setattr(resampling, "WEIGHTS_AT_ONCE", 160)
+    monkeypatch.setattr(estimates, "WEIGHTS_AT_ONCE", 160)
     parts = estimate_metrics(scores, candidates, PRIOR, n_resamples=7)
     assert parts.per_label.equals(whole.per_label)
 
@@ -255,6 +256,39 @@ def test_a_count_of_zero_is_not_certain() -> None:
     found = estimate_metrics(scores, candidates, PRIOR)["hamming_loss"]
     assert found.value == pytest.approx(PRIOR.mean())
     assert found.low < found.value < found.high
+    truth = Answers(no=candidates, yes=~candidates)
+    recall = estimate_metrics(-2 * scores, truth, PRIOR)["macro_recall"]  # everything is predicted
+    assert recall.value == recall.high == 1 > recall.low
+
+
+def test_an_interval_as_wide_as_what_labels_can_add_is_refused() -> None:
+    rare = np.random.default_rng(0).random((400, 3)) < 0.02
+    scores, candidates = np.where(rare, 1.0, -1.0), case_b(rare, exclude_rate=0.9)
+    prior = rare.mean(axis=0)
+    found = estimate_metrics(scores, candidates, prior, class_prior_error=np.full(3, 0.06))
+    known = estimate_metrics(scores, candidates, prior)
+    for name in ("hamming_loss", "ranking_risk"):
+        assert known[name].reason is None
+        assert "too uncertain: anything from" in str(found[name])
+
+
+def test_the_rows_bound_the_class_prior() -> None:
+    """At the bounds by predictions, by the AUC, by "yes" and by "no", a metric is at its limit."""
+    one = np.ones((1, 1))
+    shares = dict.fromkeys(Shares._fields, 0.0 * one)
+    parts: list[tuple[dict[str, float], tuple[float, float]]] = [
+        ({"predicted": 0.6, "false_positives": 0.2, "excluded": 0.3}, (0.5, 0.7)),
+        ({"beaten": 0.7}, (0.4, 1.0)),
+        ({"beaten": 0.7, "confirmed": 0.45, "predicted": 0.3}, (0.45, 1.0)),
+        ({"false_positives": np.nan, "beaten": np.nan}, (0.0, 1.0)),
+    ]
+    for changes, bounds in parts:
+        changed = shares | {name: value * one for name, value in changes.items()}
+        assert np.ravel(prior_bounds(Shares(**changed))) == pytest.approx(bounds), changes
+    at_least = metrics_by_label(
+        Shares(**shares | {"beaten": 0.7 * one, "won": np.nan * one}), np.array([0.4])
+    )
+    assert at_least["auc"].item() == pytest.approx(1)
 
 
 def test_priors_that_cannot_be_right_are_told() -> None:

@@ -7,12 +7,17 @@ import numpy as np
 import pytest
 
 from comes.priors import ClassPriorEstimate
-from comes.selection import OVER_LABELS, prior_error
-from comes.selection.intervals import Drawn, combine, find_interval
-from comes.selection.prior_draws import draw_priors
+from comes.selection.intervals import (
+    OVER_LABELS,
+    MetricDraws,
+    draw_priors,
+    interval,
+    over_labels,
+    prior_error,
+)
 
 
-def drawn(name: str = "macro_recall", **changes: Any) -> Drawn:
+def drawn(name: str = "macro_recall", **changes: Any) -> MetricDraws:
     """Return four labels at 0.5, in draws with a standard deviation of 0.02."""
     draws = 0.5 + 0.02 * np.random.default_rng(0).normal(size=(200, 4))
     given: dict[str, Any] = {
@@ -25,7 +30,7 @@ def drawn(name: str = "macro_recall", **changes: Any) -> Drawn:
         "possible": np.ones(4),
         "level": 0.95,
     }
-    return Drawn(**given | changes)
+    return MetricDraws(**given | changes)
 
 
 def spread(factors: list[float]) -> Any:
@@ -40,18 +45,18 @@ def test_a_metric_is_over_the_labels_that_can_be_judged() -> None:
         n_rows=np.array([50.0, 50.0, 50.0, 4.0]),
         values=np.array([0.6, 0.5, 0.5, 0.5]),
     )
-    assert metric.find_causes().tolist() == ["", "unsure", "flagged", "few"]
+    assert metric.causes.tolist() == ["", "unsure", "flagged", "few"]
     found = metric.summarise()
     assert (found.labels, found.value, found.reason) == ((0,), 0.6, None)
     assert found.low_with_prior < 0.6 <= found.high_with_prior
     undefined = drawn(values=np.array([np.nan, 0.5, 0.5, 0.5]))
-    assert undefined.find_causes()[0] == "undefined"
+    assert undefined.causes[0] == "undefined"
 
 
 def test_only_ratios_leave_uncertain_labels_out() -> None:
     wide = spread([0.02, 0.4, 0.02, 0.02])
     for name, of in OVER_LABELS.items():
-        n_labels = (drawn(name, unsure=wide).find_causes() == "").sum()
+        n_labels = (drawn(name, unsure=wide).causes == "").sum()
         assert n_labels == (4 if of in ("error", "ranking") else 3)
 
 
@@ -59,8 +64,11 @@ def test_an_interval_that_would_not_be_honest_is_refused() -> None:
     failing = np.where(np.arange(200) < 30, np.nan, 0.5)[:, None].repeat(4, axis=1)
     cases: list[tuple[dict[str, Any], str]] = [
         ({"error": np.full(4, np.nan)}, "its standard error is not known"),
-        ({"n_rows": np.zeros(4)}, "only 0 of 4 labels can be judged; fewer than 5 rows"),
-        ({"unsure": spread([0.5] * 4)}, "only 0 of 4 labels.*too little is known of the others"),
+        (
+            {"n_rows": np.zeros(4)},
+            "only 0 of 4 labels can be judged; most others: fewer than 5",
+        ),
+        ({"unsure": spread([0.5] * 4)}, "only 0 of 4 labels.*most others: too uncertain"),
         ({"values": np.full(4, 1.01)}, "estimated as 1.01, outside its range"),
         (
             {"name": "hamming_loss", "possible": np.full(4, 0.02)},
@@ -68,7 +76,7 @@ def test_an_interval_that_would_not_be_honest_is_refused() -> None:
         ),
         ({"name": "ranking_risk", "possible": np.full(4, 0.01)}, "too uncertain"),
         ({"name": "ranking_risk", "values": np.full(4, -1.0)}, "outside its range"),
-        ({"name": "hamming_loss", "unsure": failing}, "30 of 200 drawings"),
+        ({"name": "hamming_loss", "unsure": failing}, "30 of 200 resamples"),
     ]
     for changes, reason in cases:
         found = drawn(**changes).summarise()
@@ -92,7 +100,7 @@ def test_every_label_that_cannot_be_judged_has_its_reason_in_words() -> None:
     metric = drawn(unsure=spread([0.02, 0.4, 0.02, 0.02]), n_rows=np.array([50.0, 50.0, 4.0, 50.0]))
     judged, unsure, few, _ = metric.explain_labels()
     assert judged == ""
-    assert "too little is known of it" in unsure and "fewer than 5 rows" in few
+    assert "too uncertain" in unsure and "fewer than 5 informative rows" in few
     beyond = drawn("hamming_loss", values=np.array([1.2, -0.1, 0.0, 1.0])).explain_labels()
     assert ["outside its range" in reason for reason in beyond] == [True, True, False, False]
     assert drawn("ranking_risk", values=np.full(4, 1.2)).explain_labels() == [""] * 4
@@ -111,18 +119,19 @@ def test_ends_are_moved_into_the_range_of_the_metric() -> None:
 
 def test_the_ranking_risk_is_a_sum_and_others_are_means() -> None:
     values, labels = np.array([[1.0, 2.0, 9.0], [1.0, np.nan, 9.0]]), np.array([True, True, False])
-    np.testing.assert_array_equal(combine("macro_f1", values, labels), [1.5, 1.0])
-    np.testing.assert_array_equal(combine("ranking_risk", values, labels), [3.0, np.nan])
-    assert np.isnan(combine("macro_f1", values, np.zeros(3, dtype=bool))).all()
+    np.testing.assert_array_equal(over_labels("macro_f1", values, labels), [1.5, 1.0])
+    np.testing.assert_array_equal(over_labels("ranking_risk", values, labels), [3.0, np.nan])
+    assert np.isnan(over_labels("macro_f1", values, np.zeros(3, dtype=bool))).all()
 
 
 def test_an_interval_has_the_quantiles_of_the_draws_and_the_value() -> None:
     draws = np.arange(101.0)[:, None] * [1.0, np.nan]
-    low, high = find_interval(draws, np.array([50.0, 1.0]), 0.9)
+    low, high = interval(draws, np.array([50.0, 1.0]), 0.9)
     np.testing.assert_allclose(low, [5, np.nan])
     np.testing.assert_allclose(high, [95, np.nan])
-    low, high = find_interval(draws[:, 0], np.float64(99), 0.9)
+    low, high = interval(draws[:, 0], np.float64(99), 0.9)
     assert float(low) == pytest.approx(5) and float(high) == 99
+    assert float(interval(draws[:, 0], np.float64(-1), 0.9)[0]) == -1
 
 
 # Class priors drawn with their standard error

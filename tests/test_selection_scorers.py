@@ -7,7 +7,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from comes.errors import ComesError
-from comes.selection import Criterion, candidate_scorer, estimate_metrics
+from comes.selection import candidate_scorer, estimate_metrics
+from comes.selection.scorers import Criterion
 from noisy_halves import CANDIDATES, PRIOR, X, classifier
 
 

@@ -1,16 +1,17 @@
 """Thresholds, the best of all cuts by plain search; offsets and powers that match a prior."""
 
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 
 from comes.answers import Answers
 from comes.errors import ComesError
-from comes.selection import (
-    choose_thresholds,
-    estimate_metrics,
+from comes.selection import choose_thresholds, estimate_metrics
+from comes.selection.thresholds import (
     exponent_matching_prior,
     offset_matching_prior,
     recalibrate_to_prior,
@@ -73,15 +74,18 @@ def test_edges() -> None:
     huge = choose_thresholds([[-1e300], [1e300]], [[0], [1]], [0.5])
     assert -1e300 < huge[0] < 1e300
     assert choose_thresholds([[5.0]], [[1]], [1.0])[0] == -np.inf
-    next_to = [[1.0], [np.nextafter(1.0, 2.0)]]
-    assert (np.array(next_to) > choose_thresholds(next_to, [[0], [1]], [0.5])).tolist() == [
-        [False],
-        [True],
-    ]
+    adjacent = 1 + np.arange(4) * np.finfo(float).eps  # nothing lies between two of them
+    for low, high in pairwise(adjacent):
+        pair = np.array([[low], [high]])
+        cut = choose_thresholds(pair, [[0], [1]], [0.5])
+        assert (pair > cut).tolist() == [[False], [True]]
     with pytest.raises(ComesError, match="by must be 'risk', 'f1' or 'prior'; got 'zero'"):
         choose_thresholds(scores, all_open, PRIOR, "zero")  # type: ignore[arg-type]
     with pytest.raises(ComesError, match="must have one shape"):
         choose_thresholds(scores, all_open[:2], PRIOR)
+    frame, labels = (pd.DataFrame(values, columns=["a", "b"]) for values in (scores, all_open))
+    with pytest.raises(ComesError, match="same labels in the same order"):
+        choose_thresholds(frame, labels[["b", "a"]], PRIOR)
 
 
 def test_with_yes_the_threshold_is_the_best_of_all_by_plain_search() -> None:

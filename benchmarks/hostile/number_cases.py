@@ -31,12 +31,11 @@ from comes.selection import (
     check_ranking_risk,
     choose_thresholds,
     compare_metrics,
-    cut_by_row,
     estimate_metrics,
     fit_calibration,
     likelihood_losses,
-    offset_matching_prior,
 )
+from comes.selection.thresholds import cut_by_row, offset_matching_prior
 from hostile.casework import CASES, Case, Place, handled, said
 from hostile.materials import answers, candidates, features, fitted, frame, relevant
 

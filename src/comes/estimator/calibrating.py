@@ -12,7 +12,8 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator.inputs import match_columns
 from comes.estimator.reading_answers import read_answers
 from comes.estimator.seen_rows import count_seen_rows
-from comes.selection import Calibration, find_rates, fit_calibration
+from comes.selection import Calibration, fit_calibration
+from comes.selection.calibration import rates_given_prior
 
 if TYPE_CHECKING:
     from comes.estimator.predictions import PredictsFromScores
@@ -60,7 +61,7 @@ def _lean(classifier: "PredictsFromScores", answers: Any) -> npt.NDArray[Any]:
             f"{classifier.method_!r} has neither. Give true labels (relevant=), or fit with "
             "another method."
         )
-    return answer_evidence(read, find_rates(read.without_chosen(), knowledge.class_prior))
+    return answer_evidence(read, rates_given_prior(read.without_chosen(), knowledge.class_prior))
 
 
 def _warn_of_seen_rows(classifier: Any, X: Any) -> None:

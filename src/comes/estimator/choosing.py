@@ -24,7 +24,7 @@ from comes.estimator.contests import (
 from comes.estimator.cross_fitting import CrossFitted, Rows, split_into_folds
 from comes.estimator.judged_scores import describe_failure, judge_scores
 from comes.estimator.together import Fitting, as_matrix, try_each
-from comes.selection import CRITERIA, Criterion
+from comes.selection.scorers import CRITERIA, Criterion
 
 Every = Criterion | Literal["own_risk", "trained_risk"]
 ROUNDS = 3  # how often a grid is extended at most

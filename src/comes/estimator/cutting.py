@@ -12,8 +12,8 @@ from comes.errors import ComesWarning
 from comes.estimator.preparation import Training
 from comes.estimator.row_risks import weigh_prior
 from comes.estimator.settings import LEARNED_THRESHOLDS
-from comes.selection import (
-    choose_thresholds,
+from comes.selection import choose_thresholds
+from comes.selection.thresholds import (
     exponent_matching_prior,
     offset_matching_prior,
     recalibrate_to_prior,

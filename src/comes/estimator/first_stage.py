@@ -30,7 +30,7 @@ from comes.priors import (
     sharpen_prior,
     sharpen_rates,
 )
-from comes.selection import prior_error
+from comes.selection.intervals import prior_error
 
 Array = npt.NDArray[np.float64]
 SMALLEST_RATE = 1e-3  # of "no" or "yes", where a class prior implies it

@@ -13,7 +13,7 @@ from comes.answers import Answers, State
 from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.preparation import Training
-from comes.selection import recalibrate_to_prior
+from comes.selection.thresholds import recalibrate_to_prior
 from comes.training import History, PixelRows, process_number, seeded
 
 FloatArray = npt.NDArray[np.floating]

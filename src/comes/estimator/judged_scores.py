@@ -8,13 +8,8 @@ import numpy.typing as npt
 
 from comes.estimator.contests import Contest, Prior, Said
 from comes.estimator.cross_fitting import CrossFitted, Rows
-from comes.selection import (
-    CRITERIA,
-    choose_thresholds,
-    compare_metrics,
-    estimate_metrics,
-    likelihood_losses,
-)
+from comes.selection import choose_thresholds, compare_metrics, estimate_metrics, likelihood_losses
+from comes.selection.scorers import CRITERIA
 
 FloatArray = npt.NDArray[np.float64]
 METRICS = tuple(metric for metric, _ in CRITERIA.values())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier
 
 OUTPUTS = "scores", "probabilities"
-FAR_BELOW = -30.0  # as in comes.selection.recalibrate_to_prior
+FAR_BELOW = -30.0  # as in comes.selection.thresholds
 
 
 class WholeModel(nn.Module):
@@ -69,7 +69,7 @@ class WholeModel(nn.Module):
 
 
 def _bend(scores: Tensor, power: Tensor) -> Tensor:
-    """Return `comes.selection.recalibrate_to_prior`, in torch, by operations that onnxruntime has.
+    """Return `recalibrate_to_prior`, in torch, by operations that onnxruntime has.
 
     It has neither log1p nor expm1, so their series take over where they would cancel.
     """

@@ -20,7 +20,8 @@ from comes.estimator.hub import SharesModels
 from comes.estimator.inputs import check_same_order, match_columns
 from comes.estimator.top_predictions import TopPredictions, check_k, count_rows_at_once, find_top
 from comes.methods import Knowledge
-from comes.selection import Calibration, cut_by_row
+from comes.selection import Calibration
+from comes.selection.thresholds import cut_by_row
 
 FloatArray = npt.NDArray[np.floating]
 Numbers = npt.NDArray[np.float64] | None

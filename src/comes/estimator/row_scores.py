@@ -14,7 +14,7 @@ from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.reading_answers import read_answers
 from comes.estimator.row_risks import compute_risk
 from comes.metrics import average_precision
-from comes.selection import recalibrate_to_prior
+from comes.selection.thresholds import recalibrate_to_prior
 from comes.training import choose_device, predict_scores, to_device
 
 if TYPE_CHECKING:

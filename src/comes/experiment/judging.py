@@ -16,7 +16,7 @@ from comes.label_metrics import LABEL_METRICS, measure_labels
 from comes.metrics import evaluate, hamming_loss
 from comes.results import HammingByCut, RepeatResult, TrueRisk
 from comes.risks import bce_risk, ranking_risk
-from comes.selection import cut_by_row
+from comes.selection.thresholds import cut_by_row
 
 Classifier = CandidateClassifier | ImageClassifier
 DIGITS = 6  # of a metric in a result

@@ -18,14 +18,13 @@ from comes.label_metrics import LabelQuality, list_qualities, measure_labels
 from comes.metrics import Convention, count_degenerate, evaluate
 from comes.priors import find_class_prior, read_prior_estimate
 from comes.selection import (
-    OVER_LABELS,
     Estimate,
     MetricEstimates,
     RankingFloor,
     check_ranking_risk,
     estimate_metrics,
-    prior_error,
 )
+from comes.selection.intervals import OVER_LABELS, prior_error
 
 COUNTS = {"n_relevant": "relevant", "n_predicted": "predicted"}
 SEEN_SHARE = 0.02  # of the rows: more are hardly equal by chance

@@ -1,4 +1,4 @@
-"""Scorers for scikit-learn that see candidates, never true labels."""
+"""Scorers for scikit-learn that judge a classifier by candidates or answers, not by true labels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from comes.answers.convert import check_paired, match_names
 from comes.errors import ComesError
+from comes.selection.calibration import likelihood_losses
 from comes.selection.estimates import estimate_metrics
-from comes.selection.said_likelihood import likelihood_losses
 
 Criterion = Literal["hamming", "ranking", "auc", "log_likelihood"]
 LIKELIHOOD = "likelihood_loss"  # the mean of `likelihood_losses`
@@ -32,7 +32,7 @@ def candidate_scorer(
     ----------
     criterion : {"hamming", "ranking", "auc", "log_likelihood"}
         Minus the estimated Hamming loss, minus the estimated ranking risk (up to a constant), the
-        estimated macro AUC (see `estimate_metrics`), or the likelihood of what was said (see
+        estimated macro AUC (see `estimate_metrics`), or the likelihood of the answers (see
         `likelihood_losses`). docs/guide/selection.md says when to use which.
     class_prior : array of shape (n_labels,), optional
         By default the classifier's own. Give one if the classifiers to compare may have estimated
@@ -91,5 +91,5 @@ class _CandidateScorer:
             return self.sign * float(likelihood_losses(scores, y, prior).mean())
         cut = getattr(final, "cut_scores", None)
         predictions = None if cut is None else np.asarray(cut(scores))
-        found = estimate_metrics(scores, y, prior, predictions=predictions, n_resamples=0)
-        return self.sign * found[self.metric].value
+        estimates = estimate_metrics(scores, y, prior, predictions=predictions, n_resamples=0)
+        return self.sign * estimates[self.metric].value

@@ -1,4 +1,14 @@
-"""Thresholds of scores, label by label, from candidates or answers and class priors."""
+"""Where to cut the scores of each label, and how to move them, so that they fit a class prior.
+
+`choose_thresholds` cuts by the estimates of `comes.selection.estimates`: with f the share of rows
+above the cut and FPR the same among rows that exclude the label, "risk" takes the least
+
+    error = pi - f + 2 (1 - pi) FPR
+
+and "f1" the greatest 2 (f - (1 - pi) FPR) / (f + pi). The other functions need no answers:
+`offset_matching_prior` solves mean sigmoid(g - offset) = pi, and `exponent_matching_prior` finds
+the power k for which the mean of 1 - (1 - sigmoid(g))^k is pi.
+"""
 
 from typing import Literal
 
@@ -8,12 +18,14 @@ from scipy.special import expit
 
 from comes.answers import Answers
 from comes.errors import ComesError
-from comes.selection.judged_rows import check_scores, read_answers
-from comes.selection.resampling import MIN_CONFIRMED
+from comes.selection.estimates import MIN_CONFIRMED, read_rows
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]  # (n,)
 By = Literal["risk", "f1", "prior"]
+
+FAR_BELOW = -30.0  # scores below are so small that 1 - (1 - eta)^k is k eta
+LARGEST_LOG_POWER = 15.0
 
 
 def choose_thresholds(
@@ -27,7 +39,7 @@ def choose_thresholds(
     Parameters
     ----------
     scores : array of shape (n_samples, n_labels)
-        Scores of rows that training did not see, or cross-fitted scores.
+        Scores of held-out rows, or cross-fitted scores.
     candidates : bool array of shape (n_samples, n_labels), or Answers
         Of answers, "yes" counts too, as in `estimate_metrics`.
     class_prior : array of shape (n_labels,)
@@ -51,38 +63,9 @@ def choose_thresholds(
     """
     if by not in ("risk", "f1", "prior"):
         raise ComesError(f"by must be 'risk', 'f1' or 'prior'; got {by!r}.")
-    values = np.asarray(scores, dtype=np.float64)
-    possible, confirmed = read_answers(candidates)
-    prior = check_scores(values, possible, class_prior)
-    columns = zip(values.T, ~possible.T, confirmed.T, prior, strict=True)
+    values, answers, prior = read_rows(scores, candidates, class_prior)
+    columns = zip(values.T, answers.excluded.T, answers.confirmed.T, prior, strict=True)
     return np.array([_choose_threshold(*column, by) for column in columns])
-
-
-def cut_by_row(scores: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Predict the labels whose probability is in the upper half of their row's range.
-
-    The sigmoid of the scores is rescaled to [0, 1] within each row, unless all are equal, and cut
-    at 0.5. Much of the field does this.
-
-    Parameters
-    ----------
-    scores : array of shape (n_samples, n_labels)
-
-    Returns
-    -------
-    predictions : bool array of shape (n_samples, n_labels)
-
-    Examples
-    --------
-    >>> cut_by_row([[-3.0, -2.0, -9.0]])
-    array([[False,  True, False]])
-    """
-    squashed = expit(np.asarray(scores, dtype=np.float64))
-    if np.isnan(squashed).any():
-        raise ComesError("scores must be numbers; got NaN. Look at the model's inputs.")
-    low, high = squashed.min(axis=1, keepdims=True), squashed.max(axis=1, keepdims=True)
-    width = np.where(high > low, high - low, 1)
-    return np.asarray(np.where(high > low, (squashed - low) / width, squashed) > 0.5)
 
 
 def _choose_threshold(
@@ -95,9 +78,9 @@ def _choose_threshold(
     if by == "prior" or not excluded.any():
         loss = np.abs(predicted - prior)
     else:
-        false_positives = (1 - prior) * _count_above(excluded[order])
+        false_positives = (1 - prior) * _share_above(excluded[order])
         if confirmed.sum() >= MIN_CONFIRMED:
-            true_positives = prior * _count_above(confirmed[order])
+            true_positives = prior * _share_above(confirmed[order])
             predicted = true_positives + false_positives
         else:
             true_positives = np.clip(predicted - false_positives, 0, np.minimum(predicted, prior))
@@ -105,8 +88,8 @@ def _choose_threshold(
             loss = prior - predicted + 2 * false_positives
         else:
             loss = -2 * true_positives / np.maximum(predicted + prior, 1e-12)
-    possible = np.concatenate([[True], ranked[1:] < ranked[:-1], [True]])
-    cut = int(np.where(possible, loss, np.inf).argmin())
+    is_cut = np.concatenate([[True], ranked[1:] < ranked[:-1], [True]])
+    cut = int(np.where(is_cut, loss, np.inf).argmin())
     if cut in (0, n):  # never, or always
         return np.inf if cut == 0 else -np.inf
     high, low = float(ranked[cut - 1]), float(ranked[cut])
@@ -114,6 +97,84 @@ def _choose_threshold(
     return middle if middle < high else low
 
 
-def _count_above(marked: BoolArray) -> FloatArray:
+def _share_above(marked: BoolArray) -> FloatArray:
     """Return the share of the marked rows among the first 0 to n rows, (n + 1,)."""
     return np.asarray(np.concatenate([[0], marked.cumsum()]) / marked.sum())
+
+
+def cut_by_row(scores: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Predict the labels whose probability is in the upper half of their row's range.
+
+    Much of the field does this: the sigmoid of the scores is rescaled to [0, 1] within each row,
+    unless all are equal, and cut at 0.5.
+    """
+    eta = expit(np.asarray(scores, dtype=np.float64))
+    if np.isnan(eta).any():
+        raise ComesError("scores must be numbers; got NaN. Look at the model's inputs.")
+    low, high = eta.min(axis=1, keepdims=True), eta.max(axis=1, keepdims=True)
+    width = np.where(high > low, high - low, 1)
+    return np.asarray(np.where(high > low, (eta - low) / width, eta) > 0.5)
+
+
+def offset_matching_prior(
+    scores: npt.ArrayLike, class_prior: npt.ArrayLike, *, weight: npt.ArrayLike | None = None
+) -> FloatArray:
+    """Return, per label, the offset for which sigmoid(score - offset) has the prior as its mean.
+
+    For a prior of 0 or 1 it lies far above or below every score. The weight of rows is (n,).
+    """
+    values = _check_scores(scores, class_prior)
+    low, high = values.min(axis=0) - 40, values.max(axis=0) + 40
+    for _ in range(60):  # bisection: the mean probability falls as the offset rises
+        offset = (low + high) / 2
+        too_many = _mean(expit(values - offset), weight) > np.asarray(class_prior)
+        low, high = np.where(too_many, offset, low), np.where(too_many, high, offset)
+    return np.asarray((low + high) / 2)
+
+
+def exponent_matching_prior(
+    scores: npt.ArrayLike, class_prior: npt.ArrayLike, *, weight: npt.ArrayLike | None = None
+) -> FloatArray:
+    """Return, per label, the power for which `recalibrate_to_prior` has the prior as its mean.
+
+    For a prior of 0 or 1 it is very small or very large. The weight of rows is (n,).
+    """
+    values = _check_scores(scores, class_prior)
+    low = np.full(values.shape[1], -LARGEST_LOG_POWER)
+    high = -low
+    for _ in range(60):  # bisection: the mean probability rises with the power
+        middle = (low + high) / 2
+        mean = _mean(expit(recalibrate_to_prior(values, np.exp(middle))), weight)
+        too_many = mean > np.asarray(class_prior)
+        low, high = np.where(too_many, low, middle), np.where(too_many, middle, high)
+    return np.asarray(np.exp((low + high) / 2))
+
+
+def recalibrate_to_prior(scores: npt.ArrayLike, power: npt.ArrayLike) -> npt.NDArray[np.floating]:
+    """Return the log odds of eta with 1 - eta = (1 - sigmoid(g))^power, in the scores' precision.
+
+    The power is (q,) and above 0; 1 leaves a label as it is. The order of rows within a label
+    stays.
+    """
+    g = np.asarray(scores)
+    k = np.asarray(power, dtype=np.float64)
+    far = k * np.logaddexp(0, np.maximum(g, FAR_BELOW))  # -log(1 - eta)
+    bent = np.where(g < FAR_BELOW, g + np.log(k), far + np.log(-np.expm1(-far)))
+    return bent.astype(np.result_type(g.dtype, np.float32))
+
+
+def _check_scores(scores: npt.ArrayLike, class_prior: npt.ArrayLike) -> FloatArray:
+    """Return the scores, or raise an error unless they are finite and the priors in [0, 1]."""
+    values, prior = np.asarray(scores, dtype=np.float64), np.asarray(class_prior, dtype=np.float64)
+    if not np.isfinite(values).all():
+        raise ComesError("scores must be finite; got NaN or infinity. Look at the model's inputs.")
+    if not ((prior >= 0) & (prior <= 1)).all():
+        raise ComesError(f"class_prior must hold numbers in [0, 1]; got {prior.tolist()}.")
+    return values
+
+
+def _mean(values: FloatArray, weight: npt.ArrayLike | None) -> FloatArray:
+    """Return the mean over rows, with their weights if there are any, (q,)."""
+    if weight is None:
+        return np.asarray(values.mean(axis=0))
+    return np.asarray(np.average(values, axis=0, weights=np.asarray(weight, dtype=np.float64)))
