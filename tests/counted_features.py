@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from PIL import Image
 
 from comes.datasets import Images, image_names, open_images
 from comes.estimator import features_of
 from comes.files import growing
 from comes.models import Backbone, Preprocessing
-from pictures import SIZE, pictures, tiny
+from pictures import SIZE, tiny, write_pictures
 
 CPU = torch.device("cpu")
 N, AT_ONCE = 60, 8
@@ -44,11 +43,8 @@ class Counting(Backbone):
 
 
 def write_folder(folder: Path) -> Path:
-    """Write pictures into a new folder; return it."""
-    folder.mkdir()
-    for row, picture in enumerate(pictures(N)[0]):
-        Image.fromarray(picture).save(folder / f"{row:03}.png")
-    return folder
+    """Write pictures into a new folder below this one; return it."""
+    return write_pictures(folder, N).parent / "photos"
 
 
 def compute(folder: Path, backbone: Backbone | None = None, skip_broken: bool = False) -> Any:

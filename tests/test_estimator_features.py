@@ -37,7 +37,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder of pictures."""
-    return write_folder(tmp_path / "photos")
+    return write_folder(tmp_path)
 
 
 def test_what_is_written_is_what_is_computed(folder: Path, cache: Path) -> None:

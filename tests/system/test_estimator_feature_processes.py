@@ -21,7 +21,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder of pictures."""
-    return write_folder(tmp_path / "photos")
+    return write_folder(tmp_path)
 
 
 def start(folder: Path, *stop_at: str) -> subprocess.Popen[str]:

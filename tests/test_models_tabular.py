@@ -9,8 +9,9 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
+from comes.errors import ComesError
 from comes.models import Dropout, Ensemble, InputLayer, linear, low_rank, mlp
-from comes.models.tabular import EnsembleRisk
+from comes.models.tabular import EnsembleRisk, as_csr_tensor, find_label_head
 from comes.risks import BceRisk, hamming_risk
 from comes.training import to_device
 
@@ -148,6 +149,28 @@ def test_gradients_are_those_of_separate_trainings(
         expected = [p.grad.to_dense() for p in alone.parameters() if p.grad is not None]
         for ours, theirs in zip(found, expected, strict=True):
             torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("network", [mlp(D, Q, HIDDEN), low_rank(D, Q, 2), make_ensemble().eval()])
+@pytest.mark.parametrize("labels", [slice(1, 3), torch.tensor([2, 0])])
+def test_a_label_head_scores_some_labels(network: nn.Module, labels: Any) -> None:
+    head, rows = find_label_head(network), make_rows("dense")
+    scores = head.score(head.units(rows), labels).mean(dim=0)
+    torch.testing.assert_close(scores, network(rows)[:, labels])
+    assert head.n_labels == Q
+
+
+def test_a_network_without_a_label_head_is_refused() -> None:
+    for network in (linear(D, Q), nn.Sequential(nn.ReLU()), nn.Sequential(nn.Linear(D, Q, False))):
+        with pytest.raises(ComesError, match="ends in one linear layer with a bias"):
+            find_label_head(network)
+
+
+def test_a_sparse_tensor_shares_the_memory_of_its_matrix() -> None:
+    X = ROWS.copy()
+    rows = as_csr_tensor(X)
+    X.data *= 2
+    np.testing.assert_array_equal(rows.to_dense().numpy(), X.toarray())
 
 
 def test_the_risk_of_mean_scores_is_the_risk() -> None:
