@@ -29,7 +29,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from comes.answers import Answers, LongAnswers, State
-from comes.answers.convert import BoolMatrix, as_relevant
+from comes.answers.convert import BoolMatrix, as_relevant, row_index
 from comes.columns import encode_table
 from comes.errors import ComesError
 
@@ -315,7 +315,7 @@ def simulate_answers(
     >>> len(answers.annotations), answers.annotations.people
     (356, ('ann', 'bob'))
     """
-    columns = getattr(relevant, "columns", None)
+    columns, index = getattr(relevant, "columns", None), row_index(relevant)
     names = None if columns is None else list(map(str, columns))
     relevant = as_relevant(relevant)
     n, q = relevant.shape
@@ -365,7 +365,7 @@ def simulate_answers(
     if people is None:
         codes = np.zeros((n, q), dtype=np.int8)
         codes[row, label] = answer(slice(None), no_rate, yes_rate)
-        return Answers.from_codes(codes, label_names=names)
+        return Answers.from_codes(codes, label_names=names, index=index)
     person = rng.random((len(row), len(people))).argsort(axis=1)[:, :people_per_pair]
     parts = []
     for number, (a, b) in enumerate(people.values()):
@@ -373,9 +373,8 @@ def simulate_answers(
         code = answer(asks, a, b)
         parts.append((row[asks], label[asks], np.full(len(code), number), code))
     rows, labels, persons, codes = map(np.concatenate, zip(*parts, strict=True))
-    return Answers.from_long(
-        LongAnswers(rows, labels, persons, codes, tuple(people)), (n, q), names
-    )
+    annotations = LongAnswers(rows, labels, persons, codes, tuple(people))
+    return Answers.from_long(annotations, (n, q), names, index=index)
 
 
 def generate(

@@ -121,7 +121,7 @@ def as_relevant(values: Any) -> BoolMatrix:
 
 def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
     """Return a 0/1 array, DataFrame or sparse matrix (n, q) as bool; errors call it by the name."""
-    if hasattr(values, "filled_codes"):  # their 1 is "no", so they would be read inverted
+    if _is_answers(values):  # their 1 is "no", so they would be read inverted
         raise ComesError(
             f"{name} must be a matrix of 0 and 1; got Answers. Pass them as answers=, or take "
             "answers.candidates, .excluded or .confirmed."
@@ -280,8 +280,8 @@ def check_paired(*, same_labels: bool = False, **values: Any) -> None:
     for (first, one), (second, other) in pairwise(indexed.items()):
         if len(one) == len(other) and not one.index.equals(other.index):
             raise _row_order_error(first, second, one.index, other)
-        if not (same_labels and hasattr(one, "columns") and hasattr(other, "columns")):
-            continue
+    frames = {name: value for name, value in indexed.items() if hasattr(value, "columns")}
+    for (first, one), (second, other) in pairwise(frames.items() if same_labels else ()):
         labels, others = ([str(name) for name in frame.columns] for frame in (one, other))
         if labels != others:
             raise ComesError(
@@ -292,8 +292,13 @@ def check_paired(*, same_labels: bool = False, **values: Any) -> None:
 
 def row_index(values: Any) -> Any:
     """Return the index of a DataFrame, or of answers that were made from one; else None."""
-    is_table = hasattr(values, "columns") or hasattr(values, "filled_codes")
+    is_table = hasattr(values, "columns") or _is_answers(values)
     return getattr(values, "index", None) if is_table else None
+
+
+def _is_answers(values: Any) -> bool:
+    """Return whether values are `Answers`, which cannot be imported here."""
+    return hasattr(values, "select_labels")
 
 
 def _row_order_error(first: str, second: str, index: Any, other: Any) -> ComesError:

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 Kind = Literal["answers", "candidates", "positives"]  # what a pair without an answer means
 MASKS = {"no": State.NO, "yes": State.YES, "maybe": State.MAYBE}
 MASK_ADVICE = "1 means that somebody gave this answer; a pair without this answer is 0."
+WANTED = {  # by the highest number
+    State.NO: f"0 or 1; got {{}}. {MASK_ADVICE}",
+    State.MAYBE: "0 not asked, 1 no, 2 yes or 3 maybe; got {}.",
+}
 MOST_INT32 = np.iinfo(np.int32).max
 
 
@@ -137,6 +141,7 @@ class Answers:
         *,
         annotations: LongAnswers | None = None,
         chosen: BoolMatrix | None = None,
+        index: Any = None,
     ) -> "Answers":
         """Return answers from a matrix of `State` numbers, (n_samples, n_labels).
 
@@ -149,19 +154,10 @@ class Answers:
         if numbers.ndim != 2 or 0 in numbers.shape:
             raise ComesError(f"codes must be a matrix with rows and labels; got {numbers.shape}.")
         names = None if label_names is None else check_names(label_names, numbers.shape[1])
-        if numbers.dtype.kind in "iu":  # without the copies that isin makes
-            wrong = (numbers < State.NOT_ASKED) | (numbers > State.MAYBE)
-        else:
-            wrong = ~np.isin(numbers, list(State))
-        if wrong.any():
-            row, label = (int(number) for number in np.argwhere(wrong)[0])
-            raise ComesError(
-                "codes must be 0 not asked, 1 no, 2 yes or 3 maybe; got "
-                f"{numbers[row, label]} at row {row}, label {show_label(label, names)}."
-            )
-        made = cls.__new__(cls)
-        return made._set(
-            numbers.astype(np.int8), kind, names, annotations=annotations, chosen=chosen
+        _check_numbers(numbers, "codes", State.MAYBE, names)
+        states = numbers.astype(np.int8)
+        return cls.__new__(cls)._set(
+            states, kind, names, annotations=annotations, chosen=chosen, index=index
         )
 
     @classmethod
@@ -176,8 +172,7 @@ class Answers:
         >>> Answers.from_states(sparse.csr_array([[0, 1, 0], [2, 0, 0]]))
         Answers about 2 rows and 3 labels: 2 of 6 pairs asked, 1 no, 1 yes, 0 maybe
         """
-        wanted = "0 not asked, 1 no, 2 yes or 3 maybe"
-        checked = _as_states(states, "states", State.MAYBE, wanted, label_names)
+        checked = _as_states(states, "states", State.MAYBE, label_names)
         names = None if label_names is None else check_names(label_names, checked.shape[1])
         return cls.__new__(cls)._set(checked, kind, names)
 
@@ -224,6 +219,7 @@ class Answers:
         label_names: Sequence[str] | None = None,
         *,
         chosen: BoolMatrix | None = None,
+        index: Any = None,
     ) -> "Answers":
         """Return the answers of several people; in the matrix a disagreement is maybe.
 
@@ -242,8 +238,13 @@ class Answers:
                 f"every answer must be about one of {shape[0]} rows and {shape[1]} labels; got "
                 f"row {row[first]}, label {label[first]}."
             )
-        codes = annotations.combine(shape)
-        return cls.from_codes(codes, "answers", label_names, annotations=annotations, chosen=chosen)
+        return cls.from_codes(
+            annotations.combine(shape),
+            label_names=label_names,
+            annotations=annotations,
+            chosen=chosen,
+            index=index,
+        )
 
     def __getitem__(self, rows: Any) -> "Answers":
         """Return the answers about some rows: a slice, numbers, or a bool mask."""
@@ -485,9 +486,12 @@ def _read_masks(
     else:
         check_paired(**masks)
         names = _find_names(masks.values(), label_names)
-        keeps_sparse = "chosen" not in masks and all(map(is_sparse, masks.values()))
-        read = _read_sparse_mask if keeps_sparse else _read_dense_mask
-        matrices = {name: read(name, values, names) for name, values in masks.items()}
+        if "chosen" not in masks and all(map(is_sparse, masks.values())):
+            matrices = {
+                name: _as_states(values, name, State.NO, names) for name, values in masks.items()
+            }
+        else:
+            matrices = {name: _read_mask(name, values, names) for name, values in masks.items()}
     first, *_ = matrices
     shape = matrices[first].shape
     for name, matrix in matrices.items():
@@ -522,7 +526,7 @@ def _find_names(masks: Iterable[Any], label_names: Sequence[str] | None) -> list
     return None if names is None else [str(name) for name in names]
 
 
-def _read_dense_mask(name: str, values: Any, names: list[str] | None) -> BoolMatrix:
+def _read_mask(name: str, values: Any, names: list[str] | None) -> BoolMatrix:
     """Return a mask as a bool array; columns of a DataFrame are matched to the names."""
     matrix = as_indicators(values, name, MASK_ADVICE)
     if names is None or not hasattr(values, "columns"):
@@ -530,19 +534,7 @@ def _read_dense_mask(name: str, values: Any, names: list[str] | None) -> BoolMat
     return matrix[:, match_names([str(column) for column in values.columns], names)]
 
 
-def _read_sparse_mask(name: str, values: Any, names: list[str] | None) -> Any:
-    """Return a sparse mask as an int8 CSR matrix."""
-    return _as_states(values, name, 1, "0 or 1", names, MASK_ADVICE)
-
-
-def _as_states(
-    values: Any,
-    name: str,
-    highest: int,
-    wanted: str,
-    label_names: Sequence[str] | None,
-    advice: str = "",
-) -> Any:
+def _as_states(values: Any, name: str, highest: int, names: Sequence[str] | None) -> Any:
     """Return a sparse matrix of the numbers 0 to highest as int8 CSR, sorted, without zeros."""
     from scipy import sparse
 
@@ -558,20 +550,31 @@ def _as_states(
             f"a pair may have one state; {matrix.nnz - states.nnz} are stored twice. Keep one, or "
             "say who answered (comes.answers.LongAnswers)."
         )
-    wrong = (states.data < 0) | (states.data > highest) | (states.data != np.floor(states.data))
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        row = int(np.searchsorted(states.indptr, first, side="right")) - 1
-        label = show_label(int(states.indices[first]), label_names)
-        message = f"{name} must be {wanted}; got {states.data[first]} at row {row}, label {label}."
-        raise ComesError(f"{message} {advice}".rstrip())
     if not states.data.all():
         states.eliminate_zeros()
+    _check_numbers(states, name, highest, names)
     states = states.astype(np.int8, copy=False)
-    if states.indices.dtype == np.int32 or max(states.nnz, *states.shape) > MOST_INT32:
-        return states
-    indices, indptr = (array.astype(np.int32) for array in (states.indices, states.indptr))
-    return sparse.csr_array((states.data, indices, indptr), shape=states.shape)
+    if max(states.nnz, *states.shape) <= MOST_INT32:
+        states.indices = states.indices.astype(np.int32, copy=False)
+        states.indptr = states.indptr.astype(np.int32, copy=False)
+    return states
+
+
+def _check_numbers(matrix: Any, name: str, highest: int, names: Sequence[str] | None) -> None:
+    """Raise an error unless a dense matrix, or a CSR matrix without zeros, holds 0 to highest."""
+    numbers = matrix.data if is_sparse(matrix) else matrix
+    if numbers.dtype.kind in "biu":  # without the copies that isin makes
+        wrong = (numbers < 0) | (numbers > highest)
+    else:
+        wrong = ~np.isin(numbers, np.arange(highest + 1))
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        if is_sparse(matrix):
+            row, label = (int(numbers[first]) for numbers in matrix.nonzero())
+        else:
+            row, label = (int(number) for number in np.unravel_index(first, matrix.shape))
+        place = f"{matrix[row, label]} at row {row}, label {show_label(label, names)}"
+        raise ComesError(f"{name} must be {WANTED[State(highest)].format(place)}")
 
 
 def _combine(masks: dict[str, Any], names: list[str] | None) -> Any:

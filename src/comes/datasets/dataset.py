@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from comes.answers import Answers
-from comes.answers.convert import BoolMatrix, check_names, match_names
+from comes.answers.convert import BoolMatrix, check_names, check_paired, match_names
 from comes.datasets.dataset_parts import (
     LabelsAre,
     check_item_names,
@@ -89,6 +89,7 @@ class Dataset:
             )
         if X is not None and not isinstance(X, Images):
             check_features(X)
+            check_paired(X=X, answers=answers)
         known = (X, candidates if answers is None else answers, relevant)
         shape = (count_rows(known), len(label_names))
         check_size(*shape)

@@ -308,7 +308,7 @@ class CandidateClassifier(
         """
         with keeping_earlier_fit(self):
             earlier = find_earlier_fit(self)
-            for labels in (y, candidates, complementary):
+            for labels in (y, candidates, complementary, answers):
                 check_same_order(X, labels)
             X = read_training_rows(self, X, earlier)
             is_strict = self.require_candidates

@@ -165,7 +165,7 @@ class LearnsFromStreams:
         classifier = cast("CandidateClassifier", self)
         _check_may_stream(classifier)
         with keeping_earlier_fit(classifier):
-            for labels in (y, candidates, complementary):
+            for labels in (y, candidates, complementary, answers):
                 check_same_order(X, labels)
             given = read_answers(
                 y,

@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing
 from torch import Tensor, nn
 
 from comes.answers import Answers
+from comes.answers.convert import check_paired
 from comes.errors import ComesError
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.fit_checks import warn_of_many
@@ -56,6 +57,9 @@ class Fitting:
     X: Any
     candidates: Any
     rows: npt.NDArray[Any]
+
+    def __post_init__(self) -> None:
+        check_paired(X=self.X, candidates=self.candidates)
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -19,6 +19,7 @@ from scipy.special import expit, logit
 from sklearn.utils import check_random_state
 
 from comes.answers import AnswerRates, Answers, LongAnswers, State
+from comes.answers.convert import check_paired
 from comes.answers.matrix import Kind
 from comes.errors import ComesError, ComesWarning
 from comes.priors.answer_priors import count_answers, estimate_priors
@@ -135,6 +136,7 @@ def estimate_answer_rates(
             f"estimate_answer_rates takes comes.Answers; got {type(answers).__name__}. For "
             "candidates use estimate_class_prior, or Answers(no=, yes=, maybe=)."
         )
+    check_paired(X=X, answers=answers)
     names = answers.label_names if label_names is None else label_names
     names = [str(j) for j in range(answers.shape[1])] if names is None else list(names)
     are_known = no_rate is not None and yes_rate is not None

@@ -54,7 +54,7 @@ class CleanSample:
                 "clean must be a tuple (X, relevant), or (X, relevant, answers) where somebody was "
                 f"asked about the same rows; got {type(given).__name__}."
             )
-        check_paired(X=given[0], relevant=given[1])
+        check_paired(**dict(zip(("X", "relevant", "answers"), given, strict=False)))
         X, relevant = given[0], as_relevant(given[1])
         answers = given[2] if len(given) == 3 else None
         if not isinstance(answers, Answers | None):

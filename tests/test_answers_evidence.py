@@ -1,4 +1,4 @@
-"""How far answers lean, against the table of probabilities and Bayes' rule."""
+"""Evidence of answers, against the table of probabilities and Bayes' rule."""
 
 import itertools
 
@@ -27,29 +27,29 @@ def table(a: float, b: float, f: float) -> dict[int, tuple[float, float]]:
     }
 
 
-def ratio(leaning: float) -> float:
-    """Return P(answers | irrelevant) / P(answers | relevant) of a leaning."""
-    if leaning >= 0:
-        return 1 - leaning
-    return 1 / (1 + leaning) if leaning > -1 else np.inf
+def ratio(evidence: float) -> float:
+    """Return P(answers | irrelevant) / P(answers | relevant) of evidence r."""
+    if evidence >= 0:
+        return 1 - evidence
+    return 1 / (1 + evidence) if evidence > -1 else np.inf
 
 
 RATES = [0.0, 0.2, 0.5, 0.9]
 
 
-def test_a_leaning_holds_the_ratio_of_the_table() -> None:
+def test_evidence_holds_the_ratio_of_the_table() -> None:
     for a, b, f in itertools.product(RATES, RATES, (0.0, 0.03)):
-        leanings = state_evidence(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
-        assert leanings.shape == (4,) and (abs(leanings) <= 1).all()
+        evidence = state_evidence(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
+        assert evidence.shape == (4,) and (abs(evidence) <= 1).all()
         for state, (irrelevant, relevant) in table(a, b, f).items():
             case = (a, b, f, state)
             if irrelevant == relevant == 0:  # cannot be said, so it is taken at its word
                 by_mistake = f if state == State.YES else 1 / f if f > 0 else np.inf
-                assert ratio(leanings[state]) == pytest.approx(by_mistake), case
+                assert ratio(evidence[state]) == pytest.approx(by_mistake), case
             elif relevant == 0:
-                assert leanings[state] == -1, case
+                assert evidence[state] == -1, case
             else:
-                assert ratio(leanings[state]) == pytest.approx(irrelevant / relevant), case
+                assert ratio(evidence[state]) == pytest.approx(irrelevant / relevant), case
 
 
 def test_rates_are_by_label() -> None:
@@ -61,7 +61,7 @@ def test_rates_are_by_label() -> None:
 
 
 def test_examples_by_hand() -> None:
-    """No and yes are sure; maybe leans by the exclude rate, and not at all where a = b."""
+    """No and yes are sure; maybe counts by the exclude rate, and not at all where a = b."""
     assert state_evidence(AnswerRates(np.array([0.3]), np.zeros(1)))[
         :, 0
     ].tolist() == pytest.approx([0, -1, 1, 0.3])
@@ -77,16 +77,16 @@ def test_rates_of_1_leave_a_maybe_that_says_something_finite() -> None:
         assert -1 < state_evidence(AnswerRates(half, one, f))[3, 0] < -0.9999
 
 
-def test_pairs_lean_by_their_state() -> None:
+def test_evidence_of_pairs_is_that_of_their_state() -> None:
     codes = np.random.default_rng(0).integers(4, size=(6, 3))
     rates = AnswerRates(np.array([0.2, 0.9, 0.5]), np.array([0.7, 0.1, 0.5]), 0.02)
-    leaning = answer_evidence(Answers.from_codes(codes), rates)
-    assert leaning.dtype == np.float32
+    evidence = answer_evidence(Answers.from_codes(codes), rates)
+    assert evidence.dtype == np.float32
     for i, j in itertools.product(range(6), range(3)):
-        assert leaning[i, j] == pytest.approx(state_evidence(rates)[codes[i, j], j], abs=1e-7)
+        assert evidence[i, j] == pytest.approx(state_evidence(rates)[codes[i, j], j], abs=1e-7)
 
 
-def test_silence_is_an_answer_where_everybody_was_asked() -> None:
+def test_no_answer_is_evidence_where_everybody_was_asked() -> None:
     p, nobody = np.array([0.25]), np.zeros(1)
     possible = answer_evidence(Answers([[1], [0]]), AnswerRates(p, nobody))
     assert possible.tolist() == [[-1.0], [0.25]]
@@ -106,7 +106,7 @@ def test_people_are_factors_with_their_own_rates() -> None:
     own = np.array([0.7, 0.3]), np.array([0.6, 0.2])
     for f in (0.0, 0.01, 0.2):
         rates = AnswerRates(np.array([0.5, 0.4]), np.array([0.3, 0.2]), f, people={"b": own})
-        leaning = answer_evidence(Answers.from_long(SAID, (4, 2)), rates)
+        evidence = answer_evidence(Answers.from_long(SAID, (4, 2)), rates)
         for i, j in itertools.product(range(4), range(2)):
             irrelevant = relevant = 1.0
             for row, label, word, person in zip(ROWS, LABELS, WORDS, "abcabb", strict=True):
@@ -115,36 +115,36 @@ def test_people_are_factors_with_their_own_rates() -> None:
                     one, two = table(a[j], b[j], max(f, 0.01))[State.of_word(word)]
                     irrelevant, relevant = irrelevant * one, relevant * two
             expected = pytest.approx(irrelevant / relevant, rel=1e-4)
-            assert ratio(float(leaning[i, j])) == expected, (f, i, j)
+            assert ratio(float(evidence[i, j])) == expected, (f, i, j)
 
 
-def test_people_at_the_edge_of_rates_lean_finitely() -> None:
+def test_evidence_of_people_at_the_edge_of_rates_is_finite() -> None:
     for rate in (0.0, 1.0):
         rates = AnswerRates(np.full(2, rate), np.full(2, rate))
-        leaning = answer_evidence(Answers.from_long(SAID, (4, 2)), rates)
-        assert np.isfinite(leaning).all()
-        assert leaning[0, 0] == pytest.approx(0, abs=1e-6)  # no, yes and maybe of equal weight
-        assert leaning[1, 0] < -0.9 and leaning[1, 1] > 0.9
-        assert leaning[3].tolist() == [0, 0]
+        evidence = answer_evidence(Answers.from_long(SAID, (4, 2)), rates)
+        assert np.isfinite(evidence).all()
+        assert evidence[0, 0] == pytest.approx(0, abs=1e-6)  # no, yes and maybe of equal weight
+        assert evidence[1, 0] < -0.9 and evidence[1, 1] > 0.9
+        assert evidence[3].tolist() == [0, 0]
 
 
 def test_many_equal_answers_do_not_underflow() -> None:
     said = LongAnswers.read([0] * 500, [0] * 500, ["no"] * 500, ["a"] * 500)
     rates = AnswerRates(np.full(1, 1e-3), np.zeros(1))
-    leaning = answer_evidence(Answers.from_long(said, (1, 1)), rates)
-    assert np.isfinite(leaning).all() and abs(leaning[0, 0]) == 1
+    evidence = answer_evidence(Answers.from_long(said, (1, 1)), rates)
+    assert np.isfinite(evidence).all() and abs(evidence[0, 0]) == 1
 
 
 def test_the_relevance_given_an_answer_is_that_of_bayes() -> None:
     rates = [(0.2, 0.5), (0.9, 0.2), (0.5, 0.0), (0.0, 0.5)]
     for (a, b), f, before in itertools.product(rates, (0.0, 0.03), (0.01, 0.3, 0.5, 0.97)):
-        leanings = state_evidence(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
+        evidence = state_evidence(AnswerRates(np.array([a]), np.array([b]), f))[:, 0]
         for state, (irrelevant, relevant) in table(a, b, f).items():
             if irrelevant == relevant == 0:  # cannot be said
                 continue
             expected = before * relevant / (before * relevant + (1 - before) * irrelevant)
             score = np.log(before / (1 - before))
-            found = posterior_probability([[score]], [[leanings[state]]])
+            found = posterior_probability([[score]], [[evidence[state]]])
             assert found[0, 0] == pytest.approx(expected, abs=1e-12), (a, b, f, before, state)
 
 

@@ -44,16 +44,16 @@ def test_columns_are_read_without_what_was_not_asked() -> None:
 
 def test_a_disagreement_is_maybe() -> None:
     expected = np.zeros((N, Q), dtype=np.int8)
-    torn = 0
+    disagreements = 0
     for i, j in itertools.product(range(N), range(Q)):
         words = {word for row, label, _, word in EVERYTHING if (row, label) == (i, j)}
         if len(words) == 1:
             expected[i, j] = State.of_word(words.pop())
         elif words:
             expected[i, j] = State.MAYBE
-            torn += {"no", "yes"} <= words
+            disagreements += {"no", "yes"} <= words
     np.testing.assert_array_equal(SAID.combine((N, Q)), expected)
-    assert SAID.count_disagreements((N, Q)) == torn > 1
+    assert SAID.count_disagreements((N, Q)) == disagreements > 1
     assert set(expected.flatten()) == {0, 1, 2, 3}
     np.testing.assert_array_equal(Answers.from_long(SAID, (N, Q)).codes, expected)
 

@@ -1,3 +1,5 @@
+"""Labels in every form, names of labels, and frames that are paired by position."""
+
 from typing import Any
 
 import numpy as np
@@ -9,11 +11,15 @@ from comes.answers import Answers, from_complementary, from_sets
 from comes.answers.convert import (
     as_candidates,
     as_relevant,
+    check_names,
+    check_paired,
     check_relevant_inside,
     keep_one_excluded,
+    match_names,
     to_sets,
 )
-from comes.errors import ComesError
+from comes.errors import ComesError, ComesWarning
+from comes.generation import simulate_answers
 
 MATRIX = np.array([[True, False, True], [True, True, True]])
 
@@ -110,3 +116,71 @@ def test_one_excluded_label_per_row_is_drawn_uniformly() -> None:
     assert (keep_one_excluded(candidates, seed=1) != kept).any()
     everything = np.ones((5, 3), dtype=bool)
     assert keep_one_excluded(everything).all()
+
+
+def test_names_are_matched_by_name_or_by_position() -> None:
+    assert match_names(["a", "b", "c"], ["c", "a", "b"]) == [2, 0, 1]
+    assert match_names(["has_b!", "has_a!"], ["a", "b"]) == [1, 0]
+    assert match_names(["0", "1"], ["b", "a"]) == match_names(["b", "a"], ["0", "1"]) == [0, 1]
+    with pytest.warns(ComesWarning, match="matched by position.*'x' for 'a', 'y' for 'b'"):
+        assert match_names(["x", "y"], ["a", "b"]) == [0, 1]
+    for names in (["a", "x"], ["a"], ["x", "y", "z"], ["a", "b", "c"]):
+        with pytest.raises(ComesError, match="expected the labels 'a', 'b'"):
+            match_names(names, ["a", "b"])
+
+
+def test_names_must_differ_and_not_be_empty() -> None:
+    check_names(["a", "b"])
+    with pytest.raises(ComesError, match="must differ; got 'a' more than once"):
+        check_names(["a", "b", "a"])
+    with pytest.raises(ComesError, match="must not be empty; number 1 is"):
+        check_names(["a", ""])
+
+
+ROWS = ["a", "b", "c"]
+FRAME = pd.DataFrame({"sea": [1, 0, 1], "sky": [0, 0, 1]}, index=ROWS)
+FEATURES = pd.DataFrame({"red": [0.1, 0.2, 0.3]}, index=ROWS)
+
+
+def paired_forms(frame: pd.DataFrame) -> list[Any]:
+    """Return labels in every form that has the rows of a frame."""
+    return [
+        frame,
+        Answers(no=frame),
+        Answers(no=frame, yes=1 - frame),
+        Answers(no=frame.to_numpy(), yes=1 - frame),
+        Answers.from_candidates(frame),
+        Answers.from_positives(frame),
+        simulate_answers(frame, asked_rate=1.0),
+        simulate_answers(frame, asked_rate=1.0, people={"ann": (0.9, 0.9)}),
+    ]
+
+
+def test_the_same_rows_in_the_same_order_are_paired() -> None:
+    for labels in paired_forms(FRAME):
+        check_paired(X=FEATURES, labels=labels)
+        check_paired(X=FEATURES.to_numpy(), labels=labels)
+        check_paired(X=FEATURES.iloc[:2], labels=labels)  # others complain of the length
+    for labels in paired_forms(FRAME.reset_index(drop=True)):
+        check_paired(X=FEATURES.reset_index(drop=True), labels=labels)
+    check_paired(X=FEATURES, labels=Answers(no=FRAME.to_numpy()), more=None)
+    check_paired(X=FEATURES, labels=[["sea"], [], ["sky"]])  # a list has a method index
+
+
+def test_other_rows_and_another_order_are_not_paired() -> None:
+    for labels in paired_forms(FRAME.iloc[[2, 0, 1]]):
+        message = r"X and labels must have their rows in the same order.*labels.loc\[X.index\]"
+        with pytest.raises(ComesError, match=message):
+            check_paired(X=FEATURES, labels=labels)
+    for labels in paired_forms(FRAME.set_axis(["a", "b", "d"])):
+        with pytest.raises(ComesError, match="must have the same rows.*'c' and 'd' at row 2"):
+            check_paired(X=FEATURES, labels=labels)
+
+
+def test_answers_between_frames_do_not_hide_other_labels() -> None:
+    answers = Answers(no=FRAME)
+    check_paired(same_labels=True, scores=FRAME, answers=answers, predictions=FRAME)
+    with pytest.raises(ComesError, match="scores and predictions must have the same labels"):
+        check_paired(
+            same_labels=True, scores=FRAME, answers=answers, predictions=FRAME[["sky", "sea"]]
+        )

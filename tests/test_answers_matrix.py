@@ -336,3 +336,43 @@ def test_objects_do_not_share_what_they_were_made_of() -> None:
     answers = Answers.from_codes(codes)
     codes[0, 0] = State.YES
     assert answers.codes[0, 0] == State.NO
+
+
+ROWS = ["a", "b", "c"]
+
+
+def indexed(matrix: Any, rows: list[str] = ROWS) -> pd.DataFrame:
+    return pd.DataFrame(matrix, columns=NAMES, index=ROWS).loc[rows]
+
+
+def test_the_index_of_frames_follows_the_rows() -> None:
+    made = [
+        Answers(indexed(NO), indexed(YES), MAYBE),
+        Answers(NO, indexed(YES), chosen=indexed(MAYBE)),
+        Answers.from_candidates(indexed(1 - NO)),
+        Answers.from_positives(indexed(YES)),
+        Answers.from_codes(CODES, label_names=NAMES, index=pd.Index(ROWS)),
+        Answers.from_long(SAID, (3, 3), NAMES, index=pd.Index(ROWS)),
+    ]
+    for answers in made:
+        assert answers.index.tolist() == ROWS
+        kept: list[Answers] = [
+            answers.select_labels(["sun"]),
+            answers.align_labels(NAMES[::-1]),
+            answers.rename_labels(["a", "b", "c"]),
+            answers.without_maybe(),
+            answers.without_chosen(),
+            pickle.loads(pickle.dumps(answers)),
+        ]
+        assert all(each.index.tolist() == ROWS for each in kept)
+        for rows in ([2, 0], slice(1, None), np.array([True, False, True])):
+            assert answers[rows].index.tolist() == np.array(ROWS)[rows].tolist()
+            assert _safe_indexing(answers, np.arange(3)[rows]).index.equals(answers[rows].index)
+    for plain in (Answers(NO, YES), Answers.from_positives(sets(YES)), of_people()):
+        assert plain.index is None and plain[[0]].index is None
+
+
+def test_no_rows_are_refused() -> None:
+    for answers in (Answers(NO), Answers(sparse.csr_array(NO))):
+        with pytest.raises(ComesError, match="must keep at least one row"):
+            answers[[False] * 3]
