@@ -27,7 +27,8 @@ from comes.generation import case_b
 from comes.models import mlp
 from comes.priors import count_class_prior
 from comes.risks import HammingRisk
-from comes.training import SparseRows, TrainOptions, make_optimizer, to_device, train
+from comes.training import TrainOptions, make_optimizer, train
+from comes.training.rows import SparseRows, to_device
 
 REPEATS, EPOCHS, BATCH = 7, 2, 256
 SGD = make_optimizer("sgd", learning_rate=5e-3, weight_decay=1e-4)

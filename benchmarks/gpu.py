@@ -29,7 +29,9 @@ from comes.estimator import CandidateClassifier, fit_together
 from comes.models import mlp
 from comes.priors import count_class_prior
 from comes.risks import HammingRisk, RankingRisk
-from comes.training import Trainee, TrainOptions, make_optimizer, to_device, train, train_together
+from comes.training import TrainOptions, make_optimizer, train
+from comes.training.rows import to_device
+from comes.training.stacked import Trainee, train_together
 
 DEVICE = torch.device("cuda")
 METHODS = ("bce", "ccmn", "gdf", "ctl", "mlcl", "comes-hl", "comes-rl")

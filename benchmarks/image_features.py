@@ -35,7 +35,7 @@ from comes.datasets import Images, image_names
 from comes.estimator import features_of
 from comes.models import Backbone, ResNet, make_backbone
 from comes.models.backbones import place_network
-from comes.training import PixelRows
+from comes.training.pixels import PixelRows
 
 DIFFERENT = 4000
 SIDES = (160, 120)

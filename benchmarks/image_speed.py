@@ -26,8 +26,9 @@ from comes.models.backbones import place_network
 from comes.models.views import ImageNetwork, zero_linear
 from comes.priors import count_class_prior
 from comes.risks import BceRisk, HammingRisk, LikelihoodRisk, RankingRisk
-from comes.training import PixelRows, TrainOptions, Validation, make_optimizer, train
-from comes.training.graphs import GraphedStep
+from comes.training import TrainOptions, Validation, make_optimizer, train
+from comes.training.pixels import PixelRows
+from comes.training.speed import GraphedStep
 
 DEVICE = torch.device("cuda")
 SIZE, BATCH, TURNS, EPOCHS = 224, 64, 5, 3

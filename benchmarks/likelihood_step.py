@@ -29,10 +29,10 @@ from comes.errors import ComesError
 from comes.generation import case_a
 from comes.models import mlp
 from comes.risks import BceRisk, LikelihoodRisk
-from comes.training import SparseRows, TrainOptions, make_optimizer, to_device
-from comes.training.batch_sources import find_source
-from comes.training.memory import kept_memory
-from comes.training.steps import BatchesLeft, Step, plan_steps
+from comes.training import TrainOptions, make_optimizer
+from comes.training.loop import BestWeights, Training
+from comes.training.rows import SparseRows, to_device
+from comes.training.speed import kept_memory
 
 BATCH, STEPS, ASKED, SURE = 256, 10, 0.1, 0.8
 # Rows, features, the share of features that are not 0, labels, and the share that is relevant.
@@ -72,12 +72,14 @@ def make_epoch(X: Tensor | SparseRows, answers: Tensor, risk: nn.Module) -> Call
     torch.manual_seed(0)
     matrix = X.matrix if isinstance(X, SparseRows) else X
     model = mlp(matrix.shape[1], answers.shape[1]).to(device).train()
-    optimiser = SGD(model.parameters())
-    step = Step(model, risk.to(device), optimiser, TrainOptions(SGD))
-    take_steps = plan_steps(step, find_source(X), answers, device, record=True)
+    options, best = TrainOptions(SGD, graph=True), BestWeights(model, None)
+    training = Training(model, X, answers, risk.to(device), options, None, best)
     order = torch.randperm(len(X), generator=torch.Generator().manual_seed(0))
-    batches = BatchesLeft(order, [BATCH] * STEPS, ())
-    return lambda: torch.stack(list(take_steps(batches))).mean().item()
+
+    def run() -> float:
+        return torch.stack(list(training.take_steps(order, [BATCH] * STEPS, ()))).mean().item()
+
+    return run
 
 
 def compare(X: Any, answers: Any, device: torch.device, repeats: int) -> dict[str, float]:

@@ -27,7 +27,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from comes.risks import ranking_risk
 from comes.risks.smooth_pairs import centre, count_terms
-from comes.training import SparseRows
+from comes.training.rows import SparseRows
 
 HIDDEN = 500
 SIDE = 2048

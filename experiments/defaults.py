@@ -43,7 +43,7 @@ from comes.generation import case_b, independent, simulate_answers
 from comes.metrics import average_precision, mean_average_precision
 from comes.priors import count_class_prior
 from comes.selection import likelihood_losses
-from comes.training import choose_device
+from comes.training.rows import choose_device
 
 RESULT = Path(__file__).parent / "results" / "defaults.json"
 DEVELOPMENT = ("scenes", "scene", "yeast", "emotions", "enron", "bibtex")

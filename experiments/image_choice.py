@@ -47,7 +47,7 @@ from comes.metrics import hamming_loss, mean_average_precision
 from comes.models import Backbone
 from comes.models.views import Views
 from comes.selection import likelihood_losses
-from comes.training import fit_soft_targets
+from comes.training.convex import fit_soft_targets
 
 RESULT = Path(__file__).parent / "results" / "image_choice.json"
 WEIGHTS = "weights/resnet50-v1-imagenet-fp16.safetensors"

@@ -18,16 +18,16 @@ from comes.training import (
     BlockOrder,
     Checkpoint,
     LabelChunks,
-    PixelRows,
     SparseTargetRows,
     StreamedRows,
     TrainOptions,
     Validation,
     make_optimizer,
     predict_scores,
-    seeded,
     train,
 )
+from comes.training.pixels import PixelRows
+from comes.training.seeding import seeded
 from drawn_problems import annotate, prior_of, problem
 from pictures import pictures
 
@@ -70,9 +70,9 @@ def trained(
     """Train in batches of 8 and 9 rows, which two processes share as 4 and 4 or 5 and 4."""
     model, risk = network(dtype), risk_of(name, dtype)
     settings = TrainOptions(SGD, epochs=4, batch_size=9, seed=3)
-    is_shared = dist.is_initialized()
+    distributed = dist.is_initialized()
     history = train(
-        model, X.to(dtype), answers, risk, replace(settings, **options), is_shared=is_shared
+        model, X.to(dtype), answers, risk, replace(settings, **options), distributed=distributed
     )
     return {"weights": weights(model), "risk": history.risk}
 
@@ -95,7 +95,7 @@ def trained_on(
         risk or risk_of("hamming"),
         TrainOptions(SGD, epochs=4, batch_size=9, seed=3, **options),
         sample_weight=weight,
-        is_shared=dist.is_initialized(),
+        distributed=dist.is_initialized(),
     )
     return {"weights": weights(model), "risk": history.risk}
 
@@ -141,16 +141,18 @@ class ToDouble(nn.Module):
         return x.flatten(1).double() / 255
 
 
-def in_chunks(name: str, silence: State, dropout: float = 0.5) -> dict[str, Any]:
+def sparse_targets(silence: State) -> SparseTargetRows:
+    states = sparse.csr_array((STATES * (STATES != State.MAYBE)).numpy())
+    return SparseTargetRows(states, silence, CPU)
+
+
+def in_chunks(name: str, silence: State) -> dict[str, Any]:
     """Train in chunks of a label, of which a process has every second."""
-    said = SparseTargetRows(
-        sparse.csr_array((STATES * (STATES != State.MAYBE)).numpy()), silence, CPU
-    )
     many = name == "networks at once"
     risk: Any = risk_of("hamming" if many else name)
     return trained_on(
-        candidates=said,
-        make=lambda: Ensemble(3, 4, 8, dropout=dropout) if many else mlp(3, 4, 8, dropout=dropout),
+        candidates=sparse_targets(silence),
+        make=lambda: Ensemble(3, 4, 8, dropout=0.0) if many else mlp(3, 4, 8),
         risk=LabelChunks(EnsembleRisk(risk) if many else risk, 4, chunk=1),
     )
 
@@ -174,9 +176,8 @@ TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
     "likelihood of states": lambda: trained("likelihood", answers=STATES),
     "likelihood of states, in parts": lambda: trained("likelihood", answers=STATES, part_size=3),
     "likelihood of leanings": lambda: trained("likelihood", answers=LEANINGS),
-    "our dropout": lambda: trained_on(make=lambda: mlp(3, 4, 8, dropout=0.5)),
     "networks at once": lambda: trained_on(
-        make=lambda: Ensemble(3, 4, 8, dropout=0.5), risk=EnsembleRisk(risk_of("hamming"))
+        make=lambda: Ensemble(3, 4, 8, dropout=0.0), risk=EnsembleRisk(risk_of("hamming"))
     ),
     "weights of rows": lambda: trained_on(risk=weighted, weight=torch.linspace(0, 2, 43).double()),
     "opaque candidates": lambda: trained_on(
@@ -190,8 +191,18 @@ TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
     "likelihood in chunks of labels": lambda: in_chunks("likelihood", State.NOT_ASKED),
     "asked labels alone": lambda: in_chunks("hamming", State.NOT_ASKED),
     "networks in chunks of labels": lambda: in_chunks("networks at once", State.MAYBE),
-    "mirrored pictures": lambda: on_pixels("flip"),
+    "pictures": lambda: on_pixels("none"),
+}
+# Each process draws its own random numbers, so these only agree between processes.
+DRAWN: dict[str, Callable[[], dict[str, Any]]] = {
+    "dropout": lambda: trained_on(make=lambda: mlp(3, 4, 8, dropout=0.5)),
+    "dropout in chunks of labels": lambda: trained_on(
+        candidates=sparse_targets(State.MAYBE),
+        make=lambda: mlp(3, 4, 8, dropout=0.5),
+        risk=LabelChunks(risk_of("hamming"), 4, chunk=1),
+    ),
     "cut pictures": lambda: on_pixels("crop"),
+    "mixed pictures": lambda: on_pixels("mixup", mixes_pairs=True),
 }
 
 
@@ -199,30 +210,49 @@ class StoppedError(Exception):
     """The training was stopped on purpose."""
 
 
-def resumable(folder: Path, stops_after: int = 99, seed: int = 0) -> dict[str, Any]:
-    """Train with dropout and a checkpoint; raise after so many epochs."""
-    model = network(seed=seed, dropout=0.5)
-    calls = 0
+def stop() -> None:
+    raise StoppedError
+
+
+def resumable(
+    folder: Path,
+    stops_after: int = 99,  # epochs ...
+    stops_in: int = 99,  # ... or in this step ...
+    then: Callable[[], None] = stop,  # ... by this
+    seed: int = 0,
+    every: float | None = None,
+) -> dict[str, Any]:
+    """Train with dropout and a checkpoint, and stop."""
+    model, risk = network(seed=seed, dropout=0.5), risk_of("hamming")
+    calls = n_steps = 0
+
+    def counted(scores: Tensor, candidates: Tensor) -> Tensor:
+        nonlocal n_steps
+        n_steps += 1
+        if n_steps == stops_in:
+            then()
+        value: Tensor = risk(scores, candidates)
+        return value
 
     def score() -> float:
         nonlocal calls
         calls += 1
         if calls > stops_after:
-            raise StoppedError
+            then()
         return risk_of("hamming")(predict_scores(model, X).double(), CANDIDATES).item()  # type: ignore[no-any-return]
 
     history = train(
         model,
         X,
         CANDIDATES,
-        risk_of("hamming"),
+        counted,
         TrainOptions(ADAM, epochs=4, batch_size=9),
         validation=Validation(score),
-        checkpoint=Checkpoint(folder / "training.pt", "the same"),
-        is_shared=dist.is_initialized(),
+        checkpoint=Checkpoint(folder / "training.pt", "the same", every),
+        distributed=dist.is_initialized(),
     )
     found = {"risk": history.risk, "validation": history.validation, "best": history.best_epoch}
-    return found | {"weights": weights(model), "calls": calls}
+    return found | {"weights": weights(model), "calls": calls, "steps": n_steps}
 
 
 def my_rows(rank: int) -> slice:

@@ -12,14 +12,14 @@ from comes.training import (
     BlockOrder,
     Checkpoint,
     History,
-    PixelRows,
-    Rows,
     StreamedRows,
     TrainOptions,
     Validation,
-    seeded,
     train,
 )
+from comes.training.loop import Rows
+from comes.training.pixels import PixelRows
+from comes.training.seeding import seeded
 from drawn_problems import annotate, prior_of, problem
 
 CPU = torch.device("cpu")

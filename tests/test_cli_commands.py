@@ -14,7 +14,7 @@ import pytest
 import comes
 from comes.datasets import Dataset, make_scenes, open_dataset, write_dataset, write_npz
 from comes.generation import case_b, simulate_answers
-from comes.training import epochs
+from comes.training import loop
 from command_line import Run, command_runner, default_ctrl_c
 
 N = 120
@@ -152,14 +152,14 @@ def test_a_failed_or_interrupted_fit_leaves_the_model_untouched(
     run("fit", "scenes.npz", "-o", "model", *QUICK)
     before = (folder / "model" / "model.safetensors").read_bytes()
     run("fit", "scenes.npz", *QUICK, "-o", "model", "--learning-rate", "1e30", code=1)
-    real = epochs._check_finite
+    real = loop.check_finite
 
     def interrupting(risk: float, epoch: int) -> float:
         if epoch == 3:
             signal.raise_signal(signal.SIGINT)
         return real(risk, epoch)
 
-    monkeypatch.setattr(epochs, "_check_finite", interrupting)
+    monkeypatch.setattr(loop, "check_finite", interrupting)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         long = ("--method", "bce", "--epochs", "200")

@@ -19,7 +19,7 @@ from comes.estimator import (
 from comes.estimator.contests import describe_edges, find_best, go_beyond
 from comes.methods import METHODS
 from comes.priors import ClassPriorEstimate
-from comes.training import train_together
+from comes.training.stacked import train_together
 from noisy_halves import CANDIDATES, PRIOR, X, classifier
 
 SPLITS = [(np.arange(k, k + 200), np.arange(k + 200, k + 280)) for k in (0, 60, 120)]

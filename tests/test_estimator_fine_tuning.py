@@ -16,7 +16,7 @@ from comes.estimator.preparation import split_rows
 from comes.generation import case_b
 from comes.models import Backbone, Preprocessing, make_backbone
 from comes.priors import count_class_prior
-from comes.training import PixelRows
+from comes.training.pixels import PixelRows
 from pictures import pictures, randomised, tiny
 from pictures import small_classifier as classifier
 

@@ -23,7 +23,8 @@ from comes.generation import case_b, simulate_answers
 from comes.models import Backbone, Preprocessing, ResNet, make_backbone
 from comes.models.backbones import DEPTHS, import_torchvision
 from comes.priors import count_class_prior, estimate_class_prior
-from comes.training import PixelRows, epochs
+from comes.training import loop
+from comes.training.pixels import PixelRows
 from pictures import LABELS, SIZE, pictures, tiny, write_pictures
 from pictures import small_classifier as classifier
 from serving import Server
@@ -131,7 +132,7 @@ def test_an_interrupted_probe_is_not_fine_tuned(monkeypatch: pytest.MonkeyPatch)
             raise KeyboardInterrupt
         return risk
 
-    monkeypatch.setattr(epochs, "_check_finite", interrupt)
+    monkeypatch.setattr(loop, "check_finite", interrupt)
     with pytest.warns(ComesWarning, match="Interrupted after 1 of 5 epochs"):
         clf = classifier(probe_epochs=5, epochs=1).fit(PIXELS, CANDIDATES)
     assert clf.is_frozen_

@@ -20,7 +20,8 @@ from comes.generation import case_b, simulate_answers
 from comes.methods import METHODS
 from comes.models import mlp
 from comes.risks import bce_risk
-from comes.training import epochs, train_together
+from comes.training import loop
+from comes.training.stacked import train_together
 from quick_priors import quick_priors
 
 RNG = np.random.default_rng(0)
@@ -227,7 +228,7 @@ def test_an_interrupted_fit_gives_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     def interrupt(risk: float, epoch: int) -> float:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(epochs, "_check_finite", interrupt)
+    monkeypatch.setattr(loop, "check_finite", interrupt)
     own: dict[str, Any] = {"model": lambda d, q: mlp(d, q, 4)}
     for options in ({}, own):
         with pytest.raises(KeyboardInterrupt):

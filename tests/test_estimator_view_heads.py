@@ -22,7 +22,7 @@ from comes.estimator import (
 from comes.estimator.preparation import split_rows
 from comes.generation import case_b, simulate_answers
 from comes.metrics import mean_average_precision
-from comes.training import fit_soft_targets
+from comes.training.convex import fit_soft_targets
 
 N, N_SPARSE, N_POOLED = 400, 30, 8
 PRIOR = [0.3, 0.3, 0.3]

@@ -12,7 +12,7 @@ from comes.datasets import Reading, read_features
 from comes.errors import ComesError
 from comes.jobs import compute_features, feature_jobs, fit_model
 from comes.models import make_backbone
-from comes.training import PixelRows
+from comes.training.pixels import PixelRows
 from command_line import Run, command_runner
 from pictures import SIZE, tiny, write_pictures
 

@@ -14,7 +14,7 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator import load_model, storage
 from comes.files import defer_from_here, deferring_interrupts, no_longer_defer
 from comes.jobs import fit_model, generate_candidates
-from comes.training import epochs
+from comes.training import loop
 from command_line import default_ctrl_c
 
 SCENES = generate_candidates(make_scenes(n=60), rate=0.5)
@@ -78,7 +78,7 @@ def test_an_error_of_the_disk_inside_safetensors_is_one_sentence(
 def test_a_signal_after_the_last_epoch_waits_for_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check = epochs.check_weights
+    check = loop.check_weights
 
     def interrupt(*parts: Any) -> None:
         signal.raise_signal(signal.SIGINT)

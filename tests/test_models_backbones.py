@@ -31,7 +31,7 @@ from comes.models.backbones import (
     load_weights,
     root_probabilities,
 )
-from comes.training import PixelRows
+from comes.training.pixels import PixelRows
 from pictures import randomised, some_pixels, tiny
 
 CPU = torch.device("cpu")

@@ -13,7 +13,7 @@ from comes.errors import ComesError
 from comes.models import Dropout, Ensemble, InputLayer, linear, low_rank, mlp
 from comes.models.tabular import EnsembleRisk, as_csr_tensor, find_label_head
 from comes.risks import BceRisk, hamming_risk
-from comes.training import to_device
+from comes.training.rows import to_device
 
 D, Q, HIDDEN, N_NETWORKS, N = 7, 3, 5, 4, 11
 NEAR: dict[str, Any] = {"rtol": 1e-4, "atol": 0.0}

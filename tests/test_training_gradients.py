@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from comes.errors import ComesError
 from comes.models import mlp
 from comes.risks import hamming_risk, ranking_risk
-from comes.training import TrainOptions, add_gradient, make_optimizer, seeded, split_risk, train
-from comes.training.mixing import mix_pairs
+from comes.training import TrainOptions, add_gradient, make_optimizer, split_risk, train
+from comes.training.seeding import seeded
 from drawn_problems import annotate, prior_of, problem
 
 CPU = torch.device("cpu")
@@ -175,26 +175,6 @@ def test_a_risk_that_is_no_scalar_tensor_is_refused() -> None:
         for message, risk in wrong.items():
             with pytest.raises(ComesError, match=f"a risk must return a scalar tensor.*{message}"):
                 add_gradient(network(), X, CANDIDATES, risk, part_size=part_size)
-
-
-def test_a_row_keeps_the_larger_share_and_takes_the_rest_from_the_row_before() -> None:
-    torch.manual_seed(0)
-    x, targets = torch.rand(50, 3, 4), torch.rand(50, 2)
-    mixed, mixed_targets = mix_pairs(x, targets)
-    shares = []
-    for i in range(50):
-        own = ((mixed[i] - x[i - 1]) / (x[i] - x[i - 1])).median()
-        shares.append(float(own))
-        torch.testing.assert_close(mixed[i], own * x[i] + (1 - own) * x[i - 1])
-        expected = own * targets[i] + (1 - own) * targets[i - 1]
-        torch.testing.assert_close(mixed_targets[i], expected, rtol=1e-4, atol=1e-5)
-    assert 0.5 <= min(shares) < 0.6 and 0.9 < max(shares) <= 1  # even over [1/2, 1]
-
-
-def test_pixels_that_are_mixed_become_floats() -> None:
-    mixed, _ = mix_pairs(torch.full((4, 3, 2, 2), 255, dtype=torch.uint8), torch.ones(4, 1))
-    assert mixed.dtype == torch.float32
-    torch.testing.assert_close(mixed, torch.full((4, 3, 2, 2), 255.0))
 
 
 def test_training_mixes_rows_only_if_asked() -> None:

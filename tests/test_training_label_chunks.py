@@ -19,9 +19,9 @@ from comes.training import (
     TrainOptions,
     add_gradient,
     make_optimizer,
-    to_device,
     train,
 )
+from comes.training.rows import to_device
 
 N, D, Q = 40, 6, 23
 RATE = torch.linspace(0.1, 0.9, Q, dtype=torch.float64)

@@ -1,4 +1,3 @@
-import ctypes
 import math
 from dataclasses import replace
 from typing import Any
@@ -13,21 +12,17 @@ from comes.errors import ComesError, ComesWarning
 from comes.models import linear, mlp
 from comes.risks import BceRisk, bce_risk
 from comes.training import (
-    OPTIMIZERS,
     History,
-    SparseRows,
     TrainedEpoch,
     TrainOptions,
     Validation,
-    choose_device,
-    describe_epoch,
     make_optimizer,
     predict_scores,
-    seeded,
-    to_device,
     train,
 )
-from comes.training.memory import kept_memory
+from comes.training.options import OPTIMIZERS
+from comes.training.rows import SparseRows, to_device
+from comes.training.seeding import seeded
 
 CPU = torch.device("cpu")
 RNG = np.random.default_rng(0)
@@ -335,7 +330,7 @@ def test_callbacks_are_told_every_epoch_and_one_can_end_the_training() -> None:
     assert [done.epoch for done in told] == [1, 1, 2, 2, 3, 3]  # all are called in the last epoch
     assert [done.risk for done in told[::2]] == history.risk
     assert told[0].epochs == 12 and told[0].model is model and told[0].held_out_risk is None
-    assert describe_epoch(replace(told[0], risk=0.25)) == "epoch  1 of 12: risk 0.2500"
+    assert str(replace(told[0], risk=0.25)) == "epoch  1 of 12: risk 0.2500"
 
 
 def test_counts_below_one_are_refused() -> None:
@@ -343,13 +338,6 @@ def test_counts_below_one_are_refused() -> None:
         wrong: dict[str, Any] = {name: 0}
         with pytest.raises(ComesError, match=f"{name} must be at least 1; got 0"):
             TrainOptions(SGD, **wrong)
-
-
-def test_arrays_that_torch_cannot_share_are_copied() -> None:
-    frozen = X.copy()
-    frozen.flags.writeable = False
-    torch.testing.assert_close(to_device(frozen, CPU), to_device(X[::-1][::-1], CPU))
-    assert to_device(X[::-1], CPU)[torch.tensor([0])].tolist() == [X[-1].tolist()]
 
 
 def test_weights_that_blow_up_in_the_last_step_are_noticed() -> None:
@@ -409,37 +397,7 @@ def test_a_progress_bar_goes_to_standard_error(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == ""  # not a terminal
 
 
-def test_auto_is_a_device_that_is_there() -> None:
-    assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
-    assert choose_device("cpu").type == "cpu"
-
-
 def test_scores_come_in_the_order_of_the_rows_whatever_the_batch() -> None:
     model, _ = trained()
     rows = to_device(X, CPU)
     torch.testing.assert_close(predict_scores(model, rows, 7), predict_scores(model, rows))
-
-
-def test_memory_is_kept_while_training_and_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[tuple[str, int]] = []
-
-    class Glibc:
-        def mallopt(self, name: int, value: int) -> int:
-            calls.append((f"mallopt {name}", value))
-            return 1
-
-        def malloc_trim(self, pad: int) -> int:
-            calls.append(("malloc_trim", pad))
-            return 1
-
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: Glibc())
-    with pytest.raises(ZeroDivisionError), kept_memory():
-        assert calls == [("mallopt -3", 2**25), ("mallopt -1", 2**30)]
-        _ = 1 / 0
-    assert calls[2:] == [("mallopt -1", 2**26), ("malloc_trim", 0)]
-
-
-def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
-    with kept_memory():
-        pass

@@ -12,15 +12,9 @@ from comes.datasets import Images
 from comes.errors import ComesError
 from comes.models.views import zero_linear
 from comes.risks import HammingRisk
-from comes.training import (
-    PixelRows,
-    TrainOptions,
-    make_optimizer,
-    predict_scores,
-    seeded,
-    train,
-)
-from comes.training.pixels import Augmentation, augment_pixels, fastest_convolutions
+from comes.training import TrainOptions, make_optimizer, predict_scores, train
+from comes.training.pixels import Augmentation, PixelRows, augment_pixels, mix_pairs
+from comes.training.seeding import seeded
 from pictures import SIZE, pictures
 
 CPU = torch.device("cpu")
@@ -221,15 +215,6 @@ class ToFloat(nn.Module):
         return x.float() / 255
 
 
-def test_the_choice_of_algorithms_is_restored() -> None:
-    for before in (True, False):
-        with torch.backends.cudnn.flags(benchmark=before):
-            with pytest.raises(ZeroDivisionError), fastest_convolutions():
-                assert torch.backends.cudnn.benchmark
-                _ = 1 / 0
-            assert torch.backends.cudnn.benchmark == before
-
-
 def test_large_photos_are_not_decoded_whole(tmp_path: Path) -> None:
     """At a quarter of its size, a photo looks the same when it is shown at a tenth."""
     rng = np.random.default_rng(0)
@@ -244,3 +229,23 @@ def test_large_photos_are_not_decoded_whole(tmp_path: Path) -> None:
     (whole,) = PixelRows([images[0], images[1]], 64, CPU).batches([torch.arange(2)])
     assert torch.equal(pixels[1], whole[1])
     assert 0 < (pixels[0].int() - whole[0].int()).abs().max() <= 3
+
+
+def test_a_row_keeps_the_larger_share_and_takes_the_rest_from_the_row_before() -> None:
+    torch.manual_seed(0)
+    x, targets = torch.rand(50, 3, 4), torch.rand(50, 2)
+    mixed, mixed_targets = mix_pairs(x, targets)
+    shares = []
+    for i in range(50):
+        own = ((mixed[i] - x[i - 1]) / (x[i] - x[i - 1])).median()
+        shares.append(float(own))
+        torch.testing.assert_close(mixed[i], own * x[i] + (1 - own) * x[i - 1])
+        expected = own * targets[i] + (1 - own) * targets[i - 1]
+        torch.testing.assert_close(mixed_targets[i], expected, rtol=1e-4, atol=1e-5)
+    assert 0.5 <= min(shares) < 0.6 and 0.9 < max(shares) <= 1  # even over [1/2, 1]
+
+
+def test_pixels_that_are_mixed_become_floats() -> None:
+    mixed, _ = mix_pairs(torch.full((4, 3, 2, 2), 255, dtype=torch.uint8), torch.ones(4, 1))
+    assert mixed.dtype == torch.float32
+    torch.testing.assert_close(mixed, torch.full((4, 3, 2, 2), 255.0))

@@ -26,15 +26,8 @@ from comes.risks import (
     MlclRisk,
     RankingRisk,
 )
-from comes.training import (
-    BlockOrder,
-    Trainee,
-    TrainOptions,
-    epochs,
-    make_optimizer,
-    train,
-    train_together,
-)
+from comes.training import BlockOrder, TrainOptions, loop, make_optimizer, train
+from comes.training.stacked import Trainee, train_together
 
 Q, D = 6, 9
 ROWS = [103, 102, 102, 103]  # in batches of 20: some steps have a row more for some models
@@ -192,7 +185,7 @@ def test_interrupted_models_keep_their_weights(monkeypatch: pytest.MonkeyPatch) 
             raise KeyboardInterrupt
         return risk
 
-    monkeypatch.setattr(epochs, "_check_finite", interrupting)
+    monkeypatch.setattr(loop, "check_finite", interrupting)
     together = models(linear)
     before = copy.deepcopy(together)
     risks, options = [BceRisk() for _ in ROWS], TrainOptions(SGD, epochs=9, progress=False)

@@ -1,12 +1,13 @@
 """Two processes of a training as two threads that take turns: what they compute, without processes.
 
 The functions of torch.distributed that the training calls are replaced. A thread runs until it
-waits for what the other has to give; each has its own random state of torch.
+waits for what the other has to give; each has its own random state of torch, so that they need not
+take turns for it.
 """
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+
+from comes.training import seeding
 
 
 class TwoRanks:
@@ -99,6 +102,7 @@ class TwoRanks:
             yield
             wrapped.averages = True
 
+        patch.setattr(seeding, "RANDOM_LOCK", nullcontext())
         patch.setattr(dist, "is_initialized", lambda: hasattr(self._own, "rank"))
         patch.setattr(dist, "get_rank", lambda: self._own.rank)
         patch.setattr(dist, "get_world_size", lambda: 2)

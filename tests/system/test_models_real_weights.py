@@ -8,7 +8,7 @@ import torch
 from comes.datasets import open_dataset
 from comes.models import ResNet, make_backbone
 from comes.models.backbones import choose_strides, load_weights
-from comes.training import PixelRows
+from comes.training.pixels import PixelRows
 
 CPU = torch.device("cpu")
 

@@ -1,6 +1,8 @@
 """Two processes that train together must find the weights of one that trains alone."""
 
 import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,22 +14,19 @@ from torch import Tensor, nn
 
 from comes.errors import ComesError
 from comes.risks import RankingRisk
-from comes.training import (
-    Risk,
-    TrainOptions,
+from comes.training import TrainOptions, loop, of_all_processes, processes, train
+from comes.training.gradients import Risk
+from comes.training.processes import (
     count_processes,
     gather_objects,
     join_processes,
     leave_processes,
-    of_all_processes,
     process_number,
-    processes,
-    steps,
-    train,
 )
 from shared_trainings import (
     CANDIDATES,
     CPU,
+    DRAWN,
     PRIOR,
     SGD,
     TRAININGS,
@@ -36,7 +35,6 @@ from shared_trainings import (
     gradients,
     my_rows,
     network,
-    on_pixels,
     resumable,
     risk_of,
     trained,
@@ -51,7 +49,7 @@ def naively_trained(name: str) -> dict[str, Any]:
         return lambda scores, seen: risk(scores, processes.take_share(seen))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "of_whole_batch", of_own_rows)
+        patch.setattr(loop, "gathered_risk", of_own_rows)
         return trained(name)
 
 
@@ -73,7 +71,7 @@ def noise_of_one_batch() -> Tensor:
     noise = Noise()
     model = nn.Sequential(noise, network())
     options = TrainOptions(SGD, epochs=1, batch_size=40)
-    train(model, X[:40], CANDIDATES[:40], risk_of("hamming"), options, is_shared=True)
+    train(model, X[:40], CANDIDATES[:40], risk_of("hamming"), options, distributed=True)
     return noise.last
 
 
@@ -87,12 +85,10 @@ def stopped_and_resumed(folder: Path) -> dict[str, Any]:
         resumable(folder / "kept", stops_after=2)
     dist.barrier()
     files = os.listdir(folder / "kept")
-    state = (folder / "kept" / "training.pt").read_bytes()
-    dist.barrier()
     resumed = resumable(folder / "kept", seed=1)
     dist.barrier()
     left = os.listdir(folder / "kept")
-    return {"through": through, "resumed": resumed, "files": files, "left": left, "kept": state}
+    return {"through": through, "resumed": resumed, "files": files, "left": left}
 
 
 def gradient_of_30(name: str, rank: int) -> Tensor:
@@ -129,7 +125,7 @@ def one_process(rank: int, path: str, port: int) -> None:
     found["naive"] = {name: naively_trained(name) for name in ("hamming", "ranking")}
     found["refused"] = refused()
     found["noise"] = noise_of_one_batch()
-    found["mixed"] = on_pixels("mixup", mixes_pairs=True)
+    found |= {name: run() for name, run in DRAWN.items()}
     found["checkpoint"] = stopped_and_resumed(folder)
     found["gradient"] = {name: gradient_of_30(name, rank) for name in ("hamming", "ranking")}
     found["half"] = squares_of_half_precision(rank)
@@ -236,20 +232,14 @@ def test_processes_draw_different_random_numbers(both: list[dict[str, Any]]) -> 
     assert not torch.equal(noises[0], noises[1])
 
 
-def test_processes_that_mix_pairs_agree(both: list[dict[str, Any]]) -> None:
-    assert torch.equal(both[0]["mixed"]["weights"], both[1]["mixed"]["weights"])
-    assert both[0]["mixed"]["risk"] == both[1]["mixed"]["risk"]
-    assert both[0]["mixed"]["risk"][-1] < both[0]["mixed"]["risk"][0]
-
-
-def test_one_process_goes_on_from_what_two_have_kept(
-    both: list[dict[str, Any]], tmp_path: Path
+@pytest.mark.parametrize("name", DRAWN)
+def test_what_processes_draw_on_their_own_leaves_them_with_the_same_weights(
+    name: str, both: list[dict[str, Any]]
 ) -> None:
-    (tmp_path / "training.pt").write_bytes(both[0]["checkpoint"]["kept"])
-    found = resumable(tmp_path, seed=1)
-    assert found["calls"] == 2  # of the validation, which two have called twice
-    assert found["risk"][:2] == both[0]["checkpoint"]["through"]["risk"][:2]
-    assert len(found["risk"]) == 4
+    first, second = (found[name] for found in both)
+    assert torch.equal(first["weights"], second["weights"])
+    assert first["risk"] == second["risk"]
+    assert first["risk"][-1] < first["risk"][0]
 
 
 def test_a_stopped_training_of_two_processes_goes_on_to_the_same_weights(
@@ -257,9 +247,10 @@ def test_a_stopped_training_of_two_processes_goes_on_to_the_same_weights(
 ) -> None:
     for found in both:
         through, resumed = found["checkpoint"]["through"], found["checkpoint"]["resumed"]
-        assert torch.equal(through.pop("weights"), resumed.pop("weights"))
-        assert (through.pop("calls"), resumed.pop("calls")) == (4, 2)
-        assert through == resumed
+        assert torch.equal(through["weights"], resumed.pop("weights"))
+        assert (through["calls"], resumed.pop("calls")) == (4, 2)
+        assert (through["steps"], resumed.pop("steps")) == (20, 10)
+        assert all(through[name] == value for name, value in resumed.items())
         assert len(through["risk"]) == len(through["validation"]) == 4
 
 
@@ -267,6 +258,45 @@ def test_two_processes_keep_one_file(both: list[dict[str, Any]]) -> None:
     for found in both:
         assert found["checkpoint"]["files"] == ["training.pt"]
         assert found["checkpoint"]["left"] == ["training.pt"]
+
+
+WORKER = """
+import os, signal, sys
+from pathlib import Path
+import torch
+from comes.training.processes import join_processes, leave_processes, process_number
+from shared_trainings import CPU, resumable
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+join_processes(CPU)
+dies = process_number() == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+found = resumable(Path(sys.argv[1]), stops_in=13 if dies else 99, then=kill, every=0)
+torch.save(found, Path(sys.argv[1]) / f"{process_number()}.pt")
+leave_processes()
+"""
+
+
+def test_torchrun_goes_on_after_the_loss_of_a_worker(
+    both: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    (tmp_path / "worker.py").write_text(WORKER)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", "2", "--max-restarts", "1"]
+    paths = os.pathsep.join([*sys.path, str(Path(__file__).parents[1])])
+    ended = subprocess.run(
+        [*command, str(tmp_path / "worker.py"), str(tmp_path)],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    for rank, found in enumerate(both):
+        restarted = torch.load(tmp_path / f"{rank}.pt")
+        assert 0 < restarted["steps"] < 20  # what was done is not done again
+        assert torch.equal(restarted["weights"], found["checkpoint"]["through"]["weights"])
 
 
 def test_processes_know_their_number_and_can_leave_and_join(both: list[dict[str, Any]]) -> None:

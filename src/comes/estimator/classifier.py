@@ -31,7 +31,9 @@ from comes.estimator.row_checkpoints import keep_state
 from comes.estimator.row_scores import ScoresRows
 from comes.methods import PAPER_SETTINGS, PUBLISHED
 from comes.priors import CleanSample
-from comes.training import Callback, History, Risk
+from comes.training import History
+from comes.training.gradients import Risk
+from comes.training.options import Callback
 
 Model = str | nn.Module | Callable[[int, int], nn.Module]
 

@@ -26,7 +26,8 @@ from comes.errors import ComesError, listed
 from comes.estimator.features import as_pictures, explaining_memory
 from comes.models.backbones import place_network
 from comes.models.views import ImageNetwork
-from comes.training import PixelRows, choose_device
+from comes.training.pixels import PixelRows
+from comes.training.rows import choose_device
 
 if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier

@@ -19,7 +19,7 @@ from comes.files import Features, GrowingFile, read_features, replacing_file
 from comes.models import Backbone, Preprocessing
 from comes.models.backbones import import_torchvision
 from comes.progress import progress_bar
-from comes.training import choose_device
+from comes.training.rows import choose_device
 
 BATCHES = 4  # of pictures in a part
 

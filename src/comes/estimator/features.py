@@ -22,7 +22,8 @@ from comes.estimator.feature_parts import Recipe, compute_in_parts
 from comes.files import Features, GrowingFile, cache_folder, read_features
 from comes.models import Backbone, Preprocessing
 from comes.progress import progress_bar
-from comes.training import PixelRows, count_processes
+from comes.training.pixels import PixelRows
+from comes.training.processes import count_processes
 
 if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier

@@ -19,15 +19,9 @@ from comes.estimator.preparation import Training, split_rows
 from comes.estimator.storage import plain
 from comes.methods import family_of
 from comes.models.views import ImageNetwork
-from comes.training import (
-    Checkpoint,
-    History,
-    MakeOptimizer,
-    PixelRows,
-    TrainOptions,
-    make_optimizer,
-    predict_scores,
-)
+from comes.training import Checkpoint, History, TrainOptions, make_optimizer, predict_scores
+from comes.training.options import MakeOptimizer
+from comes.training.pixels import PixelRows
 
 if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier

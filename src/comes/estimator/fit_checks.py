@@ -14,7 +14,10 @@ from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.preparation import Training
 from comes.selection.thresholds import recalibrate_to_prior
-from comes.training import History, PixelRows, process_number, seeded
+from comes.training import History
+from comes.training.pixels import PixelRows
+from comes.training.processes import process_number
+from comes.training.seeding import seeded
 
 FloatArray = npt.NDArray[np.floating]
 

@@ -21,7 +21,7 @@ from comes.models import Backbone
 from comes.models.backbones import place_network
 from comes.models.views import ImageNetwork, power_normalised, zero_linear
 from comes.priors import find_class_prior, gradient_error
-from comes.training import ProximalGradient
+from comes.training.convex import ProximalGradient
 
 if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier

@@ -50,14 +50,10 @@ from comes.estimator.view_heads import train_view_head
 from comes.metrics import mean_average_precision
 from comes.models import Backbone
 from comes.models.backbones import place_network
-from comes.training import (
-    History,
-    PixelRows,
-    choose_device,
-    join_processes,
-    predict_scores,
-    process_number,
-)
+from comes.training import History, predict_scores
+from comes.training.pixels import PixelRows
+from comes.training.processes import join_processes, process_number
+from comes.training.rows import choose_device
 
 FloatArray = npt.NDArray[np.floating]
 

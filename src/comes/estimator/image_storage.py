@@ -25,6 +25,7 @@ from comes.estimator.storage import (
 from comes.models import Backbone, Preprocessing, ResNet, make_backbone
 from comes.models.views import Clusters, ImageNetwork, Views, zero_linear
 from comes.training import History
+from comes.training.seeding import seeded
 
 if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier
@@ -96,7 +97,8 @@ def load(cls: "type[C]", path: str | Path, backbone: nn.Module | None) -> "C":
         classifier.score_offset_ = stored_array(tensors, "score_offset")
         classifier.threshold_ = stored_array(tensors, "threshold")
         classifier.calibration_ = stored_calibration(tensors)
-        classifier.network_ = _restore_network(classifier, about, tensors)
+        with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
+            classifier.network_ = _restore_network(classifier, about, tensors)
     except (KeyError, TypeError, AttributeError) as error:
         raise ComesError(f"{Path(path) / DESCRIPTION} is damaged: {error!r}.") from error
     return classifier

@@ -13,7 +13,8 @@ from comes.estimator.settings import LEARNED_THRESHOLDS
 from comes.methods import METHODS, Method
 from comes.models import Ensemble
 from comes.models.tabular import EnsembleRisk
-from comes.training import LabelChunks, SparseTargetRows, TrainOptions, to_device
+from comes.training import LabelChunks, SparseTargetRows, TrainOptions
+from comes.training.rows import to_device
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier

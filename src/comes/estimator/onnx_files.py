@@ -137,12 +137,14 @@ def _take_apart(
     classifier: "CandidateClassifier | ImageClassifier",
 ) -> tuple[str, WholeModel, Tensor]:
     """Return the name of the input, the whole model, and an input of two rows."""
+    own = torch.Generator().manual_seed(0)
     if hasattr(classifier, "network_"):
         size = classifier.network_.backbone.preprocessing.size
-        example = torch.randint(0, 256, (2, 3, size, size), dtype=torch.uint8)
+        example = torch.randint(0, 256, (2, 3, size, size), dtype=torch.uint8, generator=own)
         return "pixels", WholeModel(classifier.network_, classifier), example
     n_features = count_inputs(classifier)
-    return "features", WholeModel(classifier.module_, classifier), torch.randn(2, n_features)
+    example = torch.randn(2, n_features, generator=own)
+    return "features", WholeModel(classifier.module_, classifier), example
 
 
 def measure_onnx(

@@ -19,14 +19,14 @@ from comes.training import (
     Checkpoint,
     History,
     LabelChunks,
-    PixelRows,
-    Risk,
-    Rows,
     TrainOptions,
     Validation,
     predict_scores,
     train,
 )
+from comes.training.gradients import Risk
+from comes.training.loop import Rows
+from comes.training.pixels import PixelRows
 
 Scores = npt.NDArray[np.float64]
 
@@ -89,7 +89,7 @@ class Training:
             sample_weight=self.weight,
             validation=validation,
             checkpoint=self.checkpoint,
-            is_shared=self.is_shared,
+            distributed=self.is_shared,
         )
 
     @property

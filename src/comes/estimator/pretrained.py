@@ -11,7 +11,8 @@ from comes.errors import ComesError, first_line
 from comes.files import cache_folder, data_folder, download, expanded
 from comes.models import Backbone, make_backbone
 from comes.models.backbones import choose_strides, load_weights, place_network
-from comes.training import PixelRows
+from comes.training.pixels import PixelRows
+from comes.training.seeding import RANDOM_LOCK
 
 # Address and checksum of the weights of our own networks; timm and torchvision know theirs.
 IMAGENET = {
@@ -60,12 +61,14 @@ def pretrained_backbone(
     """
     given: Any = {"size": size, "centre_crop": centre_crop}
     if isinstance(backbone, nn.Module):
-        network = make_backbone(copy.deepcopy(backbone), **given)
+        with RANDOM_LOCK:  # weights that are not given are drawn
+            network = make_backbone(copy.deepcopy(backbone), **given)
         if weights not in (None, "imagenet"):
             load_weights(network, _find_weights(weights))
         return place_network(_check_size(network, size), device)
     is_ours = ":" not in backbone
-    network = make_backbone(backbone, weights == "imagenet" and not is_ours, **given)
+    with RANDOM_LOCK:
+        network = make_backbone(backbone, weights == "imagenet" and not is_ours, **given)
     _check_size(network, size)
     if weights == "imagenet":
         if is_ours:

@@ -32,7 +32,8 @@ from comes.estimator.seen_rows import add_rows
 from comes.estimator.settings import LEARNED_THRESHOLDS
 from comes.estimator.stream_fits import fit_shards
 from comes.estimator.table_inputs import count_inputs, find_encoder
-from comes.training import History, MakeOptimizer
+from comes.training import History
+from comes.training.options import MakeOptimizer
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier

@@ -14,7 +14,7 @@ from comes.estimator.counted_answers import CountedAnswers
 from comes.estimator.reading_answers import has_many_labels
 from comes.methods import Knowledge, Method, RiskOptions, find_method
 from comes.priors import ClassPriorEstimate
-from comes.training import Risk
+from comes.training.gradients import Risk
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier

@@ -15,7 +15,8 @@ from comes.estimator.reading_answers import read_answers
 from comes.estimator.row_risks import compute_risk
 from comes.metrics import average_precision
 from comes.selection.thresholds import recalibrate_to_prior
-from comes.training import choose_device, predict_scores, to_device
+from comes.training import predict_scores
+from comes.training.rows import choose_device, to_device
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier

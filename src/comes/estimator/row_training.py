@@ -47,17 +47,11 @@ from comes.methods import Knowledge, Method, find_method
 from comes.models import Ensemble, InputLayer, linear, low_rank, mlp
 from comes.models.tabular import EnsembleRisk, find_label_head
 from comes.priors import CleanSample
-from comes.training import (
-    MakeOptimizer,
-    TrainOptions,
-    broadcast_from_first,
-    choose_device,
-    gather_objects,
-    join_processes,
-    make_optimizer,
-    seeded,
-    to_device,
-)
+from comes.training import TrainOptions, make_optimizer
+from comes.training.options import MakeOptimizer
+from comes.training.processes import broadcast_from_first, gather_objects, join_processes
+from comes.training.rows import choose_device, to_device
+from comes.training.seeding import seeded
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier

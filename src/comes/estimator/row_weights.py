@@ -10,7 +10,7 @@ from torch import Tensor
 
 from comes.answers import Answers
 from comes.errors import ComesError
-from comes.training import Risk
+from comes.training.gradients import Risk
 
 Array = npt.NDArray[np.float64]
 

@@ -8,13 +8,10 @@ from sklearn.utils import check_random_state
 
 from comes.errors import ComesError
 from comes.methods import AS_PUBLISHED, find_method, settings_of
-from comes.training import (
-    AUGMENTATIONS,
-    Callback,
-    TrainedEpoch,
-    describe_epoch,
-    gather_objects,
-)
+from comes.training import TrainedEpoch
+from comes.training.options import Callback
+from comes.training.pixels import AUGMENTATIONS
+from comes.training.processes import gather_objects
 
 NUMBER = (int, float, np.integer, np.floating)
 STEPS = ("optimizer", "learning_rate", "epochs", "batch_size")
@@ -82,7 +79,7 @@ def find_callbacks(classifier: Any) -> tuple[Callback, ...]:
 
 def print_epoch(done: TrainedEpoch) -> None:
     """Print what an epoch did."""
-    print(describe_epoch(done), flush=True)
+    print(done, flush=True)
 
 
 def check_image_settings(classifier: Any) -> None:

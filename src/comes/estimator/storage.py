@@ -21,7 +21,8 @@ from comes.estimator.table_inputs import count_inputs, find_encoder
 from comes.files import check_folder_target, expanded, replacing_folder
 from comes.methods import Knowledge
 from comes.selection import Calibration
-from comes.training import History, seeded
+from comes.training import History
+from comes.training.seeding import seeded
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier, Model

@@ -44,20 +44,10 @@ from comes.estimator.table_inputs import name_inputs
 from comes.methods import Knowledge, Method, find_method
 from comes.models import Ensemble
 from comes.models.tabular import EnsembleRisk, find_label_head
-from comes.training import (
-    BlockOrder,
-    Checkpoint,
-    History,
-    SparseTargetRows,
-    StreamedRows,
-    broadcast_from_first,
-    choose_device,
-    gather_objects,
-    join_processes,
-    seeded,
-    to_device,
-    train,
-)
+from comes.training import BlockOrder, Checkpoint, History, SparseTargetRows, StreamedRows, train
+from comes.training.processes import broadcast_from_first, gather_objects, join_processes
+from comes.training.rows import choose_device, to_device
+from comes.training.seeding import seeded
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier
@@ -190,7 +180,7 @@ def fit_shards(
         risk,
         options,
         checkpoint=kept,
-        is_shared=is_shared,
+        distributed=is_shared,
     )
     _finish(stream, risk, options, history)
 

@@ -30,7 +30,8 @@ from comes.estimator.table_inputs import is_table
 from comes.estimator.training_length import choose_epochs, count_sure
 from comes.files import end_with_parent
 from comes.methods import DEFAULT
-from comes.training import Trainee, becomes_dense, choose_device, train_together
+from comes.training.rows import becomes_dense, choose_device
+from comes.training.stacked import Trainee, train_together
 
 # Up to this many products per step a CPU spends more time on starting operations than on doing
 # them, and batching pays: benchmarks/many_trainings.py.

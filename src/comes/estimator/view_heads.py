@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from sklearn.base import clone
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 
 from comes.answers import Answers, answer_evidence, posterior_probability
 from comes.errors import ComesWarning
@@ -40,7 +41,8 @@ from comes.estimator.scaling import fit_scaling
 from comes.methods import Knowledge
 from comes.models.backbones import place_network
 from comes.models.views import ImageNetwork, zero_linear
-from comes.training import ProximalGradient, fit_soft_targets, largest_curvature, to_device
+from comes.training.convex import ProximalGradient, fit_soft_targets, largest_curvature
+from comes.training.rows import to_device
 
 if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier
@@ -231,7 +233,9 @@ def _add_student(teacher: ViewHead, evidence: Evidence, probe: CandidateClassifi
     assert isinstance(own, nn.Linear) and scaling.shift is not None and scaling.scale is not None
     X = torch.from_numpy(_scale(evidence.pooled, scaling.shift, scaling.scale)).to(own.weight)
     student = fit_soft_targets(X, torch.as_tensor(targets).to(own.weight))
-    both = nn.Linear(own.in_features + student.in_features, own.out_features).to(own.weight)
+    n_features = own.in_features + student.in_features
+    both = skip_init(nn.Linear, n_features, own.out_features, device=own.weight.device)
+    assert isinstance(both, nn.Linear)
     with torch.no_grad():
         both.weight.copy_(torch.cat([own.weight, student.weight], dim=1) / 2)
         both.bias.copy_((own.bias + student.bias) / 2)

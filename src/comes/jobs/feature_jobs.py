@@ -18,7 +18,7 @@ from comes.datasets import (
 from comes.errors import ComesError, first_line
 from comes.estimator import features_of, pretrained_backbone
 from comes.files import refuse_inputs
-from comes.training import choose_device
+from comes.training.rows import choose_device
 
 KINDS = ("pooled", "classes")
 AT_ONCE = 256

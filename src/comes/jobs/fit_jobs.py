@@ -33,7 +33,8 @@ from comes.jobs.setting_checks import refuse_settings
 from comes.jobs.table_columns import make_encoder, name_item_column, summarise_columns
 from comes.methods import DEFAULT
 from comes.priors import ClassPriorEstimate
-from comes.training import History, leave_processes, process_number
+from comes.training import History
+from comes.training.processes import leave_processes, process_number
 
 AUTO = "auto"  # a method to be chosen
 FINE_TUNING = ("learning_rate", "backbone_learning_rate", "batch_size", "augment")

@@ -20,7 +20,7 @@ def describe_devices() -> tuple[dict[str, Any], list[Problem]]:
     try:
         import torch
 
-        from comes.training import choose_device
+        from comes.training.rows import choose_device
     except Exception:  # told where packages are imported
         return facts, []
     facts["threads"] = torch.get_num_threads()

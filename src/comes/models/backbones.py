@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import skip_init
 
 from comes.errors import ComesError, first_line, listed
 from comes.files import expanded
@@ -533,7 +534,7 @@ def load_weights(backbone: Backbone, path: str | Path) -> None:
     if sorted(name.rpartition(".")[2] for name in top) == ["bias", "weight"]:
         bias, weight = (state[name].float() for name in sorted(top))
         if weight.ndim == 2:
-            backbone.classifier = nn.Linear(weight.shape[1], weight.shape[0])
+            backbone.classifier = skip_init(nn.Linear, weight.shape[1], weight.shape[0])
             backbone.classifier.load_state_dict({"weight": weight, "bias": bias})
 
 

@@ -110,10 +110,6 @@ class Dropout(nn.Dropout):
     torch draws a number for every unit; here 64 random bits serve four. The probability is rounded
     to a multiple of 1/65536, and the scale of the remaining units fits the rounded one.
 
-    Where several processes share a batch, the training sets ``share``. It draws the mask of the
-    whole batch and takes the rows of this process, so that the mask does not depend on how many
-    processes there are.
-
     Parameters
     ----------
     p : float
@@ -127,16 +123,8 @@ class Dropout(nn.Dropout):
     tensor([1., 1., 1.])
     """
 
-    # Takes a function that draws for n rows; returns the draw for the rows of this process.
-    share: Callable[[Callable[[int], Tensor]], Tensor] | None = None
-
     def forward(self, x: Tensor) -> Tensor:
         """Return x with some entries zeroed and the others scaled up; in evaluation mode x."""
-        if self.share is None or not self.training:
-            return self._drop(x)
-        return x * self.share(lambda n: self._drop(x.new_ones(n, *x.shape[1:])))
-
-    def _drop(self, x: Tensor) -> Tensor:
         n_dropped = round(2**16 * self.p)  # of 2**16 equally likely numbers
         if not self.training or x.device.type != "cpu" or n_dropped in (0, 2**16):
             return super().forward(x)

@@ -16,15 +16,10 @@ from comes.columns import encode_table
 from comes.errors import ComesError
 from comes.models import linear, mlp
 from comes.risks import BceRisk
-from comes.training import (
-    Risk,
-    TrainOptions,
-    make_optimizer,
-    predict_scores,
-    seeded,
-    to_device,
-    train,
-)
+from comes.training import TrainOptions, make_optimizer, predict_scores, train
+from comes.training.gradients import Risk
+from comes.training.rows import to_device
+from comes.training.seeding import seeded
 
 States = npt.NDArray[np.int8]  # of `comes.answers.State`
 

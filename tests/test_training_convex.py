@@ -7,8 +7,12 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from comes.training import ProximalGradient, fit_soft_targets, largest_curvature
-from comes.training.acceleration import next_momentum
+from comes.training.convex import (
+    ProximalGradient,
+    fit_soft_targets,
+    largest_curvature,
+    next_momentum,
+)
 
 Numbers = npt.NDArray[np.float64]
 

@@ -11,29 +11,26 @@ import torch
 from torch import Tensor, nn
 
 from comes.errors import ComesError
-from comes.training import (
-    Checkpoint,
-    Risk,
-    TrainOptions,
+from comes.training import Checkpoint, TrainOptions, of_all_processes, train
+from comes.training.gradients import Risk
+from comes.training.processes import (
     broadcast_from_first,
     count_processes,
     gather_objects,
     join_processes,
     leave_processes,
-    of_all_processes,
     process_number,
-    train,
 )
 from shared_trainings import (
     CANDIDATES,
     CPU,
+    DRAWN,
     SGD,
     TRAININGS,
     StoppedError,
     X,
     my_rows,
     network,
-    on_pixels,
     resumable,
     risk_of,
     trained,
@@ -88,7 +85,7 @@ def test_a_batch_that_cannot_be_shared_is_refused() -> None:
         TwoRanks().run(lambda rank: trained("hamming", batch_size=1))
 
 
-def test_other_modules_draw_different_random_numbers_in_each_process_and_step() -> None:
+def test_models_draw_different_random_numbers_in_each_process_and_step() -> None:
     class Noise(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             drawn.append(torch.rand(x.shape))
@@ -99,7 +96,7 @@ def test_other_modules_draw_different_random_numbers_in_each_process_and_step() 
     def draw(rank: int) -> None:
         model = nn.Sequential(Noise(), network())
         options = TrainOptions(SGD, epochs=2, batch_size=20, seed=5)
-        train(model, X[:40], CANDIDATES[:40], risk_of("hamming"), options, is_shared=True)
+        train(model, X[:40], CANDIDATES[:40], risk_of("hamming"), options, distributed=True)
 
     for _ in range(2):
         TwoRanks().run(draw)
@@ -107,40 +104,54 @@ def test_other_modules_draw_different_random_numbers_in_each_process_and_step() 
     assert len({tuple(noise.flatten().tolist()) for noise in drawn}) == 8  # the same in both runs
 
 
-def test_processes_that_mix_pairs_agree() -> None:
-    first, second = TwoRanks().run(lambda rank: on_pixels("mixup", mixes_pairs=True))
+@pytest.mark.parametrize("name", DRAWN)
+def test_what_processes_draw_on_their_own_leaves_them_with_the_same_weights(name: str) -> None:
+    first, second = TwoRanks().run(lambda rank: DRAWN[name]())
     assert torch.equal(first["weights"], second["weights"])
     assert first["risk"] == second["risk"]
     assert first["risk"][-1] < first["risk"][0]
 
 
-def test_a_stopped_training_goes_on_to_the_same_weights_in_two_processes_and_in_one(
-    tmp_path: Path,
-) -> None:
-    folders = [tmp_path / name for name in ("through", "stopped", "alone")]
-    for folder in folders:
+def test_a_stopped_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    through, stopped = tmp_path / "through", tmp_path / "stopped"
+    for folder in (through, stopped):
         folder.mkdir()
-    through = TwoRanks().run(lambda rank: resumable(folders[0]))
+    expected = TwoRanks().run(lambda rank: resumable(through))
     with pytest.raises(StoppedError):
-        TwoRanks().run(lambda rank: resumable(folders[1], stops_after=2))
-    kept = (folders[1] / "training.pt").read_bytes()
-    resumed = TwoRanks().run(lambda rank: resumable(folders[1], seed=1))
-    for one, two in zip(through, resumed, strict=True):
-        assert torch.equal(one.pop("weights"), two.pop("weights"))
-        assert (one.pop("calls"), two.pop("calls")) == (4, 2)
-        assert one == two
+        TwoRanks().run(lambda rank: resumable(stopped, stops_after=2))
+    resumed = TwoRanks().run(lambda rank: resumable(stopped, seed=1))
+    for one, two in zip(expected, resumed, strict=True):
+        assert torch.equal(one["weights"], two.pop("weights"))
+        assert (one["calls"], two.pop("calls")) == (4, 2)
+        assert (one["steps"], two.pop("steps")) == (20, 10)
+        assert all(one[name] == value for name, value in two.items())
         assert len(one["risk"]) == len(one["validation"]) == 4
-    (folders[2] / "training.pt").write_bytes(kept)
-    alone = resumable(folders[2], seed=1)
-    assert alone["calls"] == 2  # of the validation, which two have called twice
-    assert alone["risk"][:2] == through[0]["risk"][:2] and len(alone["risk"]) == 4
+    (stopped / "training.pt").unlink()
+    with pytest.raises(StoppedError):  # in the middle of the third epoch of five steps
+        TwoRanks().run(lambda rank: resumable(stopped, stops_in=13, every=0))
+    for one, two in zip(expected, TwoRanks().run(lambda rank: resumable(stopped)), strict=True):
+        assert two["steps"] == 8
+        assert torch.equal(one["weights"], two["weights"])
+        assert one["risk"] == two["risk"]
+
+
+def test_a_training_goes_on_in_as_many_processes_as_before(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        TwoRanks().run(lambda rank: resumable(tmp_path, stops_after=2))
+    with pytest.raises(ComesError, match="by a training in 2 processes; got 1. Start as many, or"):
+        resumable(tmp_path)
+    (tmp_path / "training.pt").unlink()
+    with pytest.raises(StoppedError):
+        resumable(tmp_path, stops_after=2)
+    with pytest.raises(ComesError, match="by a training in 1 processes; got 2. Start as many, or"):
+        TwoRanks().run(lambda rank: resumable(tmp_path))
 
 
 def test_processes_that_read_different_checkpoints_are_refused(tmp_path: Path) -> None:
     for rank in range(2):
         (tmp_path / str(rank)).mkdir()
     with pytest.raises(StoppedError):
-        resumable(tmp_path / "0", stops_after=2)
+        TwoRanks().run(lambda rank: resumable(tmp_path / "0", stops_after=2))
     with pytest.raises(ComesError, match="must read the same checkpoint.*not the same for all"):
         TwoRanks().run(lambda rank: resumable(tmp_path / str(rank)))
 

@@ -1,4 +1,4 @@
-"""Training from a stream must give, to the last bit, the model of the same rows in memory."""
+"""Rows on devices; the order of rows in blocks; streams, which give the model of rows in memory."""
 
 import gc
 import math
@@ -19,16 +19,15 @@ from comes.models import mlp
 from comes.risks import HammingRisk
 from comes.training import (
     BlockOrder,
-    Rows,
     StreamedRows,
     TrainOptions,
     make_optimizer,
     predict_scores,
-    seeded,
-    to_device,
     train,
 )
-from comes.training.streamed_rows import read_ahead
+from comes.training.loop import Rows
+from comes.training.rows import choose_device, read_ahead, to_device
+from comes.training.seeding import seeded
 from drawn_problems import annotate, prior_of, problem
 
 CPU = torch.device("cpu")
@@ -40,6 +39,7 @@ CANDIDATES = annotate(RELEVANT, 0.5, seed=7)
 ORDER = BlockOrder(SIZES, 40)
 SGD = make_optimizer("sgd", learning_rate=0.1)
 ENDS = np.cumsum(SIZES)
+ARRAY = X.numpy()
 
 
 def dense(block: int) -> Any:
@@ -168,12 +168,11 @@ def test_groups_that_are_done_are_not_read_again() -> None:
         read.append(block)
         return dense(block)
 
-    order = ORDER.draw(torch.Generator().manual_seed(0))
-    first = sum(SIZES[block] for block in order.groups[0])
-    assert len(
-        list(streamed(noted).batches(order.rows[first:].split(10), order.groups))
-    ) == math.ceil((N - first) / 10)
-    assert read == [block for blocks in order.groups[1:] for block in blocks]
+    rows, groups = ORDER.draw(torch.Generator().manual_seed(0))
+    first = sum(SIZES[block] for block in groups[0])
+    batches = list(streamed(noted).batches(rows[first:].split(10), groups))
+    assert len(batches) == math.ceil((N - first) / 10)
+    assert read == [block for blocks in groups[1:] for block in blocks]
 
 
 def broken(block: int) -> Any:
@@ -234,13 +233,87 @@ def test_a_block_with_other_rows_than_promised_is_refused() -> None:
 def test_what_does_not_go_together_is_refused() -> None:
     other = BlockOrder((3, 4), 5)
     wrong: list[tuple[Any, Any, BlockOrder | None, str]] = [
-        (streamed(), CANDIDATES, ORDER, "bring candidates along; pass None"),
+        (streamed(), CANDIDATES, ORDER, "bring targets along; pass None"),
         (streamed(), None, None, r"set options.order to BlockOrder\(X.sizes, buffer\)"),
         (streamed(), None, BlockOrder((N,), 5), "need an order of their blocks"),
         (streamed(), None, other, f"must be one of {N} rows; got one of 7"),
         (X, CANDIDATES, other, f"must be one of {N} rows; got one of 7"),
-        (X, None, None, "candidates must be given"),
+        (X, None, None, "targets must be given"),
     ]
     for rows, candidates, order, message in wrong:
         with pytest.raises(ComesError, match=message):
             trained(rows, candidates, order=order)
+
+
+BLOCKS = (5, 3, 9, 1, 7, 4)
+LIMIT = 10
+
+
+def draws(n: int) -> list[tuple[list[int], tuple[tuple[int, ...], ...]]]:
+    shuffle = torch.Generator().manual_seed(3)
+    drawn = [BlockOrder(BLOCKS, LIMIT).draw(shuffle) for _ in range(n)]
+    return [(rows.tolist(), groups) for rows, groups in drawn]
+
+
+def rows_of(blocks: tuple[int, ...]) -> set[int]:
+    return {sum(BLOCKS[:block]) + row for block in blocks for row in range(BLOCKS[block])}
+
+
+def test_every_row_comes_once_in_every_epoch() -> None:
+    for rows, groups in draws(20):
+        assert sorted(rows) == list(range(sum(BLOCKS)))
+        assert sorted(block for blocks in groups for block in blocks) == list(range(len(BLOCKS)))
+
+
+def test_rows_of_a_group_come_together_and_mixed() -> None:
+    mixed = 0
+    for rows, groups in draws(20):
+        for blocks in groups:
+            own, rows = rows[: len(rows_of(blocks))], rows[len(rows_of(blocks)) :]
+            assert set(own) == rows_of(blocks)
+            mixed += own != [row for block in blocks for row in sorted(rows_of((block,)))]
+    assert mixed > 40
+
+
+def test_groups_fit_into_the_buffer_and_are_as_large_as_that_allows() -> None:
+    for _, groups in draws(20):
+        sizes = [sum(BLOCKS[block] for block in blocks) for blocks in groups]
+        assert max(sizes) <= LIMIT
+        following = [BLOCKS[blocks[0]] for blocks in groups[1:]]
+        assert all(a + b > LIMIT for a, b in zip(sizes[:-1], following, strict=True))
+
+
+def test_a_block_larger_than_the_buffer_is_a_group_of_its_own() -> None:
+    _, groups = BlockOrder((3, 20, 3), 6).draw(torch.Generator().manual_seed(0))
+    assert sorted(map(sorted, groups)) in ([[0, 2], [1]], [[0], [1], [2]])
+    _, groups = BlockOrder((2, 2), 1).draw(torch.Generator().manual_seed(0))
+    assert sorted(map(sorted, groups)) == [[0], [1]]
+
+
+def test_the_order_is_a_function_of_the_state_of_the_generator() -> None:
+    assert draws(3) == draws(3)
+    assert draws(2)[0] != draws(2)[1]
+
+
+def test_all_rows_in_one_group_are_mixed_as_a_whole() -> None:
+    rows, _ = BlockOrder((50, 50), 100).draw(torch.Generator().manual_seed(1))
+    assert 20 < (rows[:50] < 50).sum() < 30
+
+
+def test_orders_of_nothing_are_refused() -> None:
+    wrong: list[tuple[tuple[int, ...], int]] = [((), 3), ((2, 0), 3), ((2, 2), 0)]
+    for sizes, buffer in wrong:
+        with pytest.raises(ComesError, match="needs a block, a row in every block, and a buffer"):
+            BlockOrder(sizes, buffer)
+
+
+def test_arrays_that_torch_cannot_share_are_copied() -> None:
+    frozen = ARRAY.copy()
+    frozen.flags.writeable = False
+    torch.testing.assert_close(to_device(frozen, CPU), to_device(ARRAY[::-1][::-1], CPU))
+    assert to_device(ARRAY[::-1], CPU)[torch.tensor([0])].tolist() == [ARRAY[-1].tolist()]
+
+
+def test_auto_is_a_device_that_is_there() -> None:
+    assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert choose_device("cpu").type == "cpu"

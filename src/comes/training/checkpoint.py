@@ -15,6 +15,8 @@ from comes.files import replacing_file
 class Checkpoint:
     """A file that holds the state of one training.
 
+    A training in several processes is resumed by as many.
+
     Parameters
     ----------
     path : Path
@@ -35,9 +37,9 @@ class Checkpoint:
     >>> checkpoint = Checkpoint(Path(tempfile.mkdtemp()) / "training.pt", "digits, seed 0")
     >>> checkpoint.read() is None
     True
-    >>> checkpoint.write({"risk": [0.5], "random": [[torch.get_rng_state()]]})
-    >>> checkpoint.read()["risk"]
-    [0.5]
+    >>> checkpoint.write({"risk": [0.5]})
+    >>> checkpoint.read()
+    {'risk': [0.5]}
     """
 
     path: Path
@@ -45,7 +47,7 @@ class Checkpoint:
     every: float | None = 300.0
     at_ends: bool = True
 
-    def read(self) -> dict[str, Any] | None:
+    def read(self, n_processes: int = 1) -> dict[str, Any] | None:
         """Return the state, or None if there is no file; refuse that of another training."""
         if not self.path.exists():
             return None
@@ -62,6 +64,12 @@ class Checkpoint:
                 f"{self.path} belongs to another training, with other data, settings, weights or "
                 "random_state (None draws a new one). "
                 "Delete it to start over, or choose another file for this training."
+            )
+        written_by = state.get("n_processes", 1)
+        if written_by != n_processes:
+            raise ComesError(
+                f"{self.path} was written by a training in {written_by} processes; got "
+                f"{n_processes}. Start as many, or delete it to start over."
             )
         return state
 

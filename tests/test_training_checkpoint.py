@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from comes.errors import ComesError, ComesWarning
-from comes.training import History, PixelRows
+from comes.training import History
+from comes.training.pixels import PixelRows
 from pictures import pictures
 from stopped_trainings import (
     BATCHES,
@@ -49,8 +50,8 @@ def test_the_format_of_a_checkpoint_stays(tmp_path: Path) -> None:
     trained(tmp_path / "training.pt")
     state = torch.load(tmp_path / "training.pt", weights_only=True)
     assert set(state) == {
-        "best", "fingerprint", "is_enough", "model", "optimiser", "random", "risk", "shuffle",
-        "steps", "total",
+        "best", "fingerprint", "is_enough", "model", "n_processes", "optimiser", "random", "risk",
+        "shuffle", "steps", "total",
     }  # fmt: skip
     assert set(state["best"]) == {"best", "scores", "weights"}
     assert state["is_enough"] is True
@@ -132,7 +133,7 @@ def test_a_state_of_an_earlier_version_is_taken(tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         trained(path, at_batch=8)
     state = torch.load(path, weights_only=True)
-    del state["steps"], state["total"]
+    del state["steps"], state["total"], state["n_processes"]
     torch.save(state, path)
     found, expected = trained(path), uninterrupted()
     assert_equal(found, expected)
@@ -157,15 +158,15 @@ def test_a_stream_goes_on_without_reading_what_is_done(tmp_path: Path) -> None:
         trained(path, rows=streamed(read), order=ORDER),
         trained(rows=X.float(), order=ORDER),
     )
-    drawn = ORDER.draw(torch.Generator().manual_seed(4))
-    third = set(drawn.rows[40:].tolist())  # the batch that is left of the first epoch
+    rows, groups = ORDER.draw(torch.Generator().manual_seed(4))
+    third = set(rows[40:].tolist())  # the batch that is left of the first epoch
     starts = ORDER.starts
     needed = [
         group
-        for group in drawn.groups
+        for group in groups
         if third & {starts[b] + row for b in group for row in range(SIZES[b])}
     ]
-    assert len(needed) < len(drawn.groups)
+    assert len(needed) < len(groups)
     blocks = [block for group in needed for block in group]
     assert read[: len(blocks)] == blocks
 

@@ -1,5 +1,6 @@
-"""Steps that are recorded as CUDA graphs: which they are, and that they give the same weights."""
+"""CUDA graphs: which steps they record, and that they give the same weights; memory that stays."""
 
+import ctypes
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -10,56 +11,52 @@ from torch import Tensor, nn
 
 from comes.models import mlp
 from comes.risks import HammingRisk, RankingRisk
-from comes.training import (
-    PixelRows,
-    Trainee,
-    TrainOptions,
-    make_optimizer,
-    steps,
-    train,
-    train_together,
-)
-from comes.training.batch_sources import OnDevice, Streamed
+from comes.training import TrainOptions, loop, make_optimizer, train
+from comes.training.pixels import PixelRows
+from comes.training.speed import fastest_convolutions, kept_memory
+from comes.training.stacked import Trainee, train_together
 from pictures import SIZE, pictures
 
 SGD = make_optimizer("sgd", learning_rate=0.1)
-ON_DEVICE, STREAMED = OnDevice(lambda rows: rows), Streamed(lambda batches: batches)
 
 
+@pytest.mark.parametrize(
+    ("rows", "device", "options", "is_recorded"),
+    [
+        ("tensor", "cuda", {"graph": True}, True),
+        ("tensor", "cuda", {"graph": False}, False),
+        ("tensor", "cuda", {"graph": True, "part_size": 8}, False),  # parts read random states
+        ("tensor", "cpu", {"graph": True}, False),
+        ("pictures", "cuda", {"graph": True}, False),  # in main memory
+    ],
+)
 def test_steps_on_a_gpu_are_recorded_if_they_select_their_rows(
-    monkeypatch: pytest.MonkeyPatch,
+    rows: str, device: str, options: Any, is_recorded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Decided here without a GPU."""
     recorded: list[Any] = []
 
-    def record_step(step: Any, optimiser: Any, device: torch.device) -> Any:
-        recorded.append((optimiser, device))
-        return step
+    def record_step(step: Any, optimizer: Any, device: torch.device) -> Any:
+        recorded.append((step, optimizer, device))
+        return "recorded"
 
-    class Step(SimpleNamespace):
-        def __call__(self, x: Tensor, seen: Tensor, rows: Tensor) -> Tensor:
-            return 100 * seen + 10 * x + rows
-
-        def own(self, rows: Tensor) -> Tensor:
-            return rows
-
-    monkeypatch.setattr(steps, "GraphedStep", record_step)
-    seen: Any = SimpleNamespace(index_select=lambda dim, rows: rows)
-    left: Any = SimpleNamespace(split=lambda device: torch.arange(6).split(2))
-    cases: list[tuple[Any, str, int | None, bool, bool]] = [
-        (ON_DEVICE, "cuda", None, True, True),
-        (ON_DEVICE, "cuda", None, False, False),
-        (ON_DEVICE, "cuda", 8, True, False),  # parts read random states from the device
-        (ON_DEVICE, "cpu", None, True, False),
-        (STREAMED, "cuda", None, True, False),
-    ]
-    for source, device, part_size, record, is_recorded in cases:
-        case = (type(source).__name__, device, part_size, record)
-        recorded.clear()
-        step: Any = Step(options=TrainOptions(SGD, part_size=part_size), optimiser="optimiser")
-        take_steps = steps.plan_steps(step, source, seen, torch.device(device), record=record)
-        assert torch.cat(list(take_steps(left))).tolist() == [111 * k for k in range(6)], case
-        assert recorded == ([("optimiser", torch.device(device))] if is_recorded else []), case
+    monkeypatch.setattr(loop, "GraphedStep", record_step)
+    where, model = torch.device(device), nn.Linear(3, 2)
+    pixels = PixelRows(list(pictures(6)[0]), 4, where, keep="memory")
+    targets: Any = SimpleNamespace(device=where)
+    training = loop.Training(
+        model,
+        pixels if rows == "pictures" else torch.zeros(6, 3),
+        targets,
+        HammingRisk(torch.full((2,), 0.3)),
+        TrainOptions(SGD, **options),
+        None,
+        loop.BestWeights(model, None),
+    )
+    step: Any = training.step_on_rows
+    assert (step == "recorded") == is_recorded
+    expected = [(training.select_and_step, training.optimizer, where)]
+    assert recorded == (expected if is_recorded else [])
 
 
 def assert_recording_changes_nothing(
@@ -133,3 +130,37 @@ def test_a_graph_gives_the_same_weights(optimizer: str) -> None:
         return [model]
 
     assert_recording_changes_nothing(run, rtol=1e-4)
+
+
+def test_the_choice_of_algorithms_is_restored() -> None:
+    for before in (True, False):
+        with torch.backends.cudnn.flags(benchmark=before):
+            with pytest.raises(ZeroDivisionError), fastest_convolutions():
+                assert torch.backends.cudnn.benchmark
+                _ = 1 / 0
+            assert torch.backends.cudnn.benchmark == before
+
+
+def test_memory_is_kept_while_training_and_handed_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, int]] = []
+
+    class Glibc:
+        def mallopt(self, name: int, value: int) -> int:
+            calls.append((f"mallopt {name}", value))
+            return 1
+
+        def malloc_trim(self, pad: int) -> int:
+            calls.append(("malloc_trim", pad))
+            return 1
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Glibc())
+    with pytest.raises(ZeroDivisionError), kept_memory():
+        assert calls == [("mallopt -3", 2**25), ("mallopt -1", 2**30)]
+        _ = 1 / 0
+    assert calls[2:] == [("mallopt -1", 2**26), ("malloc_trim", 0)]
+
+
+def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    with kept_memory():
+        pass

@@ -1,0 +1,102 @@
+"""What makes the steps of small networks fast: memory that stays, and CUDA graphs."""
+
+import ctypes
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+# From glibc's malloc.h.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+LARGEST_MMAP_THRESHOLD = 32 * 2**20
+KEPT = 2**30
+
+WARM_UP = 3  # steps of each shape that are taken before one is recorded
+
+
+@contextmanager
+def kept_memory() -> Iterator[None]:
+    """Keep up to 1 GiB of freed memory in the process inside the block.
+
+    Every step frees arrays of megabytes and allocates the same again. By default glibc returns them
+    to the system, which clears every page anew; this takes much of the time of small networks.
+    At the end the memory is returned, and glibc has the thresholds that its own adjustment to large
+    arrays ends at. With another C library this does nothing.
+    """
+    try:
+        libc = ctypes.CDLL(None)
+        mallopt, malloc_trim = libc.mallopt, libc.malloc_trim
+    except (OSError, TypeError, AttributeError):  # not glibc
+        yield
+        return
+    mallopt(M_MMAP_THRESHOLD, LARGEST_MMAP_THRESHOLD)
+    mallopt(M_TRIM_THRESHOLD, KEPT)
+    try:
+        yield
+    finally:
+        mallopt(M_TRIM_THRESHOLD, 2 * LARGEST_MMAP_THRESHOLD)
+        malloc_trim(0)
+
+
+@contextmanager
+def fastest_convolutions() -> Iterator[None]:
+    """Let cuDNN measure its algorithms on the first batch, and use the fastest in the block."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
+
+
+class GraphedStep:
+    """A training step as a CUDA graph: recorded once, then started as a whole.
+
+    A step of a small network is some hundred kernels of a few microseconds each, and starting them
+    one by one takes longer than running them. The step takes the rows of a batch, updates the
+    weights and returns the risk; it must not read a number from the device. Learning rates are
+    moved to the device, so that they can change between steps.
+    """
+
+    def __init__(
+        self,
+        step: Callable[[Tensor], Tensor],
+        optimizer: torch.optim.Optimizer,
+        device: torch.device,
+    ) -> None:
+        self.step = step
+        self.n_taken: Counter[torch.Size] = Counter()  # by shape
+        self.recorded: dict[torch.Size, tuple[torch.cuda.CUDAGraph, Tensor, Tensor]] = {}
+        self.stream = torch.cuda.Stream(device)
+        self.memory = torch.cuda.graph_pool_handle()  # shared, since no two graphs run at once
+        for group in optimizer.param_groups:
+            group["lr"] = torch.tensor(float(group["lr"]), device=device)
+            if "capturable" in group:
+                group["capturable"] = True
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Take the first steps of a shape one by one, record the next, then replay it."""
+        with torch.cuda.device(rows.device):
+            if rows.shape not in self.recorded:
+                self.n_taken[rows.shape] += 1
+                if self.n_taken[rows.shape] <= WARM_UP:
+                    return self._step_on_side_stream(rows)
+                graph, graph_rows = torch.cuda.CUDAGraph(), rows.clone()
+                with torch.cuda.graph(graph, pool=self.memory, stream=self.stream):
+                    risk = self.step(graph_rows)
+                self.recorded[rows.shape] = graph, graph_rows, risk
+            graph, graph_rows, risk = self.recorded[rows.shape]
+            graph_rows.copy_(rows)
+            graph.replay()
+            return risk
+
+    def _step_on_side_stream(self, rows: Tensor) -> Tensor:
+        """Take a step on another stream, as recording does."""
+        current = torch.cuda.current_stream()
+        self.stream.wait_stream(current)
+        with torch.cuda.stream(self.stream):
+            risk = self.step(rows)
+        current.wait_stream(self.stream)
+        return risk
