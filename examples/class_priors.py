@@ -85,7 +85,7 @@ counted = count_class_prior(scenes.relevant[clean])
 print(f"mean error of 500 checked rows: {abs(counted - true_prior).mean():.3f}")
 
 # %%
-# If exclusion depends on the item, `exclude_rate="instance"` uses these priors to say by how much
-# ([instance-rates.md](../explain/instance-rates.md)). It is better not to need it: draw at random
+# If exclusion depends on the item, priors that are known help most
+# ([instance-rates.md](../explain/instance-rates.md)). It is better not to need them: draw at random
 # which pairs people are asked about, and write down who was asked
 # ([what a yes, a no and a maybe are worth](answers_and_candidates.md)).

@@ -78,7 +78,8 @@ def test_every_training_option_is_a_setting() -> None:
     assert training_options(method="comes-rl", flood_level="auto")["flood_level"] == "auto"
     with pytest.raises(ComesError, match="--flood-level should be auto or a number; got 'high'"):
         training_options(method="comes-rl", flood_level="high")
-    assert training_options(exclude_rate="instance")["exclude_rate"] == "instance"
+    with pytest.raises(ComesError, match="--exclude-rate should be a number, or one per label"):
+        training_options(exclude_rate="instance")
     published = training_options(as_published=True, epochs=3)
     assert published["optimizer"] == "sgd" and published["epochs"] == 3
     assert published["flood_level"] == 0

@@ -212,25 +212,6 @@ def test_thresholds_are_learned_on_the_rows_that_early_stopping_held_out(
     assert seen == [(150, 3)]
 
 
-@pytest.mark.filterwarnings("ignore:Nothing was learned")  # so short is the training
-def test_thresholds_on_held_out_rows_are_those_of_bent_scores(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen = []
-
-    def spy(scores: Any, *rest: Any) -> Any:
-        seen.append(scores)
-        return choose_thresholds(scores, *rest)
-
-    monkeypatch.setattr(cutting, "choose_thresholds", spy)
-    settings: dict[str, Any] = {"exclude_rate": "instance", "class_prior": PRIOR / 3}
-    settings |= {"early_stopping": True, "threshold": "risk", "prior_weight": 0.0}
-    fitted = classifier("likelihood", **settings).fit(X, CANDIDATES)
-    assert fitted.score_power_ is not None and abs(fitted.score_power_ - 1).max() > 0.05
-    distances = abs(seen[0][:, None] - fitted.decision_function(X)).max(axis=2)  # (held, rows)
-    np.testing.assert_allclose(distances.min(axis=1), 0, atol=1e-5)
-
-
 def test_they_survive_saving_cloning_and_fitting_together(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"threshold": "risk", "early_stopping": True, "patience": 3}
     fitted = classifier(**settings).fit(X, CANDIDATES)

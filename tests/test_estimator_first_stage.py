@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit
 
 from comes.answers import Answers, State
 from comes.errors import ComesError, ComesWarning
@@ -17,7 +16,6 @@ from comes.estimator import CandidateClassifier
 from comes.generation import independent, simulate_answers
 from comes.priors import ClassPriorEstimate, estimate_class_prior
 from comes.selection import candidate_scorer
-from comes.selection.thresholds import recalibrate_to_prior
 from quick_priors import quick_priors
 
 RNG = np.random.default_rng(0)
@@ -110,63 +108,16 @@ def test_a_class_prior_implies_the_exclude_rate_of_candidates() -> None:
     np.testing.assert_allclose(fitted.no_rate_, (~CANDIDATES).mean(axis=0) / (1 - PRIOR))
 
 
-def test_a_rate_that_depends_on_the_instance_bends_the_scores_to_the_class_prior() -> None:
-    """Training is what it is with constant rates; its scores are bent afterwards."""
-    prior = PRIOR / 2
-    plain = fit(CANDIDATES, method="likelihood", class_prior=prior)
-    fitted = fit(CANDIDATES, method="likelihood", class_prior=prior, exclude_rate="instance")
-    np.testing.assert_array_equal(fitted.class_prior_, prior)
-    np.testing.assert_array_equal(fitted.no_rate_, plain.no_rate_)
-    assert fitted.class_prior_error_ is None
-    bent = recalibrate_to_prior(plain.decision_function(X), fitted.score_power_)
-    np.testing.assert_array_equal(fitted.decision_function(X), bent)
-    np.testing.assert_allclose(fitted.predict_proba(X).mean(axis=0), prior, atol=1e-5)
-    assert abs(fitted.score_power_ - 1).max() > 0.01 and plain.score_power_ is None
-    assert fitted.risk(X, CANDIDATES) == plain.risk(X, CANDIDATES)
-
-
-def test_a_rate_that_depends_on_the_instance_takes_the_shares_of_clean_rows() -> None:
-    clean = (X[:200], RELEVANT[:200])
-    fitted = fit(CANDIDATES, method="likelihood", exclude_rate="instance", clean=clean)
-    share = (RELEVANT[:200].sum(axis=0) + 0.5) / 201
-    np.testing.assert_array_equal(fitted.class_prior_, share)
-    np.testing.assert_allclose(fitted.class_prior_error_, np.sqrt(share * (1 - share) / 200))
-    implied = (~CANDIDATES).mean(axis=0) / (1 - share)
-    np.testing.assert_allclose(fitted.no_rate_, np.minimum(implied, 1))
-    both = fit(
-        CANDIDATES, method="likelihood", exclude_rate="instance", clean=clean, class_prior=PRIOR
-    )
-    np.testing.assert_array_equal(both.class_prior_, PRIOR)
-
-
-def test_probabilities_are_right_where_likely_labels_are_excluded_less() -> None:
-    """p(x) = 0.9 (1 - eta)^3: a constant rate cannot be right, and a known prior mends it."""
-    rng = np.random.default_rng(3)
-    rows = rng.normal(size=(3000, 3))
-    eta = expit(2 * rows - 1)
-    candidates = rng.random(eta.shape) >= 0.9 * (1 - eta) ** 4
-    known: dict[str, Any] = {"class_prior": eta.mean(axis=0), "random_state": 0}
-    known |= {"n_networks": 1, "dropout": 0.0, "batch_size": 256}
-    errors = {}
-    for rate in (None, "instance"):
-        classifier = CandidateClassifier("likelihood", exclude_rate=rate, epochs=20, **known)
-        classifier.fit(rows, candidates)
-        errors[rate] = abs(classifier.predict_proba(rows) - eta).mean()
-    assert errors["instance"] < 0.05 < 0.08 < errors[None]
-
-
-def test_a_rate_that_depends_on_the_instance_may_be_refused() -> None:
-    wrong: list[tuple[dict[str, Any], str]] = [
-        ({"exclude_rate": "instance"}, "needs class priors that are known.* Give class_prior"),
-        (
-            {"exclude_rate": "instance", "method": "comes-hl", "class_prior": PRIOR},
-            "'instance' is for method 'likelihood'",
-        ),
-        ({"exclude_rate": "row"}, "numbers in .0, 1., 'instance' or None; got 'row'"),
+def test_an_exclude_rate_in_words_is_refused_and_rates_by_instance_were_removed() -> None:
+    removed = r"got 'instance'\. Rates that depend on the instance were removed .* give class_prior"
+    wrong: list[tuple[Any, str]] = [
+        ("instance", removed),
+        ("row", r"in \(0, 1\] or None; got 'row'"),
     ]
-    for settings, message in wrong:
-        with pytest.raises(ComesError, match=message):
-            fit(CANDIDATES, **({"method": "likelihood"} | settings))
+    for rate, message in wrong:
+        for method in ("likelihood", "comes-hl"):
+            with pytest.raises(ComesError, match=message):
+                fit(CANDIDATES, method=method, exclude_rate=rate, class_prior=PRIOR)
 
 
 def test_a_clean_sample_sharpens_class_prior_and_rates(blind: Any) -> None:

@@ -131,7 +131,7 @@ def test_what_needs_a_matrix_is_refused() -> None:
         ({"method": "comes-rl"}, {}, "'comes-rl' needs the scores of all labels at once"),
         ({"method": "ctl"}, {}, "Take method='comes-hl', 'bce', 'comes-hl-unbiased' or 'likel"),
         ({"threshold": "f1"}, {}, "threshold='f1' is learned from the scores of all pairs"),
-        ({"exclude_rate": "instance"}, {}, "Give a number, or leave it out"),
+        ({"exclude_rate": "instance"}, {}, "depend on the instance were removed"),
         ({"model": "linear"}, {}, "a network that ends in one linear layer"),
         ({}, {"sample_weight": np.ones(N)}, "sample_weight and clean need a matrix"),
     ]

@@ -17,11 +17,10 @@ from torch import Tensor, nn
 from comes import CandidateClassifier, ImageClassifier
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import export_onnx, measure_onnx
-from comes.estimator.onnx_files import _bend, _take_apart
+from comes.estimator.onnx_files import _take_apart
 from comes.generation import case_b
 from comes.jobs import export_jobs, export_model
 from comes.models import Backbone, Preprocessing
-from comes.selection.thresholds import recalibrate_to_prior
 from pictures import LABELS, SIZE, pictures
 
 X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
@@ -61,15 +60,14 @@ def check_same(clf: Any, X: Any, inputs: Any, folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_a_file_of_scaled_rows_of_an_ensemble_with_bent_and_calibrated_scores(
+def test_a_file_of_scaled_rows_of_an_ensemble_with_calibrated_scores(
     tmp_path: Path,
 ) -> None:
     rows = 2 * X + 5
-    settings: dict[str, Any] = {"exclude_rate": "instance", "n_networks": 2}
+    settings: dict[str, Any] = {"n_networks": 2}
     clf = make("likelihood", **settings).fit(rows, CANDIDATES)
     before = clf.predict_proba(rows)
     clf.calibrate(rows + 1, relevant=TRUTH)
-    assert clf.score_power_ is not None
     assert np.abs(clf.predict_proba(rows) - before).max() > 0.01
     about = check_same(clf, rows, rows, tmp_path)
     assert json.loads(about["feature_names"]) is None
@@ -185,14 +183,6 @@ def test_networks_that_an_exporter_refuses(tmp_path: Path) -> None:
     with pytest.raises(ComesError, match="torch cannot write this network as ONNX .*Take another"):
         export_onnx(clf, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
-
-
-def test_bent_scores_are_those_of_numpy() -> None:
-    scores = np.concatenate([np.linspace(-60, 40, 201), [-30.0, -29.99, -9.0]])[:, None]
-    for power in (0.01, 1.0, 30.0):
-        found = _bend(torch.tensor(scores), torch.tensor([power], dtype=torch.float64))
-        expected = recalibrate_to_prior(scores, [power])
-        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

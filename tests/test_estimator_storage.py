@@ -18,9 +18,13 @@ from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, ImageClassifier, count_seen_rows, load_model
 from comes.estimator import seen_rows as seen_rows_module
 from comes.estimator.checksums import find_system_error
+from comes.estimator.onnx_files import export_onnx
 from comes.generation import case_b
 from comes.models import ResNet
 from comes.priors import ClassPriorEstimate
+from comes.selection.thresholds import recalibrate_to_prior
+from goldens import problems
+from goldens.cases import WRITTEN
 from quick_priors import quick_priors
 
 RNG = np.random.default_rng(0)
@@ -99,14 +103,25 @@ def test_names_priors_and_mode_come_back_and_nothing_random_is_drawn(
     assert not loaded.module_.training
 
 
-def test_a_model_with_bent_scores_is_stored_whole(tmp_path: Path) -> None:
-    clf = classifier("likelihood", exclude_rate="instance").fit(X, CANDIDATES)
-    loaded = save_and_load(clf, tmp_path)
-    np.testing.assert_array_equal(loaded.score_power_, clf.score_power_)
-    assert_same(loaded, clf)
-    assert loaded.risk(X, CANDIDATES) == clf.risk(X, CANDIDATES)
-    plain = save_and_load(classifier("likelihood").fit(X, CANDIDATES), tmp_path)
-    assert plain.score_power_ is None
+def test_a_model_of_1_0_0_with_rates_by_instance_predicts_and_is_stored_whole(
+    tmp_path: Path,
+) -> None:
+    """Its predictions are a golden; fitting it again needs another exclude_rate."""
+    rows, relevant = problems.rows()
+    old: Any = load_model(WRITTEN / "rows_bent")
+    assert old.exclude_rate == "instance" and old.score_power_.shape == (4,)
+    bent = recalibrate_to_prior(old._trained_scores(rows), old.score_power_)
+    np.testing.assert_array_equal(old.decision_function(rows), bent)
+    loaded = save_and_load(old, tmp_path)
+    np.testing.assert_array_equal(loaded.score_power_, old.score_power_)
+    np.testing.assert_array_equal(loaded.predict_proba(rows), old.predict_proba(rows))
+    with pytest.raises(ComesError, match="cannot be written as ONNX. Fit it again"):
+        export_onnx(loaded, tmp_path / "model.onnx")
+    with pytest.raises(ComesError, match="Rates that depend on the instance were removed"):
+        loaded.fit(rows, relevant)
+    again = loaded.set_params(exclude_rate=None, epochs=1).fit(rows, relevant)
+    assert again.score_power_ is None
+    np.testing.assert_array_equal(again.decision_function(rows), again._trained_scores(rows))
 
 
 def test_a_model_knows_whether_its_class_prior_was_estimated(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_settings_that_need_all_rows_are_refused(shards: Any) -> None:
         ({"early_stopping": True}, "neither hold rows out nor learn thresholds"),
         ({"threshold": "f1"}, "Set them to False and 'auto'"),
         ({"warm_start": True}, "fit_stream starts anew"),
-        ({"exclude_rate": "instance"}, "do not depend on the instance"),
+        ({"exclude_rate": "instance"}, "depend on the instance were removed"),
     ]
     for settings, message in wrong:
         with pytest.raises(ComesError, match=message):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from comes.errors import ComesError
-from comes.experiment import read_experiment, tasks_of
+from comes.experiment import read_experiment, run_task, tasks_of
 from comes.results import read_results
 from small_experiments import NAME, small_tasks
 
@@ -38,6 +38,15 @@ def test_keys_depend_on_what_decides_the_result_alone() -> None:
     ):
         with pytest.raises(ComesError, match=r"small has (bce|again) on scenes.* twice; give one"):
             small_tasks(methods=[{"method": "bce"}, {"method": "bce"} | again])
+
+
+def test_a_task_with_rates_by_instance_keeps_its_key_and_says_that_they_were_removed() -> None:
+    """The key is that of version 1.0.0, whose results are still found by it."""
+    settings = {"exclude_rate": "instance"}
+    (task,) = small_tasks(methods=[{"method": "likelihood", "settings": settings}])
+    assert task.key == "77823a481c1b5343"
+    with pytest.raises(ComesError, match="Rates that depend on the instance were removed"):
+        run_task(task)
 
 
 def test_settings_and_priors_of_a_method_come_before_those_of_the_experiment() -> None:

@@ -226,12 +226,10 @@ def test_all_variations_have_one_seed_and_one_prior(monkeypatch: pytest.MonkeyPa
     assert seen == [7, 7, 7]
 
 
-def test_ticked_labels_cannot_choose_nor_rates_by_row_without_priors() -> None:
+def test_ticked_labels_cannot_choose() -> None:
     ticked = Dataset(DATA.X, NAMES, answers=Answers.from_positives(CANDIDATES, NAMES))
     with pytest.raises(ComesError, match="ticked labels have none"):
         choose_model(ticked, CandidateClassifier(), ["lr"])
-    with pytest.raises(ComesError, match="--exclude-rate instance needs class priors"):
-        choose_model(DATA, CandidateClassifier(exclude_rate="instance"), ["lr"])
 
 
 def test_auto_is_a_method_to_choose_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ from comes.answers import Answers
 from comes.errors import ComesError
 from comes.selection import choose_thresholds, estimate_metrics
 from comes.selection.thresholds import (
-    exponent_matching_prior,
     offset_matching_prior,
     recalibrate_to_prior,
 )
@@ -145,17 +144,3 @@ def test_scores_far_from_zero_bend_without_overflow_and_keep_their_order() -> No
             assert bent.dtype == dtype
             assert np.isfinite(bent).all(), (dtype, power)
             assert (np.diff(bent[:, 0]) > 0).all(), (dtype, power)
-
-
-def test_a_power_fits_the_mean_probability_to_the_prior() -> None:
-    prior = np.array([0.02, 0.3, 0.5, 0.9])
-    power = exponent_matching_prior(SCORES, prior)
-    np.testing.assert_allclose(
-        expit(recalibrate_to_prior(SCORES, power)).mean(axis=0), prior, atol=1e-9
-    )
-    known = expit(SCORES).mean(axis=0)
-    np.testing.assert_allclose(exponent_matching_prior(SCORES, known), 1, atol=1e-6)
-    ends = expit(
-        recalibrate_to_prior(SCORES, exponent_matching_prior(SCORES, [0.0, 1.0, 0.0, 1.0]))
-    )
-    np.testing.assert_allclose(ends.mean(axis=0), [0, 1, 0, 1], atol=0.01)

@@ -223,6 +223,7 @@ def stored_model(_: Path, name: str) -> Numbers:
     """Predict with a model folder of version 1.0.0."""
     inputs = {
         "rows": problems.rows()[0],
+        "rows_bent": problems.rows()[0],
         "table": problems.table()[0],
         "images": problems.pictures()[0],
     }
@@ -291,9 +292,6 @@ FIXED |= {
     "likelihood without maybe": partial(
         rows, method="likelihood", kind="answers", **NETWORKS, **RATES, uses_maybe=False
     ),
-    "likelihood, rates by instance": partial(
-        rows, method="likelihood", kind="candidates", **NETWORKS, exclude_rate="instance"
-    ),
     "weighted rows": weighted_rows,
     "clean sample": rows_with_clean_sample,
     "parts of rows": parts_of_rows,
@@ -325,6 +323,7 @@ FIXED |= {
 
 STORED: dict[str, Case] = {
     "model of rows": partial(stored_model, name="rows"),
+    "model with rates by instance": partial(stored_model, name="rows_bent"),
     "model of table": partial(stored_model, name="table"),
     "model of images": partial(stored_model, name="images"),
     "annotation project": stored_project,

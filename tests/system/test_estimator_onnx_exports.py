@@ -54,7 +54,6 @@ def check_same(clf: Any, X: Any, inputs: Any, folder: Path, *, n: int) -> dict[s
         {"method": "bce", "model": "linear"},
         {"method": "comes-hl", "n_networks": 1, "scale": "maxabs"},
         {"method": "comes-rl", "hidden": 20, "scale": None},  # has an offset
-        {"exclude_rate": "instance", "class_prior": SCENES.known_relevant().mean(axis=0)},
     ],
 )
 def test_a_model_of_rows(settings: dict[str, Any], tmp_path: Path) -> None:
@@ -62,7 +61,6 @@ def test_a_model_of_rows(settings: dict[str, Any], tmp_path: Path) -> None:
     X = SCENES.known_features().astype(np.float32)
     about = check_same(clf, X, X, tmp_path, n=150)
     assert json.loads(about["feature_names"]) is None
-    assert (clf.score_power_ is not None) == (clf.exclude_rate == "instance")
 
 
 def test_vectors_of_text_with_twenty_thousand_columns(tmp_path: Path) -> None:

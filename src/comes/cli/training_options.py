@@ -45,8 +45,7 @@ def training_options(
         str | None,
         rate_option(
             help="For candidates: how often an irrelevant label is excluded, if that is known. One "
-            "number, or one per label separated by commas; or instance, where it depends on the "
-            "row and class priors are known. Default: estimated."
+            "number, or one per label separated by commas. Default: estimated."
         ),
     ] = None,
     no_rate: Annotated[
@@ -181,9 +180,6 @@ def training_options(
 ) -> dict[str, Any]:
     """Return the settings that were given; the parameters are the options."""
     rates = flip_rate if flip_rate == "class_prior" else parse_numbers(flip_rate, "--flip-rate")
-    excluded: Any = exclude_rate
-    if exclude_rate != "instance":
-        excluded = parse_numbers(exclude_rate, "--exclude-rate")
     trained = method or (PUBLISHED if as_published else DEFAULT)
     level = _parse_flood_level(flood_level)
     if isinstance(level, float) and trained in METHODS and trained not in FLOODED:
@@ -194,7 +190,7 @@ def training_options(
     return published | drop_missing(
         method=method,
         variant=variant,
-        exclude_rate=excluded,
+        exclude_rate=parse_numbers(exclude_rate, "--exclude-rate"),
         no_rate=parse_numbers(no_rate, "--no-rate"),
         yes_rate=parse_numbers(yes_rate, "--yes-rate"),
         mistake_rate=mistake_rate,

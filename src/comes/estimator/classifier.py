@@ -58,10 +58,8 @@ class CandidateClassifier(
     class_prior : array of shape (n_labels,), or ClassPriorEstimate, optional
         How often each label is relevant; by default estimated, by `comes.estimate_class_prior` or
         `comes.priors.estimate_answer_rates`.
-    exclude_rate : float, array of shape (n_labels,) or "instance", optional
-        For candidates: how often an irrelevant label is excluded, if that is known. "instance", for
-        "likelihood": less often where the label is likelier; the class priors must be known
-        (``class_prior``, or a clean sample), as they say how much: docs/explain/instance-rates.md.
+    exclude_rate : float or array of shape (n_labels,), optional
+        For candidates: how often an irrelevant label is excluded, if that is known.
     no_rate, yes_rate : float or array of shape (n_labels,), optional
         For answers and "likelihood": how often an irrelevant pair that is asked about is called
         "no", a relevant one "yes". By default estimated.
@@ -155,8 +153,6 @@ class CandidateClassifier(
         the risk on held-out rows and the epoch that was kept; what was found wrong (``warnings``).
     score_offset_ : array of shape (n_labels,)
         0, or for risks over pairs the level at which mean probabilities fit the class prior.
-    score_power_ : array of shape (n_labels,), or None; with ``exclude_rate="instance"``
-        What bends the scores so that mean probabilities fit the class prior.
     threshold_ : array of shape (n_labels,), where `predict` cuts the scores
 
     Examples
@@ -175,7 +171,7 @@ class CandidateClassifier(
         *,
         variant: str | None = None,
         class_prior: npt.ArrayLike | None = None,
-        exclude_rate: npt.ArrayLike | str | None = None,
+        exclude_rate: npt.ArrayLike | None = None,
         no_rate: npt.ArrayLike | None = None,
         yes_rate: npt.ArrayLike | None = None,
         mistake_rate: float = 0.0,

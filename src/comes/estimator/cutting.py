@@ -14,9 +14,7 @@ from comes.estimator.row_risks import weigh_prior
 from comes.estimator.settings import LEARNED_THRESHOLDS
 from comes.selection import choose_thresholds
 from comes.selection.thresholds import (
-    exponent_matching_prior,
     offset_matching_prior,
-    recalibrate_to_prior,
 )
 from comes.training import predict_scores
 
@@ -38,19 +36,6 @@ def find_offset(
     scores = predict_scores(training.module, training.X, precision=precision).cpu().numpy()
     assert classifier.class_prior_ is not None
     return offset_matching_prior(scores, classifier.class_prior_, weight=_as_array(training.weight))
-
-
-def find_power(
-    classifier: "CandidateClassifier | ImageClassifier", training: Training
-) -> FloatArray | None:
-    """Return the powers that bend the scores to the class prior; None where they need none."""
-    if not isinstance(classifier.exclude_rate, str):
-        return None
-    scores = predict_scores(training.module, training.X).cpu().numpy()
-    assert classifier.class_prior_ is not None
-    return exponent_matching_prior(
-        scores, classifier.class_prior_, weight=_as_array(training.weight)
-    )
 
 
 def _as_array(weight: Tensor | None) -> FloatArray | None:
@@ -107,10 +92,7 @@ def _learn_on_held_out_rows(
     precision = training.options.precision
     found = predict_scores(training.module, training.held_out.X, precision=precision)
     by: Any = classifier.threshold
-    answers, power = training.held_out.answers, classifier.score_power_
-    scores = (
-        found.cpu().numpy() if power is None else recalibrate_to_prior(found.cpu().numpy(), power)
-    )
+    answers, scores = training.held_out.answers, found.cpu().numpy()
     return choose_thresholds(scores, answers, classifier.class_prior_, by)
 
 

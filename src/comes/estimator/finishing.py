@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from comes.estimator.cutting import find_offset, find_power, find_thresholds
+from comes.estimator.cutting import find_offset, find_thresholds
 from comes.estimator.fit_checks import check_fit, refuse_runaway
 from comes.estimator.held_out_check import find_impossible_risk
 from comes.estimator.preparation import Training
@@ -22,7 +22,7 @@ def finish_fit(
     classifier.history_, classifier.calibration_ = history, None
     said = training.raw[1]
     classifier.trained_on_ = {"rows": len(said), "kind": said.kind}
-    classifier.score_power_ = find_power(classifier, training)
+    classifier.score_power_ = None  # of a loaded model that is fitted again
     classifier.score_offset_ = find_offset(classifier, training)
     classifier.threshold_ = find_thresholds(classifier, training)
     found = check_fit(classifier, training, history)

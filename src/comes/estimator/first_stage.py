@@ -18,7 +18,6 @@ from comes.methods import METHODS, Knowledge, Method
 from comes.priors import (
     MAX_RATE,
     AnswerCounts,
-    ClassPriorEstimate,
     CleanSample,
     RatesEstimate,
     count_answer_rates,
@@ -39,7 +38,6 @@ OWN_RATES = {
     "candidates": "for candidates give exclude_rate",
     "positives": "for ticked labels give yes_rate",
 }
-INSTANCE = "instance"  # the exclude rate that depends on the instance
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +61,7 @@ class FirstStage:
         source = given if given is not None else next(iter(self.made), None)
         if found.class_prior_error is None and found.class_prior is not None:
             found = replace(found, class_prior_error=prior_error(source))
-        if self.clean is not None and not self._depends_on_instance:
+        if self.clean is not None:
             found = self._sharpen(found, self.clean)
         check_mistakes(found, self._names)
         return found
@@ -161,40 +159,11 @@ class FirstStage:
             )
         if given.exclude_rate is not None and kind != "candidates":
             raise ComesError(f"exclude_rate is for candidates; {OWN_RATES[kind]}.")
-        if self._depends_on_instance:
-            self._check_instance(method)
         if given.no_rate is not None and kind != "answers":
             raise ComesError(f"no_rate is for answers; {OWN_RATES[kind]}.")
         if given.yes_rate is not None and kind == "candidates":
             raise ComesError(
                 "yes_rate is for answers, and candidates do not say yes. Leave it out."
-            )
-
-    @property
-    def _depends_on_instance(self) -> bool:
-        """Whether the exclude rate is to depend on the instance."""
-        rate = self.given.exclude_rate
-        if isinstance(rate, str) and rate != INSTANCE:
-            raise ComesError(
-                f"exclude_rate must be numbers in (0, 1], {INSTANCE!r} or None; got {rate!r}."
-            )
-        return isinstance(rate, str)
-
-    def _check_instance(self, method: Method) -> None:
-        """Raise an error unless an exclude rate that depends on the instance can be found."""
-        if not method.needs_rates:
-            raise ComesError(
-                f"exclude_rate={INSTANCE!r} is for method "
-                f"{_list_methods(lambda m: m.needs_rates)}; leave it out of others."
-            )
-        given = self.given.class_prior
-        if isinstance(given, ClassPriorEstimate) and np.any(given.standard_error):
-            given = None
-        if given is None and self.clean is None:
-            raise ComesError(
-                f"exclude_rate={INSTANCE!r} needs class priors that are known, since candidates "
-                "cannot tell them apart from rates that depend on the instance. Give class_prior, "
-                "or a few hundred rows with all their labels (clean)."
             )
 
     def _find_rates(self, found: Knowledge) -> Knowledge:
@@ -235,14 +204,7 @@ class FirstStage:
 
     def _find_exclude_rate(self, found: Knowledge) -> Knowledge:
         """Return the exclude rate and the class prior of candidates; either implies the other."""
-        share = self._excluded_share
-        if self._depends_on_instance and self.given.class_prior is None:
-            prior, error = self._count_clean_rows()
-            found = replace(found, class_prior_error=error)
-            rate = _imply_exclude_rate(share, prior)
-        elif self.given.class_prior is not None and (
-            self.given.exclude_rate is None or self._depends_on_instance
-        ):
+        if self.given.class_prior is not None and self.given.exclude_rate is None:
             prior = self._find_class_prior()
             rate = _imply_exclude_rate(self._weighted_share, prior)
         else:
@@ -251,16 +213,6 @@ class FirstStage:
             if self.given.class_prior is not None:
                 prior = self._find_class_prior()
         return replace(found, class_prior=prior, no_rate=rate, yes_rate=np.zeros_like(rate))
-
-    def _count_clean_rows(self) -> tuple[Array, Array]:
-        """Return class priors by the clean rows alone, with their standard errors.
-
-        Where rates depend on the instance, estimates are too high by more than their errors.
-        """
-        assert self.clean is not None
-        n = len(self.clean.relevant)
-        prior = (self.clean.relevant.sum(axis=0) + 0.5) / (n + 1)
-        return prior, np.sqrt(prior * (1 - prior) / n)
 
     def _find_class_prior(self) -> Array:
         """Return the class prior given or estimated, 0 for labels that every row excludes."""

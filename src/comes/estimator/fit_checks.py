@@ -13,7 +13,6 @@ from comes.answers import Answers, State
 from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.preparation import Training
-from comes.selection.thresholds import recalibrate_to_prior
 from comes.training import History
 from comes.training.pixels import PixelRows
 from comes.training.processes import process_number
@@ -75,9 +74,7 @@ def check_fit(classifier: PredictsFromScores, training: Training, history: Histo
         return nothing
     undertrained = [] if is_head else _say_undertrained(training, history, risks)
     flat = _say_flat_labels(classifier, numbers.numpy(), answers)
-    shown, power = numbers.numpy(), classifier.score_power_
-    shown = shown if power is None else recalibrate_to_prior(shown, power)
-    return [*undertrained, *flat, *_say_extremes(classifier, shown, answers)]
+    return [*undertrained, *flat, *_say_extremes(classifier, numbers.numpy(), answers)]
 
 
 def _is_meant_short(classifier: PredictsFromScores, training: Training) -> bool:

@@ -47,11 +47,6 @@ def check_many_labels(classifier: "CandidateClassifier", method: Method, start: 
             "sample_weight and clean need a matrix of all pairs, and there are too many. Leave "
             "them out: repeat rows instead, and give class_prior or rates that are known."
         )
-    if isinstance(classifier.exclude_rate, str):
-        raise ComesError(
-            f"exclude_rate={classifier.exclude_rate!r} needs the scores of all pairs, and there "
-            "are too many. Give a number, or leave it out."
-        )
 
 
 def prepare_many_labels(

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from comes.estimator.image_classifier import ImageClassifier
 
 OUTPUTS = "scores", "probabilities"
-FAR_BELOW = -30.0  # as in comes.selection.thresholds
 
 
 class WholeModel(nn.Module):
@@ -31,7 +30,6 @@ class WholeModel(nn.Module):
 
     shift: Tensor | None
     scale: Tensor | None
-    power: Tensor | None
     offset: Tensor
     slope: Tensor | None
     level: Tensor | None
@@ -42,15 +40,13 @@ class WholeModel(nn.Module):
         scaling, found = getattr(classifier, "scaling_", None), classifier.calibration_
         parts = {"shift": scaling, "scale": scaling, "slope": found, "level": found}
         arrays = {name: getattr(part, name, None) for name, part in parts.items()}
-        arrays |= {"power": classifier.score_power_, "offset": classifier.score_offset_}
+        arrays["offset"] = classifier.score_offset_
         for name, values in arrays.items():
             self.register_buffer(name, None if values is None else torch.tensor(np.asarray(values)))
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores and probabilities, (n, n_labels) each."""
         scores: Tensor = self.network(self._scaled(inputs))
-        if self.power is not None:
-            scores = _bend(scores.double(), self.power).float()
         above = scores - self.offset.float()
         if self.slope is not None and self.level is not None:
             above = above * self.slope.float() + self.level.float()
@@ -66,19 +62,6 @@ class WholeModel(nn.Module):
         if self.scale is not None:
             scaled = scaled / self.scale
         return scaled.float()
-
-
-def _bend(scores: Tensor, power: Tensor) -> Tensor:
-    """Return `recalibrate_to_prior`, in torch, by operations that onnxruntime has.
-
-    It has neither log1p nor expm1, so their series take over where they would cancel.
-    """
-    small = scores.clamp(min=FAR_BELOW).exp()
-    series = small * (1 - small / 2 + small**2 / 3)
-    softplus = scores.relu() + (1 + (-scores.abs()).exp()).log()
-    far = power * torch.where(small < 1e-4, series, softplus)  # -log(1 - eta)
-    log_eta = torch.where(far < 1e-4, far.log() - far / 2, (1 - (-far).exp()).log())
-    return torch.where(scores < FAR_BELOW, scores + power.log(), far + log_eta)
 
 
 def export_onnx(classifier: "CandidateClassifier | ImageClassifier", path: str | Path) -> Path:
@@ -110,6 +93,11 @@ def export_onnx(classifier: "CandidateClassifier | ImageClassifier", path: str |
     'model.onnx'
     """
     check_is_fitted(classifier)
+    if classifier.score_power_ is not None:
+        raise ComesError(
+            "a model of version 1.0.0 with exclude_rate='instance' cannot be written as ONNX. Fit "
+            "it again without exclude_rate."
+        )
     _check_installed()
     name, whole, example = _take_apart(classifier)
     proto = _trace(whole, name, example)
@@ -192,7 +180,7 @@ def measure_onnx(
         expected = classifier.predict_proba(rows)
     else:
         inputs = dense.astype(np.float32)
-        expected = classifier.squash_scores(classifier._bend(classifier._score_matrix(inputs)))
+        expected = classifier.squash_scores(classifier._score_matrix(inputs))
     (given,) = session.get_inputs()
     (found,) = session.run(["probabilities"], {given.name: inputs})
     return float(np.abs(found - expected).max())

@@ -37,7 +37,7 @@ class PredictsFromScores(SharesModels):
     knowledge_: Knowledge
     threshold_: FloatArray
     score_offset_: FloatArray
-    score_power_: FloatArray | None = None
+    score_power_: FloatArray | None = None  # only of models of 1.0.0 with rates by instance
     calibration_: Calibration | None = None  # of scores above the offset
     trained_on_: dict[str, Any] | None = None  # how many rows, and what was said about them
 

@@ -40,10 +40,9 @@ class ScoresRows(PredictsFromScores):
         return self._bend(self._trained_scores(X))
 
     def _bend(self, scores: FloatArray) -> FloatArray:
-        """Return scores bent to the class prior, where they need it."""
-        return (
-            scores if self.score_power_ is None else recalibrate_to_prior(scores, self.score_power_)
-        )
+        """Recalibrate the scores of a model of 1.0.0 with rates by instance; keep others."""
+        power = self.score_power_
+        return scores if power is None else recalibrate_to_prior(scores, power)
 
     def _trained_scores(self, X: Any) -> FloatArray:
         """Return the scores whose risk training minimised."""

@@ -20,6 +20,11 @@ THRESHOLDS = ("auto", "zero", *LEARNED_THRESHOLDS, "minmax")
 FEATURES = ("auto", "all", "both", "classes", "clusters", "pooled")
 PRECISIONS = ("auto", "bfloat16", "float32")
 OUTPUTS = ("default", "pandas")
+INSTANCE_REMOVED = (
+    " Rates that depend on the instance were removed after version 1.0.0, since candidates cannot "
+    "tell them from class priors. Leave exclude_rate out, and give class_prior or a clean sample "
+    "(clean=): docs/explain/instance-rates.md."
+)
 
 
 def find_settings(classifier: Any, method: Any) -> dict[str, Any]:
@@ -106,11 +111,6 @@ def check_image_settings(classifier: Any) -> None:
             f"soft_targets must be True, False or None; got {classifier.soft_targets!r}."
         )
     _check_shared_settings(classifier)
-    if isinstance(classifier.exclude_rate, str):
-        raise ComesError(
-            "exclude_rate of an ImageClassifier must be numbers or None; got "
-            f"{classifier.exclude_rate!r}. Train a CandidateClassifier on features for that."
-        )
     if classifier.method is not None:
         find_method(classifier.method, classifier.variant, use="images")
     learns = classifier.threshold in LEARNED_THRESHOLDS
@@ -136,6 +136,12 @@ def _check_shared_settings(classifier: Any) -> None:
         )
     if classifier.prior_weight is not None and not 0 <= classifier.prior_weight < np.inf:
         raise ComesError(f"prior_weight must be 0 or more; got {classifier.prior_weight!r}.")
+    if isinstance(classifier.exclude_rate, str):
+        removed = classifier.exclude_rate == "instance"
+        raise ComesError(
+            f"exclude_rate must be numbers in (0, 1] or None; got {classifier.exclude_rate!r}."
+            + (INSTANCE_REMOVED if removed else "")
+        )
     _check_choice("threshold", classifier.threshold, THRESHOLDS)
     for name in ("uses_maybe", "early_stopping", "cosine"):
         if getattr(classifier, name) not in (True, False):

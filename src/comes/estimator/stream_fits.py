@@ -209,11 +209,8 @@ def _check_settings(classifier: "CandidateClassifier") -> Method:
             f"{classifier.early_stopping} and threshold={classifier.threshold!r}. Set them to "
             "False and 'auto'."
         )
-    if classifier.warm_start or isinstance(classifier.exclude_rate, str):
-        raise ComesError(
-            "fit_stream starts anew, with rates that do not depend on the instance; got warm_start="
-            f"{classifier.warm_start} and exclude_rate={classifier.exclude_rate!r}. Leave them out."
-        )
+    if classifier.warm_start:
+        raise ComesError("fit_stream starts anew; got warm_start=True. Leave it out.")
     return method
 
 

@@ -263,11 +263,6 @@ def choose_model(
         classifier = clone(classifier).set_params(method=DEFAULT)  # what will be trained
     seed: Any = classifier.random_state
     prior: Any = classifier.class_prior
-    if prior is None and isinstance(classifier.exclude_rate, str):
-        raise ComesError(
-            f"choosing with --exclude-rate {classifier.exclude_rate} needs class priors that are "
-            "known. Give --priors."
-        )
     if prior is None:
         prior = estimate_shared_prior(X, answers, seed)
     elif not isinstance(prior, ClassPriorEstimate):  # which has the order of the labels

@@ -22,7 +22,7 @@ class Knowledge:
     class_prior: Any = None  # pi, (q,)
     flip_rate: Any = None  # rho, (q,); "class_prior" asks for the rates that the prior implies
     transition: Any = None  # T, (q, q)
-    exclude_rate: Any = None  # p, (q,), given for candidates; or "instance"
+    exclude_rate: Any = None  # p, (q,), given for candidates
     no_rate: Any = None  # a, or p for candidates, (q,)
     yes_rate: Any = None  # b, (q,); 0 where yes cannot be said
     mistake_rate: float = 0.0  # f

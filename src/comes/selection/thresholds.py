@@ -6,8 +6,8 @@ above the cut and FPR the same among rows that exclude the label, "risk" takes t
     error = pi - f + 2 (1 - pi) FPR
 
 and "f1" the greatest 2 (f - (1 - pi) FPR) / (f + pi). The other functions need no answers:
-`offset_matching_prior` solves mean sigmoid(g - offset) = pi, and `exponent_matching_prior` finds
-the power k for which the mean of 1 - (1 - sigmoid(g))^k is pi.
+`cut_by_row` compares the labels of a row, and `offset_matching_prior` solves, for every label,
+mean sigmoid(g - offset) = pi.
 """
 
 from typing import Literal
@@ -25,7 +25,6 @@ BoolArray = npt.NDArray[np.bool_]  # (n,)
 By = Literal["risk", "f1", "prior"]
 
 FAR_BELOW = -30.0  # scores below are so small that 1 - (1 - eta)^k is k eta
-LARGEST_LOG_POWER = 15.0
 
 
 def choose_thresholds(
@@ -123,58 +122,27 @@ def offset_matching_prior(
 
     For a prior of 0 or 1 it lies far above or below every score. The weight of rows is (n,).
     """
-    values = _check_scores(scores, class_prior)
+    values, prior = (np.asarray(given, dtype=np.float64) for given in (scores, class_prior))
+    if not np.isfinite(values).all():
+        raise ComesError("scores must be finite; got NaN or infinity. Look at the model's inputs.")
+    if not ((prior >= 0) & (prior <= 1)).all():
+        raise ComesError(f"class_prior must hold numbers in [0, 1]; got {prior.tolist()}.")
+    weights = None if weight is None else np.asarray(weight, dtype=np.float64)
     low, high = values.min(axis=0) - 40, values.max(axis=0) + 40
     for _ in range(60):  # bisection: the mean probability falls as the offset rises
         offset = (low + high) / 2
-        too_many = _mean(expit(values - offset), weight) > np.asarray(class_prior)
+        too_many = np.average(expit(values - offset), axis=0, weights=weights) > prior
         low, high = np.where(too_many, offset, low), np.where(too_many, high, offset)
     return np.asarray((low + high) / 2)
-
-
-def exponent_matching_prior(
-    scores: npt.ArrayLike, class_prior: npt.ArrayLike, *, weight: npt.ArrayLike | None = None
-) -> FloatArray:
-    """Return, per label, the power for which `recalibrate_to_prior` has the prior as its mean.
-
-    For a prior of 0 or 1 it is very small or very large. The weight of rows is (n,).
-    """
-    values = _check_scores(scores, class_prior)
-    low = np.full(values.shape[1], -LARGEST_LOG_POWER)
-    high = -low
-    for _ in range(60):  # bisection: the mean probability rises with the power
-        middle = (low + high) / 2
-        mean = _mean(expit(recalibrate_to_prior(values, np.exp(middle))), weight)
-        too_many = mean > np.asarray(class_prior)
-        low, high = np.where(too_many, low, middle), np.where(too_many, middle, high)
-    return np.asarray(np.exp((low + high) / 2))
 
 
 def recalibrate_to_prior(scores: npt.ArrayLike, power: npt.ArrayLike) -> npt.NDArray[np.floating]:
     """Return the log odds of eta with 1 - eta = (1 - sigmoid(g))^power, in the scores' precision.
 
-    The power is (q,) and above 0; 1 leaves a label as it is. The order of rows within a label
-    stays.
+    Models of version 1.0.0 with rates by instance have such powers, (q,) and above 0.
     """
     g = np.asarray(scores)
     k = np.asarray(power, dtype=np.float64)
     far = k * np.logaddexp(0, np.maximum(g, FAR_BELOW))  # -log(1 - eta)
     bent = np.where(g < FAR_BELOW, g + np.log(k), far + np.log(-np.expm1(-far)))
     return bent.astype(np.result_type(g.dtype, np.float32))
-
-
-def _check_scores(scores: npt.ArrayLike, class_prior: npt.ArrayLike) -> FloatArray:
-    """Return the scores, or raise an error unless they are finite and the priors in [0, 1]."""
-    values, prior = np.asarray(scores, dtype=np.float64), np.asarray(class_prior, dtype=np.float64)
-    if not np.isfinite(values).all():
-        raise ComesError("scores must be finite; got NaN or infinity. Look at the model's inputs.")
-    if not ((prior >= 0) & (prior <= 1)).all():
-        raise ComesError(f"class_prior must hold numbers in [0, 1]; got {prior.tolist()}.")
-    return values
-
-
-def _mean(values: FloatArray, weight: npt.ArrayLike | None) -> FloatArray:
-    """Return the mean over rows, with their weights if there are any, (q,)."""
-    if weight is None:
-        return np.asarray(values.mean(axis=0))
-    return np.asarray(np.average(values, axis=0, weights=np.asarray(weight, dtype=np.float64)))
