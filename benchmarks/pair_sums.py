@@ -21,7 +21,7 @@ import torch
 from measuring import compared, seconds_in_turns, significant, write
 from torch import Tensor
 
-from comes.risks import pairs, ranking_risk
+from comes.risks import pair_sums, ranking_risk
 
 BATCH = 64
 REPEATS = 7
@@ -87,12 +87,12 @@ def against_plain(q: int) -> dict[str, Any]:
 def crossover() -> dict[str, dict[str, float]]:
     """Return the seconds of both sums, and their ratio, for about `MANY_LABELS` labels."""
     found: dict[str, dict[str, float]] = {}
-    kept = dict(pairs.MANY_LABELS)
+    kept = dict(pair_sums.MANY_LABELS)
     for q in (32, 48, 64, 96, 128):
         data = problem(q)
 
         def run(many: int, data: Any = data) -> None:
-            pairs.MANY_LABELS["cpu"] = many
+            pair_sums.MANY_LABELS["cpu"] = many
             step(ranking_risk, *data)
 
         actions = {
@@ -100,7 +100,7 @@ def crossover() -> dict[str, dict[str, float]]:
             "pair_by_pair": functools.partial(run, 10**9),
         }
         found[str(q)] = compared(seconds_in_turns(actions, REPEATS, calls=20), "linear")
-    pairs.MANY_LABELS.update(kept)
+    pair_sums.MANY_LABELS.update(kept)
     return found
 
 

@@ -26,7 +26,7 @@ from pair_sums import problem, step
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from comes.risks import ranking_risk
-from comes.risks.smooth_pairs import centre, count_terms
+from comes.risks.pair_sums import centre, count_terms
 from comes.training.rows import SparseRows
 
 HIDDEN = 500

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import comes
-from comes.losses import MarginLoss
+from comes.risks import MarginLoss
 from docstring_markdown import docstring_to_markdown, summary_of, text_to_markdown
 
 SOURCES = Path(comes.__file__).parents[2]

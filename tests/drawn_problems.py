@@ -6,7 +6,7 @@ import math
 import torch
 from torch import Tensor
 
-from comes.losses import BinaryLoss
+from comes.risks.losses import BinaryLoss
 
 N, Q = 40, 4
 

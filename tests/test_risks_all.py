@@ -1,101 +1,43 @@
 """What every risk promises, whatever it estimates."""
 
+import itertools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from comes import risks
+from comes.answers import State
 from comes.errors import ComesError
-from comes.losses import hinge_loss, ramp_loss
-from drawn_problems import Q, annotate, prior_of, problem
+from comes.risks.checks import value_or_nan
+from comes.training import add_gradient
+from drawn_problems import N, Q, prior_of
+from every_risk import (
+    BY_SUMS,
+    CANDIDATES,
+    RELEVANT,
+    RISKS,
+    SCORES,
+    Function,
+    X,
+    linear_model,
+    rates,
+    transition,
+    value_and_gradient,
+    whole_batch,
+)
 
-SCORES, RELEVANT = problem()
-CANDIDATES = annotate(RELEVANT, 0.5, seed=1)
 PRIOR = prior_of(RELEVANT)
+every_risk = pytest.mark.parametrize("name", RISKS)
 
 
-def rates(q: int) -> Tensor:
-    return torch.linspace(0.1, 0.6, q)
-
-
-def transition(q: int) -> Tensor:
-    """Columns that sum to 1, with a zero diagonal."""
-    matrix = torch.rand(q, q, generator=torch.Generator().manual_seed(0)) * (1 - torch.eye(q))
-    return matrix / matrix.sum(dim=0).clamp(min=1e-9)
-
-
-Risk = Callable[[Tensor, Tensor], Tensor]
-# For q labels: the risk as a function, and its module.
-RISKS: dict[str, Callable[[int], tuple[Risk, nn.Module]]] = {
-    "hamming": lambda q: (
-        lambda g, s: risks.hamming_risk(g, s, rates(q)),
-        risks.HammingRisk(rates(q)),
-    ),
-    "ranking": lambda q: (
-        lambda g, s: risks.ranking_risk(g, s, rates(q)),
-        risks.RankingRisk(rates(q)),
-    ),
-    "likelihood": lambda q: (
-        lambda g, s: risks.likelihood_risk(g, s, rates(q)),
-        risks.LikelihoodRisk(rates(q)),
-    ),
-    "bce": lambda q: (risks.bce_risk, risks.BceRisk()),
-    "bce_hinge": lambda q: (
-        lambda g, s: risks.bce_risk(g, s, loss=hinge_loss),
-        risks.BceRisk(loss=hinge_loss),
-    ),
-    "ccmn_hamming": lambda q: (
-        lambda g, s: risks.ccmn_hamming_risk(g, s, rates(q), correction=torch.abs, loss=hinge_loss),
-        risks.CcmnHammingRisk(rates(q), correction=torch.abs, loss=hinge_loss),
-    ),
-    "ccmn_ranking": lambda q: (
-        lambda g, s: risks.ccmn_ranking_risk(g, s, rates(q), loss=ramp_loss),
-        risks.CcmnRankingRisk(rates(q), loss=ramp_loss),
-    ),
-    "gdf": lambda q: (
-        lambda g, s: risks.gdf_risk(g, s, loss=hinge_loss),
-        risks.GdfRisk(loss=hinge_loss),
-    ),
-    "gdf_unbiased": lambda q: (
-        lambda g, s: risks.gdf_risk(g, s, unbiased=True),
-        risks.GdfRisk(unbiased=True),
-    ),
-    "ctl": lambda q: (
-        lambda g, s: risks.ctl_risk(g, s, loss=hinge_loss),
-        risks.CtlRisk(loss=hinge_loss),
-    ),
-    "ctl_unbiased": lambda q: (
-        lambda g, s: risks.ctl_unbiased_risk(g, s, loss=hinge_loss),
-        risks.CtlUnbiasedRisk(loss=hinge_loss),
-    ),
-    "ctl_released": lambda q: (
-        lambda g, s: risks.ctl_unbiased_risk(g, s, released_weight=True),
-        risks.CtlUnbiasedRisk(released_weight=True),
-    ),
-    "mlcl": lambda q: (
-        lambda g, s: risks.mlcl_risk(g, s, transition(q)),
-        risks.MlclRisk(transition(q)),
-    ),
-    "mlcl_released": lambda q: (
-        lambda g, s: risks.mlcl_risk(g, s, transition(q), as_released=True),
-        risks.MlclRisk(transition(q), as_released=True),
-    ),
-    "comrank": lambda q: (risks.comrank_risk, risks.ComrankRisk()),
-    "comrank_exp": lambda q: (
-        lambda g, s: risks.comrank_risk(g, s, pair_loss=torch.exp),
-        risks.ComrankRisk(pair_loss=torch.exp),
-    ),
-}
-NEEDS_TWO_LABELS = ("gdf_unbiased", "ctl_unbiased", "ctl_released")
-NOT_SMOOTH = ("bce_hinge", "ccmn_hamming", "ccmn_ranking", "gdf", "ctl")
-
-
-def every_risk(q: int = Q) -> Iterator[tuple[str, Risk, nn.Module]]:
-    for name, make in RISKS.items():
-        yield name, *make(q)
+def risks_of_candidates(q: int = Q) -> Iterator[tuple[str, Function, nn.Module]]:
+    for name, case in RISKS.items():
+        if case.targets is CANDIDATES:
+            yield name, *case.make(q)
 
 
 def assert_close(name: str, found: object, expected: object, **tolerance: Any) -> None:
@@ -103,79 +45,172 @@ def assert_close(name: str, found: object, expected: object, **tolerance: Any) -
 
 
 def test_modules_are_the_functions() -> None:
-    for name, function, module in every_risk():
-        assert_close(name, module(SCORES, CANDIDATES), function(SCORES, CANDIDATES))
+    for name, case in RISKS.items():
+        function, module = case.make(Q)
+        assert_close(name, module(SCORES, case.targets), function(SCORES, case.targets))
 
 
-@pytest.mark.parametrize("name", RISKS)
+@every_risk
 def test_edges_are_finite_and_connected(name: str) -> None:
+    case = RISKS[name]
     for n, q in ((1, 1), (1, 5), (8, 1), (16, 217), (3, 1000)):
-        if q == 1 and name in NEEDS_TWO_LABELS:
+        if q == 1 and case.needs_two_labels:
             with pytest.raises(ComesError, match="at least two labels; got 1"):
-                RISKS[name](1)[0](torch.zeros(n, 1), torch.ones(n, 1, dtype=torch.bool))
+                case.make(1)[0](torch.zeros(n, 1), torch.ones(n, 1, dtype=torch.bool))
             continue
-        risk = RISKS[name](q)[0]
+        risk = case.make(q)[0]
         for share_of_candidates in (0.0, 0.5, 1.0):
             generator = torch.Generator().manual_seed(0)
-            scores = torch.randn(n, q, generator=generator, requires_grad=True)
-            candidates = torch.rand(n, q, generator=generator) < share_of_candidates
-            value = risk(scores, candidates)
+            scores = torch.randn(n, q, generator=generator)
+            targets = torch.rand(n, q, generator=generator) < share_of_candidates
+            if case.targets.dtype != torch.bool:
+                is_float = case.targets.is_floating_point()
+                possible, excluded = (0.3, -1.0) if is_float else (State.MAYBE, State.NO)
+                targets = torch.where(targets, possible, excluded).to(case.targets.dtype)
+            value, gradient = value_and_gradient(risk, scores, targets)
             assert value.shape == ()
-            value.backward()
-            case = f"{n} rows, {q} labels, {share_of_candidates} of them candidates"
-            assert value.isfinite(), case
-            assert scores.grad is not None and scores.grad.isfinite().all(), case
+            at = f"{n} rows, {q} labels, {share_of_candidates} of them candidates"
+            assert value.isfinite() and gradient.isfinite().all(), at
 
 
 def test_huge_scores_are_finite() -> None:
     generator = torch.Generator().manual_seed(0)
     directions = torch.randn(20, 217, generator=generator)
     candidates = torch.rand(20, 217, generator=generator) < 0.5
-    for name, risk, _ in every_risk(217):
+    for name, risk, _ in risks_of_candidates(217):
         for size in (1e4, 1e6, 1e18):
-            scores = (size * directions).requires_grad_()
-            value = risk(scores, candidates)
-            value.backward()
-            assert value.isfinite(), (name, size)
-            assert scores.grad is not None and scores.grad.isfinite().all(), (name, size)
+            value, gradient = value_and_gradient(risk, size * directions, candidates)
+            assert value.isfinite() and gradient.isfinite().all(), (name, size)
+
+
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+@every_risk
+def test_scores_that_are_not_finite_are_refused_wherever_they_are(name: str) -> None:
+    case = RISKS[name]
+    targets = case.targets.clone()
+    if targets.dtype == torch.int8:
+        targets[3] = torch.tensor([State.NOT_ASKED, State.NO, State.YES, State.MAYBE])
+    else:
+        targets[3] = 1  # a row that excludes nothing
+    some: Any
+    for (said, bad), label in itertools.product(NOT_FINITE.items(), range(Q)):
+        scores = SCORES.clone()
+        scores[3, label] = scores[7, 0] = bad
+        for risk in case.make(Q):
+            for some in (scores, scores.float(), scores.half(), scores.numpy()):
+                with pytest.raises(
+                    ComesError,
+                    match=f"scores must be finite; got {said} at row 3, label {label}, and 1 more",
+                ):
+                    risk(some, targets)
+            assert math.isnan(value_or_nan(risk, scores, targets))
+
+
+def test_sums_and_sparse_targets_refuse_them_too() -> None:
+    wrong = SCORES.clone()
+    wrong[1, 2] = math.nan
+    none = torch.tensor([], dtype=torch.long)
+    sparse = risks.SparseTargets(none, none, none.to(torch.int8), State.NOT_ASKED, (N, Q))
+    calls: list[Callable[[], object]] = [
+        lambda: risks.hamming_sums(wrong, CANDIDATES),
+        lambda: risks.ranking_sums(wrong, CANDIDATES),
+        lambda: risks.bce_risk(wrong, sparse),
+        lambda: risks.hamming_risk(wrong, sparse, PRIOR),
+        lambda: risks.likelihood_risk(wrong, sparse, PRIOR),
+    ]
+    for call in calls:
+        with pytest.raises(ComesError, match="must be finite; got nan at row 1, label 2, and 0"):
+            call()
+
+
+def test_large_scores_whose_sum_is_infinite_are_not_refused() -> None:
+    scores = torch.full((2, 2), 3e38)
+    assert risks.bce_risk(scores, torch.ones(2, 2, dtype=torch.bool)) == 0
+    assert risks.likelihood_risk(scores, torch.ones(2, 2, dtype=torch.bool), rates(2)) == 0
+
+
+def test_where_torch_transforms_a_risk_no_score_is_read() -> None:
+    scores = torch.stack([SCORES, SCORES * math.nan])
+    values = torch.vmap(lambda g: risks.bce_risk(g, CANDIDATES))(scores)
+    assert values.isfinite().tolist() == [True, False]
 
 
 def test_half_precision_is_computed_in_float32() -> None:
-    for name, risk, _ in every_risk():
+    for name, case in RISKS.items():
+        risk = case.make(Q)[0]
         for dtype in (torch.float16, torch.bfloat16):
             scores = SCORES.to(dtype)
-            value = risk(scores, CANDIDATES)
+            value = risk(scores, case.targets)
             assert value.dtype == torch.float32, name
-            assert_close(name, value, risk(scores.float(), CANDIDATES))
+            assert_close(name, value, risk(scores.float(), case.targets))
 
 
-def test_autocast_changes_nothing() -> None:
-    scores = SCORES.float()
-    for name, risk, _ in every_risk():
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            value = risk(scores, CANDIDATES)
-        assert_close(name, value, risk(scores, CANDIDATES), rtol=0, atol=0)
+@every_risk
+def test_under_autocast_a_risk_is_that_of_its_scores_in_float64(name: str) -> None:
+    """The value to float32; the gradient to bfloat16, in which the model wants it."""
+    case, model = RISKS[name], linear_model().float()
+    risk = case.make(Q)[1]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        scores = model(X.float())
+        assert scores.dtype == torch.bfloat16
+        value = risk(scores, case.targets)
+    (gradient,) = torch.autograd.grad(value, scores)
+    expected, exact = value_and_gradient(risk, scores.double(), case.targets)
+    assert value.dtype == torch.float32 and gradient.dtype == torch.bfloat16
+    assert_close(name, value.double(), expected, rtol=1e-5, atol=1e-7)
+    assert_close(name, gradient.double(), exact, rtol=2**-7, atol=1e-6)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        within = risk(SCORES.float(), case.targets)
+    assert_close(name, within, risk(SCORES.float(), case.targets), rtol=0, atol=0)
+
+
+@every_risk
+def test_accumulated_over_micro_batches_the_gradient_is_that_of_the_whole(name: str) -> None:
+    case, expected = RISKS[name], whole_batch(name)
+    for part_size in (1, 11, N):
+        model = linear_model()
+        value = add_gradient(model, X, case.targets, case.make(Q)[1], part_size=part_size)
+        assert_close(name, (value, model.weight.grad), expected, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", BY_SUMS)
+def test_sums_of_micro_batches_give_the_gradient_of_the_whole(name: str) -> None:
+    """First pass: sums without gradient; second: each part's sums against dR/dsums."""
+    (sum_rows, combine), targets, model = BY_SUMS[name], RISKS[name].targets, linear_model()
+    parts = [slice(0, 11), slice(11, 30), slice(30, None)]
+    with torch.no_grad():
+        of_parts = [sum_rows(model(X[rows]), targets[rows]) for rows in parts]
+    total = [torch.stack(sums).sum(dim=0).requires_grad_() for sums in zip(*of_parts, strict=True)]
+    value = combine(total)
+    sensitivity = torch.autograd.grad(value, total, allow_unused=True)
+    for rows in parts:
+        sums = sum_rows(model(X[rows]), targets[rows])
+        pairs = [(s, d) for s, d in zip(sums, sensitivity, strict=True) if s.requires_grad]
+        torch.autograd.backward([s for s, _ in pairs], [d for _, d in pairs])
+    found = value.detach(), model.weight.grad
+    assert_close(name, found, whole_batch(name), rtol=1e-10, atol=1e-13)
 
 
 def test_gradients_are_those_of_finite_differences() -> None:
-    for name, risk, _ in every_risk():
-        if name == "ctl_unbiased":
-            risk = risks.ctl_unbiased_risk  # with the smooth loss
-        if name not in NOT_SMOOTH:
+    for name, case in RISKS.items():
+        if case.is_smooth:
+            risk, targets = case.make(Q)[0], case.targets[:8]
             scores = SCORES[:8].clone().requires_grad_()
-            assert torch.autograd.gradcheck(lambda g, f=risk: f(g, CANDIDATES[:8]), (scores,)), name
+            assert torch.autograd.gradcheck(lambda g, f=risk, s=targets: f(g, s), (scores,)), name
 
 
 def test_scores_and_candidates_of_other_shapes_or_types_are_refused() -> None:
-    for name, risk, _ in every_risk():
-        with pytest.raises(ComesError, match=r"must be bool.*torch.int64|int8.*got torch.int64"):
+    for name, risk, _ in risks_of_candidates():
+        with pytest.raises(ComesError, match=r"must be bool.*; got torch.int64"):
             risk(SCORES, CANDIDATES.long())
         for wrong in (CANDIDATES[:, :3], CANDIDATES[:3]):
             with pytest.raises(ComesError, match=r"one shape \(n, q\); got \(40, 4\) and "):
                 risk(SCORES, wrong)
         with pytest.raises(ComesError, match="one shape"):
             risk(SCORES[0], CANDIDATES[0])
-        if name != "likelihood":  # which reads floats as leanings
+        if not name.startswith("likelihood"):  # which reads floats as evidence
             with pytest.raises(ComesError, match=r"torch.float32. Call candidates.bool\(\)"):
                 risk(SCORES, CANDIDATES.float())
 
@@ -248,11 +283,9 @@ def test_torch_compiles_risks_whole() -> None:
     compiled = torch.compile(risks.hamming_risk, fullgraph=True, backend="aot_eager")
     given = SCORES.float(), CANDIDATES, PRIOR.float()
     assert_close("the class prior is an input", compiled(*given), risks.hamming_risk(*given))
+    assert compiled(SCORES.float() * math.nan, CANDIDATES, PRIOR.float()).isnan()
     for module in (risks.RankingRisk(PRIOR.float()), risks.LikelihoodRisk(PRIOR.float())):
-        found = []
-        for risk in (torch.compile(module, fullgraph=True, backend="aot_eager"), module):
-            scores = SCORES.float().requires_grad_()
-            value = risk(scores, CANDIDATES)
-            value.backward()
-            found.append((value.detach(), scores.grad))
-        assert_close(type(module).__name__, *found)
+        as_one: Any = torch.compile(module, fullgraph=True, backend="aot_eager")
+        expected = value_and_gradient(module, SCORES.float(), CANDIDATES)
+        found = value_and_gradient(as_one, SCORES.float(), CANDIDATES)
+        assert_close(type(module).__name__, found, expected)

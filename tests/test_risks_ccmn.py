@@ -1,8 +1,14 @@
 import pytest
 import torch
 
-from comes.losses import logistic_loss, sigmoid_loss
-from comes.risks import ccmn_hamming_risk, ccmn_ranking_risk, hamming_risk, ranking_risk
+from comes.risks import (
+    ccmn_hamming_risk,
+    ccmn_ranking_risk,
+    hamming_risk,
+    logistic_loss,
+    ranking_risk,
+    sigmoid_loss,
+)
 from drawn_problems import (
     N,
     Q,

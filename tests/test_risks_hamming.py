@@ -4,18 +4,18 @@ import itertools
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from comes import losses
 from comes.answers import State
-from comes.losses import BinaryLoss
 from comes.risks import (
     HammingRisk,
     HammingSums,
     hamming_risk,
     hamming_risk_from_sums,
     hamming_sums,
+    losses,
 )
+from comes.risks.losses import BinaryLoss
 from drawn_problems import N, Q, annotate, hamming_by_loops, prior_of, problem, softplus, value
 
 SCORES, RELEVANT = problem()
@@ -167,27 +167,6 @@ def test_sums_of_parts_add_to_those_of_the_whole() -> None:
         whole = hamming_risk(SCORES, answers, PRIOR)
         torch.testing.assert_close(hamming_risk_from_sums(sums, PRIOR), whole)
     assert sums.n_asked.tolist() == (STATES != State.NOT_ASKED).sum(dim=0).tolist()
-
-
-def test_micro_batches_with_a_second_pass_give_the_gradient_of_the_whole_batch() -> None:
-    """First pass: sums without gradient; second: each part's sums against dR/dsums."""
-    torch.manual_seed(0)
-    X, network = problem(seed=5, q=3)[0], nn.Linear(3, Q).double()
-    hamming_risk(network(X), CANDIDATES, PRIOR).backward()
-    assert isinstance(network.weight.grad, Tensor)
-    expected = network.weight.grad.clone()
-    network.zero_grad()
-
-    parts = [slice(0, 11), slice(11, 30), slice(30, None)]
-    with torch.no_grad():
-        of_parts = [hamming_sums(network(X[rows]), CANDIDATES[rows]) for rows in parts]
-        total = [torch.stack(sums).sum(dim=0) for sums in zip(*of_parts, strict=True)]
-    leaves = HammingSums(*(sums.requires_grad_() for sums in total))
-    sensitivity = torch.autograd.grad(hamming_risk_from_sums(leaves, PRIOR), leaves[3:])
-    for rows in parts:
-        sums = hamming_sums(network(X[rows]), CANDIDATES[rows])[3:]
-        torch.autograd.backward(sums, sensitivity)
-    torch.testing.assert_close(network.weight.grad, expected)
 
 
 def test_module_is_the_function_and_keeps_its_prior() -> None:

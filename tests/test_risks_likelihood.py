@@ -119,7 +119,7 @@ def test_ticked_labels_are_the_mirror_image_of_candidates() -> None:
     torch.testing.assert_close((value, -gradient), mirrored)
 
 
-def test_leanings_are_those_of_the_states() -> None:
+def test_evidence_are_those_of_the_states() -> None:
     answers = Answers.from_codes(STATES.numpy())
     rates = AnswerRates(NO_RATE.numpy(), YES_RATE.numpy(), 0.05)
     leaning = torch.as_tensor(answer_evidence(answers, rates))
@@ -225,9 +225,9 @@ def test_the_exclude_rate_1_is_bce_on_candidates_without_nan() -> None:
 
 def test_gradients_are_those_of_finite_differences() -> None:
     n = 10
-    leanings = torch.linspace(-1, 1, n * Q, dtype=torch.float64).reshape(n, Q)
+    evidence = torch.linspace(-1, 1, n * Q, dtype=torch.float64).reshape(n, Q)
     scores = SCORES[:n].clone().requires_grad_()
-    for answers in (CANDIDATES[:n], STATES[:n], leanings):
+    for answers in (CANDIDATES[:n], STATES[:n], evidence):
         for mistake_rate in (0.0, 0.01):
             risk = LikelihoodRisk(
                 NO_RATE,
@@ -456,7 +456,7 @@ def test_module_is_the_function_and_keeps_what_it_knows() -> None:
         SCORES, STATES, NO_RATE, YES_RATE, mistake_rate=0.02, prior_weight=0.5, **known
     )
     torch.testing.assert_close(module(SCORES, STATES), expected)
-    assert set(module.state_dict()) == {"leanings", "label_weight", "class_prior"}
+    assert set(module.state_dict()) == {"evidence", "label_weight", "class_prior"}
 
 
 def test_wrong_shapes_and_rates_are_refused() -> None:

@@ -1,13 +1,13 @@
 import pytest
 import torch
 
-from comes import losses
 from comes.errors import ComesError
 from comes.risks import (
     RankingRisk,
     RankingSums,
     flood_level_of_prior,
-    pairs,
+    losses,
+    pair_sums,
     ranking_risk,
     ranking_risk_from_sums,
     ranking_sums,
@@ -143,16 +143,16 @@ def test_gradient_in_float64_and_chunks_change_nothing(monkeypatch: pytest.Monke
     expected = ranking_risk(SCORES, CANDIDATES, PRIOR)
     few, some = SCORES[:8].clone().requires_grad_(), CANDIDATES[:8]
     for parts, chunk in (("whole", 2**19), ("chunks of two", 2 * Q), ("columns", 0)):
-        monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", {"cpu": max(1, N * chunk)})
+        monkeypatch.setattr(pair_sums, "DIFFERENCES_AT_ONCE", {"cpu": max(1, N * chunk)})
         torch.testing.assert_close(ranking_risk(SCORES, CANDIDATES, PRIOR), expected)
-        monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", {"cpu": max(1, 8 * chunk)})
+        monkeypatch.setattr(pair_sums, "DIFFERENCES_AT_ONCE", {"cpu": max(1, 8 * chunk)})
         assert torch.autograd.gradcheck(lambda g: ranking_risk(g, some, PRIOR), (few,)), parts
 
 
 def test_never_holds_all_differences(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither in the forward pass nor in what is saved for the backward pass."""
     n, q = 8, 60
-    monkeypatch.setattr(pairs, "DIFFERENCES_AT_ONCE", {"cpu": n * q * 4})
+    monkeypatch.setattr(pair_sums, "DIFFERENCES_AT_ONCE", {"cpu": n * q * 4})
     scores, relevant = problem(n=n, q=q)
     sizes = []
     with torch.autograd.graph.saved_tensors_hooks(

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from comes.losses import logistic_loss
 from comes.risks import (
     CcmnHammingRisk,
     GdfRisk,
@@ -20,6 +19,7 @@ from comes.risks import (
     ctl_risk,
     hamming_risk,
     likelihood_risk,
+    logistic_loss,
     mlcl_risk,
     ranking_risk,
 )

@@ -13,6 +13,7 @@ from comes.answers import Answers, State
 from comes.errors import ComesError, ComesWarning, listed
 from comes.estimator.predictions import PredictsFromScores
 from comes.estimator.preparation import Training
+from comes.risks.checks import value_or_nan
 from comes.training import History
 from comes.training.pixels import PixelRows
 from comes.training.processes import process_number
@@ -143,7 +144,7 @@ def _compare_risks(training: Training, rows: Tensor, scores: Tensor) -> Risks:
     seen = training.seen.index_select(0, rows.to(training.seen.device))
     constant = scores.mean(dim=0, keepdim=True).expand_as(scores).contiguous()
     others = (scores, constant, torch.zeros_like(scores))
-    return Risks(*(float(training.risk(some, seen)) for some in others))
+    return Risks(*(value_or_nan(training.risk, some, seen) for some in others))
 
 
 def refuse_runaway(training: Training) -> None:

@@ -14,7 +14,8 @@ from comes.answers import Answers
 from comes.errors import ComesError
 from comes.methods import Method
 from comes.priors import CleanSample
-from comes.risks import choose_pair_sums
+from comes.risks.checks import value_or_nan
+from comes.risks.pair_sums import choose_pair_sums
 from comes.training import (
     Checkpoint,
     History,
@@ -49,9 +50,9 @@ class HeldOut:
             module.eval()
             rows = torch.arange(len(self.X))
             x, seen = self.X[rows], self.seen.index_select(0, rows)
-            return float(self.risk.compute_risk(module, x, seen))
+            return value_or_nan(partial(self.risk.compute_risk, module), x, seen)
         scores = predict_scores(module, self.X, precision=precision)
-        return float(self.risk(scores, self.seen))
+        return value_or_nan(self.risk, scores, self.seen)
 
 
 @dataclass(frozen=True)

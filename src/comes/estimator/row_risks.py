@@ -14,6 +14,7 @@ from comes.estimator.counted_answers import CountedAnswers
 from comes.estimator.reading_answers import has_many_labels
 from comes.methods import Knowledge, Method, RiskOptions, find_method
 from comes.priors import ClassPriorEstimate
+from comes.risks.checks import value_or_nan
 from comes.training.gradients import Risk
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def compute_risk(
     if method.keeps_one_excluded:
         seen = keep_one_excluded(seen, 0)
     risk = make_risk(classifier, method, answers, scores.device, corrected=corrected)
-    return float(risk(scores, torch.as_tensor(seen)))
+    return value_or_nan(risk, scores, torch.as_tensor(seen))
 
 
 def _weigh_labels(counts: Counts, knowledge: Knowledge) -> Any:

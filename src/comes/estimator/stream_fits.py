@@ -88,7 +88,7 @@ class _Stream:
     def join(self, seen: Any) -> SparseTargetRows:
         """Return what the risk sees of several blocks as one."""
         states = sparse.vstack([part.states for part in seen], "csr")
-        return SparseTargetRows(states, seen[0].silence, self.device)
+        return SparseTargetRows(states, seen[0].default, self.device)
 
     def as_rows(self) -> StreamedRows:
         """Return the rows as training takes them."""

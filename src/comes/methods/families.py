@@ -89,24 +89,16 @@ def _make_gdf(knowledge: Knowledge, options: RiskOptions, *, unbiased: bool = Fa
     return GdfRisk(unbiased=unbiased)
 
 
-def _make_ctl(knowledge: Knowledge, options: RiskOptions) -> Risk:
+def _make_ctl(knowledge: Knowledge, options: RiskOptions, *, unbiased: bool = False) -> Risk:
     from comes.risks import CtlRisk
 
-    return CtlRisk()
+    return CtlRisk(unbiased=unbiased)
 
 
-def _make_ctl_unbiased(
-    knowledge: Knowledge, options: RiskOptions, *, released_weight: bool = False
-) -> Risk:
-    from comes.risks import CtlUnbiasedRisk
-
-    return CtlUnbiasedRisk(released_weight=released_weight)
-
-
-def _make_mlcl(knowledge: Knowledge, options: RiskOptions, *, as_released: bool = False) -> Risk:
+def _make_mlcl(knowledge: Knowledge, options: RiskOptions) -> Risk:
     from comes.risks import MlclRisk
 
-    return MlclRisk(_require_tensor(knowledge.transition), as_released=as_released)
+    return MlclRisk(_require_tensor(knowledge.transition))
 
 
 def _make_comrank(knowledge: Knowledge, options: RiskOptions, *, exponential: bool = False) -> Risk:
@@ -135,7 +127,6 @@ _CCMN_RANKING = Method(
 )
 _GDF = Method(_make_gdf, is_sum=True)
 _GDF_UNBIASED = Method(partial(_make_gdf, unbiased=True), is_sum=True)
-_MLCL = Method(_make_mlcl, needs_transition=True, reduction="mean")
 _COMRANK = Method(_make_comrank, is_over_pairs=True, reduction="per_label")
 
 _FAMILIES = (
@@ -193,10 +184,7 @@ _FAMILIES = (
         "CTL",
         {
             "weighted": Method(_make_ctl, is_sum=True),
-            "unbiased": Method(_make_ctl_unbiased, is_sum=True),
-            "unbiased-released": Method(
-                partial(_make_ctl_unbiased, released_weight=True), is_sum=True
-            ),
+            "unbiased": Method(partial(_make_ctl, unbiased=True), is_sum=True),
         },
         place=3,
         may_be_selected=True,
@@ -204,10 +192,7 @@ _FAMILIES = (
     MethodFamily(  # likewise never the best
         "mlcl",
         "MLCL",
-        {
-            "probability": _MLCL,
-            "released": replace(_MLCL, make_risk=partial(_make_mlcl, as_released=True)),
-        },
+        {"probability": Method(_make_mlcl, needs_transition=True, reduction="mean")},
         place=4,
     ),
     MethodFamily(

@@ -1,15 +1,27 @@
-"""Risks: functions of scores and answers that training minimises. One file per estimator."""
+"""Risks: functions of scores and answers that training minimises.
 
-from comes.risks.bce import BceRisk, bce_risk
+Every risk is a pure function, and a module that remembers its parameters. Scores that are NaN or
+infinite are refused, except on a GPU and in compiled code, where reading a number would cost time.
+"""
+
+from comes.risks.baselines import (
+    BceRisk,
+    ComrankRisk,
+    CtlRisk,
+    GdfRisk,
+    MlclRisk,
+    bce_risk,
+    comrank_risk,
+    ctl_risk,
+    gdf_risk,
+    mlcl_risk,
+)
 from comes.risks.ccmn import (
     CcmnHammingRisk,
     CcmnRankingRisk,
     ccmn_hamming_risk,
     ccmn_ranking_risk,
 )
-from comes.risks.comrank import ComrankRisk, comrank_risk
-from comes.risks.ctl import CtlRisk, CtlUnbiasedRisk, ctl_risk, ctl_unbiased_risk
-from comes.risks.gdf import GdfRisk, gdf_risk
 from comes.risks.hamming import (
     HammingRisk,
     HammingSums,
@@ -18,8 +30,15 @@ from comes.risks.hamming import (
     hamming_sums,
 )
 from comes.risks.likelihood import LikelihoodRisk, likelihood_risk
-from comes.risks.mlcl import MlclRisk, mlcl_risk
-from comes.risks.pairs import choose_pair_sums
+from comes.risks.losses import (
+    MarginLoss,
+    hinge_loss,
+    logistic_loss,
+    ramp_loss,
+    sigmoid_loss,
+    squared_loss,
+    unhinged_loss,
+)
 from comes.risks.ranking import (
     RankingRisk,
     RankingSums,
@@ -28,7 +47,7 @@ from comes.risks.ranking import (
     ranking_risk_from_sums,
     ranking_sums,
 )
-from comes.risks.said_pairs import SparseTargets
+from comes.risks.sparse import SparseTargets
 
 __all__ = [
     "BceRisk",
@@ -36,11 +55,11 @@ __all__ = [
     "CcmnRankingRisk",
     "ComrankRisk",
     "CtlRisk",
-    "CtlUnbiasedRisk",
     "GdfRisk",
     "HammingRisk",
     "HammingSums",
     "LikelihoodRisk",
+    "MarginLoss",
     "MlclRisk",
     "RankingRisk",
     "RankingSums",
@@ -48,18 +67,22 @@ __all__ = [
     "bce_risk",
     "ccmn_hamming_risk",
     "ccmn_ranking_risk",
-    "choose_pair_sums",
     "comrank_risk",
     "ctl_risk",
-    "ctl_unbiased_risk",
     "flood_level_of_prior",
     "gdf_risk",
     "hamming_risk",
     "hamming_risk_from_sums",
     "hamming_sums",
+    "hinge_loss",
     "likelihood_risk",
+    "logistic_loss",
     "mlcl_risk",
+    "ramp_loss",
     "ranking_risk",
     "ranking_risk_from_sums",
     "ranking_sums",
+    "sigmoid_loss",
+    "squared_loss",
+    "unhinged_loss",
 ]

@@ -1,15 +1,15 @@
 r"""CCMN: unbiased estimators under class-conditional label noise, for candidate labels.
 
 Candidates are seen as noisy relevant labels: an irrelevant label j becomes a candidate with
-the *flip rate* :math:`\rho_j`, and a relevant one always is. For the Hamming loss,
+the ``flip_rate`` :math:`\rho_j`, and a relevant one always is. For the Hamming loss,
 
 .. math:: \max\Big(0, \frac{1}{nq} \sum_i \sum_j \tilde\ell_{ij}\Big), \qquad \tilde\ell_{ij} =
     \begin{cases} \ell(g_{ij}, 1) & s_{ij} = 1 \\
     \ell(g_{ij}, 0) + \frac{\rho_j}{1 - \rho_j} \big( \ell(g_{ij}, 0) - \ell(g_{ij}, 1) \big)
     & s_{ij} = 0 \end{cases}
 
-where the maximum comes from the authors' released code: without it the estimate has no lower
-bound. For the ranking loss and a symmetric loss, up to a constant,
+where the maximum comes from the authors' code: without it the estimate has no lower bound. For the
+ranking loss and a symmetric loss, up to a constant,
 
 .. math:: \frac1n \sum_i \sum_{j: s_{ij} = 0} \frac{1}{1 - \rho_j}
     \sum_{k \ne j} \ell(g_{ij} - g_{ik}, 0)
@@ -28,18 +28,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from comes.errors import ComesError
-from comes.losses import BinaryLoss, logistic_loss, sigmoid_loss
-from comes.risks.excluded import (
+from comes.risks.checks import (
     SMALLEST_WEIGHT,
-    as_tensor,
     check_batch,
     check_callable,
-    check_weight,
+    check_flip_rate,
     check_width,
-    in_full_precision,
-    mean_of_rows,
+    mean_of_pairs,
 )
+from comes.risks.losses import BinaryLoss, logistic_loss, sigmoid_loss
 from comes.risks.ranking import ranking_sums
 
 
@@ -62,7 +59,7 @@ def ccmn_hamming_risk(
         How often an irrelevant label is a candidate, in [0, 1).
     loss : callable (scores, 0 or 1) -> tensor
     correction : callable tensor -> tensor
-        Acts on the mean over rows and labels. ``torch.relu`` is that of the released code; while
+        Acts on the mean over rows and labels. ``torch.relu`` is that of the authors' code; while
         it clamps, nothing is learned. The identity gives the unbiased estimate.
     sample_weight : float tensor of shape (n_samples,), optional
         A row of weight 2 counts as two rows.
@@ -73,32 +70,20 @@ def ccmn_hamming_risk(
 
     Examples
     --------
+    >>> import torch
     >>> candidates = torch.tensor([[True, False]])
     >>> ccmn_hamming_risk(torch.tensor([[1.0, -1.0]]), candidates, torch.tensor([0.5, 0.5]))
     tensor(0.)
     """
-    flip_rate = check_flip_rate(flip_rate)
-    return _hamming_risk(scores, candidates, flip_rate, loss, correction, sample_weight)
-
-
-def _hamming_risk(
-    scores: Tensor,
-    candidates: Tensor,
-    flip_rate: Tensor,
-    loss: BinaryLoss,
-    correction: Callable[[Tensor], Tensor],
-    sample_weight: Tensor | None,
-) -> Tensor:
-    """Return the risk; values are not read, as that would stop a GPU at every step."""
-    scores, candidates = check_batch(scores, candidates)
-    check_width(scores, flip_rate=flip_rate)
+    scores, candidates, weight = check_batch(scores, candidates, sample_weight)
+    rho = check_flip_rate(flip_rate)
+    check_width(scores, flip_rate=rho)
     check_callable(loss, "loss")
-    scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
-    odds = (flip_rate / (1 - flip_rate)).to(scores)
+
     if_relevant, if_irrelevant = loss(scores, 1), loss(scores, 0)
+    odds = (rho / (1 - rho)).to(scores)
     if_excluded = if_irrelevant + odds * (if_irrelevant - if_relevant)
-    losses = torch.where(candidates, if_relevant, if_excluded)
-    return correction(mean_of_rows(losses, weight))
+    return correction(mean_of_pairs(torch.where(candidates, if_relevant, if_excluded), weight))
 
 
 def ccmn_ranking_risk(
@@ -118,7 +103,7 @@ def ccmn_ranking_risk(
     flip_rate : float tensor of shape (n_labels,)
         How often an irrelevant label is a candidate, in [0, 1).
     loss : callable (scores, 0 or 1) -> tensor
-        A symmetric loss of `comes.losses`.
+        A symmetric loss: `sigmoid_loss`, `ramp_loss` or `unhinged_loss`.
     sample_weight : float tensor of shape (n_samples,), optional
         A row of weight 2 counts as two rows.
 
@@ -131,26 +116,17 @@ def ccmn_ranking_risk(
 
     Examples
     --------
+    >>> import torch
     >>> candidates = torch.tensor([[True, False]])
     >>> ccmn_ranking_risk(torch.zeros(1, 2), candidates, torch.tensor([0.5, 0.5]))
     tensor(1.)
     """
-    return _ranking_risk(scores, candidates, check_flip_rate(flip_rate), loss, sample_weight)
-
-
-def _ranking_risk(
-    scores: Tensor,
-    candidates: Tensor,
-    flip_rate: Tensor,
-    loss: BinaryLoss,
-    sample_weight: Tensor | None,
-) -> Tensor:
-    """Return the risk; values are not read, as that would stop a GPU at every step."""
-    scores, candidates = check_batch(scores, candidates)
-    check_width(scores, flip_rate=flip_rate)
     sums = ranking_sums(scores, candidates, loss=loss, sample_weight=sample_weight)
-    n = sums.n_rows.clamp(min=SMALLEST_WEIGHT)
-    return (sums.excluded_above / (1 - flip_rate).to(sums.excluded_above)).sum() / n
+    rho = check_flip_rate(flip_rate)
+    check_width(sums.n_excluded, flip_rate=rho)
+
+    per_label = sums.excluded_above / (1 - rho).to(sums.excluded_above)
+    return per_label.sum() / sums.n_rows.clamp(min=SMALLEST_WEIGHT)
 
 
 class CcmnHammingRisk(nn.Module):
@@ -158,6 +134,7 @@ class CcmnHammingRisk(nn.Module):
 
     Examples
     --------
+    >>> import torch
     >>> risk = CcmnHammingRisk(torch.tensor([0.5, 0.5]))
     >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
     tensor(0.6931)
@@ -181,8 +158,13 @@ class CcmnHammingRisk(nn.Module):
         self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return _hamming_risk(
-            scores, candidates, self.flip_rate, self.loss, self.correction, sample_weight
+        return ccmn_hamming_risk(
+            scores,
+            candidates,
+            self.flip_rate,
+            loss=self.loss,
+            correction=self.correction,
+            sample_weight=sample_weight,
         )
 
 
@@ -191,6 +173,7 @@ class CcmnRankingRisk(nn.Module):
 
     Examples
     --------
+    >>> import torch
     >>> risk = CcmnRankingRisk(torch.tensor([0.5, 0.5]))
     >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
     tensor(1.)
@@ -207,15 +190,6 @@ class CcmnRankingRisk(nn.Module):
         self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return _ranking_risk(scores, candidates, self.flip_rate, self.loss, sample_weight)
-
-
-def check_flip_rate(flip_rate: Tensor) -> Tensor:
-    """Return the flip rates if they are a vector of numbers in [0, 1), else raise an error."""
-    flip_rate = as_tensor(flip_rate, "flip_rate")
-    if flip_rate.ndim != 1 or not ((flip_rate >= 0) & (flip_rate < 1)).all():
-        raise ComesError(
-            "flip_rate must hold one number in [0, 1) for each label; got "
-            f"shape {tuple(flip_rate.shape)} with values {flip_rate.flatten()[:8].tolist()}."
+        return ccmn_ranking_risk(
+            scores, candidates, self.flip_rate, loss=self.loss, sample_weight=sample_weight
         )
-    return flip_rate

@@ -1,15 +1,15 @@
 r"""The likelihood of answers: candidates, "no", "yes" and "maybe" by one formula.
 
 With :math:`\eta = \sigma(g)` the probability that a label is relevant, and
-:math:`w_0, w_1` the probabilities of what was said about a pair if it is irrelevant or relevant,
+:math:`w_0, w_1` the probabilities of the answer about a pair if it is irrelevant or relevant,
 
 .. math:: -\log\big( w_0 (1 - \eta) + w_1 \eta \big)
     = -\log\big( 1 - |r| \, \sigma(-t) \big) + \text{constant},
     \qquad t = \operatorname{sign}(r) \, g
 
-where the *leaning* r in [-1, 1] holds the ratio of the two (`comes.answers.state_evidence`): "no"
+where the *evidence* r in [-1, 1] holds the ratio of the two (`comes.answers.state_evidence`): "no"
 is -1, "yes" is 1, a pair that nobody was asked about is 0 and costs nothing, and a label still
-possible leans by its exclude rate p: :math:`-\log(1 - p (1 - \eta))`. On full answers this is BCE.
+possible has its exclude rate p: :math:`-\log(1 - p (1 - \eta))`. On full answers this is BCE.
 It adds up over rows, so parts of a batch and processes need nothing special.
 The loss defines its own gradient, so it cannot be differentiated twice.
 
@@ -20,33 +20,27 @@ divergence of the two, which does not add up over rows.
 import copy
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
 from comes.answers import AnswerRates, State
 from comes.answers.evidence import state_evidence
 from comes.errors import ComesError
-from comes.risks.excluded import (
+from comes.risks.checks import (
     SMALLEST_WEIGHT,
     as_tensor,
-    check_answers,
-    check_prior,
-    check_weight,
-    check_weights,
+    check_batch,
+    check_label_weight,
+    check_optional_rate,
+    check_rate,
     check_width,
-    in_full_precision,
-    optional_tensor,
 )
-from comes.risks.leaning_losses import (
-    diverge,
-    lose_by_candidates,
-    lose_by_leaning,
-    said_loss,
-)
-from comes.risks.said_pairs import SparseTargets, check_said
+from comes.risks.sparse import SparseTargets, check_sparse
+
+SURE = 1e-6  # mean probabilities are kept this far from 0 and 1
+FAR = 80.0  # exp(80) and exp(-80) are numbers in single precision
 
 
 def likelihood_risk(
@@ -98,6 +92,7 @@ def likelihood_risk(
 
     Examples
     --------
+    >>> import torch
     >>> scores, half = torch.zeros(1, 2), torch.tensor([0.5, 0.5])
     >>> likelihood_risk(scores, torch.tensor([[True, False]]), half)
     tensor(0.4904)
@@ -121,12 +116,13 @@ class LikelihoodRisk(nn.Module):
 
     Examples
     --------
+    >>> import torch
     >>> risk = LikelihoodRisk(no_rate=torch.tensor([0.5, 0.5]))
     >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
     tensor(0.4904)
     """
 
-    leanings: Tensor  # of every state, (4, q)
+    evidence: Tensor  # r of every state, (4, q)
     label_weight: Tensor  # over q, so that the weighted sum over labels is a mean, (q,)
     class_prior: Tensor | None
 
@@ -143,20 +139,20 @@ class LikelihoodRisk(nn.Module):
         super().__init__()
         if no_rate is None:
             raise ComesError("no_rate must hold one number in [0, 1] for each label; got None.")
-        a = check_prior(no_rate, "no_rate")
-        b = torch.zeros_like(a) if yes_rate is None else check_prior(yes_rate, "yes_rate")
-        label_weight = optional_tensor(label_weight, "label_weight")
-        class_prior = None if class_prior is None else check_prior(class_prior)
+        a = check_rate(no_rate, "no_rate")
+        b = torch.zeros_like(a) if yes_rate is None else check_rate(yes_rate, "yes_rate")
+        label_weight = check_label_weight(label_weight)
+        class_prior = check_optional_rate(class_prior, "class_prior")
         check_width(a, yes_rate=b, label_weight=label_weight, class_prior=class_prior)
-        check_weights(label_weight, "label_weight")
         if not 0 <= mistake_rate < 0.5:
             raise ComesError(
                 f"mistake_rate must be at least 0 and below 0.5; got {mistake_rate!r}."
             )
-        rates = AnswerRates(_as_array(a), _as_array(b), mistake_rate)
+        no, yes = (rate.detach().cpu().double().numpy() for rate in (a, b))
+        evidence = torch.as_tensor(state_evidence(AnswerRates(no, yes, mistake_rate)))
         precision = torch.promote_types(a.dtype, torch.float32)
-        self.register_buffer("leanings", torch.as_tensor(state_evidence(rates), dtype=precision))
         weight = torch.ones(len(a), dtype=precision) if label_weight is None else label_weight
+        self.register_buffer("evidence", evidence.to(precision))
         self.register_buffer("label_weight", weight / len(a))
         self.register_buffer("class_prior", class_prior)
         self.prior_weight = prior_weight
@@ -169,10 +165,10 @@ class LikelihoodRisk(nn.Module):
         return self.class_prior is not None
 
     def select_labels(self, labels: slice | Tensor) -> "LikelihoodRisk":
-        """Return the risk of some labels, by place; the whole is the mean over labels."""
+        """Return the risk of some labels, by index; the whole is the mean over labels."""
         part, weight = copy.copy(self), self.label_weight[labels]
         part._buffers = {
-            "leanings": self.leanings[:, labels],
+            "evidence": self.evidence[:, labels],
             "label_weight": weight * (len(self.label_weight) / len(weight)),  # it is over q
             "class_prior": None if self.class_prior is None else self.class_prior[labels],
         }
@@ -183,53 +179,57 @@ class LikelihoodRisk(nn.Module):
     ) -> Tensor:
         """Return the scalar risk of one batch."""
         if isinstance(answers, SparseTargets):
-            check_said(scores, answers, sample_weight)
+            scores = check_sparse(scores, answers, sample_weight)
             check_width(scores, no_rate=self.label_weight)
-            scores, prior = in_full_precision(scores), self.class_prior
-            leanings, weight = self.leanings.to(scores), self.label_weight.to(scores)
-            prior = None if prior is None else prior.to(scores)
-            return said_loss(scores, answers, leanings, weight, prior, self.prior_weight)
-        scores, answers = check_answers(scores, answers)
+            return self._sparse_risk(scores, answers)
+        scores, answers, sample_weight = check_batch(
+            scores, answers, sample_weight, states=True, evidence=True
+        )
+        check_width(scores, no_rate=self.label_weight)
         if self.can_say_yes and answers.dtype == torch.bool:
             raise ComesError(
                 "yes_rate is for answers, and candidates (bool) do not say yes. Leave it out, or "
                 "give states (int8, Answers.codes)."
             )
-        weight = self.label_weight  # as many as rates
-        check_width(scores, no_rate=weight)
-        scores = in_full_precision(scores)
-        leanings, exclude_rate = self.leanings.to(scores.dtype), None
+        evidence, exclude_rate = self.evidence.to(scores.dtype), None
         if self.only_excludes and answers.dtype == torch.bool:
-            exclude_rate = leanings[State.MAYBE]
+            exclude_rate = evidence[State.MAYBE]
         else:
-            answers = _lean_pairs(answers, leanings)
+            answers = _evidence_of_pairs(answers, evidence)
+        row_weight = None  # with mean 1, (n, 1)
+        if sample_weight is not None:
+            row_weight = (sample_weight / sample_weight.mean().clamp(min=SMALLEST_WEIGHT))[:, None]
+        weight = self.label_weight.to(scores.dtype)
         prior = None if self.class_prior is None else self.class_prior.to(scores.dtype)
-        weight = weight.to(scores.dtype)
-        of_rows = _relative_weight(check_weight(scores, sample_weight))
-        return _mean_loss(scores, answers, exclude_rate, weight, prior, self.prior_weight, of_rows)
+        # ``Function.apply`` looks up default arguments, which on small batches takes longer than
+        # the loss. Only vmap and the compiler need it.
+        needs_all = torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling()
+        apply = _MeanLoss.apply if needs_all else super(torch.autograd.Function, _MeanLoss).apply
+        value: Tensor = apply(  # type: ignore[no-untyped-call]
+            scores, answers, exclude_rate, weight, prior, self.prior_weight, row_weight
+        )[0]
+        return value
+
+    def _sparse_risk(self, scores: Tensor, targets: SparseTargets) -> Tensor:
+        """Return the risk of targets by index."""
+        evidence, weight = self.evidence.to(scores), self.label_weight.to(scores)
+        prior = None if self.class_prior is None else self.class_prior.to(scores)
+        of_listed = evidence[targets.states.long(), targets.labels]
+        of_default = None if targets.default == State.NOT_ASKED else evidence[targets.default]
+        value: Tensor = _SparseMeanLoss.apply(  # type: ignore[no-untyped-call]
+            scores, targets, of_listed, of_default, weight, prior, self.prior_weight
+        )
+        return value
 
 
-def _relative_weight(weight: Tensor | None) -> Tensor | None:
-    """Return the weights of the rows over their mean, as a column, (n, 1)."""
-    if weight is None:
-        return None
-    return (weight / weight.mean().clamp(min=SMALLEST_WEIGHT))[:, None]
-
-
-def _as_array(values: Tensor) -> npt.NDArray[np.float64]:
-    """Return a tensor as an array in double precision."""
-    array: npt.NDArray[np.float64] = values.detach().cpu().double().numpy()
-    return array
-
-
-def _lean_pairs(answers: Tensor, leanings: Tensor) -> Tensor:
-    """Return how far what was said about every pair leans, (n, q)."""
+def _evidence_of_pairs(answers: Tensor, evidence: Tensor) -> Tensor:
+    """Return r of every pair, (n, q)."""
     if answers.is_floating_point():
-        return answers.to(leanings.dtype)
+        return answers.to(evidence.dtype)
     if answers.dtype == torch.bool:
-        return torch.where(answers, leanings[State.MAYBE], leanings[State.NO])
+        return torch.where(answers, evidence[State.MAYBE], evidence[State.NO])
     try:
-        return leanings.gather(0, answers.long())
+        return evidence.gather(0, answers.long())
     except RuntimeError as error:  # a check beforehand would cost a pass over the batch
         if "index" not in str(error):
             raise
@@ -237,6 +237,53 @@ def _lean_pairs(answers: Tensor, leanings: Tensor) -> Tensor:
             "answers (int8) must be 0 not asked, 1 no, 2 yes or 3 maybe; got other numbers. Take "
             "them from Answers.codes."
         ) from error
+
+
+def evidence_loss(g: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the losses log(1 + |r| / (1 - |r| + e^t)), and minus their slopes, each (n, q).
+
+    This form of the loss has no difference that could cancel. Few passes, as each costs time.
+    """
+    t = (g * r.sign()).clamp(min=-FAR)
+    surely = (g * r.trunc()).neg_()  # -t where |r| = 1: what the loss is where e^t underflows
+    odds = r / t.exp().add_(1 - r.abs())
+    losses = torch.maximum(odds.abs().log1p_(), surely)
+    return losses, t.sigmoid_().mul_(odds)
+
+
+def candidate_loss(g: Tensor, possible: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+    """Return `evidence_loss` where nobody says yes: r is p for what is possible, else -1."""
+    odds = p / g.exp().add_(1 - p)
+    losses = torch.where(possible, odds.log1p(), F.softplus(g))
+    return losses, torch.where(possible, odds, -1).mul_(g.sigmoid())
+
+
+def default_loss(g: Tensor, r: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Return sums over rows, (q,), of `evidence_loss` for one r a label, |r| < 1.
+
+    The second are their slopes times the weight of the label, (n, q).
+    """
+    size, side = r.abs(), r.sign()
+    odds = g * side
+    slopes = odds.sigmoid()
+    torch.div(size, odds.exp_().add_(1 - size), out=odds)
+    slopes.mul_(odds).mul_(side * -weight)
+    return odds.log1p_().sum(dim=0), slopes
+
+
+def prior_divergence(
+    probability: Tensor, prior: Tensor, row_weight: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Return how far mean probabilities are from their prior, over labels, and the way back.
+
+    The sum of divergences of Bernoulli distributions, and minus n times its gradient, (n, q).
+    """
+    weighted = probability if row_weight is None else probability * row_weight
+    mean = weighted.mean(dim=0).clamp(SURE, 1 - SURE)
+    rest, other = 1 - mean, 1 - prior
+    away = torch.special.xlogy(prior, prior / mean).add_(torch.special.xlogy(other, other / rest))
+    slope = (prior - mean).div_(rest.mul_(mean))
+    return away.sum(), torch.addcmul(probability, probability, probability, value=-1).mul_(slope)
 
 
 class _MeanLoss(torch.autograd.Function):
@@ -247,27 +294,27 @@ class _MeanLoss(torch.autograd.Function):
     @staticmethod
     def forward(
         scores: Tensor,
-        answers: Tensor,
+        answers: Tensor,  # r; or the candidates, if there is an exclude rate
         exclude_rate: Tensor | None,
         weight: Tensor,
         class_prior: Tensor | None,
         prior_weight: float,
-        of_rows: Tensor | None,  # weights with mean 1, (n, 1)
+        row_weight: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         if exclude_rate is None:
-            losses, descents = lose_by_leaning(scores, answers)
+            losses, descents = evidence_loss(scores, answers)
         else:
-            losses, descents = lose_by_candidates(scores, answers, exclude_rate)
-        if of_rows is not None:
-            losses = losses * of_rows
+            losses, descents = candidate_loss(scores, answers, exclude_rate)
+        if row_weight is not None:
+            losses = losses * row_weight
         descents.mul_(weight)
         risk = torch.dot(losses.mean(dim=0), weight)  # autocast would round a @
         if class_prior is not None:
-            away, pull = diverge(scores.sigmoid(), class_prior, of_rows)
+            away, pull = prior_divergence(scores.sigmoid(), class_prior, row_weight)
             share = prior_weight / len(class_prior)
             risk = risk.add(away, alpha=share)
             descents.add_(pull, alpha=share)
-        return risk, descents if of_rows is None else descents * of_rows
+        return risk, descents if row_weight is None else descents * row_weight
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
@@ -281,13 +328,40 @@ class _MeanLoss(torch.autograd.Function):
         return descents * (gradient / -len(descents)), None, None, None, None, None, None
 
 
-def _mean_loss(*arguments: Tensor | float | None) -> Tensor:
-    """Return the value of `_MeanLoss`, on the shortest way that is open.
+class _SparseMeanLoss(torch.autograd.Function):
+    """`_MeanLoss` by index: one pass for all pairs as if unlisted, corrected where listed."""
 
-    ``Function.apply`` looks up default arguments, which on small batches takes longer than the
-    loss. Only vmap and the compiler need it.
-    """
-    needs_all = torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling()
-    apply = _MeanLoss.apply if needs_all else super(torch.autograd.Function, _MeanLoss).apply
-    value: Tensor = apply(*arguments)[0]  # type: ignore[no-untyped-call]
-    return value
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        targets: SparseTargets,
+        of_listed: Tensor,  # r of the listed pairs
+        of_default: Tensor | None,  # r of the others, by label; None if they cost nothing
+        weight: Tensor,
+        class_prior: Tensor | None,
+        prior_weight: float,
+    ) -> Tensor:
+        pairs, weight = (targets.rows, targets.labels), weight / max(1, len(scores))
+        listed, listed_weight = scores[pairs], weight[targets.labels]
+        losses, descents = evidence_loss(listed, of_listed)
+        if of_default is None:
+            sums, slopes = torch.zeros_like(weight), torch.zeros_like(scores)
+        else:
+            sums, slopes = default_loss(scores, of_default, weight)
+            losses = losses - evidence_loss(listed, of_default[targets.labels])[0]
+        slopes[pairs] = -descents * listed_weight
+        risk = torch.dot(sums, weight) + torch.dot(losses, listed_weight)
+        if class_prior is not None:
+            away, pull = prior_divergence(scores.sigmoid(), class_prior, None)
+            share = prior_weight / len(class_prior)
+            risk = risk.add(away, alpha=share)
+            slopes.sub_(pull, alpha=share / max(1, len(scores)))
+        ctx.save_for_backward(slopes)
+        return risk
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        (slopes,) = ctx.saved_tensors
+        return slopes * gradient, None, None, None, None, None, None

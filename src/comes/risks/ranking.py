@@ -1,4 +1,7 @@
-r"""COMES-RL: the ranking-loss risk, estimated from candidate labels alone.
+r"""COMES-RL: the ranking-loss risk, estimated from candidate labels alone (Equations 13 and 14).
+
+With scores :math:`g`, ``candidates`` :math:`s`, ``class_prior`` :math:`\pi`, ``loss`` :math:`\ell`,
+``flood_level`` :math:`\beta` and :math:`n_j` rows that exclude label j, the risk is
 
 .. math:: \hat R = \sum_j \frac{1-\pi_j}{n_j} \sum_{i: s_{ij}=0} \sum_{k \ne j}
     \ell(g_{ij} - g_{ik}, 0), \qquad \tilde R = |\hat R - \beta| + \beta
@@ -9,133 +12,26 @@ the supervised ranking risk plus a constant, if the loss is symmetric. The const
 so neither is the minimum. The per-label sums, `RankingSums`, add up over batches and processes.
 """
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from comes.errors import ComesError
-from comes.losses import BinaryLoss, sigmoid_loss
-from comes.risks.excluded import (
-    as_tensor,
+from comes.risks.checks import (
     check_batch,
-    check_prior,
-    check_share,
-    check_weight,
+    check_optional_rate,
+    check_rate,
     check_width,
     count_rows,
     excluded_mask,
     excluded_weight,
-    in_full_precision,
     times_weight,
 )
-from comes.risks.pairs import sum_over_pairs
+from comes.risks.losses import BinaryLoss, sigmoid_loss
+from comes.risks.pair_sums import sum_over_pairs
 
 FLOOD_FACTOR = 0.75  # read off test rows of mirflickr5000: docs/guide/training.md
-
-
-class RankingSums(NamedTuple):
-    """The sums over rows that the risk is a function of; those of two batches add up.
-
-    Examples
-    --------
-    >>> scores, candidates = torch.zeros(4, 2), torch.tensor([[True, False]] * 4)
-    >>> parts = [ranking_sums(*batch) for batch in zip(scores.split(2), candidates.split(2))]
-    >>> RankingSums(*map(sum, zip(*parts))).excluded_above
-    tensor([0., 2.])
-    >>> ranking_sums(scores, candidates).excluded_above
-    tensor([0., 2.])
-    """
-
-    n_rows: Tensor  # n, ()
-    n_excluded: Tensor  # n_j, (q,)
-    excluded_above: Tensor  # sum over the excluded of sum_k l(g_j - g_k, 0), (q,)
-
-
-def ranking_sums(
-    scores: Tensor,
-    candidates: Tensor,
-    *,
-    loss: BinaryLoss = sigmoid_loss,
-    sample_weight: Tensor | None = None,
-) -> RankingSums:
-    """Return the per-label sums of a batch that `ranking_risk_from_sums` combines.
-
-    Parameters
-    ----------
-    scores : float tensor of shape (n_samples, n_labels)
-    candidates : bool tensor of shape (n_samples, n_labels)
-    loss : callable (scores, 0 or 1) -> tensor
-        A symmetric loss of `comes.losses`.
-    sample_weight : float tensor of shape (n_samples,), optional
-        Multiplies every row in the sums and counts.
-
-    Returns
-    -------
-    sums : RankingSums
-
-    Examples
-    --------
-    >>> sums = ranking_sums(torch.zeros(3, 2), torch.tensor([[True, False]] * 3))
-    >>> sums.n_excluded, sums.excluded_above
-    (tensor([0., 3.]), tensor([0.0000, 1.5000]))
-    """
-    scores, candidates = check_batch(scores, candidates)
-    symmetry_constant = _find_symmetry_constant(loss)
-    scores, weight = in_full_precision(scores), check_weight(scores, sample_weight)
-    excluded = times_weight(excluded_mask(candidates, scores), weight)
-    above = sum_over_pairs(scores, excluded, _make_pair_loss(loss))
-    n_excluded = excluded.sum(dim=0)
-    excluded_above = above.sub(n_excluded, alpha=symmetry_constant / 2)  # without k = j
-    return RankingSums(count_rows(scores, weight), n_excluded, excluded_above)
-
-
-def ranking_risk_from_sums(
-    sums: RankingSums,
-    class_prior: Tensor,  # pi, in [0, 1], (q,)
-    *,
-    flood_level: float | Tensor = 0.0,
-    exclude_share: Tensor | None = None,
-) -> Tensor:
-    """Return the risk of the rows that were summed.
-
-    Parameters
-    ----------
-    sums : RankingSums
-    class_prior, flood_level, exclude_share
-        As in `ranking_risk`.
-
-    Returns
-    -------
-    risk : scalar tensor
-
-    Examples
-    --------
-    >>> sums = ranking_sums(torch.zeros(1, 2), torch.tensor([[True, False]]))
-    >>> ranking_risk_from_sums(sums, torch.tensor([0.6, 0.5]))
-    tensor(0.2500)
-    """
-    class_prior = as_tensor(class_prior, "class_prior")
-    check_width(sums.n_excluded, class_prior=class_prior)
-    exclude_share = check_share(exclude_share, "exclude_share")
-    return _combine_sums(sums, check_prior(class_prior), flood_level, exclude_share)
-
-
-def _combine_sums(
-    sums: RankingSums,
-    class_prior: Tensor,
-    flood_level: float | Tensor,
-    exclude_share: Tensor | None,
-) -> Tensor:
-    """Return the risk; values are not read, as that would stop a GPU at every step."""
-    weight, _ = excluded_weight(sums.n_rows, sums.n_excluded, class_prior, exclude_share)
-    risk = (weight * sums.excluded_above).sum()
-    if not isinstance(flood_level, Tensor):  # whose value is not read: it may be on a GPU
-        _check_flood_level(flood_level)
-        if flood_level == 0:
-            return risk
-    return (risk - flood_level).abs() + flood_level
 
 
 def ranking_risk(
@@ -159,7 +55,7 @@ def ranking_risk(
     class_prior : float tensor of shape (n_labels,)
         How often each label is relevant, in [0, 1].
     loss : callable (scores, 0 or 1) -> tensor
-        A symmetric loss of `comes.losses`: sigmoid, ramp or unhinged.
+        A symmetric loss: `sigmoid_loss`, `ramp_loss` or `unhinged_loss`.
     flood_level : float, or scalar tensor of at least 0
         The beta of Equation 14, in units of this risk: below it the gradient changes sign.
         0 is Equation 13; `flood_level_of_prior` has a rule for training.
@@ -188,6 +84,167 @@ def ranking_risk(
         flood_level=flood_level,
         exclude_share=exclude_share,
     )
+
+
+class RankingRisk(nn.Module):
+    """`ranking_risk` as a module that keeps its class prior and moves with ``.to(device)``.
+
+    Its flood level may be "auto": `flood_level_of_prior`, times the symmetry constant of the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> risk = RankingRisk(torch.tensor([0.6, 0.5]))
+    >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
+    tensor(0.2500)
+    >>> RankingRisk(torch.tensor([0.6, 0.5]), flood_level="auto").flood_level
+    tensor(0.1500)
+    """
+
+    class_prior: Tensor
+    exclude_share: Tensor | None
+    flood_level: Tensor | None  # a buffer, so that stacked risks may differ in it; None is 0
+
+    def __init__(
+        self,
+        class_prior: Tensor,
+        *,
+        loss: BinaryLoss = sigmoid_loss,
+        flood_level: float | Literal["auto"] = 0.0,
+        exclude_share: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        symmetry_constant = _require_symmetry_constant(loss)
+        class_prior = check_rate(class_prior, "class_prior")
+        exclude_share = check_optional_rate(exclude_share, "exclude_share")
+        self.register_buffer("class_prior", class_prior)
+        self.register_buffer("exclude_share", exclude_share)
+        self.loss = loss
+        level: Tensor | None = None
+        if flood_level == "auto":
+            rule = flood_level_of_prior(class_prior, exclude_share=exclude_share)
+            level = symmetry_constant * rule
+        elif flood_level != 0:
+            _check_flood_level(flood_level)
+            level = class_prior.new_tensor(flood_level)
+        self.register_buffer("flood_level", level, persistent=False)  # follows from the others
+
+    def forward(
+        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
+        """Return the scalar risk of one batch."""
+        return ranking_risk(
+            scores,
+            candidates,
+            self.class_prior,
+            loss=self.loss,
+            flood_level=0.0 if self.flood_level is None else self.flood_level,
+            exclude_share=self.exclude_share,
+            sample_weight=sample_weight,
+        )
+
+
+class RankingSums(NamedTuple):
+    """The sums over rows that the risk is a function of; those of two batches add up.
+
+    Examples
+    --------
+    >>> import torch
+    >>> scores, candidates = torch.zeros(4, 2), torch.tensor([[True, False]] * 4)
+    >>> parts = [ranking_sums(*batch) for batch in zip(scores.split(2), candidates.split(2))]
+    >>> RankingSums(*map(sum, zip(*parts))).excluded_above
+    tensor([0., 2.])
+    >>> ranking_sums(scores, candidates).excluded_above
+    tensor([0., 2.])
+    """
+
+    n_rows: Tensor  # n, ()
+    n_excluded: Tensor  # n_j, (q,)
+    excluded_above: Tensor  # sum over the excluded of sum_{k != j} l(g_j - g_k, 0), (q,)
+
+
+def ranking_risk_from_sums(
+    sums: RankingSums,
+    class_prior: Tensor,  # pi, in [0, 1], (q,)
+    *,
+    flood_level: float | Tensor = 0.0,
+    exclude_share: Tensor | None = None,
+) -> Tensor:
+    """Return the risk of the rows that were summed.
+
+    Parameters
+    ----------
+    sums : RankingSums
+    class_prior, flood_level, exclude_share
+        As in `ranking_risk`.
+
+    Returns
+    -------
+    risk : scalar tensor
+
+    Examples
+    --------
+    >>> import torch
+    >>> sums = ranking_sums(torch.zeros(1, 2), torch.tensor([[True, False]]))
+    >>> ranking_risk_from_sums(sums, torch.tensor([0.6, 0.5]))
+    tensor(0.2500)
+    """
+    pi = check_rate(class_prior, "class_prior")
+    exclude_share = check_optional_rate(exclude_share, "exclude_share")
+    check_width(sums.n_excluded, class_prior=pi, exclude_share=exclude_share)
+
+    weight, _ = excluded_weight(sums.n_rows, sums.n_excluded, pi, exclude_share)
+    risk = (weight * sums.excluded_above).sum()
+    if isinstance(flood_level, Tensor):  # whose value is not read: it may be on a GPU
+        flood_level = flood_level.to(risk)
+    else:
+        _check_flood_level(flood_level)
+        if flood_level == 0:
+            return risk
+    return (risk - flood_level).abs() + flood_level
+
+
+def ranking_sums(
+    scores: Tensor,
+    candidates: Tensor,
+    *,
+    loss: BinaryLoss = sigmoid_loss,
+    sample_weight: Tensor | None = None,
+) -> RankingSums:
+    """Return the per-label sums of a batch that `ranking_risk_from_sums` combines.
+
+    Parameters
+    ----------
+    scores : float tensor of shape (n_samples, n_labels)
+    candidates : bool tensor of shape (n_samples, n_labels)
+    loss : callable (scores, 0 or 1) -> tensor
+        A symmetric loss.
+    sample_weight : float tensor of shape (n_samples,), optional
+        Multiplies every row in the sums and counts.
+
+    Returns
+    -------
+    sums : RankingSums
+
+    Examples
+    --------
+    >>> import torch
+    >>> sums = ranking_sums(torch.zeros(3, 2), torch.tensor([[True, False]] * 3))
+    >>> sums.n_excluded, sums.excluded_above
+    (tensor([0., 3.]), tensor([0.0000, 1.5000]))
+    """
+    scores, candidates, weight = check_batch(scores, candidates, sample_weight)
+    loss_at_0 = _require_symmetry_constant(loss) / 2  # l(0, 0), that of k = j
+    excluded = times_weight(excluded_mask(candidates, scores), weight)
+    n_excluded = excluded.sum(dim=0)
+
+    def pair_loss(difference: Tensor) -> Tensor:
+        return loss(difference, 0)
+
+    # As torch's own function the sigmoid is summed in linear time.
+    above = sum_over_pairs(scores, excluded, torch.sigmoid if loss == sigmoid_loss else pair_loss)
+    excluded_above = above.sub(n_excluded, alpha=loss_at_0)  # without k = j
+    return RankingSums(count_rows(scores, weight), n_excluded, excluded_above)
 
 
 def flood_level_of_prior(
@@ -222,7 +279,7 @@ def flood_level_of_prior(
     >>> flood_level_of_prior(torch.tensor([0.6, 0.5, 0.0]))  # 0.75 (0.4 0.5 + 0.4 + 0.5)
     tensor(0.8250)
     """
-    irrelevant = 1 - check_prior(class_prior)
+    irrelevant = 1 - check_rate(class_prior, "class_prior")
     if exclude_share is not None:
         irrelevant = torch.where(exclude_share.to(irrelevant) > 0, irrelevant, 0)
     both = (irrelevant.sum().square() - irrelevant.square().sum()) / 2  # sum over j < k
@@ -235,12 +292,7 @@ def _check_flood_level(flood_level: float | str) -> None:
         raise ComesError(f"flood_level must be 0 or more; got {flood_level!r}.")
 
 
-def _make_pair_loss(loss: BinaryLoss) -> Callable[[Tensor], Tensor]:
-    """Return l(z, 0) as a function of z: torch's own function, if there is one."""
-    return torch.sigmoid if loss == sigmoid_loss else lambda difference: loss(difference, 0)
-
-
-def _find_symmetry_constant(loss: BinaryLoss) -> float:
+def _require_symmetry_constant(loss: BinaryLoss) -> float:
     """Return the M of a symmetric loss, with l(0, 0) = M / 2; raise an error for other losses."""
     constant: float | None = getattr(loss, "symmetry_constant", None)
     if constant is None:
@@ -251,58 +303,3 @@ def _find_symmetry_constant(loss: BinaryLoss) -> float:
             "unhinged_loss, or a MarginLoss with its symmetry_constant."
         )
     return constant
-
-
-class RankingRisk(nn.Module):
-    """`ranking_risk` as a module that keeps its class prior and moves with ``.to(device)``.
-
-    Its flood level may be "auto": `flood_level_of_prior`, times the symmetry constant of the loss.
-
-    Examples
-    --------
-    >>> import torch
-    >>> risk = RankingRisk(torch.tensor([0.6, 0.5]))
-    >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
-    tensor(0.2500)
-    >>> RankingRisk(torch.tensor([0.6, 0.5]), flood_level="auto").flood_level
-    tensor(0.1500)
-    """
-
-    class_prior: Tensor
-    exclude_share: Tensor | None
-    flood_level: Tensor | None  # a buffer, so that stacked risks may differ in it; None is 0
-
-    def __init__(
-        self,
-        class_prior: Tensor,
-        *,
-        loss: BinaryLoss = sigmoid_loss,
-        flood_level: float | Literal["auto"] = 0.0,
-        exclude_share: Tensor | None = None,
-    ) -> None:
-        super().__init__()
-        symmetry_constant = _find_symmetry_constant(loss)
-        class_prior = check_prior(class_prior)
-        exclude_share = check_share(exclude_share, "exclude_share")
-        self.register_buffer("class_prior", class_prior)
-        self.register_buffer("exclude_share", exclude_share)
-        self.loss = loss
-        level: Tensor | None = None
-        if flood_level == "auto":
-            rule = flood_level_of_prior(class_prior, exclude_share=exclude_share)
-            level = symmetry_constant * rule
-        elif flood_level != 0:
-            _check_flood_level(flood_level)
-            level = class_prior.new_tensor(flood_level)
-        self.register_buffer("flood_level", level, persistent=False)  # follows from the others
-
-    def forward(
-        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
-    ) -> Tensor:
-        """Return the scalar risk of one batch."""
-        return _combine_sums(
-            ranking_sums(scores, candidates, loss=self.loss, sample_weight=sample_weight),
-            self.class_prior,
-            0.0 if self.flood_level is None else self.flood_level,
-            self.exclude_share,
-        )

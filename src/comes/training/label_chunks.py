@@ -88,7 +88,7 @@ class LabelChunks:
             chunks = islice(chunks, process_number(), None, count_processes())
         inputs, slopes_of_units = units.detach(), torch.zeros_like(units)
         # Some labels may have no chunk here.
-        is_partial = is_distributed or targets.silence == State.NOT_ASKED
+        is_partial = is_distributed or targets.default == State.NOT_ASKED
         make = torch.zeros_like if is_partial else torch.empty_like
         slopes_of_weight, slopes_of_bias = make(head.weight), make(head.bias)
         slopes_by_label = head.by_label(slopes_of_weight)  # views, (n_networks, n_labels, hidden)
@@ -122,7 +122,7 @@ class LabelChunks:
 
         Labels that nobody was asked about in a batch are left out where they cost nothing.
         """
-        if targets.silence == State.NOT_ASKED and not getattr(self.risk, "costs_unasked", False):
+        if targets.default == State.NOT_ASKED and not getattr(self.risk, "costs_unasked", False):
             asked, asked_targets = targets.of_asked_labels()
             for start in range(0, len(asked), self.chunk):
                 labels = asked[start : start + self.chunk]

@@ -23,6 +23,7 @@ from torch.nn.parallel import DistributedDataParallel
 from comes.errors import ComesError, ComesWarning
 from comes.files import defer_from_here, no_longer_defer
 from comes.progress import progress_bar
+from comes.risks.checks import NotFiniteError
 from comes.training.checkpoint import Checkpoint
 from comes.training.gradients import Risk, add_gradient
 from comes.training.label_chunks import LabelChunks
@@ -420,7 +421,11 @@ def run_epochs(
                 if options.cosine:
                     factor = 0.5 * (1 + math.cos(math.pi * epoch / options.epochs))
                     _set_rates(optimizer, [factor * rate for rate in rates])
-                for risks_of_model, risk in zip(risks, run_epoch().tolist(), strict=True):
+                try:
+                    new_risks = run_epoch().tolist()
+                except NotFiniteError:  # a risk refuses the scores
+                    new_risks = [math.nan] * len(risks)
+                for risks_of_model, risk in zip(risks, new_risks, strict=True):
                     risks_of_model.append(check_finite(risk, epoch))
                 advance(f"risk {risks[0][-1]:.4f}")
                 if end_epoch is not None and end_epoch():

@@ -96,7 +96,7 @@ class SparseTargetRows:
     ----------
     states : int8 CSR matrix of shape (n_samples, n_labels)
         See `comes.Answers.states`.
-    silence : State
+    default : State
         What a pair without an answer counts as.
     device : torch device
 
@@ -109,7 +109,7 @@ class SparseTargetRows:
     """
 
     states: Any
-    silence: State
+    default: State
     device: torch.device
 
     def __len__(self) -> int:
@@ -130,7 +130,7 @@ class SparseTargetRows:
             torch.from_numpy(row_of_each[by_label]),
             torch.from_numpy(states.indices[by_label].astype(np.int64)),
             torch.from_numpy(states.data[by_label]),
-            self.silence,
+            self.default,
             (len(rows), self.shape[1]),
         )
         return targets.to(self.device)

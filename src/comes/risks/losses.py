@@ -1,38 +1,4 @@
-r"""Binary losses l(z, y) of a real score z and a target y, elementwise and unreduced.
-
-All of them are margin losses, :math:`\ell(z, 1) = \phi(z)` and :math:`\ell(z, 0) = \phi(-z)`.
-A loss is *symmetric* if :math:`\ell(z, 0) + \ell(z, 1) = M` for every z; `ranking_risk` needs
-that. M is the loss's ``symmetry_constant``, None if the loss is not symmetric.
-
-====================  ========================================  ====
-loss                  phi(m)                                    M
-====================  ========================================  ====
-`logistic_loss`       log(1 + exp(-m))                          none
-`sigmoid_loss`        1 / (1 + exp(m))                          1
-`squared_loss`        (1 - m)^2                                 none
-`hinge_loss`          max(0, 1 - m)                             none
-`ramp_loss`           (1 - m) / 2, cut to [0, 1]                1
-`unhinged_loss`       1 - m                                     2
-====================  ========================================  ====
-
-The paper asks for a non-negative loss: its bounds, and the flood level of `ranking_risk`, rest on
-that. `unhinged_loss` is symmetric but negative for margins above 1, so its ranking risk has no
-lower bound; it is here for comparison.
-
-`BinaryLoss` is the type of all of these and of your own: a callable (scores, 0 or 1) -> tensor.
-
-Examples
---------
->>> scores = torch.tensor([-2.0, 0.0, 2.0])
->>> logistic_loss(scores, 1)
-tensor([2.1269, 0.6931, 0.1269])
->>> sigmoid_loss(scores, 0), sigmoid_loss.symmetry_constant
-(tensor([0.1192, 0.5000, 0.8808]), 1.0)
->>> hinge_loss(scores, 0), squared_loss(scores, 0)
-(tensor([0., 1., 3.]), tensor([1., 1., 9.]))
->>> ramp_loss(scores, 1), unhinged_loss(scores, 1)
-(tensor([1.0000, 0.5000, 0.0000]), tensor([ 3.,  1., -1.]))
-"""
+r"""Binary losses l(z, y) of a real score z and a target y, elementwise and unreduced."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,23 +9,31 @@ from torch.nn import functional as F
 
 from comes.errors import ComesError
 
-__all__ = [
-    "BinaryLoss",
-    "MarginLoss",
-    "hinge_loss",
-    "logistic_loss",
-    "ramp_loss",
-    "sigmoid_loss",
-    "squared_loss",
-    "unhinged_loss",
-]
-
 BinaryLoss = Callable[[Tensor, int], Tensor]  # l(z, y), y = 1 relevant, y = 0 irrelevant
 
 
 @dataclass(frozen=True)
 class MarginLoss:
-    """A loss of the margin: l(z, 1) = phi(z) and l(z, 0) = phi(-z).
+    r"""A loss of the margin: :math:`\ell(z, 1) = \phi(z)` and :math:`\ell(z, 0) = \phi(-z)`.
+
+    A loss is *symmetric* if :math:`\ell(z, 0) + \ell(z, 1) = M` for every z; `ranking_risk` needs
+    that.
+
+    ====================  ========================================  ====
+    loss                  phi(m)                                    M
+    ====================  ========================================  ====
+    `logistic_loss`       log(1 + exp(-m))                          none
+    `sigmoid_loss`        1 / (1 + exp(m))                          1
+    `squared_loss`        (1 - m)^2                                 none
+    `hinge_loss`          max(0, 1 - m)                             none
+    `ramp_loss`           (1 - m) / 2, cut to [0, 1]                1
+    `unhinged_loss`       1 - m                                     2
+    ====================  ========================================  ====
+
+    The paper asks for a non-negative loss: its bounds, and the flood level of `ranking_risk`, rest
+    on that. `unhinged_loss` is symmetric but negative for margins above 1, so its ranking risk has
+    no lower bound; it is here for comparison. Risks also take a function (scores, 0 or 1) -> tensor
+    of your own.
 
     Attributes
     ----------
@@ -72,6 +46,13 @@ class MarginLoss:
 
     Examples
     --------
+    >>> import torch
+    >>> from comes.risks import hinge_loss, sigmoid_loss
+    >>> scores = torch.tensor([-2.0, 0.0, 2.0])
+    >>> sigmoid_loss(scores, 0), sigmoid_loss.symmetry_constant
+    (tensor([0.1192, 0.5000, 0.8808]), 1.0)
+    >>> hinge_loss(scores, 0)
+    tensor([0., 1., 3.])
     >>> exponential_loss = MarginLoss("exponential_loss", lambda margin: torch.exp(-margin))
     >>> exponential_loss(torch.zeros(2), 1)
     tensor([1., 1.])

@@ -1,4 +1,4 @@
-"""The sums over pairs in linear time: equal to the plain sums, whatever the scores."""
+"""Sums over pairs: how they are computed, and in linear time equal to the plain sums."""
 
 import copy
 import itertools
@@ -13,16 +13,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from comes.risks import ComrankRisk, RankingRisk, pairs, smooth_pairs
-from comes.risks.smooth_pairs import (
+from comes.risks import ComrankRisk, RankingRisk, pair_sums
+from comes.risks.pair_sums import (
     SLOPES,
     Centred,
     centre,
+    choose_pair_sums,
     count_terms,
     expand,
-    sum_over_smooth_pairs,
+    sum_in_linear_time,
 )
 
+CPU, CUDA, MPS = (torch.device(name) for name in ("cpu", "cuda", "mps"))
 Function = Callable[[Tensor], Tensor]
 FUNCTIONS: dict[str, Function] = {
     "sigmoid": torch.sigmoid,
@@ -39,8 +41,8 @@ def plain(g: Tensor, excluded: Tensor, function: Function, others: Tensor | None
 
 
 def linear(g: Tensor, excluded: Tensor, function: Function, others: Tensor | None) -> Tensor:
-    """Sum in linear time, or as `pairs` would if the scores lie too far apart."""
-    return pairs.sum_over_pairs(g, excluded, function, others)
+    """Sum in linear time, or as pair by pair if the scores lie too far apart."""
+    return pair_sums.sum_over_pairs(g, excluded, function, others)
 
 
 def value_and_gradient(
@@ -94,17 +96,17 @@ def test_expansion_has_the_error_it_promises(name: str) -> None:
     """At every width, for the function and its slope, also at the very ends."""
     function = FUNCTIONS[name]
     for level in (0, 1, 8, 20, 31, 40, 55):
-        width = 2 ** (level / smooth_pairs.WIDTHS_PER_DOUBLING)
+        width = 2 ** (level / pair_sums.WIDTHS_PER_DOUBLING)
         g = torch.linspace(-width / 2, width / 2, 301, dtype=torch.float64)
         expansion = expand(function, level, torch.float64, torch.device("cpu"))
         centred = Centred(g[None], g[None, :1], torch.tensor([[width]], dtype=g.dtype), level)
-        room = smooth_pairs._make_room(g[None], expansion.n_high)
-        low, high = smooth_pairs._split_basis(
-            smooth_pairs._compute_basis(centred, slice(1), expansion, room)
+        room = pair_sums._allocate_basis(g[None], expansion.n_high)
+        low, high = pair_sums._split_basis(
+            pair_sums._compute_basis(centred, slice(1), expansion, room)
         )
         n_terms = count_terms(level, torch.float64)
         basis = (high[:, None] * low).flatten(0, 2)
-        by_k = expansion.to_both.view(n_terms, 2, smooth_pairs.N_LOW, -1).transpose(2, 3).flatten(2)
+        by_k = expansion.to_both.view(n_terms, 2, pair_sums.N_LOW, -1).transpose(2, 3).flatten(2)
         difference = g[:, None] - g
         for matrix, exact in zip(by_k.unbind(1), (function, SLOPES[function]), strict=True):
             found = basis.T @ matrix.T @ basis
@@ -158,19 +160,19 @@ def test_scores_too_far_apart_are_summed_pair_by_pair() -> None:
 def test_what_is_not_finite_stays_so() -> None:
     g = torch.zeros(2, 100)
     g[0, 3] = math.nan
-    assert pairs.sum_over_pairs(g, torch.ones(2, 100), torch.sigmoid).isnan().all()
+    assert pair_sums.sum_over_pairs(g, torch.ones(2, 100), torch.sigmoid).isnan().all()
 
 
 def test_parts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     for spread in (2.0, 1e4):
         for at_once in (1, 4000, 5500, 7000, 12_000, 10**9):  # 7, 4, 3, 2, 1 parts
-            monkeypatch.setattr(smooth_pairs, "NUMBERS_AT_ONCE", {"cpu": at_once})
+            monkeypatch.setattr(pair_sums, "NUMBERS_AT_ONCE", {"cpu": at_once})
             assert_as_plain(random_scores(7, 90, spread), torch.sigmoid)
 
 
 def test_memory_is_linear_in_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing larger than the room for cosines is saved for the gradient."""
-    monkeypatch.setattr(smooth_pairs, "NUMBERS_AT_ONCE", {"cpu": 50_000})
+    monkeypatch.setattr(pair_sums, "NUMBERS_AT_ONCE", {"cpu": 50_000})
     sizes: list[int] = []
 
     def keep(tensor: Tensor) -> Tensor:
@@ -179,7 +181,7 @@ def test_memory_is_linear_in_labels(monkeypatch: pytest.MonkeyPatch) -> None:
 
     g = random_scores(4, 3000, 1.0).requires_grad_()
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        pairs.sum_over_pairs(g, torch.ones(4, 3000), torch.sigmoid).sum().backward()
+        pair_sums.sum_over_pairs(g, torch.ones(4, 3000), torch.sigmoid).sum().backward()
     assert sizes
     assert max(sizes) <= 4 * 3000
 
@@ -190,13 +192,13 @@ def test_gradient_by_finite_differences() -> None:
     others = 1 - excluded
     for function in FUNCTIONS.values():
         assert torch.autograd.gradcheck(
-            lambda g, f=function: pairs.sum_over_pairs(g, excluded, f, others), (g,)
+            lambda g, f=function: pair_sums.sum_over_pairs(g, excluded, f, others), (g,)
         )
 
 
 def test_a_second_backward_pass_gives_the_same() -> None:
     g = random_scores(3, 100, 1.0).requires_grad_()
-    sums = pairs.sum_over_pairs(g, torch.ones(3, 100), torch.sigmoid)[:50].sum()
+    sums = pair_sums.sum_over_pairs(g, torch.ones(3, 100), torch.sigmoid)[:50].sum()
     first, second = (torch.autograd.grad(sums, g, retain_graph=True)[0] for _ in range(2))
     assert torch.equal(first, second)
 
@@ -210,7 +212,7 @@ def test_risks_of_many_labels_are_as_with_few(monkeypatch: pytest.MonkeyPatch) -
     ):
         results = []
         for many in (1, 10**6):
-            monkeypatch.setattr(pairs, "MANY_LABELS", {"cpu": many})
+            monkeypatch.setattr(pair_sums, "MANY_LABELS", {"cpu": many})
             g = random_scores(8, 217, 2.0).to(dtype).requires_grad_()
             with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
                 value = risk(g, candidates)
@@ -228,15 +230,15 @@ def calls_of_linear_way(monkeypatch: pytest.MonkeyPatch, run: Callable[[], objec
 
     def spy(*arguments: Any) -> Tensor:
         calls.append(arguments)
-        return sum_over_smooth_pairs(*arguments)
+        return sum_in_linear_time(*arguments)
 
-    monkeypatch.setattr(pairs, "sum_over_smooth_pairs", spy)
+    monkeypatch.setattr(pair_sums, "sum_in_linear_time", spy)
     run()
     return len(calls)
 
 
 def test_many_labels_take_the_linear_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    for q, calls in ((pairs.MANY_LABELS["cpu"] - 1, 0), (pairs.MANY_LABELS["cpu"], 1)):
+    for q, calls in ((pair_sums.MANY_LABELS["cpu"] - 1, 0), (pair_sums.MANY_LABELS["cpu"], 1)):
         candidates = torch.arange(2 * q).view(2, q) % 3 > 0
         ranking = RankingRisk(torch.full((q,), 0.1))
         for risk in (ranking, copy.deepcopy(ranking), ComrankRisk()):
@@ -259,4 +261,44 @@ def test_your_own_function_is_summed_pair_by_pair(monkeypatch: pytest.MonkeyPatc
 
 def test_no_rows_have_no_pairs() -> None:
     empty = torch.zeros(0, 100)
-    assert pairs.sum_over_pairs(empty, empty, torch.sigmoid).tolist() == [0.0] * 100
+    assert pair_sums.sum_over_pairs(empty, empty, torch.sigmoid).tolist() == [0.0] * 100
+
+
+def test_from_many_labels_on_sums_take_linear_time() -> None:
+    for device in (CPU, CUDA):
+        many = pair_sums.MANY_LABELS[device.type]
+        assert choose_pair_sums(1, many, device) == "in linear time"
+        assert choose_pair_sums(1, many - 1, device) == "whole"
+
+
+def test_a_device_without_linear_sums_forms_differences() -> None:
+    assert choose_pair_sums(1, 1000, MPS) == "whole"
+    assert choose_pair_sums(10, 1000, MPS) == "in parts"
+
+
+def test_more_differences_than_fit_are_formed_in_parts() -> None:
+    for device, q in itertools.product((CPU, CUDA), (1, 16)):
+        fitting = pair_sums.DIFFERENCES_AT_ONCE[device.type] // (q * q)
+        assert choose_pair_sums(fitting, q, device) == "whole"
+        assert choose_pair_sums(fitting + 1, q, device) == "in parts"
+
+
+def test_sums_are_made_in_as_many_parts_as_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three rows of four labels; a part is at least one label wide."""
+    scores = torch.linspace(-1, 2, 12, dtype=torch.float64).reshape(3, 4)
+    excluded = torch.arange(12).reshape(3, 4) % 3 + 0.5
+    expected = (excluded[:, :, None] * (scores[:, :, None] - scores[:, None, :]).exp()).sum((0, 2))
+    cases = {48: [4], 47: [3, 1], 36: [3, 1], 35: [2, 2], 24: [2, 2], 23: [1] * 4, 1: [1] * 4}
+    for at_once, expected_widths in cases.items():
+        monkeypatch.setattr(pair_sums, "DIFFERENCES_AT_ONCE", {"cpu": at_once})
+        widths: list[int] = []
+
+        def exp_of_part(differences: torch.Tensor, widths: list[int] = widths) -> torch.Tensor:
+            widths.append(differences.shape[1])
+            return differences.exp()
+
+        torch.testing.assert_close(
+            pair_sums.sum_over_pairs(scores, excluded, exp_of_part), expected
+        )
+        assert widths == expected_widths, at_once
+        assert choose_pair_sums(3, 4, CPU) == ("whole" if widths == [4] else "in parts"), at_once

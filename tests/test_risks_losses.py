@@ -5,9 +5,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from comes import losses
 from comes.errors import ComesError
-from comes.losses import MarginLoss
+from comes.risks import MarginLoss, losses
 
 ALL = [value for value in vars(losses).values() if isinstance(value, MarginLoss)]
 SCORES = torch.tensor([-3.0, -0.5, 0.0, 0.7, 4.0], dtype=torch.float64)
