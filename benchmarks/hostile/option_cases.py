@@ -43,7 +43,7 @@ refused_commands(
         "a rate of nothing": (FIT + "--exclude-rate 0", r"exclude.rate"),
         "a rate that is a word": (FIT + "--exclude-rate often", r"exclude.rate.*often"),
         "rates for other labels": (FIT + "--exclude-rate .1,.2", r"exclude.rate.*4"),
-        "a rate per instance without priors": (FIT + "--exclude-rate instance", r"prior"),
+        "an exclude rate in words": (FIT + "--exclude-rate instance", r"--exclude-rate.*number"),
         "rates of answers for candidates": (FIT + "--no-rate 0.5", r"no.rate|answers"),
         "an exclude rate for answers": (
             "fit answers.npz --exclude-rate 0.5 --epochs 1 -o m",
