@@ -94,10 +94,10 @@ def measure_error(probability: Any, relevant: Any) -> float:
 
 def lean(classifier: CandidateClassifier, said: Answers) -> Any:
     """Return how far what was said leans, by the rates of a model, as `calibrate` does."""
-    knowledge = classifier.knowledge_
-    if knowledge.no_rate is not None:
-        return answer_evidence(said, knowledge.rates)
-    return answer_evidence(said, rates_given_prior(said, knowledge.class_prior))
+    rates = classifier.rates_
+    if rates.no_rate is not None:
+        return answer_evidence(said, rates.answer_rates)
+    return answer_evidence(said, rates_given_prior(said, rates.class_prior))
 
 
 def run(dataset: Dataset, draw: str, seed: int, method: str) -> dict[str, Any]:

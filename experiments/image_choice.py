@@ -140,7 +140,7 @@ def run(
         evidence = Evidence(X, answers, views.n_sparse)
         probe = view_probe(random_state=seed, device=str(device), progress=False)
         head, _ = fit_view_head(probe, evidence, errors, known)
-        known = probe.knowledge_  # estimated with the first, and used by all
+        known = probe.rates_  # estimated with the first, and used by all
         losses = likelihood_losses(
             cross_score(probe, evidence, errors, seed), answers, known.class_prior
         )
@@ -154,7 +154,7 @@ def run(
             }
         )
         if (kind, temperature, errors) == DEFAULT:
-            about = judge(head, known.rates, evidence, unseen, truth["val"])
+            about = judge(head, known.answer_rates, evidence, unseen, truth["val"])
     assert known is not None
     off = np.abs(known.class_prior - truth["train"].mean(axis=0)).mean()
     return {

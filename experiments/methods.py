@@ -35,8 +35,8 @@ def runs() -> list[dict[str, Any]]:
     """Return the settings of every training: each variant, and some with other settings."""
     settings: list[dict[str, Any]] = [
         {"method": method, "variant": variant, **PUBLISHED.get(method, {})}
-        for method, family in METHODS.items()
-        for variant in family.variants
+        for method, named in METHODS.items()
+        for variant in named.variants
         if method != DEFAULT  # is no method of the paper
     ]
     ccmn = [setting for setting in settings if setting["method"] == "ccmn"]

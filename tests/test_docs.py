@@ -84,8 +84,8 @@ def test_every_reading_option_method_and_metric_is_documented() -> None:
     for name in inspect.signature(reading_options).parameters:
         assert re.search(rf"--{name.replace('_', '-')}\b", text), name
     text = read("docs/explain/methods.md")
-    for method, family in METHODS.items():
-        variants = list(family.variants)
+    for method, named in METHODS.items():
+        variants = list(named.variants)
         assert f"| `{method}` | `{variants[0]}` |" in text
         for variant in variants:
             assert f"`{variant}`" in text, (method, variant)

@@ -42,7 +42,7 @@ def test_the_better_classifier_is_chosen_and_the_table_says_why() -> None:
 
 def test_variations() -> None:
     found = vary_settings(classifier(epochs=20, learning_rate=0.01), ["method", "lr", "epochs"])
-    selected = [name for name, family in METHODS.items() if family.may_be_selected]
+    selected = [name for name, method in METHODS.items() if method.is_selectable]
     assert len(found) == len(selected) * 3 * 2
     assert {c.method for c in found} == set(selected)
     assert {c.epochs for c in found} == {2, 20}

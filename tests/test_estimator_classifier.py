@@ -116,7 +116,7 @@ def test_every_variant_learns_from_candidates(method: str) -> None:
             clf.fit(X, CANDIDATES)
         scores = clf.decision_function(X)
         assert scores.shape == (300, 3)
-        is_of_the_paper = METHODS[method].place is not None and method != "mlcl"
+        is_of_the_paper = METHODS[method].paper_rank is not None and method != "mlcl"
         least = 0.85 if is_of_the_paper and place == 0 else 0.8
         assert average_precision(scores, RELEVANT) > least, variant
         assert clf.score(X, RELEVANT) == average_precision(scores, RELEVANT), variant

@@ -201,7 +201,7 @@ def test_small_batches_are_warned_of_where_the_risk_needs_large_ones() -> None:
 def test_targets_are_what_the_frozen_head_and_the_candidates_say(
     probed: ImageClassifier, trained_on: list[Any]
 ) -> None:
-    eta, rate = expit(probed.decision_function(PIXELS)), probed.knowledge_.no_rate
+    eta, rate = expit(probed.decision_function(PIXELS)), probed.rates_.no_rate
     classifier(epochs=1).fit(PIXELS, CANDIDATES)
     expected = np.zeros(CANDIDATES.shape)
     for i, j in np.argwhere(CANDIDATES):  # Bayes: possible if relevant, else with 1 - rate

@@ -219,7 +219,7 @@ def test_a_clean_sample_leaves_a_given_exclude_rate_as_it_is() -> None:
 def test_rates_that_are_given_are_those_of_everybody() -> None:
     people = {"ann": (0.9, 0.9), "bob": (0.3, 0.9)}
     answers = simulate_answers(RELEVANT, asked_rate=0.5, people=people, people_per_pair=2)
-    found = fit(answers, no_rate=0.7).knowledge_.people
+    found = fit(answers, no_rate=0.7).rates_.people
     assert set(found) == set(people)
     for own_no, own_yes in found.values():
         np.testing.assert_array_equal(own_no, [0.7] * 3)

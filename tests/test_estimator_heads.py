@@ -178,14 +178,14 @@ def test_one_label_and_few_pictures() -> None:
             assert np.isfinite(few.decision_function(PIXELS)).all()
 
 
-@pytest.mark.parametrize("name", [n for n, f in METHODS.items() if "images" in f.uses])
+@pytest.mark.parametrize("name", METHODS)
 def test_every_method_trains_and_reads_what_it_can(name: str) -> None:
-    family = METHODS[name]
-    known = dict(family.settings_with_prior)
+    named = METHODS[name]
+    known = dict(named.settings_with_prior)
     clf = classifier(method=name, probe_epochs=2, epochs=1, **known)
     clf.fit(PIXELS[:20], CANDIDATES[:20])
-    width = N_CLASSES if family.has_sparse_head else N_POOLED
-    if family.has_view_head:
+    width = N_CLASSES if named.has_sparse_head else N_POOLED
+    if named.has_view_head:
         width = N_CLASSES + 2 + N_POOLED  # a cluster for every ten pictures
     assert clf.network_.head.in_features == width
     # A head on pooled features or views reads what is below the classifier.

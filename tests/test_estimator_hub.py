@@ -197,12 +197,12 @@ def test_a_card_of_answers_and_of_a_ranking_risk() -> None:
 
 @pytest.mark.long
 def test_every_method_has_a_card(tmp_path: Path) -> None:
-    for method, family in METHODS.items():
+    for method, named in METHODS.items():
         clf = make(method).fit(X, CANDIDATES, label_names=NAMES)
         clf.save(tmp_path / "model")
         card = write_card(clf, "me/photos")
         assert write_card(load_model(tmp_path / "model"), "me/photos") == card, method
-        assert family.title in card
+        assert named.title in card
         assert "nan" not in card.lower().replace("names", "") and "None" not in card, method
 
 

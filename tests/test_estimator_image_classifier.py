@@ -71,7 +71,7 @@ def test_pictures_are_learned_from_answers(tmp_path: Path) -> None:
     assert clf.method_ == "likelihood" and clf.score(*pictures(seed=1)) > 0.9
     clf.save(tmp_path / "model")
     loaded = ImageClassifier.load(tmp_path / "model", backbone=tiny())
-    assert loaded.method_ == "likelihood" and loaded.knowledge_.mistake_rate == 0.01
+    assert loaded.method_ == "likelihood" and loaded.rates_.mistake_rate == 0.01
     np.testing.assert_array_equal(loaded.yes_rate_, [0.8] * RELEVANT.shape[1])
     np.testing.assert_array_equal(loaded.decision_function(PIXELS), clf.decision_function(PIXELS))
 

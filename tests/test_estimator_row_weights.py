@@ -47,9 +47,9 @@ ONE_BATCH: dict[str, Any] = {
 }
 # What is left out draws an excluded label for each row, or estimates a matrix from the rows.
 VARIANTS = [
-    (name, variant)
-    for name, family in METHODS.items()
-    for variant, method in family.variants.items()
+    (name, method.variant)
+    for name, known in METHODS.items()
+    for method in known.list_variants()
     if not (method.keeps_one_excluded or method.needs_transition)
 ]
 

@@ -130,7 +130,7 @@ def test_a_model_knows_whether_its_class_prior_was_estimated(tmp_path: Path) -> 
     error, prior = clf.class_prior_error_, clf.class_prior_
     assert error is not None and error.shape == (3,) and (error > 0).all()
     np.testing.assert_array_equal(save_and_load(clf, tmp_path).class_prior_error_, error)
-    clf.knowledge_ = replace(clf.knowledge_, class_prior_error=None)  # an earlier version
+    clf.rates_ = replace(clf.rates_, class_prior_error=None)  # an earlier version
     old: Any = save_and_load(clf, tmp_path).class_prior_error_
     assert np.isnan(old).all()
     given = classifier("likelihood", class_prior=prior).fit(X, CANDIDATES)

@@ -77,8 +77,8 @@ def test_every_method_is_trained_as_alone(monkeypatch: pytest.MonkeyPatch) -> No
         return train_together(*arguments, **options)
 
     monkeypatch.setattr(together, "train_together", spy)
-    for method, family in METHODS.items():
-        known: dict[str, Any] = {"flip_rate": 0.5} if family.default.needs_flip_rate else {}
+    for method, named in METHODS.items():
+        known: dict[str, Any] = {"flip_rate": 0.5} if named.needs_flip_rate else {}
         given = classifiers(method, class_prior=PRIOR, **PLAIN, **known)
         calls.clear()
         assert_as_alone(fit_together(given, X, CANDIDATES, FOLDS), given, X, CANDIDATES)

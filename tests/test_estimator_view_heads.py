@@ -62,7 +62,7 @@ def test_the_penalty_is_that_of_noise_by_plain_loops() -> None:
     clf = probe()
     _, training = fit_view_head(clf, evidence(pooled=False), 1.5)
     penalty = training.options.optimizer.keywords["penalty"].numpy()  # type: ignore[attr-defined]
-    S, p = CANDIDATES.candidates, clf.knowledge_.no_rate
+    S, p = CANDIDATES.candidates, clf.rates_.no_rate
     weight = 1 / p.mean()  # of the losses: so few pairs say something
     for j in (0, 2):
         squares = 0.0
@@ -99,7 +99,7 @@ def test_the_head_is_the_mean_of_teacher_and_student() -> None:
     head, training = fit_view_head(clf, evidence())
     teacher = clf.decision_function(X[:, :N_SPARSE])
     # The student: logistic regression on what teacher and candidates say together.
-    S, p = CANDIDATES.candidates, clf.knowledge_.no_rate
+    S, p = CANDIDATES.candidates, clf.rates_.no_rate
     before = expit(teacher.astype(np.float64))
     targets = np.where(S, before / (before + (1 - before) * (1 - p)), 0)
     own = X[:, N_SPARSE:].astype(np.float64)
@@ -189,9 +189,9 @@ def test_rows_are_scored_by_heads_that_were_trained_without_them(
     fit = view_heads.fit_view_head
 
     def spy(fold: Any, own: Evidence, errors: float, known: Any) -> Any:
-        assert errors == 1.3 and known is clf.knowledge_
+        assert errors == 1.3 and known is clf.rates_
         head, training = fit(fold, own, errors, known)
-        assert fold.knowledge_ is clf.knowledge_
+        assert fold.rates_ is clf.rates_
         seen.append((own, head))
         return head, training
 

@@ -335,7 +335,7 @@ def test_judging_says_why_an_estimated_prior_gives_no_interval(tmp_path: Path) -
     judged = judge_model(fitted, blind).estimated
     assert judged is not None and judged.prior_source == "of the model, estimated"
     assert "standard error of the estimated" in judged.prior_error
-    fitted.knowledge_ = replace(fitted.knowledge_, class_prior_error=None)
+    fitted.rates_ = replace(fitted.rates_, class_prior_error=None)
     fitted.set_params(class_prior=None).save(tmp_path / "old")  # as an earlier version did
     old = judge_model(tmp_path / "old", blind).estimated
     assert old is not None and len(old.reasons()) == 1

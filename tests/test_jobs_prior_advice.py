@@ -48,12 +48,12 @@ def test_the_cost_rises_with_the_errors() -> None:
     fitted = CandidateClassifier(epochs=20, class_prior=prior, **SETTINGS).fit(X, FEW.candidates)
     costs = []
     for error in (0.0, 0.02, 0.2):
-        object.__setattr__(fitted.knowledge_, "class_prior_error", np.full(10, error))
+        object.__setattr__(fitted.rates_, "class_prior_error", np.full(10, error))
         costs.append(measure_prior_cost(fitted, X))
     assert costs[0] == 0 and costs[1] < WORTH_SAYING < costs[2]
     fitted.history_ = replace(fitted.history_, warnings=[])  # else something else is wrong
     for error, advice in ((0.02, None), (0.2, ADVICE)):
-        object.__setattr__(fitted.knowledge_, "class_prior_error", np.full(10, error))
+        object.__setattr__(fitted.rates_, "class_prior_error", np.full(10, error))
         assert advise(fitted, X) == advice
     for word in ("comes priors", "known_prior", "--priors", "--clean"):
         assert word in ADVICE

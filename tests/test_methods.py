@@ -16,10 +16,9 @@ from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.methods import (
     METHODS,
-    Knowledge,
+    Rates,
     RiskOptions,
     find_method,
-    lookup,
     table_rank,
     title_of_label,
 )
@@ -28,12 +27,12 @@ N, Q = 12, 3
 SCORES = torch.randn(N, Q, generator=torch.Generator().manual_seed(0))
 CANDIDATES = torch.rand(N, Q, generator=torch.Generator().manual_seed(1)) < 0.6
 EDGES = torch.full((Q, Q), 0.5) * (1 - torch.eye(Q))
-EVERYTHING = Knowledge([0.3] * Q, [0.4] * Q, EDGES, no_rate=[0.5] * Q)
-VARIANTS = [(name, variant) for name, family in METHODS.items() for variant in family.variants]
+EVERYTHING = Rates([0.3] * Q, [0.4] * Q, EDGES, no_rate=[0.5] * Q)
+VARIANTS = [(name, variant) for name, method in METHODS.items() for variant in method.variants]
 
 
 def needed(method: methods.Method) -> dict[str, Any]:
-    """Return the knowledge that a method says it needs."""
+    """Return the rates that a method says it needs."""
     names = ("class_prior", "flip_rate", "transition")
     found = {n: getattr(EVERYTHING, n) for n in names if getattr(method, f"needs_{n}")}
     return found | ({"no_rate": EVERYTHING.no_rate} if method.needs_rates else {})
@@ -42,7 +41,7 @@ def needed(method: methods.Method) -> dict[str, Any]:
 def test_a_risk_is_made_of_what_its_method_says_it_needs() -> None:
     for name, variant in VARIANTS:
         method = find_method(name, variant)
-        risk = method.make_risk(Knowledge(**needed(method)), RiskOptions())
+        risk = method.make_risk(Rates(**needed(method)), RiskOptions())
         assert math.isfinite(float(risk(SCORES, CANDIDATES))), (name, variant)
         for missing in needed(method):
             unknown: dict[str, Any] = {missing: None}
@@ -82,8 +81,10 @@ def test_every_variant_is_its_risk() -> None:
         for scores in (SCORES, confident):
             found = method.make_risk(EVERYTHING, RiskOptions())(scores, CANDIDATES)
             assert float(found) == pytest.approx(float(expected(scores, CANDIDATES))), name
-    first = {name: next(iter(family.variants)) for name, family in METHODS.items()}
-    assert all(find_method(name) is find_method(name, first[name]) for name in METHODS)
+    for name, method in METHODS.items():
+        assert find_method(name).variant == method.variants[0], name
+        assert [each.variant for each in method.list_variants()] == list(method.variants), name
+        assert all(type(each) is type(method) for each in method.list_variants()), name
 
 
 def test_scores_without_a_zero_are_those_that_no_level_changes() -> None:
@@ -103,24 +104,24 @@ def test_a_correction_can_be_left_out_to_judge_held_out_rows() -> None:
         RiskOptions(flood_level=9.0, corrected=False),
     )
     confident = torch.where(CANDIDATES, 5.0, -5.0) * torch.ones(Q)
-    knowledge = Knowledge([0.01] * Q, [0.9] * Q)
+    rates = Rates([0.01] * Q, [0.9] * Q)
     for name in ("comes-hl", "ccmn", "comes-rl"):
         trained, judged = (
-            find_method(name).make_risk(knowledge, options)(confident, CANDIDATES)
+            find_method(name).make_risk(rates, options)(confident, CANDIDATES)
             for options in (as_trained, as_judged)
         )
         assert judged < trained, name
 
 
 def test_comes_rl_floods_unless_told_otherwise() -> None:
-    knowledge = Knowledge([0.2] * Q)
+    rates = Rates([0.2] * Q)
     share = [0.0] + [0.5] * (Q - 1)
-    risk: Any = find_method("comes-rl").make_risk(knowledge, RiskOptions())
+    risk: Any = find_method("comes-rl").make_risk(rates, RiskOptions())
     assert float(risk.flood_level) == pytest.approx(0.75 * 0.8**2 * Q * (Q - 1) / 2)
-    risk = find_method("comes-rl").make_risk(knowledge, RiskOptions(exclude_share=share))
+    risk = find_method("comes-rl").make_risk(rates, RiskOptions(exclude_share=share))
     assert float(risk.flood_level) == pytest.approx(0.75 * 0.8**2 * (Q - 1) * (Q - 2) / 2)
     for options in (RiskOptions(flood_level=0.0), RiskOptions(corrected=False)):
-        risk = find_method("comes-rl").make_risk(knowledge, options)
+        risk = find_method("comes-rl").make_risk(rates, options)
         assert risk.flood_level is None
 
 
@@ -144,14 +145,14 @@ def test_reductions_are_sums_and_means_over_labels_or_pairs() -> None:
         find_method("bce").risk_scale("max", 5)
 
 
-def test_families_are_called_by_their_names_and_know_their_place() -> None:
-    assert all(name == family.name for name, family in METHODS.items())
+def test_methods_are_called_by_their_names_and_ordered_as_in_the_paper() -> None:
+    assert all(name == method.name for name, method in METHODS.items())
     assert methods.DEFAULT in METHODS and methods.SUPERVISED in METHODS
-    placed = sorted((f.place, f.title) for f in METHODS.values() if f.place is not None)
-    assert [place for place, _ in placed] == list(range(len(placed)))
-    titles = [title for _, title in placed]
+    ranked = sorted((f.paper_rank, f.title) for f in METHODS.values() if f.paper_rank is not None)
+    assert [rank for rank, _ in ranked] == list(range(len(ranked)))
+    titles = [title for _, title in ranked]
     assert titles == ["BCE", "CCMN", "GDF", "CTL", "MLCL", "COMES-HL", "COMES-RL"]
-    selected = sorted((n for n, f in METHODS.items() if f.may_be_selected), key=table_rank)
+    selected = sorted((n for n, f in METHODS.items() if f.is_selectable), key=table_rank)
     assert selected == ["likelihood", "bce", "ccmn", "ctl", "comes-hl", "comes-rl"]
     is_true = {
         "is_ours": ["comes-hl", "comes-rl", "comes-hl-unbiased", "likelihood"],
@@ -160,7 +161,7 @@ def test_families_are_called_by_their_names_and_know_their_place() -> None:
         "needs_large_batches": ["comes-hl"],
     }
     for flag, names in is_true.items():
-        assert [name for name, family in METHODS.items() if getattr(family, flag)] == names, flag
+        assert [name for name, method in METHODS.items() if getattr(method, flag)] == names, flag
 
 
 def test_labels_of_tables_are_sorted_and_titled_by_their_method() -> None:
@@ -168,22 +169,19 @@ def test_labels_of_tables_are_sorted_and_titled_by_their_method() -> None:
     expected = ["comrank", "mine", "ccmn", "ccmn, ranking", "gdf", "comes-rl per label"]
     assert sorted(labels, key=table_rank) == expected
     assert title_of_label("ccmn, ranking") == "CCMN, ranking"
-    assert methods.family_of("comes-hl-unbiased").name == "comes-hl-unbiased"  # type: ignore[union-attr]
-    assert methods.family_of(len) is None
+    assert methods.method_of_label("comes-hl-unbiased").name == "comes-hl-unbiased"  # type: ignore[union-attr]
+    assert methods.method_of_label(len) is None
 
 
 def test_settings_with_the_prior_are_parameters_of_the_classifier() -> None:
     parameters = inspect.signature(CandidateClassifier).parameters
-    for family in METHODS.values():
-        assert family.settings_with_prior.keys() <= parameters.keys()
+    for method in METHODS.values():
+        assert method.settings_with_prior.keys() <= parameters.keys()
 
 
-def test_a_method_is_refused_where_it_may_not_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows_only = replace(METHODS["bce"], uses=("rows",))
-    monkeypatch.setattr(lookup, "METHODS", {**METHODS, "bce": rows_only})
-    assert find_method("bce") is rows_only.default
-    with pytest.raises(ComesError, match="method must be one of comes-hl, comes-rl, ccmn, .*'bce'"):
-        find_method("bce", use="images")
+def test_a_method_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with pytest.raises(ComesError, match="one of comes-hl, comes-rl, bce, .*, likelihood; got 'b'"):
+        find_method("b")
 
 
 NO = np.array([[1, 0, 0], [0, 1, 0]])
@@ -223,43 +221,42 @@ def test_methods_learn_from_as_much_of_the_answers_as_they_can() -> None:
     }
     for name, of_kinds in expected.items():
         for kind, seen in of_kinds.items():
-            found = find_method(name).see(ANSWERS[kind], Knowledge())
+            found = find_method(name).targets(ANSWERS[kind], Rates())
             np.testing.assert_array_equal(found, seen, err_msg=f"{name}, {kind}")
             assert found.dtype == (bool if seen.dtype == bool else np.int8), (name, kind)
     people = LongAnswers.read([0, 0], [1, 1], ["no", "yes"], ["ann", "bob"])
     several = Answers.from_long(people, (2, 3))
-    rates = Knowledge(no_rate=np.full(3, 0.5), yes_rate=np.full(3, 0.25))
-    found = find_method("likelihood").see(several, rates)
-    np.testing.assert_array_equal(found, answer_evidence(several, rates.rates))
-    able = {name: find_method(name).takes_positives for name in METHODS}
+    rates = Rates(no_rate=np.full(3, 0.5), yes_rate=np.full(3, 0.25))
+    found = find_method("likelihood").targets(several, rates)
+    np.testing.assert_array_equal(found, answer_evidence(several, rates.answer_rates))
+    able = {name: find_method(name).accepts_positives for name in METHODS}
     assert [name for name, is_able in able.items() if is_able] == ["bce", "likelihood"]
-    assert [n for n in METHODS if find_method(n).leaves_maybe_out] == ["bce"]
-    blind = [n for n in METHODS if not find_method(n).sees_only_candidates]
-    assert blind == ["comes-hl", "bce", "comes-hl-unbiased", "likelihood"]
+    assert [n for n in METHODS if find_method(n).ignores_maybe] == ["bce"]
+    informed = [n for n in METHODS if not find_method(n).uses_only_candidates]
+    assert informed == ["comes-hl", "bce", "comes-hl-unbiased", "likelihood"]
 
 
 def test_very_many_labels_are_learnt_from_as_few_are() -> None:
-    for name, family in METHODS.items():
-        method = family.default
-        if method.see_sparse is None:
+    for name, method in METHODS.items():
+        if not method.has_sparse_targets:
             continue
         for kind, answers in ANSWERS.items():
-            if kind == "ticked" and not method.takes_positives:
+            if kind == "ticked" and not method.accepts_positives:
                 continue
             can_say_yes = kind not in ("candidates", "no yes")
             yes_rate = [0.5] * Q if can_say_yes else [0.0] * Q
             risk = method.make_risk(replace(EVERYTHING, yes_rate=yes_rate), RiskOptions())
-            states, silence = method.see_sparse(answers)
-            places = sparse.coo_array(sparse.csc_array(states))
-            said = risks.SparseTargets(
-                torch.as_tensor(places.row).long(),
-                torch.as_tensor(places.col).long(),
-                torch.as_tensor(places.data),
-                silence,
+            states, others = method.sparse_targets(answers)
+            pairs = sparse.coo_array(sparse.csc_array(states))
+            by_index = risks.SparseTargets(
+                torch.as_tensor(pairs.row).long(),
+                torch.as_tensor(pairs.col).long(),
+                torch.as_tensor(pairs.data),
+                others,
                 (2, Q),
             )
-            expected = risk(SCORES[:2], torch.as_tensor(method.see(answers, Knowledge())))
-            assert float(risk(SCORES[:2], said)) == pytest.approx(float(expected)), (name, kind)
+            expected = risk(SCORES[:2], torch.as_tensor(method.targets(answers, Rates())))
+            assert float(risk(SCORES[:2], by_index)) == pytest.approx(float(expected)), (name, kind)
 
 
 def test_a_risk_of_your_own_is_minimised_as_it_is_and_copied() -> None:
@@ -267,7 +264,7 @@ def test_a_risk_of_your_own_is_minimised_as_it_is_and_copied() -> None:
     method = find_method(own)
     copied = method.make_risk(EVERYTHING, RiskOptions())
     assert isinstance(copied, risks.BceRisk) and copied is not own
-    assert method.is_users_own and method.risk_scale("auto", 7) == 1
+    assert method.is_custom and method.risk_scale("auto", 7) == 1
     with pytest.raises(ComesError, match="minimised as it is; reduction must be auto; got 'sum'"):
         method.risk_scale("sum", 7)
     with pytest.raises(ComesError, match="a risk of your own has no variants; got 'all'"):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from comes import risks
 from comes.answers import State
 from comes.errors import ComesError
-from comes.methods import METHODS, Knowledge, RiskOptions, find_method
+from comes.methods import METHODS, Rates, RiskOptions, find_method
 from comes.models.tabular import EnsembleRisk
 
 N, Q = 14, 5
@@ -24,26 +24,26 @@ STATES = torch.randint(0, 4, (N, Q), generator=DRAW, dtype=torch.int8)
 TIMES = torch.tensor([1, 3, 0, 2, 5, 1, 0, 4, 2, 1, 1, 2, 3, 1])  # how often each row counts
 RATES: Any = np.linspace(0.2, 0.7, Q)
 TRANSITION: Any = np.full((Q, Q), 1 / (Q - 1)) * (1 - np.eye(Q))
-EVERYTHING = Knowledge(
+EVERYTHING = Rates(
     RATES, RATES, TRANSITION, no_rate=RATES, yes_rate=np.zeros(Q), class_prior_error=None
 )
 SHARES = {"exclude_share": RATES / 2, "asked_share": RATES}
-VARIANTS = [(name, variant) for name, family in METHODS.items() for variant in family.variants]
+VARIANTS = [(name, variant) for name, method in METHODS.items() for variant in method.variants]
 SIGHTS = {"candidates": CANDIDATES, "states": STATES}
 
 
 def sights_of(name: str, variant: str) -> list[str]:
     """Return what a method learns from: candidates, and states where it can."""
-    only_candidates = find_method(name, variant).sees_only_candidates
+    only_candidates = find_method(name, variant).uses_only_candidates
     return ["candidates"] if only_candidates else ["candidates", "states"]
 
 
 def make(name: str, variant: str, sight: str, **options: Any) -> Any:
     """Return the risk of a method in float64."""
-    knowledge = EVERYTHING
+    rates = EVERYTHING
     if sight == "states":
-        knowledge = Knowledge(RATES, RATES, TRANSITION, no_rate=RATES, yes_rate=RATES)
-    risk = find_method(name, variant).make_risk(knowledge, RiskOptions(**options))
+        rates = Rates(RATES, RATES, TRANSITION, no_rate=RATES, yes_rate=RATES)
+    risk = find_method(name, variant).make_risk(rates, RiskOptions(**options))
     assert isinstance(risk, nn.Module)
     return risk.double()
 

@@ -61,5 +61,5 @@ def test_pictures_are_learned_from_answers_of_every_kind(answers: Any, settings:
 
 def test_rates_of_people_are_estimated_once_for_all_folds() -> None:
     clf = small_classifier(class_prior=None, threshold="f1").fit(PIXELS, people())
-    assert set(clf.knowledge_.people) == {"ann", "bob"}
+    assert set(clf.rates_.people) == {"ann", "bob"}
     assert clf.score(*pictures(seed=1)) > 0.85

@@ -24,7 +24,7 @@ PRIOR = RELEVANT.mean(axis=0)
 ANSWERS = simulate_answers(RELEVANT, asked_rate=0.5, no_rate=0.9, yes_rate=0.6, seed=1)
 NO_YES = Answers(no=ANSWERS.excluded, maybe=ANSWERS.confirmed | ANSWERS.doubtful)
 CANDIDATES = independent(RELEVANT, 0.5, seed=1)
-VARIANTS = [(name, variant) for name, family in METHODS.items() for variant in family.variants]
+VARIANTS = [(name, variant) for name, method in METHODS.items() for variant in method.variants]
 
 
 def fit(answers: Any, *, clean: Any = None, **settings: Any) -> Any:
@@ -73,7 +73,7 @@ def test_an_estimate_of_ones_own_is_worth_what_ours_is() -> None:
 def test_every_variant_learns_from_candidates(method: str, variant: str) -> None:
     settings: dict[str, Any] = {"class_prior": PRIOR, "epochs": 30, "batch_size": 50}
     fitted = fit(CANDIDATES, method=method, variant=variant, hidden=500, **settings)
-    is_of_the_paper = METHODS[method].place is not None and method != "mlcl"
+    is_of_the_paper = METHODS[method].paper_rank is not None and method != "mlcl"
     is_default = variant == next(iter(METHODS[method].variants))
     least = 0.9 if is_of_the_paper and is_default else 0.8
     assert average_precision(fitted.decision_function(X), RELEVANT) > least

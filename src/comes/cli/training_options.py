@@ -16,14 +16,14 @@ from comes.methods import DEFAULT, METHODS, PAPER_SETTINGS, PUBLISHED
 
 FLIPPED = ", ".join(
     name
-    for name, family in METHODS.items()
-    if any(method.needs_flip_rate for method in family.variants.values())
+    for name, method in METHODS.items()
+    if any(variant.needs_flip_rate for variant in method.list_variants())
 )
 
 FLOODED = [
     name
-    for name, family in METHODS.items()
-    if any(method.is_over_pairs for method in family.variants.values())
+    for name, method in METHODS.items()
+    if any(variant.is_over_pairs for variant in method.list_variants())
 ]
 
 option = options_under("Training")

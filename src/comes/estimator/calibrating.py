@@ -52,16 +52,16 @@ def _lean_truth(classifier: "PredictsFromScores", relevant: Any) -> npt.NDArray[
 def _lean(classifier: "PredictsFromScores", answers: Any) -> npt.NDArray[Any]:
     """Return how far answers lean, by the rates of the model."""
     read = read_answers(answers).align_labels(classifier.label_names_)
-    knowledge = classifier.knowledge_
-    if knowledge.no_rate is not None:
-        return answer_evidence(read, knowledge.rates)
-    if knowledge.class_prior is None:
+    rates = classifier.rates_
+    if rates.no_rate is not None:
+        return answer_evidence(read, rates.answer_rates)
+    if rates.class_prior is None:
         raise ComesError(
             f"calibrate needs rates of answers or a class prior, and a model of "
             f"{classifier.method_!r} has neither. Give true labels (relevant=), or fit with "
             "another method."
         )
-    return answer_evidence(read, rates_given_prior(read.without_chosen(), knowledge.class_prior))
+    return answer_evidence(read, rates_given_prior(read.without_chosen(), rates.class_prior))
 
 
 def _warn_of_seen_rows(classifier: Any, X: Any) -> None:

@@ -17,7 +17,7 @@ from comes.answers import Answers, answer_evidence, posterior_probability
 from comes.errors import ComesError, ComesWarning
 from comes.estimator.preparation import Training, split_rows
 from comes.estimator.storage import plain
-from comes.methods import family_of
+from comes.methods import method_of_label
 from comes.models.views import ImageNetwork
 from comes.training import Checkpoint, History, TrainOptions, make_optimizer, predict_scores
 from comes.training.options import MakeOptimizer
@@ -99,8 +99,8 @@ def learns_softly(classifier: "ImageClassifier") -> bool:
 
 def _can_give_probabilities(classifier: "ImageClassifier") -> bool:
     """Return whether there is a head, and rates that say what answers tell."""
-    family = family_of(classifier.method_)
-    return family is not None and family.has_view_head and classifier.probe_epochs != 0
+    named = method_of_label(classifier.method_)
+    return named is not None and named.has_view_head and classifier.probe_epochs != 0
 
 
 def find_soft_targets(classifier: "ImageClassifier", probed: Training) -> torch.Tensor:
@@ -111,7 +111,7 @@ def find_soft_targets(classifier: "ImageClassifier", probed: Training) -> torch.
         answers = answers[split_rows(n, share, probed.options.seed)[0]]
     if not classifier.uses_maybe:
         answers = answers.without_maybe()
-    leaning = answer_evidence(answers, classifier.knowledge_.rates)
+    leaning = answer_evidence(answers, classifier.rates_.answer_rates)
     scores = predict_scores(probed.module, probed.X)
     targets = posterior_probability(scores.cpu().numpy(), leaning)
     return torch.as_tensor(targets, dtype=torch.float32, device=scores.device)
@@ -147,8 +147,8 @@ def check_soft_targets(classifier: "ImageClassifier") -> None:
 
 def _warn_of_small_batches(classifier: "ImageClassifier", answers: Answers) -> None:
     """Warn if batches have too few exclusions of a label to fine-tune a probed network."""
-    family = family_of(classifier.method_)
-    if family is None or not family.needs_large_batches or classifier.probe_epochs == 0:
+    named = method_of_label(classifier.method_)
+    if named is None or not named.needs_large_batches or classifier.probe_epochs == 0:
         return
     in_a_batch = (
         float(np.median(answers.without_chosen().excluded.mean(axis=0))) * classifier.batch_size

@@ -14,7 +14,7 @@ from comes.estimator.counted_answers import CountedAnswers
 from comes.estimator.given_rates import check_mistakes, check_rates
 from comes.estimator.inputs import per_label
 from comes.estimator.reading_answers import has_many_labels, warn_of_impossible_prior
-from comes.methods import METHODS, Knowledge, Method
+from comes.methods import METHODS, Method, Rates
 from comes.priors import (
     MAX_RATE,
     AnswerCounts,
@@ -47,16 +47,16 @@ class FirstStage:
     X: Any
     is_scaled: bool  # X is scaled just as the estimators of priors would scale it
     answers: Answers
-    given: Knowledge
+    given: Rates
     seed: int
     clean: CleanSample | None = None
     weight: Array | None = None  # of every row; a class prior that is given is that of such rows
     made: list[Any] = field(default_factory=list)  # what was estimated, with standard errors
 
-    def run(self, method: Method, *, needs_prior: bool = False) -> Knowledge:
+    def run(self, method: Method, *, needs_prior: bool = False) -> Rates:
         """Return what the method needs, and the prior if cutting its scores needs it."""
         self._check_clean()
-        found = self._find_knowledge(method, needs_prior)
+        found = self._determine_rates(method, needs_prior)
         given = self.given.class_prior
         source = given if given is not None else next(iter(self.made), None)
         if found.class_prior_error is None and found.class_prior is not None:
@@ -66,7 +66,7 @@ class FirstStage:
         check_mistakes(found, self._names)
         return found
 
-    def _sharpen(self, found: Knowledge, clean: CleanSample) -> Knowledge:
+    def _sharpen(self, found: Rates, clean: CleanSample) -> Rates:
         """Return what was estimated, averaged with what a clean sample shows."""
         if found.class_prior is not None and self.given.class_prior is None:
             prior, error = sharpen_prior(found.class_prior, found.class_prior_error, clean.relevant)
@@ -99,7 +99,7 @@ class FirstStage:
                 f"rates mean different things; got {self.clean.answers.kind!r}. Leave them out."
             )
 
-    def _find_rate_errors(self, found: Knowledge) -> dict[str, Any]:
+    def _find_rate_errors(self, found: Rates) -> dict[str, Any]:
         """Return the standard errors of estimated rates; NaN where they are not known."""
         made = next(iter(self.made), None)
         if isinstance(made, RatesEstimate):
@@ -111,16 +111,16 @@ class FirstStage:
         relative = found.class_prior_error / np.maximum(1 - found.class_prior, 1e-9)
         return {"no_error": found.no_rate * relative, "yes_error": unknown}
 
-    def _find_knowledge(self, method: Method, needs_prior: bool) -> Knowledge:
+    def _determine_rates(self, method: Method, needs_prior: bool) -> Rates:
         """Return what the method needs, without the error of the class prior."""
         self._check_given(method)
-        found = Knowledge(mistake_rate=self.given.mistake_rate)
+        found = Rates(mistake_rate=self.given.mistake_rate)
         if method.needs_rates:
             return self._find_rates(found)
         if method.needs_flip_rate:
             found = self._find_flip_rate(method)
         elif method.needs_transition:
-            found = Knowledge(transition=self._estimate(estimate_transition))
+            found = Rates(transition=self._estimate(estimate_transition))
         needs_prior = needs_prior or method.needs_class_prior or not method.has_zero
         if needs_prior and found.class_prior is None:
             found = replace(found, class_prior=self._find_class_prior())
@@ -166,7 +166,7 @@ class FirstStage:
                 "yes_rate is for answers, and candidates do not say yes. Leave it out."
             )
 
-    def _find_rates(self, found: Knowledge) -> Knowledge:
+    def _find_rates(self, found: Rates) -> Rates:
         """Return rates and class prior, given or estimated."""
         if self.answers.kind == "candidates":
             return self._find_exclude_rate(found)
@@ -202,7 +202,7 @@ class FirstStage:
         )
         return replace(found, **known)
 
-    def _find_exclude_rate(self, found: Knowledge) -> Knowledge:
+    def _find_exclude_rate(self, found: Rates) -> Rates:
         """Return the exclude rate and the class prior of candidates; either implies the other."""
         if self.given.class_prior is not None and self.given.exclude_rate is None:
             prior = self._find_class_prior()
@@ -256,7 +256,7 @@ class FirstStage:
         self.made.append(found)
         return found
 
-    def _find_flip_rate(self, method: Method) -> Knowledge:
+    def _find_flip_rate(self, method: Method) -> Rates:
         """Return the flip rate given, estimated, or implied by the class prior."""
         S, given = self._candidates, self.given
         if isinstance(given.flip_rate, str):
@@ -268,8 +268,8 @@ class FirstStage:
             prior = self._find_class_prior()
             if self.weight is not None and given.class_prior is not None:
                 rate = 1 - _imply_exclude_rate(self._weighted_share, prior)
-                return Knowledge(prior, flip_rate=np.clip(rate, 0, MAX_RATE))
-            return Knowledge(prior, flip_rate=flip_rate_from_prior(prior, S))
+                return Rates(prior, flip_rate=np.clip(rate, 0, MAX_RATE))
+            return Rates(prior, flip_rate=flip_rate_from_prior(prior, S))
         if given.flip_rate is None:
             rate = self._estimate(estimate_flip_rate)
         else:
@@ -278,11 +278,11 @@ class FirstStage:
                 got = f"{given.flip_rate!r}. Leave it out to estimate it."
                 raise ComesError(f"flip_rate must be at most {MAX_RATE}; got {got}")
         if method.has_zero:
-            return Knowledge(flip_rate=rate)
+            return Rates(flip_rate=rate)
         if given.class_prior is not None:
-            return Knowledge(self._find_class_prior(), flip_rate=rate)
+            return Rates(self._find_class_prior(), flip_rate=rate)
         prior = np.maximum(1 - self._excluded_share / (1 - rate), 0)
-        return Knowledge(prior, flip_rate=rate)
+        return Rates(prior, flip_rate=rate)
 
     def _estimate(self, estimate: Callable[..., Any], **options: Any) -> Any:
         """Return what one of the estimators of `comes.priors` finds on these candidates."""
@@ -297,5 +297,5 @@ def _imply_exclude_rate(share: Array, class_prior: Array) -> Array:
 
 def _list_methods(condition: Callable[[Method], bool]) -> str:
     """Return the names of the methods with a variant that meets the condition."""
-    names = (n for n, f in METHODS.items() if any(map(condition, f.variants.values())))
+    names = (n for n, f in METHODS.items() if any(map(condition, f.list_variants())))
     return " or ".join(repr(name) for name in names)

@@ -60,7 +60,7 @@ def check_fit(classifier: PredictsFromScores, training: Training, history: Histo
         return []
     scores = _score_rows(training, rows)
     if _is_meant_short(classifier, training):
-        own = training.method.is_users_own
+        own = training.method.is_custom
         short = None if own else _compare_risks(training, rows, scores)
         return (
             []
@@ -69,7 +69,7 @@ def check_fit(classifier: PredictsFromScores, training: Training, history: Histo
         )
     risks, numbers, answers = _compare_risks(training, rows, scores), scores.cpu(), training.raw[1]
     is_head = training.cross_score is not None  # its steps are fixed, and its weights penalised
-    nothing = [] if training.method.is_users_own else _say_worse_than_zero(risks)
+    nothing = [] if training.method.is_custom else _say_worse_than_zero(risks)
     nothing = nothing or _say_nothing_learned(risks, is_head)
     if nothing:
         return nothing
@@ -154,7 +154,7 @@ def refuse_runaway(training: Training) -> None:
     """
     rows = _draw_rows(training)
     risks = _compare_risks(training, rows, _score_rows(training, rows))
-    if training.method.is_users_own or not risks.zero > 0:
+    if training.method.is_custom or not risks.zero > 0:
         return
     ratio = risks.own / risks.zero
     is_dead = ratio > WORSE and risks.gain <= NO_GAIN * abs(risks.constant)

@@ -6,10 +6,10 @@ import numpy as np
 
 from comes.answers import Answers, State
 from comes.errors import ComesError
-from comes.methods import Knowledge
+from comes.methods import Rates
 
 
-def check_mistakes(found: Knowledge, label_names: list[str]) -> None:
+def check_mistakes(found: Rates, label_names: list[str]) -> None:
     """Raise an error if mistakes would be as common as true answers about a label."""
     for name in ("no_rate", "yes_rate"):
         rate = getattr(found, name)

@@ -16,7 +16,7 @@ from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import check_training_features, per_label
 from comes.estimator.preparation import Training
 from comes.estimator.row_training import guess_prior, prepare_rows, start_at_prior
-from comes.methods import PUBLISHED, family_of, find_method
+from comes.methods import PUBLISHED, find_method, method_of_label
 from comes.models import Backbone
 from comes.models.backbones import place_network
 from comes.models.views import ImageNetwork, power_normalised, zero_linear
@@ -148,7 +148,7 @@ def train_head_alone(
     X, reads_classes = shown.X, shown.kind == "classes"
     probe, training = _prepare_probe(classifier, X, answers, reads_classes, seed, device)
     if training.method.needs_rates:
-        start_at_prior(probe.module_, guess_prior(training.method, probe.knowledge_, answers))
+        start_at_prior(probe.module_, guess_prior(training.method, probe.rates_, answers))
     if classifier.probe_epochs != 0:
         probe._finish(training, training.run())
     return _build_network(classifier, shown.backbone, probe, device), probe, training
@@ -229,15 +229,15 @@ def _build_network(
 
 def choose_features(classifier: "ImageClassifier", backbone: Backbone) -> str:
     """Return what the head reads: what was asked for, or the best that is possible."""
-    family, wanted = family_of(classifier.method_), classifier.features
+    named, wanted = method_of_label(classifier.method_), classifier.features
     possible = ["pooled"]
     can_be_sparse = classifier.reduction in ("auto", "sum") and classifier.probe_epochs != 0
-    if family is not None and can_be_sparse:
+    if named is not None and can_be_sparse:
         has_classes = backbone.classifier is not None
-        possible += ["classes"] if family.has_sparse_head and has_classes else []
-        possible += ["clusters"] if family.has_view_head else []
-        possible += ["both"] if family.has_view_head and has_classes else []
-        possible += ["all"] if family.has_view_head else []
+        possible += ["classes"] if named.has_sparse_head and has_classes else []
+        possible += ["clusters"] if named.has_view_head else []
+        possible += ["both"] if named.has_view_head and has_classes else []
+        possible += ["all"] if named.has_view_head else []
     if wanted == "auto":
         return possible[-1]
     if wanted not in possible:
@@ -250,15 +250,15 @@ def choose_features(classifier: "ImageClassifier", backbone: Backbone) -> str:
 
 def has_views(method: Any, kind: str) -> bool:
     """Return whether a head of this method reads several views of the features."""
-    family = family_of(method)
-    return family is not None and family.has_view_head and kind != "pooled"
+    named = method_of_label(method)
+    return named is not None and named.has_view_head and kind != "pooled"
 
 
 def _say_why(classifier: "ImageClassifier", backbone: Backbone) -> str:
     """Return what stands against the kind of features that was asked for."""
-    family, wanted = family_of(classifier.method_), classifier.features
-    can_train = family is not None and (
-        family.has_view_head or (family.has_sparse_head and wanted == "classes")
+    named, wanted = method_of_label(classifier.method_), classifier.features
+    can_train = named is not None and (
+        named.has_view_head or (named.has_sparse_head and wanted == "classes")
     )
     if not can_train:
         return f"method {classifier.method_!r} trains no such head"
@@ -271,7 +271,7 @@ def _say_why(classifier: "ImageClassifier", backbone: Backbone) -> str:
 
 def needs_features(classifier: "ImageClassifier") -> bool:
     """Return whether a probe is trained, or something is to be estimated before training."""
-    method = find_method(classifier.method_, classifier.variant, use="images")
+    method = find_method(classifier.method_, classifier.variant)
     to_estimate = method.needs_transition or (
         method.needs_flip_rate and classifier.flip_rate is None
     )

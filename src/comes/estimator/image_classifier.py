@@ -288,7 +288,7 @@ class ImageClassifier(PredictsFromScores, ClassifierMixin, BaseEstimator):  # ty
         shown = ShownPictures(X, backbone, classes, kind)
         self.network_, probe, training = train_head(self, shown, answers, seed, device)
         self.label_names_, self.classes_ = probe.label_names_, probe.classes_
-        self.knowledge_, self.history_, self.calibration_ = probe.knowledge_, History(), None
+        self.rates_, self.history_, self.calibration_ = probe.rates_, History(), None
         self.trained_on_ = {"rows": len(answers), "kind": answers.kind}
         if self.probe_epochs != 0:
             self.history_ = probe.history_

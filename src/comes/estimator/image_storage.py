@@ -14,12 +14,12 @@ from comes.estimator.storage import (
     DESCRIPTION,
     OWN,
     calibration_arrays,
-    knowledge_arrays,
     plain,
+    rate_arrays,
     read_model,
     stored_array,
     stored_calibration,
-    stored_knowledge,
+    stored_rates,
     write_model,
 )
 from comes.models import Backbone, Preprocessing, ResNet, make_backbone
@@ -37,7 +37,7 @@ def save(classifier: "ImageClassifier", path: str | Path) -> None:
     """Write a fitted classifier to a folder."""
     network = classifier.network_
     arrays = {
-        **knowledge_arrays(classifier.knowledge_),
+        **rate_arrays(classifier.rates_),
         "score_offset": classifier.score_offset_,
         "threshold": classifier.threshold_,
         **calibration_arrays(classifier),
@@ -93,7 +93,7 @@ def load(cls: "type[C]", path: str | Path, backbone: nn.Module | None) -> "C":
         classifier.history_ = History(**description["history"])
         classifier.trained_on_ = description.get("trained_on")
         classifier.is_frozen_ = about["is_frozen"]
-        classifier.knowledge_ = stored_knowledge(tensors, classifier.mistake_rate)
+        classifier.rates_ = stored_rates(tensors, classifier.mistake_rate)
         classifier.score_offset_ = stored_array(tensors, "score_offset")
         classifier.threshold_ = stored_array(tensors, "threshold")
         classifier.calibration_ = stored_calibration(tensors)

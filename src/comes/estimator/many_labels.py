@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from comes.answers import Answers, State
+from comes.answers import Answers
 from comes.errors import ComesError
 from comes.estimator.preparation import HeldOut, Training, split_rows
 from comes.estimator.row_risks import Counts, make_risk, weigh_prior
@@ -25,13 +25,13 @@ SCORES_HELD_OUT = 2**24  # that are computed at a time
 
 def check_many_labels(classifier: "CandidateClassifier", method: Method, start: "Start") -> None:
     """Raise an error if a setting needs a matrix of all pairs."""
-    if method.is_users_own:
+    if method.is_custom:
         raise ComesError(
             "a risk of your own is computed on the scores of all labels, and there are too many. "
             "Train in chunks of labels with comes.training.LabelChunks, or take fewer labels."
         )
-    if method.see_sparse is None:
-        able = [name for name, family in METHODS.items() if family.default.see_sparse is not None]
+    if not method.has_sparse_targets:
+        able = [name for name, method in METHODS.items() if method.has_sparse_targets]
         raise ComesError(
             f"method {classifier.method_!r} needs the scores of all labels at once, and there are "
             f"too many. Take method={', '.join(map(repr, able[:-1]))} or {able[-1]!r}, or fewer "
@@ -68,7 +68,7 @@ def prepare_many_labels(
         held_out = HeldOut(
             to_device(scaled[held], device),
             answers[held],
-            see_sparse(classifier, method, answers[held], device),
+            sparse_targets(classifier, method, answers[held], device),
             _chunk_held_out(classifier, method, answers[held], device),
             classifier.patience,
         )
@@ -80,7 +80,7 @@ def prepare_many_labels(
         method=method,
         module=classifier.module_,
         X=to_device(trained, device),
-        seen=see_sparse(classifier, method, own, device),
+        seen=sparse_targets(classifier, method, own, device),
         risk=chunk_labels(classifier, risk, options.batch_size, device),
         held_out=held_out,
         raw=(X, answers),
@@ -90,14 +90,13 @@ def prepare_many_labels(
     )
 
 
-def see_sparse(
+def sparse_targets(
     classifier: "CandidateClassifier", method: Method, answers: Answers, device: torch.device
 ) -> SparseTargetRows:
     """Return what the risk sees of the answers."""
-    assert method.see_sparse is not None
     shown = answers if classifier.uses_maybe else answers.without_maybe()
-    states, silence = method.see_sparse(shown)
-    return SparseTargetRows(states, State(silence), device)
+    states, others = method.sparse_targets(shown)
+    return SparseTargetRows(states, others, device)
 
 
 def chunk_labels(

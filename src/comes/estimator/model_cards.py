@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import comes
-from comes.methods import SUPERVISED, family_of, find_method
+from comes.methods import SUPERVISED, find_method, method_of_label
 
 if TYPE_CHECKING:
     from comes.estimator.predictions import PredictsFromScores
@@ -111,14 +111,14 @@ def _assume(classifier: Any) -> list[str]:
     """Return what must hold for the probabilities to be right."""
     method = find_method(classifier.method_, getattr(classifier, "variant", None))
     kind = (classifier.trained_on_ or {}).get("kind")
-    if method.is_users_own:
+    if method.is_custom:
         return ["The risk is the author's own, and so are its assumptions."]
     if classifier.method_ == SUPERVISED:
         return ["Labels were taken at their word: what was not excluded counted as relevant."]
     said = list(ASSUMED.get(kind or "candidates", ()))
     if isinstance(getattr(classifier, "exclude_rate", None), str):
         said[-1] = INSTANCE
-    if kind == "answers" and method.sees_only_candidates:
+    if kind == "answers" and method.uses_only_candidates:
         said = [*ASSUMED["candidates"], CANDIDATES_ONLY]
     if not method.has_zero:
         said.append(
@@ -171,8 +171,8 @@ def _escape(name: str) -> str:
 
 def _describe_training(classifier: Any) -> list[str]:
     about, history = classifier.trained_on_ or {}, classifier.history_
-    family = family_of(classifier.method_)
-    title = "a risk of the author's own" if family is None else family.title
+    named = method_of_label(classifier.method_)
+    title = "a risk of the author's own" if named is None else named.title
     found = [f"Method: {title}, {len(history.risk)} epochs in {history.seconds:.0f} s."]
     if about:
         found.append(f"Trained on {about['rows']:,} rows with {about['kind']}.")

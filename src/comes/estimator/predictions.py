@@ -1,4 +1,4 @@
-"""What both classifiers share: knowledge, labels and probabilities from scores, tags, pickling."""
+"""What both classifiers share: rates, labels and probabilities from scores, tags, pickling."""
 
 import copy
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from comes.estimator.calibrating import find_calibration
 from comes.estimator.hub import SharesModels
 from comes.estimator.inputs import check_same_order, match_columns
 from comes.estimator.top_predictions import TopPredictions, check_k, count_rows_at_once, find_top
-from comes.methods import Knowledge
+from comes.methods import Rates
 from comes.selection import Calibration
 from comes.selection.thresholds import cut_by_row
 
@@ -34,7 +34,7 @@ class PredictsFromScores(SharesModels):
     class_prior: Any
     method_: Any  # the method that was used: the one asked for, or the default for the answers
     label_names_: list[str]
-    knowledge_: Knowledge
+    rates_: Rates
     threshold_: FloatArray
     score_offset_: FloatArray
     score_power_: FloatArray | None = None  # only of models of 1.0.0 with rates by instance
@@ -44,7 +44,7 @@ class PredictsFromScores(SharesModels):
     @property
     def class_prior_(self) -> Numbers:
         """The class prior, given or estimated; None if nothing needed it."""
-        prior: Numbers = self.knowledge_.class_prior
+        prior: Numbers = self.rates_.class_prior
         return prior
 
     @property
@@ -53,7 +53,7 @@ class PredictsFromScores(SharesModels):
 
         NaN where it is not known: a flagged label, or a model of an earlier version.
         """
-        error: Numbers = self.knowledge_.class_prior_error
+        error: Numbers = self.rates_.class_prior_error
         if error is None and self.class_prior_ is not None and self.class_prior is None:
             return np.full(len(self.class_prior_), np.nan)
         return error
@@ -61,25 +61,25 @@ class PredictsFromScores(SharesModels):
     @property
     def no_rate_(self) -> Numbers:
         """How often an irrelevant pair is called so; None if the method needs no rates."""
-        rate: Numbers = self.knowledge_.no_rate
+        rate: Numbers = self.rates_.no_rate
         return rate
 
     @property
     def yes_rate_(self) -> Numbers:
         """How often a relevant pair is called so; None if the method needs no rates."""
-        rate: Numbers = self.knowledge_.yes_rate
+        rate: Numbers = self.rates_.yes_rate
         return rate
 
     @property
     def flip_rate_(self) -> Numbers:
         """The flip rates, given or estimated; None if the method needs none."""
-        rate: Numbers = self.knowledge_.flip_rate
+        rate: Numbers = self.rates_.flip_rate
         return rate
 
     @property
     def transition_(self) -> Numbers:
         """The transition matrix, estimated; None if the method needs none."""
-        transition: Numbers = self.knowledge_.transition
+        transition: Numbers = self.rates_.transition
         return transition
 
     @property

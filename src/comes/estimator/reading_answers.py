@@ -113,7 +113,7 @@ def choose_method(method: Any) -> Any:
 
 def check_can_learn(answers: Answers | CountedAnswers, method: Method, name: str) -> None:
     """Raise an error if nothing can be learned; warn of what the method does not use."""
-    if answers.kind == "positives" and not method.takes_positives:
+    if answers.kind == "positives" and not method.accepts_positives:
         raise ComesError(
             f"method {name!r} learns from excluded labels, and ticked labels exclude none. Take "
             f"method={DEFAULT!r}."
@@ -128,9 +128,9 @@ def check_can_learn(answers: Answers | CountedAnswers, method: Method, name: str
         raise ComesError("nothing can be learned: there is no answer about any pair.")
     if answers.kind == "answers" and not (says_no or says_yes):
         raise ComesError("nothing can be learned: every answer is 'maybe'.")
-    if answers.kind == "answers" and not method.takes_positives:
+    if answers.kind == "answers" and not method.accepts_positives:
         _check_exclusions(answers, name)
-    if answers.kind == "answers" and method.sees_only_candidates and not method.needs_class_prior:
+    if answers.kind == "answers" and method.uses_only_candidates and not method.needs_class_prior:
         _warn(f"Method {name!r} takes candidates only: who was asked, and yes, are not used.")
 
 
@@ -207,7 +207,7 @@ def _effect_of_no_exclusion(method: Method) -> str:
             "it is left out of the risk, since nothing shows where it is irrelevant, and its "
             "scores mean nothing."
         )
-    if method.is_users_own or method.needs_transition or method.needs_rates:
+    if method.is_custom or method.needs_transition or method.needs_rates:
         return "nothing shows where it is irrelevant."
     return "it is taken for relevant everywhere."
 
@@ -216,7 +216,7 @@ def _effect_of_no_candidate(method: Method) -> str:
     """Return what becomes of a label that every row excludes."""
     if method.needs_class_prior:
         return "it is learned as irrelevant; its class prior is taken as 0."
-    if method.is_users_own or method.needs_transition or method.keeps_one_excluded:
+    if method.is_custom or method.needs_transition or method.keeps_one_excluded:
         return "nothing shows where it is relevant."
     return "it is learned as irrelevant."
 

@@ -263,7 +263,7 @@ def _go_on(classifier: "CandidateClassifier", X: Any, given: Answers, weight: An
         )
     stream = getattr(classifier, "stream_", None)
     start = Start(
-        known=classifier.knowledge_,
+        known=classifier.rates_,
         module=classifier.module_,
         scaling=classifier.scaling_,
         counts=_no_counts(given) if stream is None else stream.counts,

@@ -12,7 +12,7 @@ from comes.answers import Answers, State
 from comes.answers.convert import keep_one_excluded
 from comes.estimator.counted_answers import CountedAnswers
 from comes.estimator.reading_answers import has_many_labels
-from comes.methods import Knowledge, Method, RiskOptions, find_method
+from comes.methods import Method, Rates, RiskOptions, find_method
 from comes.priors import ClassPriorEstimate
 from comes.risks.checks import value_or_nan
 from comes.training.gradients import Risk
@@ -88,12 +88,12 @@ def make_risk(
     options = RiskOptions(
         exclude_share=1 - counts.possible / counts.n if by_dataset else None,
         asked_share=asked if by_dataset else None,
-        label_weight=_weigh_labels(counts, classifier.knowledge_),
+        label_weight=_weigh_labels(counts, classifier.rates_),
         prior_weight=weigh_prior(classifier, answers) if prior_weight is None else prior_weight,
         flood_level=classifier.flood_level,
         corrected=corrected,
     )
-    risk: Risk = method.make_risk(classifier.knowledge_, options)
+    risk: Risk = method.make_risk(classifier.rates_, options)
     return risk.to(device) if isinstance(risk, nn.Module) else risk
 
 
@@ -109,7 +109,7 @@ def compute_risk(
     return value_or_nan(risk, scores, torch.as_tensor(seen))
 
 
-def _weigh_labels(counts: Counts, knowledge: Knowledge) -> Any:
+def _weigh_labels(counts: Counts, rates: Rates) -> Any:
     """Return 1 / (share of pairs that say something), one number for all labels, (q,).
 
     The gradient shrinks with that share, and the penalties do not. A number for each label would
@@ -118,8 +118,8 @@ def _weigh_labels(counts: Counts, knowledge: Knowledge) -> Any:
     q = len(counts.possible)
     if counts.asked is not None:
         share = float(counts.asked.sum() / (counts.n * q))
-    elif knowledge.no_rate is not None:
-        share = float(np.maximum(knowledge.no_rate, knowledge.yes_rate).mean())
+    elif rates.no_rate is not None:
+        share = float(np.maximum(rates.no_rate, rates.yes_rate).mean())
     else:
         return None
     return np.full(q, 1 / max(share, SMALLEST_SHARE))
@@ -145,4 +145,4 @@ def show_answers(classifier: "CandidateClassifier", method: Method, answers: Ans
     """Return what the risk sees of the answers, (n, q)."""
     if not classifier.uses_maybe:
         answers = answers.without_maybe()
-    return method.see(answers, classifier.knowledge_)
+    return method.targets(answers, classifier.rates_)

@@ -43,7 +43,7 @@ from comes.estimator.settings import (
     find_settings,
 )
 from comes.estimator.training_length import choose_epochs, count_sure
-from comes.methods import Knowledge, Method, find_method
+from comes.methods import Method, Rates, find_method
 from comes.models import Ensemble, InputLayer, linear, low_rank, mlp
 from comes.models.tabular import EnsembleRisk, find_label_head
 from comes.priors import CleanSample
@@ -65,7 +65,7 @@ class Start:
 
     weight: npt.NDArray[np.float64] | None = None  # of every row, (n,), above 0
     clean: CleanSample | None = None
-    known: Knowledge | None = None  # then nothing is estimated
+    known: Rates | None = None  # then nothing is estimated
     module: nn.Module | None = None  # an earlier network to go on with, and
     scaling: Scaling | None = None  # the scaling that it was trained with
     counts: Counts | None = None  # of earlier parts of a stream
@@ -100,13 +100,11 @@ def prepare_rows(
         find_label_head(classifier.module_)  # or say so, before anything takes long
     classifier.scaling_ = start.scaling or fit_scaling(X, classifier.scale, start.weight)
     scaled = classifier.scaling_(X)
-    find = partial(find_knowledge, classifier, method, X, scaled, answers, seed, start)
-    classifier.knowledge_ = start.known or (
-        broadcast_from_first(find) if start.is_shared else find()
-    )
+    find = partial(determine_rates, classifier, method, X, scaled, answers, seed, start)
+    classifier.rates_ = start.known or (broadcast_from_first(find) if start.is_shared else find())
     is_new = isinstance(classifier.model, str) and start.module is None
     if is_new and find_settings(classifier, classifier.method_)["starts_at_prior"]:
-        prior = guess_prior(method, classifier.knowledge_, answers, start.weight)
+        prior = guess_prior(method, classifier.rates_, answers, start.weight)
         start_at_prior(classifier.module_, prior)
     prepare = prepare_many_labels if has_many_labels(answers) else prepare_training
     training = prepare(classifier, method, X, scaled, answers, device, options, start)
@@ -180,7 +178,7 @@ def _choose_optimizer(classifier: "CandidateClassifier", settings: dict[str, Any
 
 def guess_prior(
     method: Method,
-    knowledge: Knowledge,
+    rates: Rates,
     answers: Answers | CountedAnswers,
     weight: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
@@ -188,8 +186,8 @@ def guess_prior(
 
     A prior that only the threshold needs does not change where training starts.
     """
-    if knowledge.class_prior is not None and (method.needs_class_prior or method.needs_rates):
-        return np.asarray(knowledge.class_prior)
+    if rates.class_prior is not None and (method.needs_class_prior or method.needs_rates):
+        return np.asarray(rates.class_prior)
     n_no, n_yes, n_maybe = (_count_rows(answers, state, weight) for state in SAID)
     n = len(answers) if weight is None else weight.sum()
     if answers.kind == "candidates":
@@ -223,7 +221,7 @@ def start_at_prior(module: nn.Module, class_prior: npt.NDArray[np.float64]) -> N
         last.bias.copy_(odds)
 
 
-def find_knowledge(
+def determine_rates(
     classifier: "CandidateClassifier",
     method: Method,
     X: Any,
@@ -231,7 +229,7 @@ def find_knowledge(
     answers: Answers,
     seed: int,
     start: Start,
-) -> Knowledge:
+) -> Rates:
     """Return what the method must know: given, or estimated on the scaled features if possible.
 
     Rates are estimated without the weights of rows, as they are those of who answered; a class
@@ -239,7 +237,7 @@ def find_knowledge(
     """
     is_scaled = X is not None and is_scaled_for_priors(X, classifier.scale)
     names = ("class_prior", "flip_rate", "exclude_rate", "no_rate", "yes_rate", "mistake_rate")
-    given = Knowledge(**{name: getattr(classifier, name) for name in names})
+    given = Rates(**{name: getattr(classifier, name) for name in names})
     features = scaled if is_scaled else X
     stage = FirstStage(features, is_scaled, answers, given, seed, start.clean, start.weight)
     found = stage.run(method, needs_prior=classifier.threshold in LEARNED_THRESHOLDS)

@@ -112,7 +112,7 @@ def check_image_settings(classifier: Any) -> None:
         )
     _check_shared_settings(classifier)
     if classifier.method is not None:
-        find_method(classifier.method, classifier.variant, use="images")
+        find_method(classifier.method, classifier.variant)
     learns = classifier.threshold in LEARNED_THRESHOLDS
     if learns and classifier.epochs and not classifier.early_stopping:
         raise ComesError(

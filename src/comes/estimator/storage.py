@@ -19,7 +19,7 @@ from comes.estimator.scaling import Scaling
 from comes.estimator.settings import find_settings
 from comes.estimator.table_inputs import count_inputs, find_encoder
 from comes.files import check_folder_target, expanded, replacing_folder
-from comes.methods import Knowledge
+from comes.methods import Rates
 from comes.selection import Calibration
 from comes.training import History
 from comes.training.seeding import seeded
@@ -57,7 +57,7 @@ def check_model_target(path: str | Path) -> None:
 def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     """Write a fitted classifier to a folder."""
     arrays = {
-        **knowledge_arrays(classifier.knowledge_),
+        **rate_arrays(classifier.rates_),
         "score_offset": classifier.score_offset_,
         "score_power": classifier.score_power_,
         **calibration_arrays(classifier),
@@ -183,7 +183,7 @@ def _restore(
     classifier.label_names_ = description["label_names"]
     classifier.method_ = classifier.method
     classifier.classes_ = np.arange(q)
-    classifier.knowledge_ = stored_knowledge(tensors, classifier.mistake_rate)
+    classifier.rates_ = stored_rates(tensors, classifier.mistake_rate)
     classifier.score_offset_ = stored_array(tensors, "score_offset")
     classifier.score_power_ = stored_array(tensors, "score_power")
     classifier.calibration_ = stored_calibration(tensors)
@@ -209,17 +209,17 @@ def _restore(
     classifier.module_.eval()
 
 
-def knowledge_arrays(knowledge: Knowledge) -> dict[str, Any]:
+def rate_arrays(rates: Rates) -> dict[str, Any]:
     """Return what was known, as arrays; rates of single people are of no use later."""
-    arrays = {name: a for name, a in vars(knowledge).items() if isinstance(a, np.ndarray)}
+    arrays = {name: a for name, a in vars(rates).items() if isinstance(a, np.ndarray)}
     return {name: np.ascontiguousarray(a) for name, a in arrays.items()}
 
 
-def stored_knowledge(tensors: dict[str, torch.Tensor], mistake_rate: float) -> Knowledge:
-    """Return the knowledge of the method of a stored model."""
-    names = [part.name for part in fields(Knowledge) if part.name in tensors]
+def stored_rates(tensors: dict[str, torch.Tensor], mistake_rate: float) -> Rates:
+    """Return the rates of the method of a stored model."""
+    names = [part.name for part in fields(Rates) if part.name in tensors]
     arrays = {name: stored_array(tensors, name) for name in names}
-    return Knowledge(**arrays, mistake_rate=mistake_rate)
+    return Rates(**arrays, mistake_rate=mistake_rate)
 
 
 def calibration_arrays(classifier: Any) -> dict[str, Any]:

@@ -19,14 +19,14 @@ from comes.estimator.counted_answers import CountedAnswers
 from comes.estimator.features import weights_hash
 from comes.estimator.finishing import finish_fit
 from comes.estimator.fit_checks import warn_of
-from comes.estimator.many_labels import check_many_labels, chunk_labels, see_sparse
+from comes.estimator.many_labels import check_many_labels, chunk_labels, sparse_targets
 from comes.estimator.preparation import Training
 from comes.estimator.reading_answers import check_can_learn, choose_method, warn_of_idle_labels
 from comes.estimator.row_checkpoints import describe_settings
 from comes.estimator.row_risks import Counts, make_risk, show_answers
 from comes.estimator.row_training import (
     Start,
-    find_knowledge,
+    determine_rates,
     guess_prior,
     make_module,
     make_options,
@@ -41,7 +41,7 @@ from comes.estimator.settings import (
 )
 from comes.estimator.stream_statistics import StreamStatistics, gather_statistics
 from comes.estimator.table_inputs import name_inputs
-from comes.methods import Knowledge, Method, find_method
+from comes.methods import Method, Rates, find_method
 from comes.models import Ensemble
 from comes.models.tabular import EnsembleRisk, find_label_head
 from comes.training import BlockOrder, Checkpoint, History, SparseTargetRows, StreamedRows, train
@@ -76,10 +76,10 @@ class _Stream:
 
     def see(self, answers: Answers, block: int = 0) -> Any:
         """Return what the risk sees of some answers."""
-        if self.method.leaves_maybe_out and self.answers.has(State.YES):
+        if self.method.ignores_maybe and self.answers.has(State.YES):
             answers = answers.without_maybe()  # even where nobody says yes in this block
         if self.shards.is_sparse:
-            return see_sparse(self.classifier, self.method, answers, self.device)
+            return sparse_targets(self.classifier, self.method, answers, self.device)
         seen = show_answers(self.classifier, self.method, answers)
         if self.method.keeps_one_excluded:
             seen = keep_one_excluded(seen, self.seed + block)
@@ -164,10 +164,10 @@ def fit_shards(
         classifier.module_ = make_module(classifier, d, len(shards.label_names)).to(device)
     if shards.is_sparse:
         find_label_head(classifier.module_)  # or say so, before anything takes long
-    classifier.knowledge_ = broadcast_from_first(lambda: _find_knowledge(stream))
+    classifier.rates_ = broadcast_from_first(lambda: _determine_rates(stream))
     settings = find_settings(classifier, classifier.method_)
     if isinstance(classifier.model, str) and settings["starts_at_prior"]:
-        prior = guess_prior(method, classifier.knowledge_, counted)
+        prior = guess_prior(method, classifier.rates_, counted)
         start_at_prior(classifier.module_, prior)
     risk = _make_risk(stream, options.batch_size)
     kept = None
@@ -192,7 +192,7 @@ def _choose_form(
     if not shards.is_sparse:
         return shards
     largest = max(shards.sizes) * len(shards.label_names)
-    if method.see_sparse is None and largest <= LARGEST_DENSE_BLOCK:
+    if not method.has_sparse_targets and largest <= LARGEST_DENSE_BLOCK:
         return replace(shards, is_sparse=False)
     check_many_labels(classifier, method, Start())
     return shards
@@ -231,14 +231,14 @@ def _keep_inputs(
         classifier.feature_names_in_ = np.array(shards.feature_names, dtype=object)
 
 
-def _find_knowledge(stream: _Stream) -> Knowledge:
+def _determine_rates(stream: _Stream) -> Rates:
     """Return what the method must know: of many labels from counts, of few from a sample."""
     classifier, method, seed = stream.classifier, stream.method, stream.seed
     if stream.shards.is_sparse:
         counted: Any = stream.answers
-        return find_knowledge(classifier, method, None, None, counted, seed, Start())
+        return determine_rates(classifier, method, None, None, counted, seed, Start())
     X, answers = stream.sample(ROWS_FOR_PRIORS)
-    return find_knowledge(classifier, method, X, X, answers, seed, Start())
+    return determine_rates(classifier, method, X, X, answers, seed, Start())
 
 
 def _make_risk(stream: _Stream, batch_size: int) -> Any:

@@ -72,7 +72,7 @@ def _values_to_try(classifier: CandidateClassifier, short: str) -> list[Any]:
     if name == "method":
         if classifier.variant is not None or classifier.flip_rate is not None:
             raise ComesError("variant and flip_rate belong to one method; leave them out.")
-        names = {name for name, family in METHODS.items() if family.may_be_selected}
+        names = {name for name, method in METHODS.items() if method.is_selectable}
         if isinstance(classifier.method, str):
             names.add(classifier.method)
         return sorted(names, key=table_rank)

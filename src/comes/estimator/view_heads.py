@@ -38,7 +38,7 @@ from comes.estimator.row_training import (
     start_at_prior,
 )
 from comes.estimator.scaling import fit_scaling
-from comes.methods import Knowledge
+from comes.methods import Rates
 from comes.models.backbones import place_network
 from comes.models.views import ImageNetwork, zero_linear
 from comes.training.convex import ProximalGradient, fit_soft_targets, largest_curvature
@@ -123,19 +123,19 @@ def fit_view_head(
     probe: CandidateClassifier,
     evidence: Evidence,
     standard_errors: float = 2.0,
-    known: Knowledge | None = None,
+    known: Rates | None = None,
 ) -> tuple[ViewHead, Training]:
     """Train the teacher and, if there is something for it to read, the student.
 
     Parameters
     ----------
     probe : CandidateClassifier
-        From `view_probe`. It becomes the teacher: ``probe.module_`` and ``probe.knowledge_``.
+        From `view_probe`. It becomes the teacher: ``probe.module_`` and ``probe.rates_``.
     evidence : Evidence
         Rows that early stopping holds out are trained on by neither.
     standard_errors : float
         How far above chance the evidence for a weight of the teacher must be to leave zero.
-    known : Knowledge, optional
+    known : Rates, optional
         Class priors and rates; by default they are those of the probe, or estimated.
 
     Returns
@@ -159,7 +159,7 @@ def fit_view_head(
     """
     X, answers = check_training_features(probe, evidence.sparse), read_answers(evidence.answers)
     training = prepare_rows(probe, X, answers, Start(known=known))
-    prior = guess_prior(training.method, probe.knowledge_, answers)
+    prior = guess_prior(training.method, probe.rates_, answers)
     start_at_prior(probe.module_, prior)
     training = _penalise(training, prior, standard_errors)
     probe.history_ = training.run()
@@ -227,7 +227,7 @@ def _make_steps(
 def _add_student(teacher: ViewHead, evidence: Evidence, probe: CandidateClassifier) -> ViewHead:
     """Return the mean of the teacher and of a student of its posteriors, as one linear layer."""
     answers = evidence.answers if probe.uses_maybe else evidence.answers.without_maybe()
-    leaning = answer_evidence(answers, probe.knowledge_.rates)
+    leaning = answer_evidence(answers, probe.rates_.answer_rates)
     targets = posterior_probability(teacher.score(evidence.sparse), leaning)
     scaling, own = fit_scaling(evidence.pooled, "standard"), teacher.layer
     assert isinstance(own, nn.Linear) and scaling.shift is not None and scaling.scale is not None
@@ -282,7 +282,7 @@ def cross_score(
         warnings.simplefilter("ignore", ComesWarning)
         for seen, unseen in split_into_folds(len(scores), N_FOLDS, seed):
             fold = clone(probe).set_params(prior_weight=weight, progress=False)
-            head, _ = fit_view_head(fold, evidence[seen], standard_errors, probe.knowledge_)
+            head, _ = fit_view_head(fold, evidence[seen], standard_errors, probe.rates_)
             scores[unseen] = head.score(evidence.X[unseen])
     return scores
 

@@ -21,7 +21,7 @@ from comes.estimator import (
 from comes.experiment.judging import Classifier, Found, risk_floor
 from comes.experiment.protocols import true_rates
 from comes.experiment.repeats import Repeat
-from comes.methods import family_of
+from comes.methods import method_of_label
 from comes.priors import add_prior_noise, count_class_prior
 from comes.results import SearchSpec, TaskSpec
 
@@ -62,8 +62,8 @@ def _make_classifier(spec: TaskSpec, dataset: Dataset, trial: Trial) -> Any:
     if spec.class_prior == "true":
         prior = count_class_prior(relevant)
         known["class_prior"] = add_prior_noise(prior, spec.prior_noise, seed=seed)
-        family = family_of(spec.method)
-        known |= {} if family is None else family.settings_with_prior  # the same for all methods
+        named = method_of_label(spec.method)
+        known |= {} if named is None else named.settings_with_prior  # the same for all methods
     if spec.answer_rates == "true":
         known |= true_rates(spec)
     if spec.flood is not None:

@@ -96,4 +96,4 @@ def rates_of_people(classifier: Classifier, asked: Answers | None) -> AnswerRate
     is_of_people = a.any() and b.any() if asked is None else asked.kind == "answers"
     if not is_of_people:
         return None
-    return AnswerRates(a, b, classifier.knowledge_.mistake_rate)
+    return AnswerRates(a, b, classifier.rates_.mistake_rate)

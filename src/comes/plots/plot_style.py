@@ -68,7 +68,7 @@ class Look:
     """
 
     def __init__(self, methods: Sequence[str]) -> None:
-        paper = sorted((m for m, f in METHODS.items() if f.place is not None), key=table_rank)
+        paper = sorted((m for m, f in METHODS.items() if f.paper_rank is not None), key=table_rank)
         others = sorted(set(methods) - set(paper), key=table_rank)
         self._place = {method: place for place, method in enumerate([*paper, *others])}
 

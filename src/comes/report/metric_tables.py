@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from comes.methods import family_of, table_rank, title_of_label
+from comes.methods import method_of_label, table_rank, title_of_label
 from comes.metrics import METRICS, Convention
 from comes.report.ordering import order_results
 from comes.results import Result
@@ -230,8 +230,8 @@ def to_latex(table: MetricTable) -> str:
     ]
     group = None
     for method in table.methods:
-        family = family_of(method)
-        is_ours = family is not None and family.is_ours
+        named = method_of_label(method)
+        is_ours = named is not None and named.is_ours
         if group is not is_ours:
             lines.append("\\midrule")
             group = is_ours
