@@ -122,3 +122,15 @@ def test_stored_zeros_are_not_answers_and_what_is_given_stays_as_it_is() -> None
     answers = Answers.from_states(given)
     assert answers.states.nnz == 1
     assert given.indices.tolist() == [1, 0]
+
+
+def test_labels_of_every_row_stay_sorted() -> None:
+    states = both()[0].select_labels(NAMES[::-1]).states
+    for start, end in zip(states.indptr, states.indptr[1:], strict=False):
+        assert (np.diff(states.indices[start:end]) > 0).all()
+
+
+def test_chosen_questions_make_answers_dense() -> None:
+    answers = Answers(mask(State.NO), mask(State.YES), chosen=mask(State.YES))
+    assert not answers.is_sparse
+    np.testing.assert_array_equal(answers.chosen, CODES == State.YES, strict=True)

@@ -20,7 +20,7 @@ holds only in special cases, such as when every instance has the same number of 
 `simulate_answers` draws yes, no and maybe.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -394,22 +394,25 @@ def generate(
         raise ComesError(f"case {case} has no rate; got {rate}. Leave it out.")
     if strength is not None and case != "instance":
         raise ComesError(f"case {case} has no strength; got {strength}. Leave it out.")
-    if case == "one":
-        return one_uniform(relevant, seed)
-    if case == "size":
-        return random_size(relevant, seed)
-    options: dict[str, Any] = {} if rate is None else {"exclude_rate": rate}
-    if case == "a":
-        return case_a(relevant, 0.9 if rate is None else rate, seed)
-    if case == "b":
-        return case_b(relevant, seed=seed, **options)
-    if case == "independent":
-        return independent(relevant, seed=seed, **options)
-    if X is None:
+    if X is None and case == "instance":
         raise ComesError("case instance needs features; got none. Pass X, or take another case.")
-    if strength is not None:
-        options["strength"] = strength
-    return instance_dependent(relevant, X, seed=seed, **options)
+    options = {
+        "X": X if case == "instance" else None,
+        "flip_rate" if case == "a" else "exclude_rate": rate,
+        "strength": strength,
+    }
+    options = {name: value for name, value in options.items() if value is not None}
+    return PROCESSES[case](relevant, seed=seed, **options)
+
+
+PROCESSES: Mapping[Case, Callable[..., BoolMatrix]] = {
+    "a": case_a,
+    "b": case_b,
+    "independent": independent,
+    "one": one_uniform,
+    "size": random_size,
+    "instance": instance_dependent,
+}
 
 
 def project_rows(features: Any, n_directions: int, rng: np.random.Generator) -> FloatArray:

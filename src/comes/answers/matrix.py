@@ -35,10 +35,6 @@ if TYPE_CHECKING:
 Kind = Literal["answers", "candidates", "positives"]  # what a pair without an answer means
 MASKS = {"no": State.NO, "yes": State.YES, "maybe": State.MAYBE}
 MASK_ADVICE = "1 means that somebody gave this answer; a pair without this answer is 0."
-WANTED = {  # by the highest number
-    State.NO: f"0 or 1; got {{}}. {MASK_ADVICE}",
-    State.MAYBE: "0 not asked, 1 no, 2 yes or 3 maybe; got {}.",
-}
 MOST_INT32 = np.iinfo(np.int32).max
 
 
@@ -188,10 +184,9 @@ class Answers:
         Candidates of 2 rows and 2 labels: 1 of 4 pairs excluded; who was asked is not known
         """
         names = _find_names([candidates], label_names)
-        matrix = as_candidates(candidates)
-        names = None if names is None else check_names(names, matrix.shape[1])
-        codes = np.where(matrix, np.int8(State.NOT_ASKED), np.int8(State.NO))
-        return cls.__new__(cls)._set(codes, "candidates", names, index=row_index(candidates))
+        possible, excluded = np.int8(State.NOT_ASKED), np.int8(State.NO)
+        codes = np.where(as_candidates(candidates), possible, excluded)
+        return cls.from_codes(codes, "candidates", names, index=row_index(candidates))
 
     @classmethod
     def from_positives(cls, yes: Any, label_names: Sequence[str] | None = None) -> "Answers":
@@ -308,12 +303,12 @@ class Answers:
         if self.annotations is not None:
             sure = self.annotations.without_maybe()
             return self._replace(_stored=sure.combine(self.shape), annotations=sure)
+        if not self.is_sparse:
+            is_maybe = self._stored == State.MAYBE
+            return self._replace(_stored=np.where(is_maybe, np.int8(State.NOT_ASKED), self._stored))
         states = self._stored.copy()
-        if self.is_sparse:
-            states.data[states.data == State.MAYBE] = State.NOT_ASKED
-            states.eliminate_zeros()
-        else:
-            states[states == State.MAYBE] = State.NOT_ASKED
+        states.data[states.data == State.MAYBE] = State.NOT_ASKED
+        states.eliminate_zeros()
         return self._replace(_stored=states)
 
     def _take_labels(self, positions: Sequence[int], label_names: Sequence[str]) -> "Answers":
@@ -474,24 +469,24 @@ def _read_masks(
     If all masks are sparse they are int8 CSR matrices, else bool arrays; ``chosen`` needs the
     latter.
     """
-    as_sets = [name for name, values in masks.items() if _is_sets(values)]
-    as_sets += [name for name, values in masks.items() if as_sets and _is_blank(values)]
-    if as_sets and len(as_sets) < len(masks):
-        raise ComesError("no, yes and maybe must all be matrices or all be sets; got both.")
+    names: Sequence[str] | None
     matrices: dict[str, Any]
-    if as_sets:
+    if any(map(_is_sets, masks.values())):
+        if not all(_is_sets(values) or _is_blank(values) for values in masks.values()):
+            raise ComesError("no, yes and maybe must all be matrices or all be sets; got both.")
         occurring = {name for rows in masks.values() for row in rows for name in row}
-        names: list[str] | None = sorted(occurring) if label_names is None else list(label_names)
+        names = sorted(occurring) if label_names is None else label_names
         matrices = {name: from_sets(rows, names)[0] for name, rows in masks.items()}
     else:
         check_paired(**masks)
         names = _find_names(masks.values(), label_names)
-        if "chosen" not in masks and all(map(is_sparse, masks.values())):
-            matrices = {
-                name: _as_states(values, name, State.NO, names) for name, values in masks.items()
-            }
-        else:
-            matrices = {name: _read_mask(name, values, names) for name, values in masks.items()}
+        stay_sparse = "chosen" not in masks and all(map(is_sparse, masks.values()))
+        matrices = {
+            name: _as_states(values, name, State.NO, names)
+            if stay_sparse
+            else _read_mask(name, values, names)
+            for name, values in masks.items()
+        }
     first, *_ = matrices
     shape = matrices[first].shape
     for name, matrix in matrices.items():
@@ -526,7 +521,7 @@ def _find_names(masks: Iterable[Any], label_names: Sequence[str] | None) -> list
     return None if names is None else [str(name) for name in names]
 
 
-def _read_mask(name: str, values: Any, names: list[str] | None) -> BoolMatrix:
+def _read_mask(name: str, values: Any, names: Sequence[str] | None) -> BoolMatrix:
     """Return a mask as a bool array; columns of a DataFrame are matched to the names."""
     matrix = as_indicators(values, name, MASK_ADVICE)
     if names is None or not hasattr(values, "columns"):
@@ -567,14 +562,17 @@ def _check_numbers(matrix: Any, name: str, highest: int, names: Sequence[str] | 
         wrong = (numbers < 0) | (numbers > highest)
     else:
         wrong = ~np.isin(numbers, np.arange(highest + 1))
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        if is_sparse(matrix):
-            row, label = (int(numbers[first]) for numbers in matrix.nonzero())
-        else:
-            row, label = (int(number) for number in np.unravel_index(first, matrix.shape))
-        place = f"{matrix[row, label]} at row {row}, label {show_label(label, names)}"
-        raise ComesError(f"{name} must be {WANTED[State(highest)].format(place)}")
+    if not wrong.any():
+        return
+    first = int(np.argmax(wrong))
+    if is_sparse(matrix):
+        row, label = (int(array[first]) for array in matrix.nonzero())
+    else:
+        row, label = (int(number) for number in np.unravel_index(first, matrix.shape))
+    got = f"got {matrix[row, label]} at row {row}, label {show_label(label, names)}."
+    if highest == State.MAYBE:
+        raise ComesError(f"{name} must be 0 not asked, 1 no, 2 yes or 3 maybe; {got}")
+    raise ComesError(f"{name} must be 0 or 1; {got} {MASK_ADVICE}")
 
 
 def _combine(masks: dict[str, Any], names: list[str] | None) -> Any:
