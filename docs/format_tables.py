@@ -19,7 +19,7 @@ from comes.datasets.tables import TABLE_ENDINGS
 from comes.estimator import storage
 from comes.experiment import config
 from comes.jobs.model_keeping import name_checkpoint, name_partial
-from comes.priors.prior_tables import TO_FILL_IN
+from comes.priors.tables import KNOWN_PRIOR
 from comes.report.document import REPORT_FILES
 from comes.results import result, result_files
 
@@ -96,7 +96,7 @@ def files_table() -> Table:
         (
             "comes priors -o FILE",
             list_code(TABLE_ENDINGS),
-            f"`label`, `class_prior`, `lower`, `upper`, `{TO_FILL_IN}` for what you know",
+            f"`label`, `class_prior`, `lower`, `upper`, `{KNOWN_PRIOR}` for what you know",
         ),
         ("comes features -o FILE", list_code(FEATURE_ENDINGS), "`X` and `items`; .npy `X` alone"),
         ("comes export -o FILE", "`.onnx`", "scaling, network and head"),

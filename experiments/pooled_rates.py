@@ -33,14 +33,8 @@ from comes.datasets import load_dataset
 from comes.errors import ComesWarning
 from comes.files import replacing_file
 from comes.generation import case_a, simulate_answers
-from comes.priors import (
-    AnswerCounts,
-    ClassPriorEstimate,
-    RatesEstimate,
-    estimate_answer_rates,
-    estimate_class_prior,
-    pool_rates,
-)
+from comes.priors import RatesEstimate, estimate_answer_rates
+from comes.priors.pooled import AnswerCounts, pool_rates
 
 RESULT = Path(__file__).parent / "results" / "pooled_rates.json"
 SETS = ("enron", "bibtex", "Corel5k", "delicious", "yeast", "scene", "emotions")
@@ -52,7 +46,6 @@ N_SEEDS, N_SEEDS_WITH_FEATURES, N_SEEDS_OF_MANY = 10, 2, 3
 N_MANY, Q_MANY = 1_000_000, 100_000
 
 FloatArray = npt.NDArray[np.float64]
-Estimate = ClassPriorEstimate | RatesEstimate
 
 
 def draw(relevant: Any, how: float | str, seed: int) -> tuple[Answers, float | FloatArray]:
@@ -69,32 +62,26 @@ def draw(relevant: Any, how: float | str, seed: int) -> tuple[Answers, float | F
     return Answers.from_candidates(candidates), rate
 
 
-def estimate(answers: Answers, X: Any = None, seed: int = 0) -> Estimate:
+def estimate(answers: Answers, X: Any = None, seed: int = 0) -> RatesEstimate:
     """Return an estimate from counts, or from X too if it is given."""
     if X is None:
         return pool_rates(AnswerCounts.of(answers), answers.kind)
-    if answers.kind == "candidates":
-        return estimate_class_prior(X, answers.candidates, random_state=seed)
     return estimate_answer_rates(X, answers, random_state=seed)
 
 
-def judge(found: Estimate, rate: float | FloatArray, truth: FloatArray) -> dict[str, float]:
+def judge(found: RatesEstimate, rate: float | FloatArray, truth: FloatArray) -> dict[str, float]:
     """Return the errors of an estimate."""
-    if isinstance(found, RatesEstimate):
-        no, error = found.rates.no_rate, found.class_prior_error
-        more = {"yes_error": float(np.abs(found.rates.yes_rate / SURE - 1).mean())}
-    else:
-        no, error, more = found.exclude_rate, found.standard_error, {}
-    gap = np.abs(found.class_prior - truth)
+    no, yes, gap = found.rates.no_rate, found.rates.yes_rate, np.abs(found.class_prior - truth)
+    more = {"yes_error": float(np.abs(yes / SURE - 1).mean())} if yes.any() else {}
     return {
         "rate_error": float(np.abs(no / rate - 1).mean()),
         **more,
         "prior_error": float(gap.mean()),
-        "inside": float((gap <= 2 * error).mean()),
+        "inside": float((gap <= 2 * found.class_prior_error).mean()),
     }
 
 
-def find_flag(found: Estimate) -> str:
+def find_flag(found: RatesEstimate) -> str:
     """Return the flag that most labels have."""
     return Counter(found.flags).most_common(1)[0][0]
 

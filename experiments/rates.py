@@ -32,7 +32,7 @@ from comes.priors import (
     class_prior,
     count_class_prior,
     estimate_class_prior,
-    small_models,
+    rate_model,
 )
 
 RESULT = Path(__file__).parent / "results" / "rates.json"
@@ -51,7 +51,7 @@ def load(name: str) -> Dataset:
 
 def share_scores() -> None:
     """Let the estimators share the scores of the same rows."""
-    score = small_models.score_out_of_fold
+    score = rate_model.score_out_of_fold
     last: dict[int, npt.NDArray[np.float32]] = {}
 
     def score_once(X: Any, candidates: Any, seed: int, *, is_scaled: bool = False) -> Any:

@@ -1,12 +1,9 @@
 """Counts of answers about many labels, drawn from class priors and rates that are known."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers.matrix import Kind
-from comes.priors import AnswerCounts, ClassPriorEstimate, RatesEstimate, pool_rates
+from comes.priors.pooled import AnswerCounts
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -33,20 +30,6 @@ def count_answers(
     relevant = rng.binomial(asked // 2, prior, size=(2, len(prior)))
     no, yes = rng.binomial(asked // 2 - relevant, a), rng.binomial(relevant, b)
     return AnswerCounts(np.array([10**6] * 2), no, yes, asked // 2 - no - yes)
-
-
-def pool_candidates(counts: AnswerCounts, **rates: Any) -> ClassPriorEstimate:
-    """Return what candidates with these counts say."""
-    found = pool_rates(counts, "candidates", **rates)
-    assert isinstance(found, ClassPriorEstimate)
-    return found
-
-
-def pool_answers(counts: AnswerCounts, kind: Kind = "answers", **rates: Any) -> RatesEstimate:
-    """Return what answers with these counts say."""
-    found = pool_rates(counts, kind, **rates)
-    assert isinstance(found, RatesEstimate)
-    return found
 
 
 def is_near(values: list[float], truth: float) -> bool:

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from comes.priors import small_models
+from comes.priors import rate_model
 
 
 @contextmanager
 def quick_priors(steps: int = 20) -> Iterator[None]:
     """Train the small models behind estimates for so many steps only."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small_models, "MIN_STEPS", steps)
-        patch.setattr(small_models, "MIN_EPOCHS", 1)
+        patch.setattr(rate_model, "MIN_STEPS", steps)
+        patch.setattr(rate_model, "MIN_EPOCHS", 1)
         yield

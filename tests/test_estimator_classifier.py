@@ -35,8 +35,8 @@ from comes.priors import (
     estimate_class_prior,
     estimate_flip_rate,
     estimate_transition,
-    flip_rate_from_prior,
 )
+from comes.priors.noise import flip_rate_from_prior
 from comes.risks import BceRisk, ranking_risk
 from comes.training import train
 from quick_priors import quick_priors
@@ -314,7 +314,7 @@ def test_every_parameter_reaches_its_place(monkeypatch: pytest.MonkeyPatch) -> N
         return SimpleNamespace(class_prior=PRIOR)
 
     monkeypatch.setattr(preparation, "train", spying_train)
-    monkeypatch.setattr(first_stage, "find_class_prior", spying_estimate)
+    monkeypatch.setattr(first_stage, "estimate_class_prior", spying_estimate)
     settings: dict[str, Any] = {
         "normaliser": "batch",
         "hidden": 7,

@@ -108,7 +108,7 @@ def test_a_prior_is_estimated_where_only_the_threshold_needs_it(
 ) -> None:
     found = PRIOR + 0.01
     monkeypatch.setattr(
-        first_stage, "find_class_prior", lambda *_, **__: SimpleNamespace(class_prior=found)
+        first_stage, "estimate_class_prior", lambda *_, **__: SimpleNamespace(class_prior=found)
     )
     plain = classifier("bce", class_prior=None, epochs=1).fit(X, CANDIDATES)
     assert plain.class_prior_ is None

@@ -313,7 +313,7 @@ def test_a_model_without_a_prior_is_judged_by_an_estimated_one(
     naive = CandidateClassifier("bce", epochs=1, random_state=0).fit(DATA.X, few)
     blind = Dataset(DATA.X, ["0", "1", "2"], few)
     prior = estimate_class_prior(None, few, exclude_rate=0.5)
-    monkeypatch.setattr(judge_jobs, "find_class_prior", lambda X, answers: prior)
+    monkeypatch.setattr(judge_jobs, "estimate_class_prior", lambda X, answers: prior)
     judged = judge_model(naive, blind).estimated
     assert judged is not None and judged.prior_source == "estimated from these rows"
     scores, cut = naive.decision_function(DATA.X), naive.predict(DATA.X)
@@ -352,7 +352,7 @@ def test_judging_by_answers_uses_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     data = Dataset(DATA.X, names, relevant=relevant, answers=answers)
     model = CandidateClassifier.as_published("bce", epochs=2, random_state=0)
     prior = estimate_class_prior(None, ~answers.excluded, exclude_rate=0.7)
-    monkeypatch.setattr(judge_jobs, "find_class_prior", lambda X, answers: prior)
+    monkeypatch.setattr(judge_jobs, "estimate_class_prior", lambda X, answers: prior)
     judged = judge_model(model.fit(DATA.X, answers), data).estimated
     assert judged is not None and judged.as_dict()["from"] == "answers"
     recall = judged.metrics[1]
@@ -444,10 +444,10 @@ def test_answers_are_drawn_from_the_truth_and_survive_a_file(tmp_path: Path) -> 
 
 
 def test_the_seed_is_that_of_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
-    def estimate(X: Any, answers: Any, *, method: str, random_state: int, **options: Any) -> Any:
+    def estimate(X: Any, answers: Any, method: str, *, random_state: int, **_: Any) -> Any:
         raise ComesError(f"{method} with seed {random_state}")
 
-    monkeypatch.setattr(prior_jobs, "find_class_prior", estimate)
+    monkeypatch.setattr(prior_jobs, "estimate_class_prior", estimate)
     with pytest.raises(ComesError, match="bbe with seed 3"):
         estimate_priors(DATA, method="bbe", seed=3)
 

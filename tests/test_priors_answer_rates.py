@@ -1,24 +1,40 @@
-"""Rates of answers by label and by person, where the scores of rows are given."""
+"""Rates of answers by label and by person: the estimate, its records, its model, class priors."""
 
+import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import sparse
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from comes.answers import Answers, LongAnswers, State
 from comes.errors import ComesError, ComesWarning
 from comes.priors import (
     RatesEstimate,
     answer_rates,
-    answer_records,
     estimate_answer_rates,
     estimate_class_prior,
-    small_models,
+    rate_model,
 )
+from comes.priors.answer_rates import (
+    OTHER_PERSON,
+    choose_spread,
+    count_answers,
+    draw_rows,
+    estimate_priors,
+    fit_beta,
+    fit_rate_effects,
+    in_best_bins,
+    read_records,
+    solve_priors,
+    sum_moments,
+    yes_evidence,
+)
+from drawn_records import draw_records, mistake_evidence
 
 N, Q = 1500, 6
 RNG = np.random.default_rng(0)
@@ -46,7 +62,7 @@ def known_scores(monkeypatch: pytest.MonkeyPatch) -> None:
         yes, no = (scores[states == state].mean() for state in (State.YES, State.NO))
         return np.float32(2 if yes > no else -2) * scores.astype(np.float32)
 
-    monkeypatch.setattr(answer_records, "score_out_of_fold", score)
+    monkeypatch.setattr(answer_rates, "score_out_of_fold", score)
 
 
 def estimate(codes: npt.NDArray[Any], **settings: Any) -> RatesEstimate:
@@ -132,7 +148,7 @@ def test_of_best_bins_the_lower_rates_are_raised() -> None:
 
 
 def test_candidates_go_to_the_class_prior(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_models, "MIN_STEPS", 20)
+    monkeypatch.setattr(rate_model, "MIN_STEPS", 20)
     rows = np.random.default_rng(0).normal(size=(200, 3))
     candidates = (rows > 0.5) | (np.random.default_rng(1).random((200, 3)) < [0.3, 0.5, 0.7])
     with warnings.catch_warnings():
@@ -154,8 +170,8 @@ def test_candidates_go_to_the_class_prior(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_classifiers_of_sure_answers_give_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_records, "score_out_of_fold", small_models.score_out_of_fold)
-    monkeypatch.setattr(small_models, "MIN_STEPS", 60)
+    monkeypatch.setattr(answer_rates, "score_out_of_fold", rate_model.score_out_of_fold)
+    monkeypatch.setattr(rate_model, "MIN_STEPS", 60)
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(700, 4))
     relevant = rows > 0.5
@@ -235,7 +251,7 @@ def test_people_who_agree_have_one_rate() -> None:
 def test_what_people_say_about_one_pair_is_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the rows say nothing, other people do."""
     noise = np.random.default_rng(9).normal(size=(N, Q)).astype(np.float32)
-    monkeypatch.setattr(answer_records, "score_out_of_fold", lambda *args, **kwargs: noise)
+    monkeypatch.setattr(answer_rates, "score_out_of_fold", lambda *args, **kwargs: noise)
     said = say(PEOPLE, dict.fromkeys(PEOPLE, 300))
     found = estimate_answer_rates(X, Answers.from_long(said, (N, Q)))
     np.testing.assert_allclose(found.overall, np.mean(list(PEOPLE.values()), axis=0), atol=0.05)
@@ -267,7 +283,7 @@ def test_of_very_many_answers_some_are_used(monkeypatch: pytest.MonkeyPatch) -> 
         assert len(X) == len(states)
         return np.asarray(SCORES[X[:, 0].astype(int)], dtype=np.float32)
 
-    monkeypatch.setattr(answer_records, "score_out_of_fold", score)
+    monkeypatch.setattr(answer_rates, "score_out_of_fold", score)
     monkeypatch.setattr(answer_rates, "MOST_RECORDS", N * Q // 3)
     found = estimate_answer_rates(np.arange(N)[:, None], Answers.from_codes(codes))
     assert rows == [N // 3]
@@ -344,7 +360,7 @@ def test_few_rows_give_the_share_of_sure_answers() -> None:
 
 def test_scores_that_say_nothing_are_seen_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        answer_records, "score_out_of_fold", lambda X, states, *_, **__: np.zeros(states.shape)
+        answer_rates, "score_out_of_fold", lambda X, states, *_, **__: np.zeros(states.shape)
     )
     codes = answer(0.9, 0.6, asked=1.0)[:, 5:]
     with pytest.warns(ComesWarning, match="rates of answers are uncertain .* Give no_rate"):
@@ -376,3 +392,447 @@ def test_without_answers_nothing_can_be_estimated_and_rows_must_match() -> None:
     candidates: Any = np.ones((30, 2), dtype=bool)
     with pytest.raises(ComesError, match="takes comes.Answers; got ndarray"):
         estimate_answer_rates(np.zeros((30, 1)), candidates)
+
+
+# Answers one by one
+
+NO_FEATURES = np.zeros((40, 1))
+
+
+def give_scores(monkeypatch: pytest.MonkeyPatch, scores: npt.NDArray[Any]) -> list[Any]:
+    """Make the classifiers return these scores; return the list of what they are shown."""
+    shown: list[Any] = []
+
+    def score(X: Any, states: Any, seed: int, *, is_scaled: bool) -> npt.NDArray[np.float32]:
+        shown.append(states)
+        return scores.astype(np.float32)
+
+    monkeypatch.setattr(answer_rates, "score_out_of_fold", score)
+    return shown
+
+
+def test_records_are_the_answers_one_by_one() -> None:
+    records = read_records(Answers.from_codes([[0, 1], [3, 2]]))
+    assert records.row.tolist() == [0, 1, 1]
+    assert records.label.tolist() == [1, 0, 1]
+    assert records.code.tolist() == [State.NO, State.MAYBE, State.YES]
+    ticked = read_records(Answers.from_positives([[1, 0]]))
+    assert ticked.code.tolist() == [State.YES, State.MAYBE]
+    said = LongAnswers.read([0, 0], [0, 0], ["no", "yes"], ["ann", "bob"])
+    assert read_records(Answers.from_long(said, (1, 1))) is said
+
+
+def test_rows_are_drawn_where_there_are_too_many_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = read_records(Answers.from_codes(np.ones((100, 10))))
+    assert draw_rows(records, 100, 0).tolist() == list(range(100))
+    monkeypatch.setattr(answer_rates, "MOST_RECORDS", 300)
+    rows = draw_rows(records, 100, 0)
+    assert len(rows) == 30
+    assert len(set(rows.tolist())) == 30
+    assert (np.diff(rows) > 0).all()
+    assert rows.max() > 50
+
+
+def test_evidence_is_calibrated_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(3000, 2)) - 1
+    give_scores(monkeypatch, 3 * truth + 2)  # too sure, and shifted
+    codes = np.where(rng.random(truth.shape) < expit(truth), State.YES, State.NO)
+    codes[rng.random(truth.shape) < 0.2] = State.MAYBE
+    records = read_records(Answers.from_codes(codes))
+    evidence = yes_evidence(np.zeros((3000, 1)), records, (3000, 2), 0, is_scaled=True)
+    np.testing.assert_allclose(evidence, truth[records.row, records.label], atol=0.25)
+
+
+def test_scores_that_mislead_or_few_rows_leave_the_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for n in (19, 40):
+        codes = np.where(np.arange(n) % 4 == 0, State.YES, State.NO)[:, None]
+        shown = give_scores(monkeypatch, np.where(codes == State.YES, -1.0, 1.0))
+        records = read_records(Answers.from_codes(codes))
+        evidence = yes_evidence(NO_FEATURES[:n], records, (n, 1), 0, is_scaled=True)
+        n_yes = int((codes == State.YES).sum())
+        np.testing.assert_allclose(expit(evidence), (n_yes + 0.5) / (n + 1), err_msg=f"{n} rows")
+        assert len(shown) == (n == 40)
+
+
+def test_sure_answers_about_a_pair_count_where_they_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [0, 0, 1, 1, 2, 2, 3, 4]
+    words = ["no", "yes", "yes", "maybe", "no", "no", "maybe", "no"]
+    said = LongAnswers.read(rows, [0] * 8, words, list("abababab"))
+    shown = give_scores(monkeypatch, np.zeros((40, 1)))
+    yes_evidence(NO_FEATURES, said, (40, 1), 0, is_scaled=True)
+    expected = [State.NOT_ASKED, State.YES, State.NO, State.NOT_ASKED, State.NO]
+    assert shown[0][:5, 0].tolist() == expected
+    assert not shown[0][5:].any()
+
+
+def test_what_others_said_about_the_pair_is_heard() -> None:
+    """And neither what oneself said, even twice, nor what was said about other pairs."""
+    rows, labels = [0, 0, 0, 0, 1, 1], [1, 1, 1, 1, 1, 0]
+    words = ["yes", "yes", "no", "maybe", "no", "yes"]
+    people = ["ann", "ann", "bob", "cem", "ann", "bob"]
+    said = LongAnswers.read(rows, labels, words, people)
+    evidence = yes_evidence(NO_FEATURES[:2], said, (2, 2), 0, is_scaled=True)
+    heard = []
+    for i in range(6):
+        word = 0
+        for k in range(6):
+            same = (rows[k], labels[k]) == (rows[i], labels[i])
+            if same and people[k] != people[i]:
+                word += {"yes": 1, "no": -1, "maybe": 0}[words[k]]
+        heard.append(word)
+    assert heard == [-1, -1, 2, 1, 0, 0]
+    np.testing.assert_allclose(evidence - evidence[4], OTHER_PERSON * np.array(heard))
+
+
+def test_best_bins_are_the_pairs_most_like_the_sure_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first label is said of every row above 60, the second of all above 20; half are asked."""
+    n = 400
+    for sure in (State.NO, State.YES):
+        rng = np.random.default_rng(0)
+        scores = rng.permuted(np.tile(np.linspace(0, 100, n), (2, 1)), axis=1).T
+        codes = np.where(scores > [60, 20], sure, State.MAYBE)
+        codes[rng.random(codes.shape) < 0.5] = State.NOT_ASKED
+        records = read_records(Answers.from_codes(codes))
+        shown = give_scores(monkeypatch, scores)
+        inside = in_best_bins(np.zeros((n, 1)), records, sure, (n, 2), 0, is_scaled=True)
+        score = scores[records.row, records.label]
+        for label, cut in enumerate((60, 20)):
+            mine = records.label == label
+            assert score[mine & inside].min() > cut - 2, sure
+            assert score[mine & inside].min() < cut + 5, sure
+            assert score[mine & ~inside].max() < score[mine & inside].min(), sure
+        assert ((shown[0] == State.YES) == (codes == sure)).all(), sure
+        assert ((shown[0] == State.NO) == (codes == State.MAYBE)).all(), sure
+
+
+def test_without_doubt_or_with_few_rows_everything_is_in_the_bin() -> None:
+    for codes in (np.full((40, 1), State.NO), np.full((19, 1), State.MAYBE)):
+        records = read_records(Answers.from_codes(codes))
+        n = len(codes)
+        assert in_best_bins(NO_FEATURES[:n], records, State.NO, (n, 1), 0, is_scaled=True).all()
+
+
+# Rates by group
+
+START = np.array([1.0, 1.0])
+
+
+def test_moments_are_the_formulas_written_as_loops() -> None:
+    records = draw_records(0, [0.8, 0.6], [0.7, 0.9], n=15)
+    rng = np.random.default_rng(1)
+    records = replace(records, offset=rng.normal(size=records.offset.shape))
+    at = np.array([[1.0, 0.5], [0.2, 1.5]])
+    moments, slopes = np.zeros((2, 2)), np.zeros((2, 2, 2))
+    for i, g in enumerate(records.group):
+        a, b = (1 / (1 + math.exp(-at[g, k] - records.offset[i, k])) for k in range(2))
+        odds = math.exp(records.evidence[i]) * a / b
+        eta = odds / (1 + odds)
+        variance = (1 - eta) * (1 / a - 1) + eta * (1 / b - 1)
+        direction = [(1 - eta) * (1 - a), eta * (1 - b)]
+        rho = (1 / a if records.is_no[i] else 1 / b if records.is_yes[i] else 0) - 1
+        for k in range(2):
+            moments[g, k] += direction[k] * rho / variance
+            for m in range(2):
+                slopes[g, k, m] += direction[k] * direction[m] / variance
+    found_moments, found_slopes = sum_moments(records, at)
+    np.testing.assert_allclose(found_moments, moments)
+    np.testing.assert_allclose(found_slopes, slopes)
+
+
+def test_moments_have_mean_zero_at_the_true_rates_even_with_a_wrong_eta() -> None:
+    at = logit([[0.9, 0.6]])
+    for wrong in (0.0, 1.5):
+        records = draw_records(2, 0.9, 0.6, n=200_000)
+        records = replace(records, evidence=0.5 * records.evidence + wrong)
+        moment, slope = sum_moments(records, at)
+        # The slope is about the variance of the moment; four standard errors.
+        assert (abs(moment[0]) < 4 * np.sqrt(2 * np.diag(slope[0]))).all()
+
+
+def test_slopes_are_the_information_of_the_moments() -> None:
+    """With the true eta, both the variance of a moment and how it moves with the logits."""
+    at, moments = logit([[0.9, 0.6]]), []
+    slope = sum_moments(draw_records(0, 0.9, 0.6, n=500), at)[1][0]
+    for seed in range(250):
+        moments.append(sum_moments(draw_records(seed, 0.9, 0.6, n=500), at)[0][0])
+    np.testing.assert_allclose(np.cov(np.array(moments).T), slope, atol=0.25 * slope.max())
+    many = draw_records(1, 0.9, 0.6, n=200_000)
+    low, high = (sum_moments(many, at + np.array([step, 0]))[0][0] for step in (-0.05, 0.05))
+    expected = sum_moments(many, at)[1][0][:, 0]
+    np.testing.assert_allclose((low - high) / 0.1, expected, rtol=0.1)
+
+
+def test_one_group_is_the_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """E[h (no / a + yes / b - 1)] = 0 is linear in 1 / a and 1 / b, whatever the weights h."""
+    nothing = (np.zeros(2), np.zeros((2, 2)))
+    monkeypatch.setattr(answer_rates, "prior_of_mean", lambda mean: nothing)
+    records = draw_records(3, 0.85, 0.7)
+    a, b = expit(fit_rate_effects(records, START).logit[0])
+    matrix, total = np.zeros((2, 2)), np.zeros(2)
+    for no, yes, evidence in zip(records.is_no, records.is_yes, records.evidence, strict=True):
+        eta = expit(evidence + math.log(a / b))
+        variance = (1 - eta) * (1 / a - 1) + eta * (1 / b - 1)
+        h = np.array([(1 - eta) * (1 - a), eta * (1 - b)]) / variance
+        matrix += np.outer(h, [no, yes])
+        total += h
+    np.testing.assert_allclose(1 / np.linalg.solve(matrix, total), [a, b], rtol=1e-4)
+
+
+def test_estimates_are_unbiased_and_errors_are_honest() -> None:
+    """Also where eta is off; more draws are in tests/system."""
+    for a, b, is_eta_right in ((0.95, 0.6, True), (0.6, 0.9, False)):
+        distances = []
+        for seed in range(25):
+            records = draw_records(seed, a, b, n=1000)
+            found = fit_rate_effects(records if is_eta_right else mistake_evidence(records), START)
+            error = np.sqrt(np.diag(found.mean_covariance))
+            distances.append((found.mean - logit([a, b])) / error)
+        assert (abs(np.mean(distances, axis=0)) < 0.6).all(), (a, b)
+        assert (abs(np.std(distances, axis=0) - 1) < 0.4).all(), (a, b)
+
+
+def test_where_the_truth_is_known_rates_are_shares() -> None:
+    """Of surely irrelevant pairs; half an answer of each kind is the prior."""
+    records = draw_records(0, 0.8, 0.8, n=500)
+    irrelevant = replace(
+        records,
+        evidence=np.full(500, -np.inf),
+        is_yes=np.zeros(500, bool),
+        is_no=np.arange(500) < 350,
+    )
+    a, b = expit(fit_rate_effects(irrelevant, START).logit[0])
+    assert a == pytest.approx((350 + 0.5) / 501, abs=0.001)
+    error = np.sqrt(fit_rate_effects(irrelevant, START).mean_covariance[0, 0]) * a * (1 - a)
+    assert error == pytest.approx(math.sqrt(0.7 * 0.3 / 500), rel=0.02)
+    relevant = replace(irrelevant, evidence=-irrelevant.evidence, is_yes=irrelevant.is_no)
+    relevant = replace(relevant, is_no=np.zeros(500, bool))
+    np.testing.assert_allclose(expit(fit_rate_effects(relevant, START).logit[0]), [b, a], rtol=1e-6)
+
+
+def test_exchanging_yes_and_no_exchanges_the_rates() -> None:
+    records = draw_records(5, [0.9, 0.7, 0.6], [0.6, 0.7, 0.9], n=400)
+    mirror = replace(
+        records, is_no=records.is_yes, is_yes=records.is_no, evidence=-records.evidence
+    )
+    found, other = fit_rate_effects(records, START), fit_rate_effects(mirror, START)
+    np.testing.assert_allclose(other.logit, found.logit[:, ::-1], rtol=1e-4)
+    np.testing.assert_allclose(other.mean_covariance, found.mean_covariance[::-1, ::-1], rtol=1e-3)
+    np.testing.assert_allclose(other.spread, found.spread[::-1])
+
+
+def test_groups_that_agree_share_one_rate() -> None:
+    found = fit_rate_effects(draw_records(6, [0.8] * 10, [0.7] * 10, n=300), START)
+    own = [
+        fit_rate_effects(draw_records(60 + g, 0.8, 0.7, n=300), START).logit[0, 0]
+        for g in range(10)
+    ]
+    assert found.logit[:, 0].std() < 0.3 * np.std(own)
+    np.testing.assert_allclose(expit(found.mean), [0.8, 0.7], atol=0.05)
+
+
+def test_groups_that_differ_have_their_own() -> None:
+    a, b = np.linspace(0.4, 0.95, 8), np.linspace(0.9, 0.5, 8)
+    found = fit_rate_effects(draw_records(7, a, b, n=4000), START)
+    np.testing.assert_allclose(expit(found.logit), np.stack([a, b], axis=1), atol=0.06)
+    assert (found.spread > 0.3).all()
+    error = np.sqrt(np.diagonal(found.covariance, axis1=1, axis2=2))
+    distance = (found.logit - logit(np.stack([a, b], axis=1))) / error
+    assert 0.5 < np.sqrt((distance**2).mean()) < 1.5
+
+
+def test_only_a_may_differ() -> None:
+    found = fit_rate_effects(draw_records(8, np.linspace(0.4, 0.95, 8), 0.7, n=3000), START)
+    assert found.spread[0] > 0.4
+    assert found.spread[1] < 0.3
+
+
+def test_a_group_with_few_records_gets_the_mean_and_a_large_error() -> None:
+    records = draw_records(9, [0.5, 0.6, 0.7, 0.8, 0.9, 0.9], 0.8, n=2000)
+    few = (records.group < 5) | (records.row < 3)
+    columns = ("is_no", "is_yes", "evidence", "group", "row", "offset")
+    records = replace(records, **{name: getattr(records, name)[few] for name in columns})
+    found = fit_rate_effects(records, START)
+    error = np.sqrt(found.covariance[:, 0, 0])
+    assert abs(found.logit[5, 0] - found.mean[0]) < 0.7 * found.spread[0]
+    assert error[5] > 0.7 * found.spread[0]
+    assert error[5] > 4 * error[0]
+
+
+def test_scores_that_say_nothing_give_the_share_of_sure_answers_and_a_large_error() -> None:
+    records = draw_records(10, 0.9, 0.6, n=4000, signal=0)
+    records = replace(records, evidence=np.full_like(records.evidence, records.evidence.mean()))
+    found = fit_rate_effects(records, START)
+    sure = (records.is_no | records.is_yes).mean()
+    np.testing.assert_allclose(expit(found.mean), [sure, sure], atol=0.05)
+    difference = np.array([1, -1])
+    assert difference @ found.mean_covariance @ difference == pytest.approx(4, rel=0.1)
+
+
+def test_answers_about_one_row_may_depend_on_each_other() -> None:
+    records = draw_records(11, 0.8, 0.7)
+    columns = ("is_no", "is_yes", "evidence", "group", "row", "offset")
+    twice: dict[str, Any] = {name: np.concatenate([getattr(records, name)] * 2) for name in columns}
+    once, same = (
+        fit_rate_effects(records, START),
+        fit_rate_effects(replace(records, **twice), START),
+    )
+    np.testing.assert_allclose(same.mean_covariance, once.mean_covariance, rtol=0.05)
+    twice["row"] = np.arange(len(twice["row"]))
+    other = fit_rate_effects(replace(records, **twice), START)
+    np.testing.assert_allclose(other.mean_covariance, once.mean_covariance / 2, rtol=0.05)
+
+
+def test_offsets_are_added_to_the_logits() -> None:
+    records = draw_records(12, 0.8, 0.7)
+    moved = replace(records, offset=np.tile([0.5, -0.3], (len(records.row), 1)))
+    found = fit_rate_effects(moved, START).logit[0] - fit_rate_effects(records, START).logit[0]
+    np.testing.assert_allclose(found, [-0.5, 0.3], atol=0.01)
+
+
+def test_without_doubt_rates_are_nearly_one() -> None:
+    few = draw_records(13, 1.0, 1.0, n=10)
+    assert (expit(fit_rate_effects(few, START).logit) < 0.97).all()
+    assert (expit(fit_rate_effects(draw_records(13, 1.0, 1.0), START).logit) > 0.995).all()
+
+
+def test_averages_are_those_of_the_rates() -> None:
+    found = fit_rate_effects(draw_records(14, [0.5, 0.7, 0.9], 0.8, n=1000), START)
+    weights = np.array([[0.2, 1.0], [0.3, 0.0], [0.5, 0.0]])
+    mean, error = found.average(weights)
+    rates = expit(found.logit)
+    np.testing.assert_allclose(mean, [[0.2, 0.3, 0.5] @ rates[:, 0], rates[0, 1]])
+    scale = rates[0, 1] * (1 - rates[0, 1])
+    assert error[1] == pytest.approx(scale * math.sqrt(found.covariance[0, 1, 1]))
+    assert error[0] < 0.02
+
+
+def test_the_spread_is_that_of_highest_restricted_likelihood() -> None:
+    """Against normal densities written out, for estimates with known errors."""
+    rng = np.random.default_rng(0)
+    values = np.stack([rng.normal(0, 0.7, 12), np.zeros(12)], axis=1)
+    slope = np.tile(np.diag([25.0, 1e-9]), (12, 1, 1))
+    pull = np.einsum("gab,gb->ga", slope, values)
+    deviances = []
+    for spread in answer_rates.SPREADS:
+        variance = spread**2 + 1 / 25
+        precision = 12 / variance + 0.01 * (0.25 + 0.0625)
+        mean = values[:, 0].sum() / variance / precision
+        deviance = 12 * math.log(variance) + (values[:, 0] ** 2).sum() / variance
+        deviances.append(deviance - precision * mean**2 + math.log(precision) + spread)
+    best = answer_rates.SPREADS[int(np.argmin(deviances))]
+    assert choose_spread(slope, pull, np.zeros(2)).tolist() == [best, 0]
+    assert best > 0.3
+
+
+# Class priors
+
+CERTAIN = np.zeros((1, 2, 2))
+
+
+def log_likelihood(
+    prior: float, counts: list[float], a: float, b: float, alpha: float, beta: float
+) -> float:
+    no, yes, maybe = counts
+    doubt = (1 - a) * (1 - prior) + (1 - b) * prior
+    sure = (no + beta) * math.log(1 - prior) + (yes + alpha) * math.log(prior)
+    return sure + maybe * math.log(doubt)
+
+
+def test_the_prior_is_where_the_likelihood_is_highest() -> None:
+    grid = np.linspace(0.0005, 0.9995, 2000)
+    cases: list[tuple[list[float], float, float]] = [
+        ([60, 20, 20], 0.8, 0.8),
+        ([60, 5, 35], 0.9, 0.3),
+        ([40, 0, 60], 0.7, 0.0),
+        ([0, 9, 3], 0, 0.8),
+    ]
+    for counts, a, b in cases:
+        values = [log_likelihood(float(pi), counts, a, b, 0.3, 0.7) for pi in grid]
+        found = solve_priors(np.array([counts]), np.array([[a, b]]), np.array([0.3, 0.7]))
+        assert found[0] == pytest.approx(grid[int(np.argmax(values))], abs=0.001), counts
+
+
+def test_known_cases() -> None:
+    nearly_nothing = np.full(2, 1e-9)
+    counts = np.array([[60.0, 20, 20], [40, 0, 60], [0, 40, 60]])
+    rates = np.array([[0.7, 0.7], [0.8, 0.0], [0.0, 0.8]])
+    # a = b: "maybe" says nothing. b = 0: 1 - share / a. a = 0: share / b.
+    expected = [20 / 80, 1 - 0.4 / 0.8, 0.4 / 0.8]
+    np.testing.assert_allclose(solve_priors(counts, rates, nearly_nothing), expected, atol=1e-6)
+
+
+def test_the_error_is_that_of_drawn_counts_and_of_the_rates() -> None:
+    rng = np.random.default_rng(0)
+    a, b, pi, n = 0.9, 0.5, 0.3, 400
+    p = [a * (1 - pi), b * pi, (1 - a) * (1 - pi) + (1 - b) * pi]
+    drawn = rng.multinomial(n, p, size=2000).astype(float)
+    rates = np.tile([a, b], (2000, 1))
+    half = np.full(2, 0.5)
+    spread = solve_priors(drawn, rates, half).std()
+    counts = n * np.array([p])
+    _, error = estimate_priors(counts, rates[:1], CERTAIN)
+    assert error[0] == pytest.approx(spread, rel=0.06)
+    covariance = np.array([[0.0009, -0.0012], [-0.0012, 0.0064]])
+    uncertain = rng.multivariate_normal([a, b], covariance, size=2000)
+    both = solve_priors(drawn, uncertain, half).std()
+    _, error = estimate_priors(counts, rates[:1], covariance[None])
+    assert error[0] == pytest.approx(both, rel=0.1)
+    assert both > 1.2 * spread
+
+
+def test_labels_that_agree_are_shrunk_and_labels_that_differ_are_not() -> None:
+    rng = np.random.default_rng(1)
+    rates, certain = np.full((40, 2), 0.8), np.zeros((40, 2, 2))
+
+    def draw(prior: np.ndarray) -> np.ndarray:
+        yes = rng.binomial(40, prior)
+        return np.stack([40 - yes, yes, np.full(40, 10)], axis=1).astype(float)
+
+    alike = np.full(40, 0.2)
+    counts = draw(alike)
+    prior, _ = estimate_priors(counts, rates, certain)
+    own = counts[:, 1] / 40
+    assert abs(prior - alike).mean() < 0.5 * abs(own - alike).mean()
+    different = np.linspace(0.02, 0.98, 40)
+    counts = draw(different)
+    prior, error = estimate_priors(counts, rates, certain)
+    assert abs(prior - counts[:, 1] / 40).max() < 0.03
+    assert (abs(prior - different) < 3 * error).all()
+
+
+def test_a_label_without_answers_gets_the_mean_and_a_large_error() -> None:
+    counts = np.array([[30.0, 10, 5], [20, 20, 5], [10, 30, 5], [0, 0, 0]])
+    prior, error = estimate_priors(counts, np.full((4, 2), 0.8), np.zeros((4, 2, 2)))
+    assert prior[3] == pytest.approx(0.5, abs=0.01)
+    assert error[3] > 2 * error[:3].max()
+
+
+def test_the_beta_distribution_has_the_mean_and_the_spread_of_the_labels() -> None:
+    rng = np.random.default_rng(2)
+    truth = rng.beta(2, 6, size=5000)
+    alpha, beta = fit_beta(truth + rng.normal(0, 0.05, 5000), np.full(5000, 0.05))
+    assert (alpha, beta) == (pytest.approx(2, rel=0.1), pytest.approx(6, rel=0.1))
+
+
+def test_few_labels_do_not_know_that_they_agree() -> None:
+    same, error = np.full(3, 0.5), np.full(3, 0.1)
+    assert fit_beta(same, error).sum() == pytest.approx(0.25 / 0.01 - 1)
+    many = fit_beta(np.full(201, 0.5), np.full(201, 0.1)).sum()
+    assert many == pytest.approx(0.25 / (0.01 / 10) - 1)
+    assert fit_beta(same[:1], error[:1]).tolist() == [0.5, 0.5]
+
+
+def test_an_answer_is_a_part_of_its_pair() -> None:
+    words = ["no", "yes", "maybe", "no", "no"]
+    said = LongAnswers.read([0, 0, 0, 1, 1], [0, 0, 0, 0, 2], words, list("abcab"))
+    third = pytest.approx(1 / 3)
+    assert count_answers(said, 3).tolist() == [
+        [pytest.approx(4 / 3), third, third],
+        [0, 0, 0],
+        [1, 0, 0],
+    ]

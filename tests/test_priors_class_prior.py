@@ -4,31 +4,29 @@ The small models are trained for few steps here; what the usual number of steps 
 tests/system/test_priors_recovery.py.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 from scipy import sparse
+from scipy.stats import beta, binom
 
 from comes.answers import Answers
 from comes.errors import ComesError, ComesWarning
 from comes.generation import case_a, case_b, independent, simulate_answers
 from comes.priors import (
-    ClassPriorEstimate,
-    RatesEstimate,
-    add_prior_noise,
-    answer_records,
+    answer_rates,
     class_prior,
     count_class_prior,
     estimate_answer_rates,
     estimate_class_prior,
     fill_class_prior,
-    find_class_prior,
-    small_models,
+    rate_model,
 )
+from comes.priors.class_prior import add_prior_noise, exceeds_rate, shrink_priors
 
 X = np.random.default_rng(0).normal(size=(1000, 7))
 RELEVANT = np.linspace(0.4, 1.2, 7) < X
@@ -43,7 +41,7 @@ def score_once(X: Any, states: Any, seed: int, *, is_scaled: bool) -> npt.NDArra
     values = X.toarray() if sparse.issparse(X) else X
     key = sparse.issparse(X), values.tobytes(), states.tobytes(), states.shape, seed
     if key not in SCORED:
-        SCORED[key] = small_models.score_out_of_fold(X, states, seed, is_scaled=is_scaled)
+        SCORED[key] = rate_model.score_out_of_fold(X, states, seed, is_scaled=is_scaled)
     return SCORED[key]
 
 
@@ -51,9 +49,9 @@ def score_once(X: Any, states: Any, seed: int, *, is_scaled: bool) -> npt.NDArra
 def few_steps() -> Iterator[None]:
     """Train the small models for less long, and once for all estimators of the same rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small_models, "MIN_STEPS", 60)
+        patch.setattr(rate_model, "MIN_STEPS", 60)
         patch.setattr(class_prior, "score_out_of_fold", score_once)
-        patch.setattr(answer_records, "score_out_of_fold", score_once)
+        patch.setattr(answer_rates, "score_out_of_fold", score_once)
         yield
     SCORED.clear()
 
@@ -72,59 +70,6 @@ def test_noise_is_gaussian_and_clipped() -> None:
     assert noisy.std() == pytest.approx(0.1, abs=0.005)
     wild = add_prior_noise(np.full(1000, 0.5), sigma=5.0)
     assert wild.min() == 0 and wild.max() == 0.999
-
-
-# Small models
-
-
-def test_rows_are_scored_by_both_models_that_were_not_trained_on_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The fake models score the number of the row, times 1 if linear, times 3 if a network."""
-    fits = []
-
-    def fit(X: Any, states: Any, risk: Any, seed: int, **options: Any) -> Any:
-        assert (states[:, 0] == X[:, 0]).all()
-        fits.append((set(X[:, 0].tolist()), options["hidden"], options["risk_scale"], seed))
-        return fits[-1]
-
-    def score(model: Any, X: Any) -> Any:
-        assert not model[0] & set(X[:, 0].tolist())
-        assert len(model[0]) + len(X) == 9
-        return X[:, :1] * np.array([[1, 1]]) * (1 if model[1] is None else 3)
-
-    monkeypatch.setattr(small_models, "fit_small_model", fit)
-    monkeypatch.setattr(small_models, "score_rows", score)
-    rows = np.arange(9.0)[:, None]
-    found = small_models.score_out_of_fold(rows, np.tile(rows, (1, 2)), 5, is_scaled=True)
-    np.testing.assert_array_equal(found, np.tile(2 * rows, (1, 2)))
-    assert [one[1:] for one in fits] == [(None, 2.0, 5), (small_models.HIDDEN, 2.0, 5)] * 3
-
-
-def test_small_models_are_trained_for_enough_steps_and_epochs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(small_models, "MIN_STEPS", 300)
-    trained: list[Any] = []
-    monkeypatch.setattr(small_models, "train", lambda *args: trained.append(args))
-    for n, hidden, epochs in ((100, None, 300), (1000, 8, 75), (10_000, None, 20)):
-        states = np.ones((n, 2), dtype=np.int8)
-        model = small_models.fit_small_model(
-            np.ones((n, 3)), states, torch.nn.Identity(), 0, risk_scale=2.0, hidden=hidden
-        )
-        assert trained[-1][0] is model
-        widths = {size for weights in model.parameters() for size in weights.shape}
-        assert (8 in widths) == (hidden == 8)
-        options = trained[-1][4]
-        assert (options.epochs, options.batch_size, options.risk_scale) == (epochs, 256, 2.0), n
-
-
-def test_features_are_standardised_and_zeros_of_sparse_ones_stay() -> None:
-    values = np.array([[1.0, 0.0], [3.0, -4.0]])
-    np.testing.assert_allclose(small_models.scale_features(values), [[-1, 1], [1, -1]])
-    scaled = small_models.scale_features(sparse.csr_array(values))
-    np.testing.assert_allclose(scaled.toarray(), np.array([[1 / 3, 0], [1, -1]]))
-    assert scaled.nnz == 3
 
 
 # Estimates
@@ -158,7 +103,7 @@ def test_prior_and_exclude_rate_say_nearly_the_same() -> None:
 
 
 def test_the_seed_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_models, "MIN_STEPS", 20)
+    monkeypatch.setattr(rate_model, "MIN_STEPS", 20)
     first, again, other = (
         estimate_class_prior(X[:300], CANDIDATES[:300], random_state=seed) for seed in (3, 3, 4)
     )
@@ -177,9 +122,9 @@ def test_sparse_features_and_features_far_from_zero_are_no_obstacle() -> None:
 
 
 def test_rates_of_the_best_bin_are_shared_over_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(class_prior, "shrink", lambda rate, n_bin: np.full_like(rate, 0.97))
+    monkeypatch.setattr(class_prior, "shrink_rates", lambda rate, n_bin: np.full_like(rate, 0.97))
     assert (estimate_class_prior(X, CANDIDATES, "best-bin").exclude_rate == 0.97).all()
-    monkeypatch.setattr(class_prior, "shrink", lambda rate, n_bin: np.full_like(rate, 0.985))
+    monkeypatch.setattr(class_prior, "shrink_rates", lambda rate, n_bin: np.full_like(rate, 0.985))
     assert (estimate_class_prior(X, CANDIDATES, "best-bin").exclude_rate == 1).all()
 
 
@@ -212,16 +157,15 @@ def test_labels_excluded_nowhere_or_everywhere_have_the_known_values() -> None:
 
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
 def test_small_and_odd_data_give_numbers_between_0_and_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small_models, "MIN_STEPS", 20)
+    monkeypatch.setattr(rate_model, "MIN_STEPS", 20)
     shares = (0.0, 0.05, 0.5, 0.95, 1.0)
     shapes = ((1, 1), (5, 3), (19, 2), (30, 4))
     cases = [("hierarchical", shape, share) for shape in shapes for share in shares]
-    others = ("best-bin", "bbe", "dedpul", "km2", "candidate-rate")
+    others = ("best-bin", "bbe")
     cases += [(method, (30, 4), share) for method in others for share in (0.05, 0.95)]
     cases += [
         ("hierarchical", (30, 1), 0.5),
         ("hierarchical", (20, 2), 0.5),
-        ("km2", (30, 4), 0.0),
         ("bbe", (30, 4), 1.0),
     ]
     for method, shape, share in cases:
@@ -248,32 +192,9 @@ def test_features_that_do_not_fit_are_refused() -> None:
         estimate_class_prior(X[:10], RELEVANT)
 
 
-def test_other_estimators_find_the_prior_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(class_prior, "KM_POINTS", 120)
-    candidates = CANDIDATES[:, :3]
-    for method, off in (("bbe", 0.15), ("dedpul", 0.15), ("km2", 0.25)):
-        estimate = estimate_class_prior(X, candidates, method)
-        assert abs(estimate.class_prior - PRIOR[:3]).mean() < off, method
-    naive = estimate_class_prior(X, candidates, "candidate-rate")
-    np.testing.assert_allclose(naive.class_prior, candidates.mean(axis=0))
-    assert abs(naive.class_prior - PRIOR[:3]).mean() > 0.3
-
-
-@pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
-def test_km2_gets_at_most_400_rows_of_each_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-
-    def km2(component: Any, mixture: Any) -> float:
-        seen.append((len(component), len(mixture), len(np.unique(mixture)) > 350))
-        return 0.8
-
-    monkeypatch.setitem(class_prior.ON_SCORES, "km2", km2)
-    candidates = CANDIDATES[:, :3].copy()
-    candidates[:, 0] = np.arange(1000) >= 100
-    estimate_class_prior(X, candidates, "km2")
-    assert seen == [(100, 400, True)] + [
-        (min(400, int((~candidates[:, j]).sum())), 400, True) for j in (1, 2)
-    ]
+def test_the_published_best_bin_finds_the_prior_too() -> None:
+    estimate = estimate_class_prior(X, CANDIDATES[:, :3], "bbe")
+    assert abs(estimate.class_prior - PRIOR[:3]).mean() < 0.15
 
 
 def test_your_own_estimator_sees_component_and_mixture() -> None:
@@ -289,10 +210,11 @@ def test_your_own_estimator_sees_component_and_mixture() -> None:
     np.testing.assert_allclose(estimate.class_prior, 0.2)
     with pytest.raises(ComesError, match=r"mpe must return a share in \[0, 1\]; got 1.5"):
         estimate_class_prior(X, candidates, lambda component, mixture: 1.5)
-    with pytest.raises(
-        ComesError, match="hierarchical, best-bin, bbe, dedpul, km2, candidate-rate, or a func"
-    ):
+    with pytest.raises(ComesError, match="hierarchical, best-bin, bbe, or a func.*got 'km3'"):
         estimate_class_prior(X, candidates, "km3")
+    for removed in ("km2", "dedpul", "candidate-rate"):
+        with pytest.raises(ComesError, match=f"'{removed}' was removed.* with version 1.0.0"):
+            estimate_class_prior(X, candidates, removed)
 
 
 def test_a_prior_that_nothing_shows_is_uncertain() -> None:
@@ -307,18 +229,87 @@ def test_a_prior_that_nothing_shows_is_uncertain() -> None:
 
 
 def test_errors_of_other_methods_count_how_far_they_are_from_the_default() -> None:
-    default, naive = (
-        estimate_class_prior(X, CANDIDATES, m) for m in ("hierarchical", "candidate-rate")
+    default, upper = (
+        estimate_class_prior(X, CANDIDATES, method)
+        for method in ("hierarchical", lambda component, mixture: len(component) / len(mixture))
     )
-    gap = naive.class_prior - default.class_prior
-    np.testing.assert_allclose(naive.standard_error, np.hypot(default.standard_error, gap))
-    assert default.exclude_rate_error is not None and naive.exclude_rate_error is not None
-    gap = naive.exclude_rate - default.exclude_rate
-    np.testing.assert_allclose(naive.exclude_rate_error, np.hypot(default.exclude_rate_error, gap))
-    assert naive.flags == default.flags
+    np.testing.assert_allclose(upper.class_prior, CANDIDATES.mean(axis=0))
+    gap = upper.class_prior - default.class_prior
+    assert (gap > 0.2).all()
+    np.testing.assert_allclose(upper.standard_error, np.hypot(default.standard_error, gap))
+    assert default.exclude_rate_error is not None and upper.exclude_rate_error is not None
+    gap = upper.exclude_rate - default.exclude_rate
+    np.testing.assert_allclose(upper.exclude_rate_error, np.hypot(default.exclude_rate_error, gap))
+    assert upper.flags == default.flags
 
 
 # Known rates and known priors
+
+
+def test_priors_at_known_rates_equal_sums_written_as_loops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All numbers of relevant rows are enumerated; two beta distributions."""
+    n, counts, rates = 200, [30, 42], [0.3, 0.4]
+    betas, weights = [(2.0, 6.0), (1.0, 3.0)], [0.4, 0.6]
+    parameters = (*np.array(betas).T, np.array(weights))
+    monkeypatch.setattr(class_prior, "beta_parameters", lambda: parameters)
+    by_beta = []
+    for (a, b), weight in zip(betas, weights, strict=True):
+        evidence, moments = weight, []
+        for count, rate in zip(counts, rates, strict=True):
+            terms = [
+                (m / n, binom.pmf(count, n - m, rate) * beta.pdf(m / n, a, b)) for m in range(n)
+            ]
+            total = sum(value for _, value in terms)
+            moments.append([sum(pi**k * value for pi, value in terms) / total for k in (1, 2)])
+            evidence *= total
+        by_beta.append((evidence, moments))
+    total = sum(evidence for evidence, _ in by_beta)
+    mean, error = shrink_priors(np.array(counts), n, np.array(rates))
+    for j in range(2):
+        first, second = (sum(e * m[j][k] for e, m in by_beta) / total for k in (0, 1))
+        assert mean[j] == pytest.approx(first, abs=1e-3)
+        assert error[j] == pytest.approx(math.sqrt(second - first**2), abs=1e-3)
+
+
+def test_shrinking_beats_the_plug_in_where_the_rate_is_small() -> None:
+    n, q, rng = 1500, 60, np.random.default_rng(0)
+    prior = rng.beta(0.6, 10, q)
+    irrelevant = n - np.round(n * prior).astype(int)
+    count = rng.binomial(irrelevant, 0.1)
+    mean, error = shrink_priors(count, n, np.full(q, 0.1))
+    truth = 1 - irrelevant / n
+    plug_in = np.maximum(0, 1 - count / n / 0.1)
+    assert abs(mean - truth).mean() < 0.8 * abs(plug_in - truth).mean()
+    assert (abs(mean - truth) <= 2 * error).mean() >= 0.88
+    assert error.mean() < 2 * abs(mean - truth).mean()
+
+
+def test_with_many_rows_or_a_sure_rate_it_is_the_plug_in() -> None:
+    n, count = 1_000_000, np.array([300_000, 450_000])
+    mean, error = shrink_priors(count, n, np.array([0.5, 0.5]))
+    np.testing.assert_allclose(mean, [0.4, 0.1], atol=0.002)
+    expected = np.sqrt(0.5 * np.array([0.6, 0.9]) / (n * 0.5))
+    np.testing.assert_allclose(error, expected, rtol=0.1)
+    mean, error = shrink_priors(np.array([70, 0, 100]), 100, np.ones(3))
+    np.testing.assert_allclose(mean, [0.3, 1, 0], atol=0.01)
+    assert (error < 0.01).all()
+
+
+def test_any_count_gives_numbers_between_0_and_1() -> None:
+    for n in (1, 5, 1000):
+        for rate in (1e-3, 0.5, 1.0):
+            count = np.array([0, n // 2, n])
+            mean, error = shrink_priors(count, n, np.full(3, rate))
+            assert ((mean >= 0) & (mean <= 1 - count / n + 1e-9)).all(), (n, rate)
+            assert np.isfinite(error).all(), (n, rate)
+
+
+def test_a_share_may_exceed_the_rate_by_chance() -> None:
+    share = np.array([0.1, 0.12, 0.2, 1.0])
+    assert exceeds_rate(share, 1000, np.full(4, 0.1)).tolist() == [False, False, True, True]
+    assert not exceeds_rate(np.ones(1), 1000, np.ones(1)).any()
 
 
 def test_a_known_rate_needs_no_features() -> None:
@@ -363,18 +354,24 @@ ANSWERS = simulate_answers(FEW, asked_rate=0.5, no_rate=0.9, yes_rate=0.6, seed=
 
 
 @pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
-def test_each_kind_has_its_own_estimator() -> None:
-    said = Answers.from_candidates(FEW_CANDIDATES)
+def test_answers_are_taken_as_candidates_or_by_their_rates() -> None:
+    answers = Answers.from_candidates(FEW_CANDIDATES)
     cases: tuple[dict[str, Any], ...] = ({}, {"exclude_rate": 0.5}, {"method": "bbe"})
     for options in cases:
-        found = find_class_prior(ROWS, said, random_state=3, **options)
+        found = estimate_class_prior(ROWS, answers, random_state=3, **options)
         same = estimate_class_prior(ROWS, FEW_CANDIDATES, random_state=3, **options)
-        assert isinstance(found, ClassPriorEstimate)
         np.testing.assert_array_equal(found.class_prior, same.class_prior, err_msg=str(options))
-    found = find_class_prior(ROWS, ANSWERS, random_state=3)
-    same_rates = estimate_answer_rates(ROWS, ANSWERS, random_state=3)
-    assert isinstance(found, RatesEstimate)
-    np.testing.assert_array_equal(found.class_prior, same_rates.class_prior)
+    found = estimate_class_prior(ROWS, ANSWERS, random_state=3)
+    rates = estimate_answer_rates(ROWS, ANSWERS, random_state=3)
+    np.testing.assert_array_equal(found.class_prior, rates.class_prior)
+    np.testing.assert_array_equal(found.standard_error, rates.class_prior_error)
+    margin = 1.96 * rates.class_prior_error
+    np.testing.assert_allclose(found.lower, np.maximum(rates.class_prior - margin, 0))
+    np.testing.assert_allclose(found.upper, np.minimum(rates.class_prior + margin, 1))
+    assert found.flags == rates.flags and np.isnan(found.exclude_rate).all()
+    for options in cases[1:]:
+        with pytest.raises(ComesError, match="are for candidates; got answers. Leave them out"):
+            estimate_class_prior(ROWS, ANSWERS, **options)
 
 
 def test_with_both_rates_known_only_counts_are_needed() -> None:
@@ -390,8 +387,8 @@ def test_with_both_rates_known_only_counts_are_needed() -> None:
     assert (wrong.class_prior > found.class_prior + 0.05).all()  # maybe is then mostly relevant
 
 
-def test_known_priors_take_the_place_of_estimates_of_either_kind() -> None:
-    of_answers = estimate_answer_rates(None, ANSWERS, no_rate=0.9, yes_rate=0.6)
+def test_known_priors_take_the_place_of_estimates() -> None:
+    of_answers = estimate_class_prior(ROWS, ANSWERS)
     of_candidates = estimate_class_prior(None, FEW_CANDIDATES, exclude_rate=0.5)
     for found in (of_answers, of_candidates):
         filled = fill_class_prior([np.nan, 0.25], found)

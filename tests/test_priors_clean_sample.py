@@ -6,7 +6,8 @@ import pytest
 
 from comes.answers import AnswerRates, Answers, State
 from comes.errors import ComesError
-from comes.priors import CleanSample, count_answer_rates, sharpen_prior, sharpen_rates
+from comes.priors import CleanSample
+from comes.priors.clean_sample import count_answer_rates, update_prior, update_rates
 
 RNG = np.random.default_rng(0)
 NAMES = ["sea", "sky", "sun"]
@@ -16,7 +17,7 @@ POOLED = 10  # pairs of the mean over labels that join the count of a label
 
 def test_a_prior_is_averaged_with_the_shares_by_precision() -> None:
     prior, error = np.array([0.2, 0.2, 0.2]), np.array([0.01, 0.1, np.nan])
-    found, found_error = sharpen_prior(prior, error, TRUTH)
+    found, found_error = update_prior(prior, error, TRUTH)
     for j in range(3):
         share = (TRUTH[:, j].sum() + 0.5) / (len(TRUTH) + 1)
         variance = share * (1 - share) / len(TRUTH)
@@ -27,7 +28,7 @@ def test_a_prior_is_averaged_with_the_shares_by_precision() -> None:
 
 
 def test_a_prior_without_an_error_is_left_to_the_sample() -> None:
-    found, _ = sharpen_prior([0.9, 0.9, 0.9], None, TRUTH)
+    found, _ = update_prior([0.9, 0.9, 0.9], None, TRUTH)
     np.testing.assert_allclose(found, (TRUTH.sum(axis=0) + 0.5) / (len(TRUTH) + 1))
 
 
@@ -36,7 +37,7 @@ def test_the_average_is_nearer_to_the_truth_than_either() -> None:
     rng, truth, error = np.random.default_rng(1), 0.3, 0.05
     guesses = truth + error * rng.normal(size=500)
     samples = rng.random((100, 500)) < truth
-    sharp, _ = sharpen_prior(guesses, np.full(500, error), samples)
+    sharp, _ = update_prior(guesses, np.full(500, error), samples)
     gap = abs(sharp - truth).mean()
     assert gap < abs(guesses - truth).mean()
     assert gap < abs(samples.mean(axis=0) - truth).mean()
@@ -70,7 +71,7 @@ def test_what_cannot_be_said_stays_so() -> None:
     half, zero = np.full(3, 0.5), np.zeros(3)
     rates = AnswerRates(half, zero, no_error=half / 10, yes_error=zero)
     counted = AnswerRates(half / 2, half, no_error=half / 10, yes_error=half / 10)
-    sharp = sharpen_rates(rates, counted)
+    sharp = update_rates(rates, counted)
     np.testing.assert_allclose(sharp.no_rate, 0.375)
     np.testing.assert_array_equal(sharp.yes_rate, 0)
 
@@ -79,7 +80,7 @@ def test_nothing_to_count_leaves_the_estimate() -> None:
     half = np.full(3, 0.5)
     rates = AnswerRates(half, half, no_error=half / 10, yes_error=half / 10)
     nobody = Answers.from_codes(np.zeros(TRUTH.shape, dtype=int))
-    sharp = sharpen_rates(rates, count_answer_rates(nobody, TRUTH))
+    sharp = update_rates(rates, count_answer_rates(nobody, TRUTH))
     np.testing.assert_array_equal(sharp.no_rate, half)
     np.testing.assert_array_equal(sharp.yes_rate, half)
 

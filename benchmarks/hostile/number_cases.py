@@ -16,15 +16,14 @@ from comes.metrics import (
     ranking_loss,
 )
 from comes.priors import (
-    add_prior_noise,
-    count_answer_rates,
     count_class_prior,
     estimate_answer_rates,
     estimate_class_prior,
     estimate_flip_rate,
-    flip_rate_from_prior,
-    sharpen_prior,
 )
+from comes.priors.class_prior import add_prior_noise
+from comes.priors.clean_sample import count_answer_rates, update_prior
+from comes.priors.noise import flip_rate_from_prior
 from comes.selection import (
     candidate_scorer,
     check_constant_rate,
@@ -208,7 +207,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         r"prior",
     ),
     "a prior sharpened by errors below zero": (
-        lambda: sharpen_prior(PRIOR, -PRIOR, relevant()),
+        lambda: update_prior(PRIOR, -PRIOR, relevant()),
         r"error",
     ),
 }

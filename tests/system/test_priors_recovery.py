@@ -17,16 +17,15 @@ from comes.priors import (
     estimate_class_prior,
     estimate_flip_rate,
 )
-from comes.priors.rate_effects import fit_rates
+from comes.priors.answer_rates import fit_rate_effects
+from comes.priors.pooled import pool_rates
 from drawn_counts import (
     count_answers,
     count_candidates,
     draw_priors,
     is_near,
-    pool_answers,
-    pool_candidates,
 )
-from drawn_records import draw_records, mistake_leanings
+from drawn_records import draw_records, mistake_evidence
 
 SCENES = make_scenes("train", n=3000)
 RELEVANT = SCENES.known_relevant()
@@ -42,7 +41,7 @@ def test_the_exclude_rate_of_rare_labels_has_no_bias_over_many_draws(rate: float
     """No label has a relevant row but for 1 of 2001: the largest shares are large by chance."""
     prior = np.full(2000, 1 / 2001)
     found = [
-        pool_candidates(count_candidates(prior, 2000, rate, seed)).exclude_rate[0]
+        pool_rates(count_candidates(prior, 2000, rate, seed), "candidates").overall[0]
         for seed in range(30)
     ]
     assert is_near(found, rate)
@@ -53,10 +52,12 @@ def test_the_exclude_rate_of_rare_labels_has_no_bias_over_many_draws(rate: float
 def test_errors_from_counts_cover_over_many_draws() -> None:
     prior = draw_priors(400)
     for rate in (0.05, 0.5):
-        found = [pool_candidates(count_candidates(prior, 5000, rate, s)) for s in range(10)]
-        near = [abs(e.exclude_rate - rate) < 2 * np.asarray(e.exclude_rate_error) for e in found]
+        found = [
+            pool_rates(count_candidates(prior, 5000, rate, s), "candidates") for s in range(10)
+        ]
+        near = [abs(e.overall[0] - rate) < 2 * e.overall_error[0] for e in found]
         assert np.mean(near) > 0.8
-        inside = [abs(e.class_prior - prior) < 2 * e.standard_error for e in found]
+        inside = [abs(e.class_prior - prior) < 2 * e.class_prior_error for e in found]
         assert np.mean(inside) > 0.9
 
 
@@ -65,7 +66,8 @@ def test_errors_from_counts_cover_over_many_draws() -> None:
 def test_both_rates_of_answers_have_no_bias_over_many_draws(a: float, b: float) -> None:
     prior = np.random.default_rng(0).beta(0.5, 5, size=400)
     found = [
-        pool_answers(count_answers(prior, 300, a, b, seed)).overall.tolist() for seed in range(30)
+        pool_rates(count_answers(prior, 300, a, b, seed), "answers").overall.tolist()
+        for seed in range(30)
     ]
     assert is_near([one[0] for one in found], a)
     assert is_near([one[1] for one in found], b)
@@ -83,8 +85,8 @@ def test_rates_of_records_are_unbiased_and_errors_are_honest_over_many_draws(
     for seed in range(60):
         records = draw_records(seed, a, b)
         if not is_eta_right:
-            records = mistake_leanings(records)
-        found = fit_rates(records, np.array([1.0, 1.0]))
+            records = mistake_evidence(records)
+        found = fit_rate_effects(records, np.array([1.0, 1.0]))
         error = np.sqrt(np.diag(found.mean_covariance))
         distances.append((found.mean - logit([a, b])) / error)
     assert (abs(np.mean(distances, axis=0)) < 0.45).all()
@@ -129,11 +131,10 @@ def test_a_label_of_scenes_without_a_relevant_row_has_a_prior_near_0() -> None:
     assert estimate.class_prior[4] < 0.05 and estimate.lower[4] == 0
 
 
-def test_other_estimators_find_the_prior_of_scenes_too() -> None:
+def test_the_published_best_bin_finds_the_prior_of_scenes_too() -> None:
     candidates = case_b(RELEVANT, 0.5, seed=0)[:, :3]
-    for method, error in (("bbe", 0.1), ("dedpul", 0.1), ("km2", 0.25)):
-        estimate = estimate_class_prior(SCENES.X, candidates, method)
-        assert abs(estimate.class_prior - PRIOR[:3]).mean() < error, method
+    estimate = estimate_class_prior(SCENES.X, candidates, "bbe")
+    assert abs(estimate.class_prior - PRIOR[:3]).mean() < 0.1
 
 
 def test_a_prior_that_2000_rows_do_not_show_is_uncertain() -> None:

@@ -22,10 +22,8 @@ def priors(
     method: Annotated[
         str,
         typer.Option(
-            help="How to estimate: hierarchical, best-bin, bbe, dedpul, km2 or candidate-rate.",
-            autocompletion=offer(
-                "hierarchical", "best-bin", "bbe", "dedpul", "km2", "candidate-rate"
-            ),
+            help="How to estimate: hierarchical, best-bin or bbe.",
+            autocompletion=offer("hierarchical", "best-bin", "bbe"),
         ),
     ] = "hierarchical",
     exclude_rate: Annotated[

@@ -16,7 +16,7 @@ from comes.estimator.cross_fitting import Rows, Split
 from comes.estimator.settings import find_settings
 from comes.estimator.training_length import PASSES
 from comes.methods import DEFAULT
-from comes.priors import ClassPriorEstimate, find_class_prior
+from comes.priors import ClassPriorEstimate, estimate_class_prior
 
 Prior = npt.ArrayLike | ClassPriorEstimate
 Said = npt.NDArray[np.bool_] | Answers  # candidates, or answers
@@ -101,8 +101,8 @@ def estimate_shared_prior(X: Any, said: Any, random_state: Any = None) -> Any:
     True
     """
     answers = said if isinstance(said, Answers) else Answers.from_candidates(said)
-    found = find_class_prior(X, answers, random_state=random_state)
-    return found if isinstance(found, ClassPriorEstimate) else found.class_prior
+    estimate = estimate_class_prior(X, answers, random_state=random_state)
+    return estimate if answers.kind == "candidates" else estimate.class_prior
 
 
 def describe_settings(classifier: CandidateClassifier) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from comes.answers import State
 from comes.answers.matrix import Kind
-from comes.priors import AnswerCounts
+from comes.priors.pooled import AnswerCounts
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,19 +16,16 @@ from comes.estimator.inputs import per_label
 from comes.estimator.reading_answers import has_many_labels, warn_of_impossible_prior
 from comes.methods import METHODS, Method, Rates
 from comes.priors import (
-    MAX_RATE,
-    AnswerCounts,
     CleanSample,
     RatesEstimate,
-    count_answer_rates,
+    estimate_answer_rates,
+    estimate_class_prior,
     estimate_flip_rate,
     estimate_transition,
-    find_class_prior,
-    flip_rate_from_prior,
-    pool_rates,
-    sharpen_prior,
-    sharpen_rates,
 )
+from comes.priors.clean_sample import count_answer_rates, update_prior, update_rates
+from comes.priors.noise import MAX_RATE, flip_rate_from_prior
+from comes.priors.pooled import AnswerCounts, pool_rates
 from comes.selection.intervals import prior_error
 
 Array = npt.NDArray[np.float64]
@@ -69,7 +66,7 @@ class FirstStage:
     def _sharpen(self, found: Rates, clean: CleanSample) -> Rates:
         """Return what was estimated, averaged with what a clean sample shows."""
         if found.class_prior is not None and self.given.class_prior is None:
-            prior, error = sharpen_prior(found.class_prior, found.class_prior_error, clean.relevant)
+            prior, error = update_prior(found.class_prior, found.class_prior_error, clean.relevant)
             found = replace(found, class_prior=prior, class_prior_error=error)
             is_implied = self.answers.kind == "candidates" and self.given.exclude_rate is None
             if found.no_rate is not None and is_implied:
@@ -79,7 +76,7 @@ class FirstStage:
             return found
         rates = AnswerRates(found.no_rate, found.yes_rate, **self._find_rate_errors(found))
         counted = count_answer_rates(clean.answers, clean.relevant)
-        sharp = sharpen_rates(rates, counted)
+        sharp = update_rates(rates, counted)
         known = {
             "no_rate": self.given.no_rate is not None or self.given.exclude_rate is not None,
             "yes_rate": self.given.yes_rate is not None,
@@ -209,7 +206,9 @@ class FirstStage:
             rate = _imply_exclude_rate(self._weighted_share, prior)
         else:
             estimate = self._estimate_prior()
-            prior, rate = np.asarray(estimate.class_prior), np.asarray(estimate.exclude_rate)
+            prior = np.asarray(estimate.class_prior)
+            is_pooled = isinstance(estimate, RatesEstimate)
+            rate = np.asarray(estimate.rates.no_rate if is_pooled else estimate.exclude_rate)
             if self.given.class_prior is not None:
                 prior = self._find_class_prior()
         return replace(found, class_prior=prior, no_rate=rate, yes_rate=np.zeros_like(rate))
@@ -224,37 +223,34 @@ class FirstStage:
         warn_of_impossible_prior(prior, possible, len(self.answers), self._names)
         return prior
 
-    def _estimate_prior(self, **known: Any) -> Any:
+    def _estimate_prior(self, no_rate: Array | None = None, yes_rate: Array | None = None) -> Any:
         """Return class priors and rates estimated from answers, given rates that are known."""
+        answers: Any = self.answers
         if self.given.exclude_rate is not None:
-            rate = per_label(self.given.exclude_rate, "exclude_rate", self._names)
-            known["exclude_rate"] = rate
-        if has_many_labels(self.answers):
-            return self._pool_rates(**known)
+            no_rate = per_label(self.given.exclude_rate, "exclude_rate", self._names)
+        if has_many_labels(answers):
+            is_counted = isinstance(answers, CountedAnswers)
+            counts = answers.counts if is_counted else AnswerCounts.of(answers)
+            estimate: Any = pool_rates(
+                counts, answers.kind, no_rate=no_rate, yes_rate=yes_rate, label_names=self._names
+            )
+            self.made.append(estimate)
+            return estimate
+        options: dict[str, Any] = {
+            "random_state": self.seed,
+            "label_names": self._names,
+            "is_scaled": self.is_scaled,
+        }
         with warnings.catch_warnings():  # of labels that `warn_of_idle_labels` has named
             warnings.filterwarnings("ignore", ".*(no|every) row excludes it", ComesWarning)
-            found = find_class_prior(
-                self.X,
-                self.answers,
-                random_state=self.seed,
-                label_names=self._names,
-                is_scaled=self.is_scaled,
-                **known,
-            )
-        self.made.append(found)
-        return found
-
-    def _pool_rates(
-        self, no_rate: Any = None, yes_rate: Any = None, exclude_rate: Any = None
-    ) -> Any:
-        """Return class priors and rates of very many labels, from counts alone."""
-        a = no_rate if exclude_rate is None else exclude_rate
-        own: Any = self.answers
-        kind = self.answers.kind
-        counts = own.counts if isinstance(own, CountedAnswers) else AnswerCounts.of(own)
-        found = pool_rates(counts, kind, no_rate=a, yes_rate=yes_rate, label_names=self._names)
-        self.made.append(found)
-        return found
+            if answers.kind == "candidates":
+                estimate = estimate_class_prior(self.X, answers, exclude_rate=no_rate, **options)
+            else:
+                estimate = estimate_answer_rates(
+                    self.X, answers, no_rate=no_rate, yes_rate=yes_rate, **options
+                )
+        self.made.append(estimate)
+        return estimate
 
     def _find_flip_rate(self, method: Method) -> Rates:
         """Return the flip rate given, estimated, or implied by the class prior."""

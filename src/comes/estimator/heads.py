@@ -20,7 +20,7 @@ from comes.methods import PUBLISHED, find_method, method_of_label
 from comes.models import Backbone
 from comes.models.backbones import place_network
 from comes.models.views import ImageNetwork, power_normalised, zero_linear
-from comes.priors import find_class_prior, gradient_error
+from comes.priors import estimate_class_prior
 from comes.training.convex import ProximalGradient
 
 if TYPE_CHECKING:
@@ -72,6 +72,22 @@ class _ProximalSteps:
         return ProximalGradient([weights, {"params": [bias], "lr": BIAS_STEP}], penalty)
 
 
+def gradient_error(
+    X: Any, candidates: BoolMatrix, class_prior: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    r"""Return the standard error of the gradient of COMES-HL with respect to each weight, (q, d).
+
+    A linear head with zero weights, and biases that match the class prior, has the gradient
+    :math:`(1 - \pi_j) (\bar x_k^{(j)} - \bar x_k)`: the mean of feature k over the :math:`n_j` rows
+    that exclude label j, minus the mean over all n rows. If the feature is not informative about
+    the label, the former rows are a random sample of the latter, and the standard error is
+    :math:`(1 - \pi_j) \sigma_k \sqrt{1 / n_j - 1 / n}`.
+    """
+    n_excluded = np.maximum((~candidates).sum(axis=0), 1)
+    per_row = (1 - class_prior) * np.sqrt(1 / n_excluded - 1 / len(candidates))
+    return np.outer(per_row, np.asarray(X).std(axis=0))
+
+
 def sparse_head(
     X: npt.NDArray[np.floating],
     candidates: BoolMatrix,
@@ -83,7 +99,7 @@ def sparse_head(
 
     COMES-HL is minimised together with a penalty on the weights, which are at least 0, by steps on
     all rows at once. The penalty of a weight is what its gradient reaches by chance: a multiple of
-    `comes.priors.gradient_error`. For features that are rarely far from zero and speak for a label
+    `gradient_error`. For features that are rarely far from zero and speak for a label
     rather than against it, such as probabilities of many other classes.
 
     Parameters
@@ -198,14 +214,14 @@ def _find_prior(
     if classifier.class_prior is not None:
         return per_label(classifier.class_prior, "class_prior", names)
     rate = classifier.exclude_rate
-    found = find_class_prior(
+    estimate = estimate_class_prior(
         X,
         answers,
         exclude_rate=None if rate is None else per_label(rate, "exclude_rate", names),
         random_state=seed,
         label_names=names,
     )
-    return np.asarray(found.class_prior)
+    return np.asarray(estimate.class_prior)
 
 
 def _build_network(

@@ -22,7 +22,7 @@ from comes.datasets import Dataset, Images
 from comes.errors import ComesError
 from comes.estimator.scaling import Scaling, check_scaling, find_flags, fit_scaling
 from comes.estimator.table_inputs import is_table
-from comes.priors import AnswerCounts
+from comes.priors.pooled import AnswerCounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class StreamStatistics:
     ----------
     n_rows : int
     kind : {"answers", "candidates", "positives"}
-    counts : comes.priors.AnswerCounts
+    counts : AnswerCounts
     encoder : ColumnEncoder, or None
         What makes a matrix of a table; None where X is one.
     scaling : Scaling

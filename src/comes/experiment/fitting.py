@@ -22,7 +22,8 @@ from comes.experiment.judging import Classifier, Found, risk_floor
 from comes.experiment.protocols import true_rates
 from comes.experiment.repeats import Repeat
 from comes.methods import method_of_label
-from comes.priors import add_prior_noise, count_class_prior
+from comes.priors import count_class_prior
+from comes.priors.class_prior import add_prior_noise
 from comes.results import SearchSpec, TaskSpec
 
 CHECKPOINT = ".checkpoint"  # ending of the state of one repeat

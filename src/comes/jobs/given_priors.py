@@ -11,16 +11,16 @@ from comes.datasets import Dataset, Images
 from comes.errors import ComesError, ComesWarning, listed
 from comes.priors import (
     ClassPriorEstimate,
+    estimate_class_prior,
     fill_class_prior,
-    find_class_prior,
-    read_prior_estimate,
+    read_priors,
 )
 
 
 def read_given_priors(path: str | Path, dataset: Dataset, seed: Any = 0) -> Any:
     """Return the class priors of a table; those that it leaves open are estimated from the data."""
     names = dataset.label_names
-    given = read_prior_estimate(path, names)
+    given = read_priors(path, names)
     if isinstance(given, ClassPriorEstimate):
         known: Any = given.class_prior
     else:
@@ -43,10 +43,10 @@ def read_given_priors(path: str | Path, dataset: Dataset, seed: Any = 0) -> Any:
         ComesWarning,
         stacklevel=2,
     )
-    found = find_class_prior(
+    estimate = estimate_class_prior(
         dataset.known_features(), dataset.known_answers(), random_state=seed, label_names=names
     )
-    filled = fill_class_prior(known, found)
+    filled = fill_class_prior(known, estimate)
     if not isinstance(given, ClassPriorEstimate):
         return filled
     parts = ("class_prior", "exclude_rate", "lower", "upper", "standard_error", "flags")

@@ -16,7 +16,7 @@ from comes.estimator import ImageClassifier, count_seen_rows, per_label
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.label_metrics import LabelQuality, list_qualities, measure_labels
 from comes.metrics import Convention, count_degenerate, evaluate
-from comes.priors import find_class_prior, read_prior_estimate
+from comes.priors import estimate_class_prior, read_priors
 from comes.selection import (
     Estimate,
     MetricEstimates,
@@ -307,7 +307,7 @@ def _find_prior(
     """Return the class prior to judge with, its standard error, and where it comes from."""
     if priors is not None:
         names = classifier.label_names_
-        given = read_prior_estimate(priors, names)
+        given = read_priors(priors, names)
         return per_label(given, "class_prior", names), prior_error(given), str(priors)
     if classifier.class_prior_ is not None:
         error = classifier.class_prior_error_
@@ -320,8 +320,8 @@ def _find_prior(
         )
     X, source = dataset.known_features(), "estimated from these rows"
     assert dataset.answers is not None
-    found = find_class_prior(X, dataset.answers)
-    return found.class_prior, prior_error(found), source
+    estimate = estimate_class_prior(X, dataset.answers)
+    return estimate.class_prior, prior_error(estimate), source
 
 
 def _compute_true_values(

@@ -19,15 +19,15 @@ from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset, reading_files
 from comes.plots import check_plot_name, plot_class_priors, save_plot
 from comes.priors import (
-    TO_FILL_IN,
-    ClassPriorEstimate,
     CleanSample,
     RatesEstimate,
     count_class_prior,
-    find_class_prior,
+    estimate_answer_rates,
+    estimate_class_prior,
     prior_table,
-    sharpen_prior,
 )
+from comes.priors.clean_sample import update_prior
+from comes.priors.tables import KNOWN_PRIOR
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def estimate_priors(
     >>> from comes.datasets import make_scenes
     >>> from comes.jobs import generate_candidates
     >>> scenes = generate_candidates(make_scenes(n=300), rate=0.5)
-    >>> list(estimate_priors(scenes, method="candidate-rate").columns[:3])
+    >>> list(estimate_priors(scenes, exclude_rate=0.5).columns[:3])
     ['label', 'class_prior', 'lower']
     """
     if output is not None:
@@ -96,7 +96,7 @@ def estimate_priors(
         table = _sharpen(table, sample)
     if output is not None:  # with a column to fill in, beside the names
         written = table.copy()
-        written.insert(1, TO_FILL_IN, np.nan)
+        written.insert(1, KNOWN_PRIOR, np.nan)
         write_table(written, output)
     if plot is not None:
         save_plot(plot_class_priors(table), plot)
@@ -115,19 +115,21 @@ def _tabulate(
             raise ComesError(f"method (--method) is for candidates; got {method!r}. Leave it out.")
         if not (answers.excluded | answers.confirmed).any():
             raise ComesError("nothing can be estimated: nobody said no or yes about any pair.")
+        rates = estimate_answer_rates(
+            dataset.known_features(), answers, random_state=seed, label_names=names
+        )
+        return _tabulate_rates(rates, dataset)
     rate = None if exclude_rate is None else per_label(exclude_rate, "exclude_rate", names)
-    found = find_class_prior(
+    estimate = estimate_class_prior(
         dataset.known_features(),
         answers,
-        method=method,
+        method,
         exclude_rate=rate,
         random_state=seed,
         label_names=names,
     )
-    if isinstance(found, ClassPriorEstimate):
-        relevant = None if dataset.relevant is None else dataset.known_relevant()
-        return prior_table(found, names, relevant)
-    return _tabulate_rates(found, dataset)
+    relevant = None if dataset.relevant is None else dataset.known_relevant()
+    return prior_table(estimate, names, relevant)
 
 
 def _tabulate_rates(found: RatesEstimate, dataset: Dataset) -> pd.DataFrame:
@@ -153,7 +155,7 @@ def _tabulate_rates(found: RatesEstimate, dataset: Dataset) -> pd.DataFrame:
 
 def _sharpen(table: pd.DataFrame, clean: CleanSample) -> pd.DataFrame:
     """Return the table with class priors that a clean sample sharpens."""
-    prior, error = sharpen_prior(table["class_prior"], table["standard_error"], clean.relevant)
+    prior, error = update_prior(table["class_prior"], table["standard_error"], clean.relevant)
     table = table.assign(class_prior=prior, **_bound(prior, error), standard_error=error)
     if "true_prior" in table:
         table["error"] = table["class_prior"] - table["true_prior"]

@@ -42,8 +42,8 @@ def plot_class_priors(
     Parameters
     ----------
     estimate : ClassPriorEstimate, RatesEstimate, DataFrame or fitted classifier
-        What `comes.priors.estimate_class_prior` or `comes.priors.find_class_prior` returns, the
-        table that `comes.priors.prior_table` makes of it, or a classifier with ``class_prior_``.
+        What `comes.priors.estimate_class_prior` or `comes.priors.estimate_answer_rates` returns,
+        the table that `comes.priors.prior_table` makes, or a classifier with ``class_prior_``.
         Where only a standard error is known, the bounds are those of 95 %.
     true_prior : array of shape (n_labels,), optional
         By default the column ``true_prior`` of a table that has it.
@@ -118,7 +118,7 @@ def _read_bounds(estimate: Any) -> dict[str, npt.NDArray[np.float64]]:
     if given is None:
         raise ComesError(
             "the classifier has no class prior (class_prior_ is None): its method needs none. Pass "
-            "what comes.priors.find_class_prior returns."
+            "what comes.priors.estimate_class_prior returns."
         )
     prior = np.asarray(given, dtype=np.float64)
     if hasattr(estimate, "lower") and hasattr(estimate, "upper"):

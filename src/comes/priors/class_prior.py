@@ -1,43 +1,68 @@
-"""How often each label is relevant, estimated before training from X and candidates.
+r"""How often each label is relevant, estimated before training from X and candidates.
 
-An irrelevant label j is excluded with probability p_j (the *exclude rate*), so that
-P(j excluded) = (1 - pi_j) p_j. The left side can be counted, so an estimate of p_j gives one of the
-*class prior* pi_j. Without further assumptions only bounds are known: pi_j is at most the share of
-rows in which j is a candidate, and at least the value that follows if the rows most like the
-excluding ones are all irrelevant. docs/guide/priors.md says when that is near the truth.
+Row x excludes label j with probability p_j (1 - eta_j(x)): p_j is the *exclude rate*, and the mean
+of eta_j is the *class prior* pi_j. So the share of rows that exclude j, which can be counted, gives
+
+.. math:: \mathrm{share}_j = p_j (1 - \pi_j), \qquad \pi_j = 1 - \mathrm{share}_j / p_j,
+
+and an estimate of p_j (`comes.priors.rate_model`) is one of pi_j. Without further assumptions only
+bounds are known: pi_j is at most 1 - share_j (p_j = 1), and at least the value that follows if the
+rows that look most like excluding j are all irrelevant. docs/guide/priors.md says when that is near
+the truth.
+
+Where p_j is known, counts suffice. Of n rows, n (1 - pi_j) do not have label j, and each of them
+excludes it with probability p_j:
+
+.. math:: n_j \sim \mathrm{Binomial}(n (1 - \pi_j), p_j), \qquad \pi_j \sim \mathrm{Beta}.
+
+The plug-in 1 - n_j / (n p_j) has the standard error sqrt((1 - p_j)(1 - pi_j) / (n p_j)), which is
+large where the rate is small; the beta distribution, itself estimated from all labels, shrinks it.
 """
 
 import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaln, gammaln
 from sklearn.utils import check_random_state
 
-from comes.answers.convert import BoolMatrix, as_candidates, check_paired
-from comes.errors import ComesError
-from comes.priors.best_bin import best_bin_rate, prior_bounds, share_bounds, shrink
-from comes.priors.known_rates import check_exclude_rate, exceeds_rate, shrink_priors
-from comes.priors.mixtures import bbe, dedpul, km2
-from comes.priors.prior_flags import warn_of_flags
-from comes.priors.rate_model import RatePosterior, count_bins, fit_rates
-from comes.priors.small_models import check_rows, score_out_of_fold
+from comes.answers import Answers
+from comes.answers.convert import BoolMatrix, as_candidates, as_relevant, check_paired
+from comes.errors import ComesError, ComesWarning, listed
+from comes.priors.rate_model import (
+    RatePosterior,
+    bbe,
+    best_bin_rate,
+    beta_parameters,
+    check_features,
+    count_bins,
+    fit_exclude_rates,
+    prior_bounds,
+    score_out_of_fold,
+    share_bounds,
+    shrink_rates,
+)
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+Counts = npt.NDArray[np.int64]
 Mpe = Callable[[Any, Any], float]
 
+PRIOR_METHODS = ("hierarchical", "best-bin", "bbe")  # and a function of one's own
+REMOVED_METHODS = ("km2", "dedpul", "candidate-rate")
 MIN_ROWS = 20  # with fewer, the estimate is the upper bound
 FEW_EXCLUDED = 20
 # Rates above are set to 1: a few relevant rows in the bins explain the rest.
 NEARLY_CERTAIN, NEARLY_CERTAIN_BIN = 0.97, 0.98  # of all bins together, of the best bin
 UNCERTAIN = 0.15  # a standard error of the class prior that is too large to trust it
-NOTHING_KNOWN = 0.5  # standard error of a number between 0 and 1 of which nothing is known
-DEFAULT_METHOD = "hierarchical"
-KM_POINTS = 400
-ON_SCORES: dict[str, Mpe] = {"bbe": bbe, "dedpul": dedpul, "km2": km2}
-PRIOR_METHODS = (DEFAULT_METHOD, "best-bin", *ON_SCORES, "candidate-rate")  # what `method` may be
+UNINFORMATIVE = 0.5  # standard error of a number between 0 and 1 of which nothing is known
+TWO_SIDED = 1.96  # standard errors on either side of an estimate: 95 %
+N_NODES, REACH = 120, 6.0  # of the integral over pi_j: within so many standard errors
+TOO_HIGH = 3.0  # standard errors of a share above the rate that cannot be chance
 FLAGS = {
     "never excluded": "no row excludes it, so it cannot be estimated and is set to 1",
     "always excluded": "every row excludes it, so it is set to 0",
@@ -55,16 +80,18 @@ class ClassPriorEstimate:
     ----------
     class_prior, exclude_rate : arrays of shape (n_labels,)
         pi_j and p_j. (Share of rows that exclude j) = (1 - class_prior) exclude_rate holds up to
-        sampling error; where that is large, both are shrunk towards what other labels have.
+        sampling error; where that is large, both are shrunk towards what other labels have. From
+        answers the exclude rate is NaN: `estimate_answer_rates` gives their rates.
     lower, upper : arrays of shape (n_labels,)
         Bounds of the class prior that hold nine times in ten if the exclude rate is constant.
-        They are wide.
+        They are wide. From answers, 95 % limits by the standard error.
     standard_error : array of shape (n_labels,)
         Of the class prior. It includes the error of the exclude rate, and what labels with known
         truth show of the bias: about nineteen in twenty are within two standard errors.
     flags : tuple of str
         "ok", "never excluded", "always excluded", "few excluded", "rate too low" or "uncertain",
-        per label; "known" where `fill_class_prior` put a number that is known.
+        per label; "known" where `fill_class_prior` put a number that is known; from answers the
+        flags of `RatesEstimate`.
     exclude_rate_error : array of shape (n_labels,), optional
         Standard error of the exclude rate, in the same sense; 0 where it was given.
 
@@ -90,15 +117,15 @@ class ClassPriorEstimate:
 
 def estimate_class_prior(
     X: Any,
-    candidates: npt.ArrayLike,
-    method: str | Mpe = DEFAULT_METHOD,
+    candidates: npt.ArrayLike | Answers,
+    method: str | Mpe = "hierarchical",
     random_state: int | np.random.RandomState | None = 0,
     label_names: Sequence[str] | None = None,
     *,
     exclude_rate: npt.ArrayLike | None = None,
     is_scaled: bool = False,
 ) -> ClassPriorEstimate:
-    """Estimate how often each label is relevant, from candidate labels alone.
+    """Estimate how often each label is relevant, from candidates or answers alone.
 
     Classifiers of the excluded labels score every row out of fold, all labels at once. For each
     label, the rows are sorted by how much they look like excluding it, and cut into ten bins. All
@@ -110,18 +137,19 @@ def estimate_class_prior(
     ----------
     X : array or sparse matrix of shape (n_samples, n_features)
         May be None if ``exclude_rate`` is given.
-    candidates : bool array of shape (n_samples, n_labels)
-        True where the label is still possible.
-    method : {"hierarchical", "best-bin", "bbe", "dedpul", "km2", "candidate-rate"} or callable
-        "hierarchical" is described above. "best-bin" takes the highest share of excluding rows
-        among the first k rows, for every k of at least a tenth of all rows (by a lower bound), as
-        p_j, shrinks p_j towards the mean over labels, and takes 1 - P(j excluded) / p_j. "bbe",
-        "dedpul" and "km2" (at most 400 + 400 rows) are two-sample estimators on the same scores,
-        label by label. "candidate-rate" is the upper bound. A function ``mpe(component, mixture)``
-        takes rows of X and returns the share of the component in the mixture, 1 - pi_j.
+    candidates : bool array of shape (n_samples, n_labels), or Answers
+        True where the label is still possible. Answers other than candidates go to
+        `estimate_answer_rates`.
+    method : {"hierarchical", "best-bin", "bbe"} or callable
+        For candidates. "hierarchical" is described above. "best-bin" takes the highest share of
+        excluding rows among the first k rows, for every k of at least a tenth of all rows (by a
+        lower bound), as p_j, shrinks p_j towards the mean over labels, and takes
+        1 - P(j excluded) / p_j. "bbe" is the published two-sample best bin on the same scores,
+        label by label. A function ``mpe(component, mixture)`` takes the rows of X that exclude a
+        label, and all rows, and returns the share of the component in the mixture, 1 - pi_j.
     random_state : int, RandomState or None
     label_names : sequence of str, optional
-        For warnings; by default the numbers of the labels.
+        For warnings; by default those of the answers, or the numbers of the labels.
     exclude_rate : float or array of shape (n_labels,), optional
         P(j excluded | j irrelevant) where it is known, in (0, 1]: then nothing else is estimated
         than the class prior, from counts alone, shrunk over labels.
@@ -154,136 +182,305 @@ def estimate_class_prior(
     >>> bool(abs(known.class_prior - relevant.mean(axis=0)).max() < 0.1)
     True
     """
+    _check_method(method, exclude_rate)
+    check_paired(X=X, candidates=candidates)
+    if isinstance(candidates, Answers):
+        label_names = candidates.label_names if label_names is None else label_names
+        if candidates.kind != "candidates":
+            if method != "hierarchical" or exclude_rate is not None:
+                raise ComesError(
+                    f"method and exclude_rate are for candidates; got {candidates.kind}. Leave "
+                    "them out."
+                )
+            return _estimate_from_answers(X, candidates, random_state, label_names, is_scaled)
+        candidates = candidates.candidates
+    excluded = ~as_candidates(candidates)
+    if exclude_rate is not None:
+        estimate = _estimate_given_rate(excluded, exclude_rate)
+    else:
+        X = X if is_scaled else check_features(X, len(excluded))
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        estimate = _estimate_with_rate(X, excluded, method, seed, is_scaled=is_scaled)
+    warn_of_flags("The class prior of label", estimate.flags, FLAGS, label_names)
+    return estimate
+
+
+def _check_method(method: str | Mpe, exclude_rate: Any) -> None:
+    """Raise an error if a method is not known, or has nothing to estimate."""
+    if isinstance(method, str) and method in REMOVED_METHODS:
+        raise ComesError(
+            f"method {method!r} was removed; results of it were measured with version 1.0.0. Take "
+            f"one of {', '.join(PRIOR_METHODS)}, or a function mpe(component, mixture)."
+        )
     if isinstance(method, str) and method not in PRIOR_METHODS:
         raise ComesError(
             f"method must be one of {', '.join(PRIOR_METHODS)}, or a function mpe(component, "
             f"mixture); got {method!r}."
         )
-    check_paired(X=X, candidates=candidates)
-    candidates = as_candidates(candidates)
-    if exclude_rate is not None:
-        if method != DEFAULT_METHOD:
-            raise ComesError("exclude_rate leaves nothing to method. Give one of them.")
-        estimate = _use_rate(candidates, check_exclude_rate(exclude_rate, candidates.shape[1]))
-    else:
-        X = X if is_scaled else check_rows(X, candidates)
-        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        estimate = _estimate_all(method, X, candidates, seed, is_scaled=is_scaled)
-    warn_of_flags("The class prior of label", estimate.flags, FLAGS, label_names)
-    return estimate
+    if exclude_rate is not None and method != "hierarchical":
+        raise ComesError("exclude_rate leaves nothing to method. Give one of them.")
 
 
-def _use_rate(candidates: BoolMatrix, rate: FloatArray) -> ClassPriorEstimate:
-    """Return the estimate where the exclude rate is known."""
-    excluded = ~candidates
-    n, n_excluded = len(excluded), excluded.sum(axis=0)
-    prior, error = shrink_priors(n_excluded, n, rate)
-    lowest, highest = share_bounds(n_excluded, n)
-    lower, upper = np.clip([1 - highest / rate, 1 - lowest / rate], 0, 1)
-    too_low = exceeds_rate(n_excluded / n, n, rate)
-    flags = _choose_flags(excluded, error, too_low)
-    prior = np.clip(prior, lower, upper)
-    return ClassPriorEstimate(prior, rate.copy(), lower, upper, error, flags, np.zeros_like(rate))
-
-
-def _estimate_all(
-    method: str | Mpe, X: Any, candidates: BoolMatrix, seed: int, *, is_scaled: bool
+def _estimate_with_rate(
+    X: Any, excluded: BoolMatrix, method: str | Mpe, seed: int, *, is_scaled: bool
 ) -> ClassPriorEstimate:
-    """Return the estimate where the exclude rate is not known."""
-    excluded = ~candidates
+    """Estimate class priors together with the exclude rates."""
     n, share = len(excluded), excluded.mean(axis=0)
     # Labels of which there is nothing to estimate, and all labels of too few rows.
     rate, prior = np.where(share > 0, 1.0, 0.0), 1 - share
     lower, upper = np.zeros(len(share)), np.where(share > 0, 1 - share, 1.0)
-    error = np.where(share == 0, NOTHING_KNOWN, (1 - share) / math.sqrt(3) + 1 / n)
+    error = np.where(share == 0, UNINFORMATIVE, (1 - share) / math.sqrt(3) + 1 / n)
     rate_error, doubt = error.copy(), error.copy()
-    unknown = (share > 0) & (share < 1)
-    if n >= MIN_ROWS and unknown.any():
-        scores = -score_out_of_fold(X, candidates, seed, is_scaled=is_scaled)[:, unknown]
-        some = excluded[:, unknown]
-        lower[unknown], upper[unknown] = prior_bounds(some, scores)
-        found = _round_up(fit_rates(*count_bins(some, scores)), share[unknown])
-        doubt[unknown] = found.standard_error
-        if method != DEFAULT_METHOD:
-            found = _replace(found, _estimate_rates(method, X, some, scores, seed), some)
-        rate[unknown], rate_error[unknown] = found.exclude_rate, found.exclude_rate_error
-        prior[unknown] = np.clip(found.class_prior, lower[unknown], upper[unknown])
-        error[unknown] = found.standard_error
-    flags = _choose_flags(excluded, doubt)  # a method that is far off is no doubt about the label
+    some = (share > 0) & (share < 1)
+    if n >= MIN_ROWS and some.any():
+        excludes, share = excluded[:, some], share[some]
+        scores = -score_out_of_fold(X, ~excluded, seed, is_scaled=is_scaled)[:, some]
+        found = fit_exclude_rates(*count_bins(excludes, scores))
+        is_certain = found.exclude_rate > NEARLY_CERTAIN
+        found = found._replace(
+            exclude_rate=np.where(is_certain, 1.0, found.exclude_rate),
+            class_prior=np.where(is_certain, 1 - share, found.class_prior),
+        )
+        doubt[some] = found.standard_error  # of the label, not of a method that is far off
+        if method != "hierarchical":
+            other = np.clip(_other_rate(method, X, excludes, scores), share, 1)
+            other_prior = 1 - share / other
+            found = RatePosterior(
+                other,
+                np.hypot(found.exclude_rate_error, other - found.exclude_rate),
+                other_prior,
+                np.hypot(found.standard_error, other_prior - found.class_prior),
+            )
+        lower[some], upper[some] = prior_bounds(excludes, scores)
+        rate[some], rate_error[some] = found.exclude_rate, found.exclude_rate_error
+        prior[some] = np.clip(found.class_prior, lower[some], upper[some])
+        error[some] = found.standard_error
+    n_excluded = excluded.sum(axis=0)
+    flags = choose_flags(
+        {
+            "never excluded": n_excluded == 0,
+            "always excluded": n_excluded == n,
+            "few excluded": n_excluded < FEW_EXCLUDED,
+            "uncertain": doubt > UNCERTAIN,
+        }
+    )
     return ClassPriorEstimate(prior, rate, lower, upper, error, flags, rate_error)
 
 
-def _round_up(found: RatePosterior, share: FloatArray) -> RatePosterior:
-    """Return 1 for exclude rates that are near it, with the priors that follow."""
-    is_certain = found.exclude_rate > NEARLY_CERTAIN
-    return replace(
-        found,
-        exclude_rate=np.where(is_certain, 1.0, found.exclude_rate),
-        class_prior=np.where(is_certain, 1 - share, found.class_prior),
-    )
-
-
-def _replace(found: RatePosterior, rate: FloatArray, excluded: BoolMatrix) -> RatePosterior:
-    """Return other rates and the priors that they imply, with errors that count the difference."""
-    share = excluded.mean(axis=0)
-    rate = np.clip(rate, share, 1)  # the prior would be negative below the share
-    prior = 1 - share / rate
-    return RatePosterior(
-        rate,
-        np.hypot(found.exclude_rate_error, rate - found.exclude_rate),
-        prior,
-        np.hypot(found.standard_error, prior - found.class_prior),
-    )
-
-
-def _estimate_rates(
-    method: str | Mpe, X: Any, excluded: BoolMatrix, scores: npt.NDArray[np.float32], seed: int
-) -> FloatArray:
-    """Return the exclude rate of every label by another method."""
-    if method == "candidate-rate":
-        return np.ones(excluded.shape[1])
+def _other_rate(method: str | Mpe, X: Any, excluded: BoolMatrix, scores: Any) -> FloatArray:
+    """Return the exclude rate of every label by a method other than the default."""
     if method == "best-bin":
-        rate = shrink(*best_bin_rate(excluded, scores))
+        rate = shrink_rates(*best_bin_rate(excluded, scores))
         return np.where(rate > NEARLY_CERTAIN_BIN, 1.0, rate)
-    rng = np.random.default_rng(seed)
-    shares = []
-    for j in range(excluded.shape[1]):
-        rows = X if callable(method) else scores[:, j]
-        share = _estimate_share(method, rows[excluded[:, j]], rows, rng)
+    irrelevant = []  # 1 - pi_j
+    for j, excludes in enumerate(excluded.T):
+        if callable(method):
+            share = method(X[excludes], X)
+        else:
+            share = bbe(scores[excludes, j], scores[:, j])
         if not 0 <= share <= 1:
             raise ComesError(f"mpe must return a share in [0, 1]; got {share!r} for label {j}.")
-        shares.append(max(float(share), 1e-6))
-    return np.asarray(excluded.mean(axis=0) / np.array(shares))
+        irrelevant.append(max(float(share), 1e-6))
+    return np.asarray(excluded.mean(axis=0) / np.array(irrelevant))
 
 
-def _estimate_share(
-    method: str | Mpe, component: Any, mixture: Any, rng: np.random.Generator
-) -> float:
-    """Return the share of the component in the mixture by a two-sample estimator."""
-    if callable(method):
-        return method(component, mixture)
-    if method == "km2":
-        component, mixture = (_draw_points(values, rng) for values in (component, mixture))
-    return ON_SCORES[method](component, mixture)
+def _estimate_from_answers(
+    X: Any,
+    answers: Answers,
+    random_state: Any,
+    label_names: Sequence[str] | None,
+    is_scaled: bool,
+) -> ClassPriorEstimate:
+    """Return the class priors that `estimate_answer_rates` finds."""
+    from comes.priors.answer_rates import estimate_answer_rates  # which uses this module
+
+    found = estimate_answer_rates(
+        X, answers, random_state=random_state, label_names=label_names, is_scaled=is_scaled
+    )
+    prior, error = found.class_prior, found.class_prior_error
+    lower, upper = np.clip([prior - TWO_SIDED * error, prior + TWO_SIDED * error], 0, 1)
+    return ClassPriorEstimate(prior, np.full_like(prior, np.nan), lower, upper, error, found.flags)
 
 
-def _draw_points(values: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[Any]:
-    """Return at most as many values as KM2 can take."""
-    return values if len(values) <= KM_POINTS else rng.choice(values, KM_POINTS, replace=False)
+# Where the exclude rate is known
 
 
-def _choose_flags(
-    excluded: BoolMatrix, error: FloatArray, is_too_low: npt.NDArray[np.bool_] | None = None
+def _estimate_given_rate(excluded: BoolMatrix, exclude_rate: npt.ArrayLike) -> ClassPriorEstimate:
+    """Estimate class priors from counts, given the exclude rate."""
+    n, q = excluded.shape
+    n_excluded = excluded.sum(axis=0)
+    try:
+        rate = np.asarray(exclude_rate, dtype=float)
+        if rate.shape not in ((), (q,)) or not ((rate > 0) & (rate <= 1)).all():
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ComesError(
+            f"exclude_rate must be a number above 0 and at most 1, or one for each of {q} labels; "
+            f"got {exclude_rate!r}. Leave it out to estimate it."
+        ) from None
+    rate = np.broadcast_to(rate, (q,)).copy()
+    prior, error = shrink_priors(n_excluded, n, rate)
+    lowest, highest = share_bounds(n_excluded, n)
+    lower, upper = np.clip([1 - highest / rate, 1 - lowest / rate], 0, 1)
+    flags = choose_flags(
+        {
+            "few excluded": n_excluded < FEW_EXCLUDED,
+            "rate too low": exceeds_rate(n_excluded / n, n, rate),
+            "uncertain": error > UNCERTAIN,
+        }
+    )
+    prior = np.clip(prior, lower, upper)
+    return ClassPriorEstimate(prior, rate, lower, upper, error, flags, np.zeros_like(rate))
+
+
+def shrink_priors(n_excluded: Counts, n: int, rate: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and the standard deviation of every class prior, given the exclude rates."""
+    low, high = bound_priors(n_excluded, n, rate)
+    nodes = low[:, None] + (high - low)[:, None] * (np.arange(N_NODES) + 0.5) / N_NODES
+    likelihood = prior_likelihood(nodes, n_excluded, n, rate)
+    a, b, weight = beta_parameters()  # (betas,)
+    inside = np.clip(nodes, 1e-9, 1 - 1e-9)
+    log_density = np.multiply.outer(a - 1, np.log(inside)) + np.multiply.outer(
+        b - 1, np.log1p(-inside)
+    )
+    joint = likelihood * np.exp(log_density - betaln(a, b)[:, None, None])  # (betas, q, nodes)
+    total = np.maximum(joint.sum(axis=2), 1e-300)
+    evidence = np.log(total).sum(axis=1) + np.log(weight)
+    of_beta = np.exp(evidence - evidence.max())
+    of_beta /= of_beta.sum()
+    posterior = np.tensordot(of_beta, joint / total[:, :, None], 1)  # (q, nodes)
+    mean = (posterior * nodes).sum(axis=1)
+    error = np.sqrt((posterior * (nodes - mean[:, None]) ** 2).sum(axis=1))
+    return np.asarray(mean), np.asarray(error)
+
+
+def bound_priors(
+    n_excluded: Counts, n: npt.ArrayLike, rate: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return between which class priors the likelihood of every label is not negligible."""
+    n = np.asarray(n)
+    highest = 1 - n_excluded / n
+    plug_in = np.clip(1 - n_excluded / (n * rate), 0, highest)
+    reach = REACH * np.sqrt((1 - rate) * (n_excluded + 1)) / (n * rate) + 1 / n
+    return np.maximum(plug_in - reach, 0), np.minimum(plug_in + reach, highest)
+
+
+def prior_likelihood(
+    prior: FloatArray, n_excluded: Counts, n: npt.ArrayLike, rate: FloatArray
+) -> FloatArray:
+    """Return the likelihood of class priors, (q, nodes), relative to the highest of the label.
+
+    ``n`` is the number of rows, or one for each label.
+    """
+    irrelevant = np.broadcast_to(n, len(rate))[:, None] * (1 - prior)
+    log_likelihood = (
+        gammaln(irrelevant + 1)
+        - gammaln(np.maximum(irrelevant - n_excluded[:, None], 0) + 1)
+        + irrelevant * np.log1p(-np.minimum(rate, 1 - 1e-9))[:, None]
+    )
+    return np.asarray(np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True)))
+
+
+def exceeds_rate(
+    share: FloatArray, n: npt.ArrayLike, rate: FloatArray, reach: float = TOO_HIGH
+) -> BoolArray:
+    """Return for which labels more rows exclude than the rate allows, had they no relevant row."""
+    return np.asarray(share - rate > reach * np.sqrt(rate * (1 - rate) / np.asarray(n)) + 1e-9)
+
+
+# Flags
+
+
+def choose_flags(
+    conditions: Mapping[str, BoolArray], default: Sequence[str] | str = "ok"
 ) -> tuple[str, ...]:
-    """Return the flag of every label: the first condition that holds, else "ok"."""
-    n, n_excluded = len(excluded), excluded.sum(axis=0)
-    no_label = np.zeros(len(error), dtype=bool)
-    is_unknown = is_too_low is None  # with a known rate, counts of 0 and n say something too
-    conditions = {
-        "never excluded": (n_excluded == 0) & is_unknown,
-        "always excluded": (n_excluded == n) & is_unknown,
-        "few excluded": n_excluded < FEW_EXCLUDED,
-        "rate too low": no_label if is_too_low is None else is_too_low,
-        "uncertain": error > UNCERTAIN,
-    }
-    return tuple(str(flag) for flag in np.select(list(conditions.values()), list(conditions), "ok"))
+    """Return the flag of every label: the first condition that holds, else the default."""
+    chosen = np.select(list(conditions.values()), list(conditions), np.asarray(default))
+    return tuple(map(str, chosen))
+
+
+def warn_of_flags(
+    subject: str, flags: Sequence[str], meanings: Mapping[str, str], names: Sequence[str] | None
+) -> None:
+    """Warn the caller's caller of every flag that is not "ok", with the names of its labels."""
+    names = [str(j) for j in range(len(flags))] if names is None else names
+    for flag, meaning in meanings.items():
+        concerned = [name for name, own in zip(names, flags, strict=True) if own == flag]
+        if concerned:
+            warnings.warn(f"{subject} {listed(concerned)}: {meaning}.", ComesWarning, stacklevel=3)
+
+
+# Priors that are known
+
+
+def fill_class_prior(known: npt.ArrayLike, estimate: ClassPriorEstimate) -> ClassPriorEstimate:
+    """Return an estimate with the class priors of some labels replaced by known ones.
+
+    Parameters
+    ----------
+    known : array of shape (n_labels,)
+        Class priors; NaN where they are not known.
+    estimate : ClassPriorEstimate
+        Of all labels.
+
+    Returns
+    -------
+    filled : ClassPriorEstimate
+        Labels that are known have a standard error of 0 and the flag "known".
+
+    Examples
+    --------
+    >>> half = np.array([0.5, 0.5])
+    >>> estimate = ClassPriorEstimate(half, half, half, half, half / 10, ("ok", "ok"))
+    >>> filled = fill_class_prior([0.2, np.nan], estimate)
+    >>> filled.class_prior, filled.standard_error, filled.flags
+    (array([0.2, 0.5]), array([0.  , 0.05]), ('known', 'ok'))
+    """
+    value = np.asarray(known, dtype=float)
+    q, is_known = len(estimate.class_prior), np.isfinite(value)
+    if value.shape != (q,) or not ((value >= 0) & (value <= 1) | ~is_known).all():
+        raise ComesError(
+            f"known class priors must be one number in [0, 1] for each of {q} labels, or NaN where "
+            f"they are not known; got {known!r}."
+        )
+    return replace(
+        estimate,
+        class_prior=np.where(is_known, value, estimate.class_prior),
+        # The exclude rate is what the class prior implies, together with the data.
+        exclude_rate=np.where(is_known, np.nan, estimate.exclude_rate),
+        lower=np.where(is_known, value, estimate.lower),
+        upper=np.where(is_known, value, estimate.upper),
+        standard_error=np.where(is_known, 0.0, estimate.standard_error),
+        flags=tuple(map(str, np.where(is_known, "known", estimate.flags))),
+        exclude_rate_error=None,
+    )
+
+
+def count_class_prior(relevant: npt.ArrayLike) -> FloatArray:
+    """Return the share of rows that each label is relevant to, from true labels.
+
+    Parameters
+    ----------
+    relevant : bool array of shape (n_samples, n_labels)
+
+    Returns
+    -------
+    class_prior : array of shape (n_labels,)
+
+    Examples
+    --------
+    >>> count_class_prior([[1, 0], [1, 1]])
+    array([1. , 0.5])
+    """
+    return np.asarray(as_relevant(relevant).mean(axis=0))
+
+
+def add_prior_noise(
+    class_prior: npt.ArrayLike, sigma: float, seed: int | np.random.Generator = 0
+) -> FloatArray:
+    """Add Gaussian noise to a class prior and clip it to [0, 0.999], to study what errors cost."""
+    if not 0 <= sigma < np.inf:
+        raise ComesError(f"sigma, the noise of priors, must be 0 or more; got {sigma!r}.")
+    prior = np.asarray(class_prior, dtype=float)
+    noise = np.random.default_rng(seed).normal(scale=sigma, size=prior.shape)
+    return np.clip(prior + noise, 0, 1 - 1e-3)

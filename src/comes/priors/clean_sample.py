@@ -1,4 +1,4 @@
-"""A small sample with true labels, which sharpens what was estimated without any.
+"""A small sample with true labels, combined with what was estimated without any.
 
 A few hundred rows with all their labels say how often each is relevant, with a known error. Where
 somebody was asked about the same rows, they also say how often an answer is the true one. Both are
@@ -17,7 +17,8 @@ from comes.answers.convert import BoolMatrix, as_relevant, check_paired, match_n
 from comes.errors import ComesError
 
 FloatArray = npt.NDArray[np.float64]
-POOLED_PAIRS = 10.0  # pairs of the mean over labels that every label's own count is joined by
+
+POOLED_PAIRS = 10.0  # pairs of the mean over labels that are added to the count of every label
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,29 +42,28 @@ class CleanSample:
     answers: Answers | None = None
 
     @classmethod
-    def read(cls, given: Any, label_names: Sequence[str] | None = None) -> "CleanSample":
-        """Return the sample that ``clean=(X, relevant)`` or ``(X, relevant, answers)`` gives.
+    def read(cls, clean: Any, label_names: Sequence[str] | None = None) -> "CleanSample":
+        """Return the sample of ``clean=(X, relevant)`` or ``(X, relevant, answers)``.
 
         With names of labels, columns of a DataFrame and labels of answers that have names are
         matched to them. A `CleanSample` is taken as it is.
         """
-        if isinstance(given, CleanSample):
-            return given
-        if not isinstance(given, tuple) or len(given) not in (2, 3):
+        if isinstance(clean, CleanSample):
+            return clean
+        if not isinstance(clean, tuple) or len(clean) not in (2, 3):
             raise ComesError(
                 "clean must be a tuple (X, relevant), or (X, relevant, answers) where somebody was "
-                f"asked about the same rows; got {type(given).__name__}."
+                f"asked about the same rows; got {type(clean).__name__}."
             )
-        check_paired(**dict(zip(("X", "relevant", "answers"), given, strict=False)))
-        X, relevant = given[0], as_relevant(given[1])
-        answers = given[2] if len(given) == 3 else None
+        check_paired(**dict(zip(("X", "relevant", "answers"), clean, strict=False)))
+        X, relevant = clean[0], as_relevant(clean[1])
+        answers = clean[2] if len(clean) == 3 else None
         if not isinstance(answers, Answers | None):
             raise ComesError(
                 f"the answers of clean must be a comes.Answers; got {type(answers).__name__}. Make "
                 "one: Answers(no=..., yes=..., maybe=...)."
             )
-        parts = [part for part in (X, relevant, answers) if part is not None]
-        rows = [np.shape(part)[0] for part in parts]
+        rows = [np.shape(part)[0] for part in (X, relevant, answers) if part is not None]
         if len(set(rows)) > 1:
             raise ComesError(
                 "clean must have the same rows in X, relevant and answers; got "
@@ -74,50 +74,26 @@ class CleanSample:
                 "the answers of clean must be about the labels of relevant; got "
                 f"{answers.shape[1]} and {relevant.shape[1]} labels."
             )
-        return cls(X, relevant, answers)._order_labels(given[1], label_names)
-
-    def _order_labels(self, values: Any, label_names: Sequence[str] | None) -> "CleanSample":
-        """Return the sample with its labels in the order of these names, where they have names."""
-        relevant, answers = self.relevant, self.answers
-        own = getattr(values, "columns", None)
-        names = label_names if label_names is not None else own
+        columns = getattr(clean[1], "columns", None)
+        names = columns if label_names is None else label_names
         if names is None:
-            return self
+            return cls(X, relevant, answers)
         if relevant.shape[1] != len(names):
             raise ComesError(
                 f"clean must have the {len(names)} labels of the answers; got {relevant.shape[1]}."
             )
         names = [str(name) for name in names]
-        if own is not None:
-            relevant = relevant[:, match_names([str(name) for name in own], names)]
-        return replace(
-            self,
-            relevant=relevant,
-            answers=None if answers is None else answers.align_labels(names),
-        )
+        if columns is not None:
+            relevant = relevant[:, match_names([str(name) for name in columns], names)]
+        return cls(X, relevant, None if answers is None else answers.align_labels(names))
 
 
-def sharpen_prior(
+def update_prior(
     class_prior: npt.ArrayLike, error: npt.ArrayLike | None, relevant: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
     """Return the class prior averaged with the shares of a clean sample, and its standard error.
 
-    Parameters
-    ----------
-    class_prior : array of shape (n_labels,)
-    error : array of shape (n_labels,), optional
-        Its standard error; None or NaN leaves the prior to the sample.
-    relevant : bool array of shape (n_clean, n_labels)
-
-    Returns
-    -------
-    class_prior, error : arrays of shape (n_labels,)
-
-    Examples
-    --------
-    >>> prior, error = sharpen_prior([0.5], [0.1], np.arange(100)[:, None] < 20)
-    >>> prior.round(2), error.round(2)
-    (array([0.24]), array([0.04]))
+    An error that is None or NaN leaves the prior to the sample.
     """
     truth = as_relevant(relevant)
     n = len(truth)
@@ -125,10 +101,24 @@ def sharpen_prior(
     own = np.full(truth.shape[1], np.nan) if error is None else np.asarray(error, dtype=float)
     if (own < 0).any():
         raise ComesError(f"error, a standard error, must be 0 or more; got {own.tolist()}.")
-    return average(np.asarray(class_prior, float), own, share, np.sqrt(share * (1 - share) / n))
+    return _average(np.asarray(class_prior, float), own, share, np.sqrt(share * (1 - share) / n))
 
 
-def average(
+def update_rates(rates: AnswerRates, counted: AnswerRates) -> AnswerRates:
+    """Return estimated rates averaged with counted ones."""
+    updated: dict[str, Any] = {}
+    for name in ("no", "yes"):
+        value, error = getattr(rates, f"{name}_rate"), getattr(rates, f"{name}_error")
+        count, count_error = getattr(counted, f"{name}_rate"), getattr(counted, f"{name}_error")
+        if count_error is None or not (value > 0).any():  # an answer that nobody may give
+            continue
+        error = np.full(len(value), np.nan) if error is None else error
+        value, error = _average(value, error, count, count_error)
+        updated |= {f"{name}_rate": np.clip(value, 0, 1), f"{name}_error": error}
+    return replace(rates, **updated)
+
+
+def _average(
     first: FloatArray, first_error: FloatArray, second: FloatArray, second_error: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the mean of two estimates, weighted by precision; NaN errors have no weight."""
@@ -144,22 +134,8 @@ def average(
 def count_answer_rates(answers: Answers, relevant: npt.ArrayLike) -> AnswerRates:
     """Return the rates of answers about rows whose true labels are known, with standard errors.
 
-    Parameters
-    ----------
-    answers : Answers
-    relevant : bool array of shape (n_samples, n_labels)
-
-    Returns
-    -------
-    rates : AnswerRates
-        For candidates ``no_rate`` is the exclude rate. The count of a label is joined by ten pairs
-        of the mean over labels; NaN where there is nothing to count at all.
-
-    Examples
-    --------
-    >>> answers = Answers.from_codes([[1], [1], [3], [2]])  # no, no, maybe, yes
-    >>> count_answer_rates(answers, [[0], [0], [0], [1]]).no_rate.round(2)
-    array([0.67])
+    For candidates ``no_rate`` is the exclude rate. Ten pairs of the mean over labels are added to
+    the count of a label; NaN where there is nothing to count at all.
     """
     truth, drawn = as_relevant(relevant), answers.without_chosen()
     if truth.shape != drawn.shape:
@@ -172,37 +148,12 @@ def count_answer_rates(answers: Answers, relevant: npt.ArrayLike) -> AnswerRates
     return AnswerRates(a, b, no_error=a_error, yes_error=b_error)
 
 
-def _count_share(said: BoolMatrix, among: BoolMatrix) -> tuple[FloatArray, FloatArray]:
+def _count_share(called_so: BoolMatrix, among: BoolMatrix) -> tuple[FloatArray, FloatArray]:
     """Return the share of pairs that were called so, by label, and its standard error."""
-    n, k = among.sum(axis=0), (said & among).sum(axis=0)
+    n, k = among.sum(axis=0), (called_so & among).sum(axis=0)
     if n.sum() == 0:
         return np.full(len(n), np.nan), np.full(len(n), np.nan)
     pooled = k.sum() / n.sum()
     share = (k + POOLED_PAIRS * pooled) / (n + POOLED_PAIRS)
     middle = (k.sum() + 0.5) / (n.sum() + 1)
     return share, np.sqrt(middle * (1 - middle) / (n + POOLED_PAIRS))
-
-
-def sharpen_rates(rates: AnswerRates, counted: AnswerRates) -> AnswerRates:
-    """Return estimated rates averaged with counted ones.
-
-    Examples
-    --------
-    >>> one = np.array([1.0])
-    >>> guess = AnswerRates(0.6 * one, 0 * one, no_error=0.1 * one, yes_error=0 * one)
-    >>> counted = AnswerRates(0.8 * one, 0 * one, no_error=0.1 * one, yes_error=0 * one)
-    >>> sharpen_rates(guess, counted).no_rate
-    array([0.7])
-    """
-    found: dict[str, Any] = {}
-    for name in ("no", "yes"):
-        pairs = [
-            (getattr(r, f"{name}_rate"), getattr(r, f"{name}_error")) for r in (rates, counted)
-        ]
-        (first, first_error), (second, second_error) = pairs
-        if second_error is None or not (first > 0).any():  # what cannot be said stays so
-            continue
-        unknown = np.full(len(first), np.nan) if first_error is None else first_error
-        value, error = average(first, unknown, second, second_error)
-        found |= {f"{name}_rate": np.clip(value, 0, 1), f"{name}_error": error}
-    return replace(rates, **found)

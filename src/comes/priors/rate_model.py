@@ -1,47 +1,162 @@
-"""Exclude rates and class priors of all labels together: how much rates differ is estimated too.
+r"""The exclude rate of every label: out-of-fold scores, bins of rows, and a model of the bins.
 
-The rows are sorted by how much they look like excluding label j, and cut into bins of equal size.
-In bin k, of whose rows a share eta_jk has the label, a row excludes it with probability
+An irrelevant label j is excluded with probability p_j, whatever the row, so a row with features x
+excludes it with probability
 
-    p_j (1 - eta_jk),    logit p_j ~ N(mu, tau^2),    eta_jk = sigmoid(a_j + b_j z_k)^theta_j,
+.. math:: P(j \text{ excluded} \mid x) = p_j (1 - \eta_j(x)).
 
-where z_k is the normal score of the bin, and a_j makes the mean of eta_jk over bins the class prior
-pi_j, which is drawn from a beta distribution. With tau = 0 all labels have one rate, and the labels
-that are rare tell it; with a large tau each label's own bins do. Rates, priors and shapes (b_j,
-theta_j), and what they are drawn from, lie on grids, so that every integral is a sum.
+Three steps estimate p_j:
+
+1. `score_out_of_fold` scores how much every row looks like excluding each label.
+2. `count_bins` sorts the rows of a label by their scores and cuts them into ten bins. A share
+   eta_jk of bin k has the label, so its rows exclude it with probability p_j (1 - eta_jk).
+3. `fit_exclude_rates` explains all bins of all labels together, with
+
+   .. math:: \mathrm{logit}\, p_j \sim N(\mu, \tau^2), \qquad \pi_j \sim \mathrm{Beta}, \qquad
+             \eta_{jk} = \mathrm{sigmoid}(a_j + b_j z_k)^{\theta_j},
+
+   where z_k is the normal score of the bin, and a_j makes the mean of eta_jk over bins the class
+   prior pi_j. With tau = 0 all labels have one rate, and rare labels tell it; with a large tau the
+   bins of each label do. Rates, priors and shapes (b_j, theta_j), and the parameters of their
+   distributions, lie on grids, so that every integral is a sum.
+
+Below are the simpler estimates of p_j (`best_bin_rate`, `bbe`) and bounds of pi_j that assume
+nothing of eta (`prior_bounds`).
 """
 
-from dataclasses import dataclass
+import math
 from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from scipy import sparse
 from scipy.special import expit, logit, ndtri, xlogy
 from scipy.stats import beta
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.utils import check_array
 
 from comes.answers.convert import BoolMatrix
+from comes.columns import encode_table
+from comes.errors import ComesError
+from comes.models import linear, mlp
+from comes.risks import BceRisk
+from comes.training import TrainOptions, make_optimizer, predict_scores, train
+from comes.training.gradients import Risk
+from comes.training.rows import to_device
+from comes.training.seeding import seeded
 
 FloatArray = npt.NDArray[np.float64]
+Scores = npt.NDArray[np.floating]
 
+# The small models
+N_FOLDS, HIDDEN = 3, 128
+BATCH_SIZE, MIN_STEPS, MIN_EPOCHS = 256, 300, 20
+
+# The model of the bins
 N_BINS = 10
 MOST_ROWS = 3000  # more count as so many: beyond, bins differ from the model more than by chance
 SLOPES, POWERS = (0.5, 1.0, 2.0, 3.0, 4.5), (0.15, 0.4, 1.0)  # b and theta; b = 0 beside them
 FLAT_WEIGHT = 1.0
 PRIOR_EDGES = np.concatenate([[0, 0.002, 0.005], np.linspace(0.01, 1, 100)])  # cells of pi_j
-# What tau may be, and how likely. One procedure for all labels is the usual case.
+# Values of tau and their probabilities. One procedure for all labels is the usual case.
 SPREADS, SPREAD_WEIGHTS = np.array([0.0, 0.3, 1.2]), np.array([0.8, 0.05, 0.15])
 # Mean and concentration of the beta distribution. That most labels have most rows is rare.
 MEANS = np.array([0.01, 0.03, 0.07, 0.12, 0.2, 0.3, 0.45, 0.6])
 MEAN_WEIGHTS = np.array([0.1, 0.2, 0.5, 1, 1, 0.8, 0.4, 0.1])
 CONCENTRATIONS = np.array([1.0, 3.0, 8.0, 20.0, 60.0])
-COARSE, FINE = 40, 80  # values of the logit of p_j: over its range, then where it may be
+COARSE, FINE = 40, 80  # values of logit p_j: over its whole range, then where it may be
 HIGHEST_LOGIT, TAIL = 7.6, 1e-3
 MISFIT = 0.01  # of the model, relative to p_j and 1 - pi_j: no data make the errors smaller
 LABELS_AT_ONCE = 200
 
+# The best bin, and the bins of bounds
+MIN_BIN_SHARE, MIN_BIN_EXCLUDED, MAX_MIN_BIN_SHARE = 0.1, 25, 0.3  # how small a bin may be
+Z = 0.67  # of the lower bound that the best bin maximises
+SMALLEST_BOUND_BIN, BIN_GROWTH = 20, 1.25
 
-@dataclass(frozen=True)
-class RatePosterior:
+
+# Scores
+
+
+def check_features(X: Any, n: int) -> Any:
+    """Return X as a finite matrix of n rows, else raise an error."""
+    X = encode_table(X)
+    try:
+        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+    except ValueError as error:
+        raise ComesError(f"{str(error).splitlines()[0]} X must be a finite matrix.") from error
+    if X.shape[0] != n:
+        raise ComesError(f"X and candidates must have the same rows; got {X.shape[0]} and {n}.")
+    return X
+
+
+def score_out_of_fold(
+    X: Any, targets: BoolMatrix | npt.NDArray[np.int8], seed: int, *, is_scaled: bool = False
+) -> npt.NDArray[np.float32]:
+    """Return logits of the targets by models that were not trained on the row, (n, q).
+
+    They are means of a linear model and a small network, each trained on all labels at once.
+    Targets are candidates, or states of answers, of which YES is scored against NO.
+    """
+    X = X if is_scaled else scale_features(X)
+    scores = np.zeros(targets.shape, dtype=np.float32)
+    for rest, fold in KFold(N_FOLDS, shuffle=True, random_state=seed).split(targets):
+        for hidden in (None, HIDDEN):
+            model = fit_small_model(
+                X[rest],
+                targets[rest],
+                BceRisk(),
+                seed,
+                risk_scale=float(targets.shape[1]),  # a sum over labels
+                hidden=hidden,
+            )
+            scores[fold] += score_rows(model, X[fold]) / 2
+    return scores
+
+
+def scale_features(X: Any) -> Any:
+    """Return X with features on a common scale; zeros of a sparse matrix stay zeros."""
+    return (MaxAbsScaler() if sparse.issparse(X) else StandardScaler()).fit_transform(X)
+
+
+def fit_small_model(
+    X: Any,
+    targets: BoolMatrix | npt.NDArray[np.int8],
+    risk: Risk,
+    seed: int,
+    risk_scale: float = 1.0,
+    hidden: int | None = None,
+) -> torch.nn.Module:
+    """Return a linear model, or a network with hidden units, trained for a few hundred steps."""
+    device = torch.device("cpu")
+    d, q = X.shape[1], targets.shape[1]
+    with seeded(seed, device):
+        model = linear(d, q) if hidden is None else mlp(d, q, hidden)
+    options = TrainOptions(
+        make_optimizer("adam", learning_rate=0.01 if hidden is None else 0.001),
+        epochs=max(MIN_EPOCHS, math.ceil(MIN_STEPS / math.ceil(len(targets) / BATCH_SIZE))),
+        batch_size=BATCH_SIZE,
+        risk_scale=risk_scale,
+        seed=seed,
+        progress=False,
+        return_on_interrupt=False,
+    )
+    train(model, to_device(X, device), torch.tensor(targets), risk, options)
+    return model
+
+
+def score_rows(model: torch.nn.Module, X: Any) -> npt.NDArray[np.float32]:
+    """Return the scores of a model from `fit_small_model`, (n, q)."""
+    return np.asarray(predict_scores(model, to_device(X, torch.device("cpu"))).numpy())
+
+
+# The model of all bins
+
+
+class RatePosterior(NamedTuple):
     """What the bins say of every label, arrays of shape (n_labels,)."""
 
     exclude_rate: FloatArray  # median
@@ -50,9 +165,7 @@ class RatePosterior:
     standard_error: FloatArray
 
 
-def count_bins(
-    excluded: BoolMatrix, scores: npt.NDArray[np.floating]
-) -> tuple[FloatArray, FloatArray]:
+def count_bins(excluded: BoolMatrix, scores: Scores) -> tuple[FloatArray, FloatArray]:
     """Return how many rows exclude each label in each bin, (q, bins), and the sizes of the bins."""
     n = len(excluded)
     order = np.argsort(-scores, axis=0, kind="stable")
@@ -61,7 +174,7 @@ def count_bins(
     return np.diff(running[ends - 1], axis=0, prepend=0).T.astype(float), np.diff(ends, prepend=0.0)
 
 
-def fit_rates(count: FloatArray, size: FloatArray) -> RatePosterior:
+def fit_exclude_rates(count: FloatArray, size: FloatArray) -> RatePosterior:
     """Return the posterior of exclude rates and class priors, given the bins of `count_bins`.
 
     The grid of rates is laid twice: over all rates, then over those that some label may have.
@@ -70,32 +183,32 @@ def fit_rates(count: FloatArray, size: FloatArray) -> RatePosterior:
     share = count.sum(axis=1) / size.sum()
     lowest = logit(np.clip(0.6 * share.min(), 1e-4, 0.9))
     grid = np.linspace(lowest, HIGHEST_LOGIT, COARSE)
-    below = _find_posterior(count * scale, size * scale, grid).sum(axis=2).cumsum(axis=1)
+    below = _posterior(count * scale, size * scale, grid).sum(axis=2).cumsum(axis=1)
     first = int((below <= TAIL).sum(axis=1).min()) - 1
     last = int((below <= 1 - TAIL).sum(axis=1).max()) + 1
     grid = np.linspace(grid[max(first, 0)], grid[min(last, COARSE - 1)], FINE)
-    posterior = _find_posterior(count * scale, size * scale, grid)
+    posterior = _posterior(count * scale, size * scale, grid)
     of_rate, of_prior = posterior.sum(axis=2), posterior.sum(axis=1)
     step = grid[1] - grid[0]
-    rate = _find_median(of_rate, expit(np.append(grid - step / 2, grid[-1] + step / 2)))
+    rate = _median(of_rate, expit(np.append(grid - step / 2, grid[-1] + step / 2)))
     prior = of_prior @ _prior_values()
     return RatePosterior(
         rate,
-        np.hypot(_find_error(of_rate, expit(grid), rate), MISFIT * rate),
+        np.hypot(_deviation(of_rate, expit(grid), rate), MISFIT * rate),
         prior,
-        np.hypot(_find_error(of_prior, _prior_values(), prior), MISFIT * (1 - prior)),
+        np.hypot(_deviation(of_prior, _prior_values(), prior), MISFIT * (1 - prior)),
     )
 
 
-def _find_posterior(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatArray:
+def _posterior(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatArray:
     """Return the probability of every rate and prior of every label, (q, rates, priors)."""
-    likelihood = _find_likelihood(count, size, grid)
+    likelihood = _likelihood(count, size, grid)
     q, n_rates, n_priors = likelihood.shape
-    beta_weights, of_beta = _lay_beta()
+    beta_weights, of_beta = _beta_cells()
     n_betas = len(of_beta)
     # (betas, labels, rates): the prior pi_j summed out.
     given_rate = np.moveaxis(likelihood @ beta_weights.T, 2, 0).reshape(-1, n_rates)
-    by_spread = [_lay_rates(grid, spread) for spread in SPREADS]  # (mu, rates)
+    by_spread = [_rate_weights(grid, spread) for spread in SPREADS]  # (mu, rates)
     given_mean = [np.maximum(given_rate @ of_rate.T, 1e-300) for of_rate in by_spread]
     evidence = np.stack(
         [np.log(values).reshape(n_betas, q, n_rates).sum(axis=1) for values in given_mean]
@@ -109,12 +222,12 @@ def _find_posterior(count: FloatArray, size: FloatArray, grid: FloatArray) -> Fl
     return np.asarray(product / product.sum(axis=(1, 2), keepdims=True))
 
 
-def _find_likelihood(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatArray:
+def _likelihood(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatArray:
     """Return the likelihood of every rate and prior, (q, rates, priors), shapes summed out.
 
     It is relative to that of bins that are free, which is the highest.
     """
-    irrelevant, of_shape = _lay_shapes(len(size))
+    irrelevant, of_shape = _bin_shapes(len(size))
     best = (xlogy(count, count / size) + xlogy(size - count, 1 - count / size)).sum(axis=1)
     result = np.zeros((len(count), len(grid) * (len(PRIOR_EDGES) - 1)))
     for shape, weight in zip(irrelevant, of_shape, strict=True):
@@ -128,7 +241,7 @@ def _find_likelihood(count: FloatArray, size: FloatArray, grid: FloatArray) -> F
 
 
 @cache
-def _lay_shapes(n_bins: int) -> tuple[FloatArray, FloatArray]:
+def _bin_shapes(n_bins: int) -> tuple[FloatArray, FloatArray]:
     """Return 1 - eta for every shape, prior and bin, and the weights of the shapes."""
     prior = _prior_values()
     score = ndtri((np.arange(n_bins) + 0.5) / n_bins)  # the last bin is the most relevant
@@ -153,13 +266,13 @@ def beta_parameters() -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 @cache
-def _lay_beta() -> tuple[FloatArray, FloatArray]:
+def _beta_cells() -> tuple[FloatArray, FloatArray]:
     """Return the probability of every cell of priors by beta distribution, and their weights."""
     a, b, weight = beta_parameters()
     return np.diff(beta.cdf(PRIOR_EDGES, a[:, None], b[:, None]), axis=1), weight
 
 
-def _lay_rates(grid: FloatArray, spread: float) -> FloatArray:
+def _rate_weights(grid: FloatArray, spread: float) -> FloatArray:
     """Return the probability of every rate, for every mean mu of their logits on the same grid."""
     if spread == 0:
         return np.eye(len(grid))
@@ -172,16 +285,101 @@ def _prior_values() -> FloatArray:
     return np.asarray((PRIOR_EDGES[1:] + PRIOR_EDGES[:-1]) / 2)
 
 
-def _find_median(probability: FloatArray, edges: FloatArray) -> FloatArray:
+def _median(probability: FloatArray, edges: FloatArray) -> FloatArray:
     """Return the median of every row, the probability spread evenly over each cell."""
     below = probability.cumsum(axis=1)
     cell = np.minimum((below < 0.5).sum(axis=1), probability.shape[1] - 1)
     rows = np.arange(len(probability))
-    within = probability[rows, cell]
-    part = 1 - (below[rows, cell] - 0.5) / np.maximum(within, 1e-300)
+    part = 1 - (below[rows, cell] - 0.5) / np.maximum(probability[rows, cell], 1e-300)
     return np.asarray(edges[cell] + np.clip(part, 0, 1) * np.diff(edges)[cell])
 
 
-def _find_error(probability: FloatArray, values: FloatArray, centre: FloatArray) -> FloatArray:
+def _deviation(probability: FloatArray, values: FloatArray, centre: FloatArray) -> FloatArray:
     """Return the root mean square distance of the values from the centre of every row."""
     return np.asarray(np.sqrt((probability * (values - centre[:, None]) ** 2).sum(axis=1)))
+
+
+# Simpler estimates
+
+
+def best_bin_rate(excluded: BoolMatrix, scores: Scores) -> tuple[FloatArray, FloatArray]:
+    """Return, per label, the share of excluding rows in the best bin, and the size of that bin.
+
+    A bin is the k rows with the highest scores. Without relevant rows in it, its share of excluding
+    rows is p_j, else lower: the best bin has the highest share, judged by Wilson's lower bound.
+    """
+    n, k = len(excluded), np.arange(1.0, len(excluded) + 1)[:, None]
+    order = np.argsort(-scores, axis=0)
+    rate = np.take_along_axis(excluded, order, axis=0).cumsum(axis=0) / k
+    spread = Z * np.sqrt(rate * (1 - rate) / k + Z**2 / (4 * k**2))
+    lower = (rate + Z**2 / (2 * k) - spread) / (1 + Z**2 / k)
+    smallest = np.maximum(MIN_BIN_SHARE * n, MIN_BIN_EXCLUDED / np.maximum(rate[-1], 1e-9))
+    allowed = k >= np.minimum(smallest, MAX_MIN_BIN_SHARE * n)
+    best = np.where(allowed, lower, -1).argmax(axis=0)
+    return rate[best, np.arange(rate.shape[1])], k[best, 0]
+
+
+def shrink_rates(rate: FloatArray, n_bin: FloatArray) -> FloatArray:
+    """Shrink rates towards their mean: a DerSimonian-Laird random-effects model of their logits."""
+    rate = np.clip(rate, 0.5 / n_bin, 1 - 0.5 / n_bin)
+    logits = np.log(rate / (1 - rate))
+    variance = 1 / (n_bin * rate * (1 - rate))
+    weight = 1 / variance
+    mean = (weight * logits).sum() / weight.sum()
+    excess = (weight * (logits - mean) ** 2).sum() - (len(rate) - 1)
+    scale = weight.sum() - (weight**2).sum() / weight.sum()
+    between = max(0.0, excess / scale) if scale > 0 else 0.0  # a single label has none
+    weight = 1 / (variance + between)
+    mean = (weight * logits).sum() / weight.sum()
+    shrunk = (between * logits + variance * mean) / (between + variance)
+    return np.asarray(1 / (1 + np.exp(-shrunk)))
+
+
+def bbe(
+    component: npt.ArrayLike, mixture: npt.ArrayLike, delta: float = 0.1, gamma: float = 0.01
+) -> float:
+    """Return the share of a component in a mixture by best bin estimation, from scores of each.
+
+    It is the lowest ratio of the tails above a threshold, where its uncertainty is a penalty: Garg
+    et al., "Mixture Proportion Estimation and PU Learning: A Modern Approach", NeurIPS 2021.
+    """
+    inside, everything = (np.sort(np.asarray(x, dtype=float)) for x in (component, mixture))
+    thresholds = np.unique(inside)
+    n_inside, n_all = len(inside), len(everything)
+    share = 1 - np.searchsorted(inside, thresholds) / n_inside
+    share_of_all = 1 - np.searchsorted(everything, thresholds) / n_all
+    noise = math.sqrt(math.log(4 / delta) / (2 * n_all))
+    noise += math.sqrt(math.log(4 / delta) / (2 * n_inside))
+    ratio = share_of_all / share
+    best = np.argmin(ratio + (1 + gamma) * noise / share)
+    return float(min(1.0, ratio[best]))
+
+
+def prior_bounds(
+    excluded: BoolMatrix, scores: Scores, confidence: float = 0.9
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds of the class prior that assume only a constant exclude rate.
+
+    The upper bound is the share of rows in which the label is a candidate. The lower bound uses the
+    highest lower confidence limit of the exclude rate, over bins that grow by a quarter.
+    """
+    n, error = len(excluded), (1 - confidence) / 2
+    lowest, highest = share_bounds(excluded.sum(axis=0), n, error)
+    n_steps = math.ceil(math.log(max(n / SMALLEST_BOUND_BIN, 1)) / math.log(BIN_GROWTH)) + 1
+    sizes = np.ceil(SMALLEST_BOUND_BIN * BIN_GROWTH ** np.arange(n_steps))
+    sizes = np.unique(np.minimum(n, sizes.astype(int)))
+    order = np.argsort(-scores, axis=0)
+    count = np.take_along_axis(excluded, order, axis=0).cumsum(axis=0)[sizes - 1]  # (bins, q)
+    sure = share_bounds(count, sizes[:, None], error / len(sizes))[0].max(axis=0)
+    lower = np.maximum(1 - highest / np.maximum(sure, 1e-9), 0)
+    return np.minimum(lower, 1 - lowest), 1 - lowest
+
+
+def share_bounds(
+    count: npt.NDArray[np.int64], n: npt.ArrayLike, error: float = 0.05
+) -> tuple[FloatArray, FloatArray]:
+    """Return Clopper-Pearson bounds of a share, each wrong with at most the probability error."""
+    count, n = np.broadcast_arrays(count, n)
+    lower = np.where(count > 0, beta.ppf(error, np.maximum(count, 1), n - count + 1), 0)
+    upper = np.where(count < n, beta.ppf(1 - error, count + 1, np.maximum(n - count, 1)), 1)
+    return np.asarray(lower), np.asarray(upper)

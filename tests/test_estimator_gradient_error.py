@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from comes.answers.convert import BoolMatrix
+from comes.estimator.heads import gradient_error
 from comes.generation import case_a, case_b
 from comes.models.views import zero_linear
-from comes.priors import gradient_error
 from comes.risks import hamming_risk
 
 

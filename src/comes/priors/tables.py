@@ -10,11 +10,9 @@ import pandas as pd
 from comes.answers.convert import match_names
 from comes.errors import ComesError, listed
 from comes.files import expanded
-from comes.priors.class_prior import ClassPriorEstimate
-from comes.priors.found_priors import fill_class_prior
-from comes.priors.true_priors import count_class_prior
+from comes.priors.class_prior import ClassPriorEstimate, count_class_prior, fill_class_prior
 
-TO_FILL_IN = "known_prior"  # the column for what somebody knows; where it is empty, nothing changes
+KNOWN_PRIOR = "known_prior"  # the column to fill in; where it is empty, the estimate counts
 
 
 def prior_table(
@@ -62,48 +60,23 @@ def prior_table(
     return table
 
 
-def read_priors(path: str | Path) -> "pd.Series[float]":
-    r"""Read class priors from a csv or parquet file with the columns label and class_prior.
-
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    class_prior : Series
-        Indexed by label.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "priors.csv"
-    ...     _ = path.write_text("label,class_prior\nsky,0.25\nsea,0.1\n")
-    ...     read_priors(path).to_dict()
-    {'sky': 0.25, 'sea': 0.1}
-    """
-    table = _read_prior_table(path)
-    known = table["class_prior"].where(table[TO_FILL_IN].isna(), table[TO_FILL_IN])
-    return pd.Series(known.to_numpy(), index=table["label"])
-
-
-def read_prior_estimate(
-    path: str | Path, label_names: Sequence[str]
+def read_priors(
+    path: str | Path, label_names: Sequence[str] | None = None
 ) -> "ClassPriorEstimate | pd.Series[float]":
-    r"""Read class priors that know how far they may be off, if the file says so.
+    r"""Read class priors from a table, with their standard errors if it has them.
 
     Parameters
     ----------
     path : str or Path
         A csv or parquet file with the columns label and class_prior, and standard_error if the
-        priors were estimated: a file that ``comes priors -o`` wrote.
-    label_names : sequence of n_labels str
-        The order in which the labels are wanted.
+        priors were estimated: a file that ``comes priors -o`` wrote. Numbers in its column
+        known_prior take the place of estimates.
+    label_names : sequence of n_labels str, optional
+        The order in which an estimate has the labels; by default that of the file.
 
     Returns
     -------
-    class_prior : ClassPriorEstimate, or Series as `read_priors` returns it
+    class_prior : ClassPriorEstimate, or Series indexed by label
         An estimate if there are standard errors, unless all priors are known; what else the file
         does not have is NaN in it. Labels with neither a number nor an estimate are NaN in both.
 
@@ -113,38 +86,44 @@ def read_prior_estimate(
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "priors.csv"
     ...     _ = path.write_text("label,class_prior,standard_error\nsky,0.25,0.02\nsea,0.1,0.01\n")
-    ...     read_prior_estimate(path, ["sea", "sky"]).standard_error
-    array([0.01, 0.02])
+    ...     estimate = read_priors(path, ["sea", "sky"])
+    ...     _ = path.write_text("label,class_prior\nsky,0.25\nsea,0.1\n")
+    ...     series = read_priors(path)
+    >>> estimate.standard_error, series.to_dict()
+    (array([0.01, 0.02]), {'sky': 0.25, 'sea': 0.1})
     """
-    table = _read_prior_table(path)
-    if "standard_error" not in table or table[TO_FILL_IN].notna().all():
-        return read_priors(path)
-    table = table.iloc[match_names(table["label"].tolist(), label_names)]
-    names = ("class_prior", "exclude_rate", "lower", "upper", "standard_error")
-    numbers = table.reindex(columns=names).apply(pd.to_numeric, errors="coerce").to_numpy(float)
-    unread = table["class_prior"].notna().to_numpy() & np.isnan(numbers[:, 0])
+    path = expanded(path)
+    table = _read_table(path)
+    known = table[KNOWN_PRIOR]
+    if "standard_error" not in table or known.notna().all():
+        values = table["class_prior"].where(known.isna(), known)
+        return pd.Series(values.to_numpy(), index=table["label"])
+    if label_names is not None:
+        table = table.iloc[match_names(table["label"].tolist(), label_names)]
+    columns = ("class_prior", "exclude_rate", "lower", "upper", "standard_error")
+    numbers = table.reindex(columns=columns).apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    prior, rate, lower, upper, error = np.ascontiguousarray(numbers.T)
+    unread = table["class_prior"].notna().to_numpy() & np.isnan(prior)
     if unread.any():
         raise ComesError(
-            f"the column class_prior of {Path(path).name} must hold numbers, or nothing where a "
-            f"prior is not known; got {table['class_prior'][unread].iloc[0]!r}. Correct it."
+            f"the column class_prior of {path.name} must hold numbers, or nothing where a prior is "
+            f"not known; got {table['class_prior'][unread].iloc[0]!r}. Correct it."
         )
-    if (numbers[:, -1] < 0).any():
+    if (error < 0).any():
         raise ComesError(
-            f"the column standard_error of {Path(path).name} must hold numbers of at least 0, or "
-            f"nothing where it is not known; got {numbers[:, -1].min():g}."
+            f"the column standard_error of {path.name} must hold numbers of at least 0, or nothing "
+            f"where it is not known; got {np.nanmin(error):g}."
         )
     flags = table["flag"].fillna("ok") if "flag" in table else ["ok"] * len(table)
-    prior, rate, lower, upper, error = np.ascontiguousarray(numbers.T)
     estimate = ClassPriorEstimate(prior, rate, lower, upper, error, tuple(map(str, flags)))
-    known = table[TO_FILL_IN].to_numpy(float)
-    return fill_class_prior(known, estimate) if np.isfinite(known).any() else estimate
+    value = table[KNOWN_PRIOR].to_numpy(float)
+    return fill_class_prior(value, estimate) if np.isfinite(value).any() else estimate
 
 
-def _read_prior_table(path: str | Path) -> pd.DataFrame:
-    """Return a table with at least the columns label and class_prior."""
+def _read_table(path: Path) -> pd.DataFrame:
+    """Return a table with the columns label, class_prior and known_prior, one row per label."""
     from comes.datasets import check_table_name, read_table
 
-    path = expanded(path)
     check_table_name(path)
     table = read_table(path, ["label"])
     missing = [name for name in ("label", "class_prior") if name not in table.columns]
@@ -160,20 +139,15 @@ def _read_prior_table(path: str | Path) -> pd.DataFrame:
             f"{path.name} must have one row for each label; got {repeated.iloc[0]!r} more than "
             "once. Keep one."
         )
-    return table.assign(**{TO_FILL_IN: _read_known(table, path.name)})
-
-
-def _read_known(table: pd.DataFrame, name: str) -> "pd.Series[float]":
-    """Return what was filled in, NaN where nothing was."""
-    if TO_FILL_IN not in table:
-        return pd.Series(np.nan, index=table.index)
-    known = pd.to_numeric(table[TO_FILL_IN], errors="coerce")
-    wrong = table[TO_FILL_IN].notna() & ~known.between(0, 1)
+    if KNOWN_PRIOR not in table:
+        return table.assign(**{KNOWN_PRIOR: np.nan})
+    known = pd.to_numeric(table[KNOWN_PRIOR], errors="coerce")
+    wrong = table[KNOWN_PRIOR].notna() & ~known.between(0, 1)
     if wrong.any():
         first = table[wrong].iloc[0]
         raise ComesError(
-            f"the column {TO_FILL_IN} of {name} must hold numbers in [0, 1], or nothing where a "
-            f"prior is not known; got {first[TO_FILL_IN]!r} for label {first['label']!r}. Correct "
-            "it."
+            f"the column {KNOWN_PRIOR} of {path.name} must hold numbers in [0, 1], or nothing "
+            f"where a prior is not known; got {first[KNOWN_PRIOR]!r} for label "
+            f"{first['label']!r}. Correct it."
         )
-    return known
+    return table.assign(**{KNOWN_PRIOR: known})
