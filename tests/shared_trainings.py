@@ -141,17 +141,17 @@ class ToDouble(nn.Module):
         return x.flatten(1).double() / 255
 
 
-def sparse_targets(silence: State) -> SparseTargetRows:
+def sparse_targets(default: State) -> SparseTargetRows:
     states = sparse.csr_array((STATES * (STATES != State.MAYBE)).numpy())
-    return SparseTargetRows(states, silence, CPU)
+    return SparseTargetRows(states, default, CPU)
 
 
-def in_chunks(name: str, silence: State) -> dict[str, Any]:
+def in_chunks(name: str, default: State) -> dict[str, Any]:
     """Train in chunks of a label, of which a process has every second."""
     many = name == "networks at once"
     risk: Any = risk_of("hamming" if many else name)
     return trained_on(
-        candidates=sparse_targets(silence),
+        candidates=sparse_targets(default),
         make=lambda: Ensemble(3, 4, 8, dropout=0.0) if many else mlp(3, 4, 8),
         risk=LabelChunks(EnsembleRisk(risk) if many else risk, 4, chunk=1),
     )

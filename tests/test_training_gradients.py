@@ -177,17 +177,23 @@ def test_a_risk_that_is_no_scalar_tensor_is_refused() -> None:
                 add_gradient(network(), X, CANDIDATES, risk, part_size=part_size)
 
 
-def test_training_mixes_rows_only_if_asked() -> None:
+def test_training_mixes_rows_and_targets_only_if_asked() -> None:
     class Spy(nn.Linear):
         def forward(self, x: Tensor) -> Tensor:
             seen.append(x.detach().clone())
             return super().forward(x)
 
+    def risk(scores: Tensor, targets: Tensor) -> Tensor:
+        seen_targets.append(targets)
+        return nn.functional.binary_cross_entropy_with_logits(scores, targets)
+
     rows, targets = torch.eye(6), torch.eye(6)
     for mixes in (False, True):
         seen: list[Tensor] = []
+        seen_targets: list[Tensor] = []
         sgd = make_optimizer("sgd", learning_rate=0.1)
         options = TrainOptions(sgd, epochs=1, mixes_pairs=mixes, progress=False)
-        train(Spy(6, 6), rows, targets, nn.functional.binary_cross_entropy_with_logits, options)
+        train(Spy(6, 6), rows, targets, risk, options)
+        torch.testing.assert_close(seen, seen_targets)  # which are equal before they are mixed
         is_plain = all(set(batch.unique().tolist()) <= {0.0, 1.0} for batch in seen)
         assert is_plain != mixes

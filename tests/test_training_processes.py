@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from comes.errors import ComesError
-from comes.training import Checkpoint, TrainOptions, of_all_processes, train
+from comes.training import Checkpoint, TrainOptions, Validation, of_all_processes, train
 from comes.training.gradients import Risk
 from comes.training.processes import (
     broadcast_from_first,
@@ -34,6 +34,7 @@ from shared_trainings import (
     resumable,
     risk_of,
     trained,
+    weights,
 )
 from two_ranks import TwoRanks
 
@@ -154,6 +155,26 @@ def test_processes_that_read_different_checkpoints_are_refused(tmp_path: Path) -
         TwoRanks().run(lambda rank: resumable(tmp_path / "0", stops_after=2))
     with pytest.raises(ComesError, match="must read the same checkpoint.*not the same for all"):
         TwoRanks().run(lambda rank: resumable(tmp_path / str(rank)))
+
+
+def test_all_processes_stop_by_the_score_of_the_first() -> None:
+    def stopped_early(rank: int) -> Any:
+        scores = iter([[2.0, 1.0, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0]][rank])
+        model = network()
+        history = train(
+            model,
+            X,
+            CANDIDATES,
+            risk_of("hamming"),
+            TrainOptions(SGD, epochs=4, batch_size=20),
+            validation=Validation(lambda: next(scores), patience=1),
+            distributed=True,
+        )
+        return history.validation, history.best_epoch, weights(model).tolist()
+
+    first, second = TwoRanks().run(stopped_early)
+    assert first == second
+    assert first[:2] == ([2.0, 1.0, 3.0], 2)
 
 
 def test_the_first_process_alone_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
