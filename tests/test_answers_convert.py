@@ -169,8 +169,9 @@ def test_the_same_rows_in_the_same_order_are_paired() -> None:
 
 def test_other_rows_and_another_order_are_not_paired() -> None:
     for labels in paired_forms(FRAME.iloc[[2, 0, 1]]):
-        message = r"X and labels must have their rows in the same order.*labels.loc\[X.index\]"
-        with pytest.raises(ComesError, match=message):
+        message = "X and labels must have their rows in the same order"
+        write = "labels" if isinstance(labels, pd.DataFrame) else "frame"
+        with pytest.raises(ComesError, match=rf"{message}.*Write {write}.loc\[X.index\]"):
             check_paired(X=FEATURES, labels=labels)
     for labels in paired_forms(FRAME.set_axis(["a", "b", "d"])):
         with pytest.raises(ComesError, match="must have the same rows.*'c' and 'd' at row 2"):

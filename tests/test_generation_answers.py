@@ -9,7 +9,7 @@ from scipy import sparse
 
 from comes.answers import State
 from comes.errors import ComesError
-from comes.generation import simulate_answers
+from comes.generation import instance_dependent, simulate_answers
 
 N, Q = 30000, 4
 PRIOR = np.array([0.05, 0.2, 0.5, 0.8])
@@ -179,3 +179,12 @@ def test_a_wrong_argument_is_named() -> None:
     for wrong, message in REFUSED:
         with pytest.raises(ComesError, match=message):
             simulate_answers(RELEVANT, **{"X": FEATURES} | wrong)
+
+
+def test_features_in_another_order_are_refused() -> None:
+    relevant, X = pd.DataFrame(RELEVANT[:50]), pd.DataFrame(FEATURES[:50])
+    simulate_answers(relevant, X, doubt_strength=1.0)
+    instance_dependent(relevant, X)
+    for draw in (simulate_answers, instance_dependent):
+        with pytest.raises(ComesError, match="X and relevant must have their rows in the same"):
+            draw(relevant, X[::-1])

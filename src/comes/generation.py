@@ -29,7 +29,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from comes.answers import Answers, LongAnswers, State
-from comes.answers.convert import BoolMatrix, as_relevant, row_index
+from comes.answers.convert import BoolMatrix, as_relevant, check_paired, row_index
 from comes.columns import encode_table
 from comes.errors import ComesError
 
@@ -238,6 +238,7 @@ def instance_dependent(
     >>> bool(abs(excluded[:500].mean() - excluded[500:].mean()) > 0.2)
     True
     """
+    check_paired(X=X, relevant=relevant)
     relevant = as_relevant(relevant)
     rate = _check_rate(exclude_rate, relevant.shape[1], "exclude_rate")
     _check_strength(strength, "strength")
@@ -315,6 +316,7 @@ def simulate_answers(
     >>> len(answers.annotations), answers.annotations.people
     (356, ('ann', 'bob'))
     """
+    check_paired(X=X, relevant=relevant)
     columns, index = getattr(relevant, "columns", None), row_index(relevant)
     names = None if columns is None else list(map(str, columns))
     relevant = as_relevant(relevant)

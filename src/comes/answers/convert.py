@@ -303,18 +303,20 @@ def _is_answers(values: Any) -> bool:
 
 def _row_order_error(first: str, second: str, index: Any, other: Any) -> ComesError:
     """Return the error for two indexes that differ."""
-    order = f"{second}.loc[{first}.index]"
-    if not hasattr(other, "loc"):  # answers
-        order = f"{order} before you make answers of it"
+    if hasattr(other, "loc"):
+        frame, which = second, ""
+    else:
+        frame, which = "frame", f" for the frames of which {second} are made"
     if set(index) == set(other.index):
         return ComesError(
             f"{first} and {second} must have their rows in the same order; got DataFrames with the "
-            f"same index in another order. Write {order}, or reset both (reset_index(drop=True))."
+            f"same index in another order. Write {frame}.loc[{first}.index]{which}, or reset both "
+            "(reset_index(drop=True))."
         )
     pairs = enumerate(zip(index, other.index, strict=True))
     row, (here, there) = next((row, pair) for row, pair in pairs if pair[0] != pair[1])
     return ComesError(
         f"{first} and {second} must have the same rows; got DataFrames with different indexes, "
-        f"{here!r} and {there!r} at row {row}. Write {order} or, if they belong together as they "
-        f"stand, {second}.set_index({first}.index)."
+        f"{here!r} and {there!r} at row {row}. Write {frame}.loc[{first}.index] or, if they belong "
+        f"together as they stand, {frame}.set_index({first}.index){which}."
     )

@@ -256,12 +256,11 @@ class Answers:
             )
         if numbers.size == 0:
             raise ComesError("answers must keep at least one row; got none.")
+        long = self.annotations
         return self._replace(
             _stored=self._stored[numbers],
             index=None if self.index is None else self.index[numbers],
-            annotations=None
-            if self.annotations is None
-            else self.annotations.take(numbers, len(self)),
+            annotations=None if long is None else long.take(numbers, len(self)),
             chosen=None if self.chosen is None else self.chosen[numbers],
         )
 
@@ -317,15 +316,13 @@ class Answers:
         names = check_names(label_names, len(labels))
         if np.array_equal(labels, np.arange(q)):
             return self._replace(label_names=names)
-        stored = self._stored[:, labels]
+        stored, long = self._stored[:, labels], self.annotations
         if self.is_sparse:
             stored.sort_indices()
         return self._replace(
             _stored=stored,
             label_names=names,
-            annotations=None
-            if self.annotations is None
-            else self.annotations.take_labels(labels, q),
+            annotations=None if long is None else long.take_labels(labels, q),
             chosen=None if self.chosen is None else self.chosen[:, labels],
         )
 
