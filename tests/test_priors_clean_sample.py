@@ -76,6 +76,14 @@ def test_what_cannot_be_said_stays_so() -> None:
     np.testing.assert_array_equal(sharp.yes_rate, 0)
 
 
+def test_rates_without_an_error_are_left_to_the_count() -> None:
+    half = np.full(3, 0.5)
+    counted = AnswerRates(half / 2, half / 5, no_error=half / 10, yes_error=half / 10)
+    sharp = update_rates(AnswerRates(half, half), counted)
+    np.testing.assert_allclose(sharp.no_rate, half / 2)
+    np.testing.assert_allclose(sharp.yes_rate, half / 5)
+
+
 def test_nothing_to_count_leaves_the_estimate() -> None:
     half = np.full(3, 0.5)
     rates = AnswerRates(half, half, no_error=half / 10, yes_error=half / 10)

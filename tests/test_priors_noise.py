@@ -70,6 +70,8 @@ def test_the_rate_is_that_of_the_rows_with_the_lowest_scores(
         assert found == pytest.approx([expected]), share
     lowest_probability = estimate_flip_rate(np.zeros((50, 1)), candidates, anchor_share=0)
     assert lowest_probability == pytest.approx([1 / (1 + np.exp(3))])
+    always = np.ones((50, 1), dtype=bool)
+    assert estimate_flip_rate(np.zeros((50, 1)), always, anchor_share=0).tolist() == [MAX_RATE]
 
 
 def test_a_label_excluded_nowhere_or_everywhere() -> None:

@@ -177,6 +177,42 @@ def test_priors_are_integrals_over_the_beta_distribution(
     assert error[0] == pytest.approx(spread, rel=0.1, abs=2e-3)
 
 
+def test_of_a_very_rare_label_the_prior_is_far_below_the_lowest_cell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The likelihood is nearly flat there, so the prior is that of the beta distribution."""
+    monkeypatch.setattr(pooled, "_fit_beta", lambda *_: np.array([1e-8, 1e-2]))
+    found, _ = priors_of_no([100], [1000], [0.1])
+    assert found[0] < 1e-5
+
+
+def test_the_mean_of_the_labels_is_counted_as_far_as_counts_tell_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    means = []
+
+    def remember(share: object, asked: object, mean: float) -> npt.NDArray[np.float64]:
+        means.append(mean)
+        return np.array([0.1, 0.9])
+
+    monkeypatch.setattr(pooled, "_fit_beta", remember)
+    for n in (10, 100_000):
+        asked = np.full((2, 30), n)
+        pooled._priors_of_no(asked // 5, asked, np.full(30, 0.4), 0.0)
+        by_counts, by_guess = 1 / 4 * 0.4 * 60 * n, (2 * 3 / 30) ** -2  # precisions
+        expected = (0.5 * by_counts + 0.1 * by_guess) / (by_counts + by_guess)
+        assert means[-1] == pytest.approx(expected)
+    assert means[0] < 0.48 < means[1]
+
+
+def test_the_error_of_the_rate_is_one_of_the_priors() -> None:
+    no, asked = np.full((2, 3), 200), np.full((2, 3), 1000)
+    prior, error = pooled._priors_of_no(no, asked, np.full(3, 0.4), 0.0)
+    same, larger = pooled._priors_of_no(no, asked, np.full(3, 0.4), 0.05)
+    np.testing.assert_array_equal(same, prior)
+    np.testing.assert_allclose(larger, np.hypot(error, (1 - prior) * 0.05 / 0.4))
+
+
 def test_labels_with_the_same_numbers_have_the_same_prior_in_any_order() -> None:
     count, asked = np.array([90, 50, 90, 0]), np.array([1000, 1000, 1000, 0])
     order = np.array([3, 1, 0, 2])

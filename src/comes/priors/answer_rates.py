@@ -193,8 +193,8 @@ def estimate_answer_rates(
         rates = np.stack([np.broadcast_to(rate, q) for rate in (no_rate, yes_rate)], axis=1)
         prior, error = estimate_priors(counts, rates, np.zeros((q, 2, 2)))
         zero = np.zeros(q)
-        known = AnswerRates(rates[:, 0], rates[:, 1], no_error=zero, yes_error=zero)
-        estimate = RatesEstimate(known, prior, error, rates.mean(axis=0), np.zeros(2), flags)
+        exact = AnswerRates(rates[:, 0], rates[:, 1], no_error=zero, yes_error=zero)
+        estimate = RatesEstimate(exact, prior, error, rates.mean(axis=0), np.zeros(2), flags)
     elif not counts[:, :2].any():
         estimate = uninformative_estimate(len(records), flags)
     else:
@@ -218,21 +218,21 @@ def _estimate_from_candidates(
     X: Any, answers: Answers, seed: int, names: Sequence[str] | None, is_scaled: bool
 ) -> RatesEstimate:
     """Return an estimate from candidates: the rate of "no" is the exclude rate."""
-    found = estimate_class_prior(
+    prior = estimate_class_prior(
         X, answers, random_state=seed, label_names=names, is_scaled=is_scaled
     )
-    rate, error = found.exclude_rate, found.exclude_rate_error
+    rate, error = prior.exclude_rate, prior.exclude_rate_error
     assert error is not None
-    weight = 1 - found.class_prior
+    weight = 1 - prior.class_prior
     weight = weight / max(weight.sum(), 1e-9)
     zero = np.zeros_like(rate)
     return RatesEstimate(
         AnswerRates(rate, zero, no_error=error, yes_error=zero),
-        found.class_prior,
-        found.standard_error,
+        prior.class_prior,
+        prior.standard_error,
         np.array([weight @ rate, 0.0]),
         np.array([math.sqrt(weight**2 @ error**2), 0.0]),
-        found.flags,
+        prior.flags,
     )
 
 
@@ -432,7 +432,7 @@ class RateEffects:
     logit: FloatArray  # (n_groups, 2)
     mean: FloatArray  # (2,), of the groups
     spread: FloatArray  # (2,), standard deviations between groups
-    own: FloatArray  # (n_groups, 2, 2), covariance of a group's logits, were the mean known
+    conditional: FloatArray  # (n_groups, 2, 2), covariance of a group's logits given the mean
     share_of_mean: FloatArray  # (n_groups, 2, 2), how a group's logits follow the mean
     mean_covariance: FloatArray  # (2, 2)
 
@@ -440,7 +440,7 @@ class RateEffects:
     def covariance(self) -> FloatArray:
         """Of the logits of each group, (n_groups, 2, 2)."""
         follow = self.share_of_mean
-        return self.own + follow @ self.mean_covariance @ follow.transpose(0, 2, 1)
+        return self.conditional + follow @ self.mean_covariance @ follow.transpose(0, 2, 1)
 
     def average(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means of the rates a and b over groups, (2,), and their standard errors.
@@ -449,10 +449,10 @@ class RateEffects:
         """
         rates = expit(self.logit)
         moves = weights * rates * (1 - rates)
-        own = (moves**2 * np.diagonal(self.own, axis1=1, axis2=2)).sum(axis=0)
+        conditional = (moves**2 * np.diagonal(self.conditional, axis1=1, axis2=2)).sum(axis=0)
         common = np.einsum("ga,gab->ab", moves, self.share_of_mean)
         shared = np.einsum("ab,bc,ac->a", common, self.mean_covariance, common)
-        return (weights * rates).sum(axis=0), np.sqrt(own + shared)
+        return (weights * rates).sum(axis=0), np.sqrt(conditional + shared)
 
 
 def fit_rate_effects(records: Records, start: FloatArray) -> RateEffects:
@@ -477,13 +477,13 @@ def fit_rate_effects(records: Records, start: FloatArray) -> RateEffects:
         mean = _move(mean, mean + move)
         moment, slope = sum_moments(records, logits)
         follow, _ = _weigh_groups(slope, spread)
-        own = follow * spread**2  # B T, where T is diagonal
+        conditional = follow * spread**2  # B T, where T is diagonal
         pull = np.einsum("gab,gb->ga", slope, logits - mean) + moment
-        before, logits = logits, _move(logits, mean + np.einsum("gab,gb->ga", own, pull))
+        before, logits = logits, _move(logits, mean + np.einsum("gab,gb->ga", conditional, pull))
         if step % 4 and abs(logits - before).max() < 1e-6:
             break
     covariance = _mean_covariance(records, logits, follow, spread, prior_of_mean(mean)[1])
-    return RateEffects(logits, mean, spread, own, follow, covariance)
+    return RateEffects(logits, mean, spread, conditional, follow, covariance)
 
 
 def _raise_rates(effects: RateEffects) -> RateEffects:
@@ -540,10 +540,10 @@ def choose_spread(slope: FloatArray, pull: FloatArray, mean: FloatArray) -> Floa
     precision = weight.sum(axis=1) + prior_slope
     towards = np.einsum("sgba,gb->sa", follow, pull) + prior_moment
     shift = np.linalg.solve(precision, towards[:, :, None])[:, :, 0]
-    own = follow * (grid**2)[:, None, None, :]
+    conditional = follow * (grid**2)[:, None, None, :]
     deviance = (
         -np.linalg.slogdet(follow)[1].sum(axis=1)
-        - np.einsum("ga,sgab,gb->s", pull, own, pull, optimize=True)
+        - np.einsum("ga,sgab,gb->s", pull, conditional, pull, optimize=True)
         - (towards * shift).sum(axis=1)
         + np.linalg.slogdet(precision)[1]
         + grid.sum(axis=1)  # a weak preference for groups that agree

@@ -235,26 +235,26 @@ def _estimate_with_rate(
     if n >= MIN_ROWS and some.any():
         excludes, share = excluded[:, some], share[some]
         scores = -score_out_of_fold(X, ~excluded, seed, is_scaled=is_scaled)[:, some]
-        found = fit_exclude_rates(*count_bins(excludes, scores))
-        is_certain = found.exclude_rate > NEARLY_CERTAIN
-        found = found._replace(
-            exclude_rate=np.where(is_certain, 1.0, found.exclude_rate),
-            class_prior=np.where(is_certain, 1 - share, found.class_prior),
+        fit = fit_exclude_rates(*count_bins(excludes, scores))
+        is_certain = fit.exclude_rate > NEARLY_CERTAIN
+        fit = fit._replace(
+            exclude_rate=np.where(is_certain, 1.0, fit.exclude_rate),
+            class_prior=np.where(is_certain, 1 - share, fit.class_prior),
         )
-        doubt[some] = found.standard_error  # of the label, not of a method that is far off
+        doubt[some] = fit.standard_error  # of the label, not of a method that is far off
         if method != "hierarchical":
             other = np.clip(_other_rate(method, X, excludes, scores), share, 1)
             other_prior = 1 - share / other
-            found = RatePosterior(
+            fit = RatePosterior(
                 other,
-                np.hypot(found.exclude_rate_error, other - found.exclude_rate),
+                np.hypot(fit.exclude_rate_error, other - fit.exclude_rate),
                 other_prior,
-                np.hypot(found.standard_error, other_prior - found.class_prior),
+                np.hypot(fit.standard_error, other_prior - fit.class_prior),
             )
         lower[some], upper[some] = prior_bounds(excludes, scores)
-        rate[some], rate_error[some] = found.exclude_rate, found.exclude_rate_error
-        prior[some] = np.clip(found.class_prior, lower[some], upper[some])
-        error[some] = found.standard_error
+        rate[some], rate_error[some] = fit.exclude_rate, fit.exclude_rate_error
+        prior[some] = np.clip(fit.class_prior, lower[some], upper[some])
+        error[some] = fit.standard_error
     n_excluded = excluded.sum(axis=0)
     flags = choose_flags(
         {
@@ -291,15 +291,15 @@ def _estimate_from_answers(
     label_names: Sequence[str] | None,
     is_scaled: bool,
 ) -> ClassPriorEstimate:
-    """Return the class priors that `estimate_answer_rates` finds."""
+    """Estimate class priors together with the rates of answers."""
     from comes.priors.answer_rates import estimate_answer_rates  # which uses this module
 
-    found = estimate_answer_rates(
+    rates = estimate_answer_rates(
         X, answers, random_state=random_state, label_names=label_names, is_scaled=is_scaled
     )
-    prior, error = found.class_prior, found.class_prior_error
+    prior, error = rates.class_prior, rates.class_prior_error
     lower, upper = np.clip([prior - TWO_SIDED * error, prior + TWO_SIDED * error], 0, 1)
-    return ClassPriorEstimate(prior, np.full_like(prior, np.nan), lower, upper, error, found.flags)
+    return ClassPriorEstimate(prior, np.full_like(prior, np.nan), lower, upper, error, rates.flags)
 
 
 # Where the exclude rate is known
@@ -405,7 +405,7 @@ def warn_of_flags(
     """Warn the caller's caller of every flag that is not "ok", with the names of its labels."""
     names = [str(j) for j in range(len(flags))] if names is None else names
     for flag, meaning in meanings.items():
-        concerned = [name for name, own in zip(names, flags, strict=True) if own == flag]
+        concerned = [name for name, one in zip(names, flags, strict=True) if one == flag]
         if concerned:
             warnings.warn(f"{subject} {listed(concerned)}: {meaning}.", ComesWarning, stacklevel=3)
 

@@ -98,10 +98,11 @@ def update_prior(
     truth = as_relevant(relevant)
     n = len(truth)
     share = (truth.sum(axis=0) + 0.5) / (n + 1)
-    own = np.full(truth.shape[1], np.nan) if error is None else np.asarray(error, dtype=float)
-    if (own < 0).any():
-        raise ComesError(f"error, a standard error, must be 0 or more; got {own.tolist()}.")
-    return _average(np.asarray(class_prior, float), own, share, np.sqrt(share * (1 - share) / n))
+    error = np.full(truth.shape[1], np.nan) if error is None else np.asarray(error, dtype=float)
+    if (error < 0).any():
+        raise ComesError(f"error, a standard error, must be 0 or more; got {error.tolist()}.")
+    share_error = np.sqrt(share * (1 - share) / n)
+    return _average(np.asarray(class_prior, float), error, share, share_error)
 
 
 def update_rates(rates: AnswerRates, counted: AnswerRates) -> AnswerRates:

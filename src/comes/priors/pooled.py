@@ -274,15 +274,16 @@ def _priors_of_no(
     counted = 1 - no.sum() / (asked * rate).sum()
     counted_error = 1 / math.sqrt(TOP * (asked * rate).sum())  # by chance, of rare labels
     usual = min(USUAL_LABELS / no.shape[1], HIGHEST_MEAN)
-    mean = (counted / counted_error**2 + 1 / usual) / (1 / counted_error**2 + 1 / usual**2)
+    precision = counted_error**-2, (2 * usual) ** -2
+    mean = (counted * precision[0] + usual * precision[1]) / sum(precision)
     alpha, beta = _fit_beta(share, asked, mean)
     numbers = np.stack([no.sum(axis=0), np.maximum(asked.sum(axis=0), 1e-9), rate])
-    (count, n, own_rate), index = np.unique(numbers, axis=1, return_inverse=True)
-    low, high = bound_priors(count, n, own_rate)
+    (count, n, rate_of), index = np.unique(numbers, axis=1, return_inverse=True)
+    low, high = bound_priors(count, n, rate_of)
     # Narrow at the low end: with a rare label most of the probability is next to 0.
     edges = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, N_CELLS + 1) ** 2
     centre = (edges[:, 1:] + edges[:, :-1]) / 2
-    likelihood = prior_likelihood(centre, count, n, own_rate)
+    likelihood = prior_likelihood(centre, count, n, rate_of)
     below = betainc(alpha, beta, edges)
     weight = np.diff(below, axis=1) * likelihood
     weight = np.where(weight.any(axis=1, keepdims=True), weight, likelihood)
