@@ -14,19 +14,11 @@ from comes.answers import State
 from comes.models import Ensemble, mlp
 from comes.models.tabular import EnsembleRisk
 from comes.risks import HammingRisk, LikelihoodRisk, RankingRisk
-from comes.training import (
-    BlockOrder,
-    Checkpoint,
-    LabelChunks,
-    SparseTargetRows,
-    StreamedRows,
-    TrainOptions,
-    Validation,
-    make_optimizer,
-    predict_scores,
-    train,
-)
+from comes.training import TrainOptions, Validation, make_optimizer, predict_scores, train
+from comes.training.checkpoint import Checkpoint
+from comes.training.label_chunks import LabelChunks, SparseTargetRows
 from comes.training.pixels import PixelRows
+from comes.training.rows import StreamedRows
 from comes.training.seeding import seeded
 from drawn_problems import annotate, prior_of, problem
 from pictures import pictures
@@ -117,13 +109,17 @@ class Opaque:
         return "selected", CANDIDATES.index_select(dim, index)
 
 
-def streamed() -> StreamedRows:
-    starts = BLOCKS.starts
-    return StreamedRows(
-        BLOCKS.sizes,
-        lambda b: (X[starts[b] :][: SIZES[b]].numpy(), CANDIDATES[starts[b] :][: SIZES[b]]),
-        CPU,
-    )
+def streamed(targets: Any = CANDIDATES) -> StreamedRows:
+    """Return the rows in blocks; with targets as a tensor, or as `SparseTargetRows`."""
+    sizes = (10, 3, 12, 7, 11)
+
+    def read(block: int) -> tuple[Any, Any]:
+        rows = slice(sum(sizes[:block]), sum(sizes[: block + 1]))
+        if isinstance(targets, Tensor):
+            return X[rows].numpy(), targets[rows]
+        return X[rows].numpy(), replace(targets, matrix=targets.matrix[rows])
+
+    return StreamedRows(sizes, 15, read, CPU)
 
 
 def on_pixels(augment: Any, **options: Any) -> dict[str, Any]:
@@ -157,9 +153,6 @@ def in_chunks(name: str, default: State) -> dict[str, Any]:
     )
 
 
-SIZES = (10, 3, 12, 7, 11)
-BLOCKS = BlockOrder(SIZES, 15)
-
 TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
     "hamming": lambda: trained("hamming"),
     "ranking": lambda: trained("ranking"),
@@ -183,9 +176,12 @@ TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
     "opaque candidates": lambda: trained_on(
         candidates=Opaque(), risk=lambda scores, seen: risk_of("hamming")(scores, seen[1])
     ),
-    "in the order of blocks": lambda: trained_on(order=BLOCKS),
-    "a stream": lambda: trained_on(
-        streamed(), None, lambda: nn.Sequential(ToDouble(), network()), order=BLOCKS
+    "a stream": lambda: trained_on(streamed(), None, lambda: nn.Sequential(ToDouble(), network())),
+    "a stream in chunks of labels": lambda: trained_on(
+        streamed(sparse_targets(State.MAYBE)),
+        None,
+        lambda: nn.Sequential(ToDouble(), *network().children()),
+        LabelChunks(risk_of("hamming"), 4, chunk=1),
     ),
     "hamming in chunks of labels": lambda: in_chunks("hamming", State.MAYBE),
     "likelihood in chunks of labels": lambda: in_chunks("likelihood", State.NOT_ASKED),

@@ -8,17 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from comes.risks import HammingRisk
-from comes.training import (
-    BlockOrder,
-    Checkpoint,
-    History,
-    StreamedRows,
-    TrainOptions,
-    Validation,
-    train,
-)
+from comes.training import History, TrainOptions, Validation, train
+from comes.training.checkpoint import Checkpoint
 from comes.training.loop import Rows
 from comes.training.pixels import PixelRows
+from comes.training.rows import StreamedRows
 from comes.training.seeding import seeded
 from drawn_problems import annotate, prior_of, problem
 
@@ -62,7 +56,6 @@ def trained(
     path: Path | None = None,
     *,
     rows: Rows | StreamedRows = X,
-    order: BlockOrder | None = None,
     fingerprint: str = "the same",
     every: float | None = None,
     at_ends: bool = True,
@@ -99,7 +92,7 @@ def trained(
         rows,
         None if isinstance(rows, StreamedRows) else CANDIDATES,
         counted,
-        TrainOptions(adam_with_two_rates, epochs=EPOCHS, batch_size=20, seed=4, order=order),
+        TrainOptions(adam_with_two_rates, epochs=EPOCHS, batch_size=20, seed=4),
         validation=Validation(score, patience) if validates else None,
         checkpoint=None if path is None else Checkpoint(path, fingerprint, every, at_ends),
     )
@@ -122,7 +115,7 @@ def assert_equal(
 
 
 SIZES = (7, 13, 5, 20, 9, 6)
-ORDER = BlockOrder(SIZES, 21)
+STARTS = [sum(SIZES[:block]) for block in range(len(SIZES))]
 
 
 def streamed(read: list[int] | None = None) -> StreamedRows:
@@ -131,7 +124,7 @@ def streamed(read: list[int] | None = None) -> StreamedRows:
     def read_block(block: int) -> tuple[Any, Tensor]:
         if read is not None:
             read.append(block)
-        rows = slice(ORDER.starts[block], ORDER.starts[block] + SIZES[block])
+        rows = slice(STARTS[block], STARTS[block] + SIZES[block])
         return X[rows].numpy(), CANDIDATES[rows]
 
-    return StreamedRows(SIZES, read_block, CPU)
+    return StreamedRows(SIZES, 21, read_block, CPU)

@@ -21,7 +21,8 @@ from comes.estimator import count_seen_rows, gather_statistics
 from comes.estimator.row_training import Start, prepare_rows
 from comes.estimator.scaling import fit_scaling
 from comes.models.tabular import find_label_head
-from comes.training import BlockOrder
+from comes.training.loop import Training
+from comes.training.rows import StreamedRows
 from quick_priors import quick_priors
 
 Matrix = npt.NDArray[np.float64]
@@ -68,7 +69,9 @@ def weights(classifier: CandidateClassifier) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("method", ["likelihood", "comes-hl", "comes-rl", "bce", "gdf"])
-def test_a_stream_gives_the_model_of_rows_in_memory(method: str, shards: Any) -> None:
+def test_a_stream_gives_the_model_of_rows_in_memory(
+    method: str, shards: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     known = {"class_prior": RELEVANT.mean(axis=0)} if method.startswith(("co", "li")) else {}
     streamed = make(method, **known).fit_stream(shards, buffer_rows=2 * N)
     assert streamed.trained_on_ == {"rows": N * PARTS, "kind": "candidates"}
@@ -79,8 +82,9 @@ def test_a_stream_gives_the_model_of_rows_in_memory(method: str, shards: Any) ->
     training = prepare_rows(
         other, X, Answers.from_candidates(~NO, NAMES), Start(scaling=streamed.scaling_)
     )
-    options = replace(training.options, order=BlockOrder(shards.sizes, 2 * N))
-    replace(training, options=options).run()
+    rows = StreamedRows(shards.sizes, 2 * N, shards.read, torch.device("cpu"))
+    monkeypatch.setattr(Training, "draw_order", lambda own: rows.draw_order(own.shuffle))
+    training.run()
     assert torch.equal(weights(streamed), weights(other))
 
 

@@ -17,10 +17,9 @@ from stopped_trainings import (
     BATCHES,
     CPU,
     EPOCHS,
-    ORDER,
     SIZES,
+    STARTS,
     StoppedError,
-    X,
     assert_equal,
     interrupt,
     network,
@@ -153,18 +152,14 @@ def test_augmentation_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_a_stream_goes_on_without_reading_what_is_done(tmp_path: Path) -> None:
     path, read = tmp_path / "training.pt", list[int]()
     with pytest.raises(StoppedError):
-        trained(path, rows=streamed(), order=ORDER, every=0, at_batch=3)
-    assert_equal(
-        trained(path, rows=streamed(read), order=ORDER),
-        trained(rows=X.float(), order=ORDER),
-    )
-    rows, groups = ORDER.draw(torch.Generator().manual_seed(4))
+        trained(path, rows=streamed(), every=0, at_batch=3)
+    assert_equal(trained(path, rows=streamed(read)), trained(rows=streamed()))
+    rows, groups = streamed().draw_order(torch.Generator().manual_seed(4))
     third = set(rows[40:].tolist())  # the batch that is left of the first epoch
-    starts = ORDER.starts
     needed = [
         group
         for group in groups
-        if third & {starts[b] + row for b in group for row in range(SIZES[b])}
+        if third & {STARTS[b] + row for b in group for row in range(SIZES[b])}
     ]
     assert len(needed) < len(groups)
     blocks = [block for group in needed for block in group]

@@ -13,14 +13,8 @@ from comes.errors import ComesError
 from comes.models import Ensemble, linear, mlp
 from comes.models.tabular import EnsembleRisk, find_label_head
 from comes.risks import BceRisk, HammingRisk, LikelihoodRisk, RankingRisk
-from comes.training import (
-    LabelChunks,
-    SparseTargetRows,
-    TrainOptions,
-    add_gradient,
-    make_optimizer,
-    train,
-)
+from comes.training import TrainOptions, add_gradient, make_optimizer, train
+from comes.training.label_chunks import LabelChunks, SparseTargetRows
 from comes.training.rows import to_device
 
 N, D, Q = 40, 6, 23

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from comes.errors import ComesError
-from comes.training import Checkpoint, TrainOptions, Validation, of_all_processes, train
+from comes.training import TrainOptions, Validation, of_all_processes, train
+from comes.training.checkpoint import Checkpoint
 from comes.training.gradients import Risk
 from comes.training.processes import (
     broadcast_from_first,

@@ -4,8 +4,8 @@ import gc
 import math
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,14 @@ import torch
 from scipy import sparse
 from torch import Tensor, nn
 
+from comes.answers import State
 from comes.errors import ComesError, ComesWarning
 from comes.models import mlp
 from comes.risks import HammingRisk
-from comes.training import (
-    BlockOrder,
-    StreamedRows,
-    TrainOptions,
-    make_optimizer,
-    predict_scores,
-    train,
-)
-from comes.training.loop import Rows
-from comes.training.rows import choose_device, read_ahead, to_device
+from comes.training import TrainOptions, make_optimizer, train
+from comes.training.label_chunks import SparseTargetRows
+from comes.training.loop import Rows, Training
+from comes.training.rows import StreamedRows, choose_device, read_ahead, to_device
 from comes.training.seeding import seeded
 from drawn_problems import annotate, prior_of, problem
 
@@ -36,7 +31,6 @@ N = sum(SIZES)
 X = problem(seed=5, n=N, q=6)[0].float()
 _, RELEVANT = problem(seed=6, n=N)
 CANDIDATES = annotate(RELEVANT, 0.5, seed=7)
-ORDER = BlockOrder(SIZES, 40)
 SGD = make_optimizer("sgd", learning_rate=0.1)
 ENDS = np.cumsum(SIZES)
 ARRAY = X.numpy()
@@ -54,8 +48,13 @@ def seen(block: int) -> Tensor:
     return CANDIDATES[ENDS[block] - SIZES[block] : ENDS[block]]
 
 
-def streamed(features: Callable[[int], Any] = dense, **more: Any) -> StreamedRows:
-    return StreamedRows(SIZES, lambda block: (features(block), seen(block)), CPU, **more)
+def streamed(features: Callable[[int], Any] = dense, targets: Any = seen) -> StreamedRows:
+    return StreamedRows(SIZES, 40, lambda block: (features(block), targets(block)), CPU)
+
+
+def draw_streamed_order(training: Training) -> Any:
+    """Replaces the order of rows in memory by that of the stream."""
+    return streamed().draw_order(training.shuffle)
 
 
 def in_memory(features: Callable[[int], Any]) -> Rows:
@@ -69,60 +68,43 @@ def trained(
 ) -> Tensor:
     with seeded(1, CPU):
         model = mlp(X.shape[1], 4, 8, dropout=0.5)
-    settings: dict[str, Any] = {"epochs": 3, "batch_size": batch_size, "seed": 4, "order": ORDER}
+    settings: dict[str, Any] = {"epochs": 3, "batch_size": batch_size, "seed": 4}
     risk = HammingRisk(prior_of(RELEVANT).float())
     train(model, rows, candidates, risk, TrainOptions(SGD, **(settings | options)))
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
 @pytest.mark.parametrize("features", [dense, csr])
-def test_a_stream_gives_the_model_of_rows_in_memory(features: Callable[[int], Any]) -> None:
+def test_a_stream_gives_the_model_of_rows_in_memory(
+    features: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = in_memory(features)
+    in_one_group = trained(rows, CANDIDATES, 64)
+    monkeypatch.setattr(Training, "draw_order", draw_streamed_order)
     for batch_size, epochs in ((1, 1), (16, 3), (64, 3), (1000, 3)):  # in groups of up to 40
         from_memory = trained(rows, CANDIDATES, batch_size, epochs=epochs)
         from_stream = trained(streamed(features), None, batch_size, epochs=epochs)
         assert torch.equal(from_stream, from_memory), batch_size
-    in_one_group = trained(rows, CANDIDATES, 64, order=None)
     assert not torch.equal(in_one_group, trained(rows, CANDIDATES, 64))
 
 
-@dataclass(frozen=True, eq=False)
-class Opaque:
-    """Rows that only a risk understands, once some of them are selected."""
+def test_sparse_targets_of_a_stream_are_those_of_rows_in_memory() -> None:
+    states = sparse.csr_array(np.where(RELEVANT.numpy(), 2, 1) * CANDIDATES.numpy(), dtype=np.int8)
+    targets = SparseTargetRows(states, State.MAYBE, CPU)
 
-    rows: Tensor
+    def read(block: int) -> SparseTargetRows:
+        return replace(targets, matrix=states[ENDS[block] - SIZES[block] : ENDS[block]])
 
-    def index_select(self, dim: int, index: Tensor) -> tuple[str, Tensor]:
-        return "selected", self.rows.index_select(dim, index)
-
-
-def test_what_is_known_about_rows_need_not_be_a_tensor() -> None:
-    def join(parts: Sequence[Opaque]) -> Opaque:
-        return Opaque(torch.cat([part.rows for part in parts]))
-
-    plain = HammingRisk(prior_of(RELEVANT).float())
-
-    def risk(scores: Tensor, seen: tuple[str, Tensor]) -> Tensor:
-        word, candidates = seen
-        assert word == "selected"
-        value: Tensor = plain(scores, candidates)
-        return value
-
-    rows = StreamedRows(SIZES, lambda block: (dense(block), Opaque(seen(block))), CPU, join)
-    model = nn.Linear(X.shape[1], 4)
-    same = nn.Linear(X.shape[1], 4)
-    same.load_state_dict(model.state_dict())
-    options = TrainOptions(SGD, epochs=2, batch_size=16, order=ORDER)
-    train(model, rows, None, risk, options)
-    train(same, X, CANDIDATES, plain, options)
-    assert torch.equal(model.weight, same.weight)
-
-
-def test_scores_of_a_stream_are_those_of_rows_in_memory() -> None:
-    model = mlp(X.shape[1], 4, 8)
-    for features in (dense, csr):
-        scores = predict_scores(model, streamed(features), batch_size=7)
-        torch.testing.assert_close(scores, predict_scores(model, in_memory(features)))
+    rows = streamed(targets=read)
+    order, groups = rows.draw_order(torch.Generator().manual_seed(0))
+    for size in (3, 16, 64, N):  # in groups of up to 40
+        batches = order.split(size)
+        for batch, (x, found) in zip(batches, rows.batches(batches, groups), strict=True):
+            assert torch.equal(x, X[batch])
+            expected = targets.index_select(0, batch)
+            for name in ("rows", "labels", "states"):
+                assert torch.equal(getattr(found, name), getattr(expected, name))
+            assert (found.default, found.shape) == (State.MAYBE, (len(batch), 4))
 
 
 def test_two_groups_are_in_memory_at_most() -> None:
@@ -137,7 +119,10 @@ def test_two_groups_are_in_memory_at_most() -> None:
         with changed:
             limit = 60.0 if changed.wait_for(lambda: n_alive <= 1, limit) else 0.0
             beside.append(n_alive)
-        return X[10 * block : 10 * block + 10].numpy(), CANDIDATES[10 * block : 10 * block + 10]
+        targets = CANDIDATES[10 * block : 10 * block + 10]
+        count(1)
+        weakref.finalize(targets, count, -1)
+        return X[10 * block : 10 * block + 10].numpy(), targets
 
     def count(change: int) -> None:
         nonlocal n_alive
@@ -145,15 +130,8 @@ def test_two_groups_are_in_memory_at_most() -> None:
             n_alive += change
             changed.notify_all()
 
-    def join(parts: Sequence[Tensor]) -> Opaque:
-        joined = Opaque(torch.cat(list(parts)))
-        count(1)
-        weakref.finalize(joined, count, -1)
-        return joined
-
-    sizes = (10,) * 10
-    options = TrainOptions(SGD, epochs=2, batch_size=5, order=BlockOrder(sizes, 10))
-    rows = StreamedRows(sizes, read, CPU, join)
+    options = TrainOptions(SGD, epochs=2, batch_size=5)
+    rows = StreamedRows((10,) * 10, 10, read, CPU)
     train(nn.Linear(6, 4), rows, None, lambda scores, seen: scores.mean(), options)
     assert len(beside) == 20
     assert max(beside) == 1
@@ -168,7 +146,7 @@ def test_groups_that_are_done_are_not_read_again() -> None:
         read.append(block)
         return dense(block)
 
-    rows, groups = ORDER.draw(torch.Generator().manual_seed(0))
+    rows, groups = streamed().draw_order(torch.Generator().manual_seed(0))
     first = sum(SIZES[block] for block in groups[0])
     batches = list(streamed(noted).batches(rows[first:].split(10), groups))
     assert len(batches) == math.ceil((N - first) / 10)
@@ -188,8 +166,6 @@ def count_readers() -> int:
 def test_an_error_of_the_reader_reaches_the_caller_and_ends_the_thread() -> None:
     with pytest.raises(OSError, match="the disk is gone"):
         trained(streamed(broken))
-    with pytest.raises(OSError, match="the disk is gone"):
-        predict_scores(mlp(6, 4), streamed(broken))
     assert count_readers() == 0
 
 
@@ -200,7 +176,7 @@ def test_an_error_of_a_step_and_ctrl_c_end_the_thread() -> None:
     def interrupt(scores: Tensor, seen: Tensor) -> Tensor:
         raise KeyboardInterrupt
 
-    options = TrainOptions(SGD, order=ORDER)
+    options = TrainOptions(SGD)
     with pytest.raises(ZeroDivisionError):
         train(nn.Linear(6, 4), streamed(), None, fail, options)
     assert count_readers() == 0
@@ -225,33 +201,28 @@ def test_a_reader_that_nobody_waits_for_is_told_to_give_up() -> None:
 
 
 def test_a_block_with_other_rows_than_promised_is_refused() -> None:
-    rows = StreamedRows(SIZES, lambda block: (dense(0), seen(0)), CPU)
+    rows = streamed(lambda block: dense(0))
     with pytest.raises(ComesError, match=r"block \d should have \d+ rows; got 17"):
         trained(rows)
 
 
 def test_what_does_not_go_together_is_refused() -> None:
-    other = BlockOrder((3, 4), 5)
-    wrong: list[tuple[Any, Any, BlockOrder | None, str]] = [
-        (streamed(), CANDIDATES, ORDER, "bring targets along; pass None"),
-        (streamed(), None, None, r"set options.order to BlockOrder\(X.sizes, buffer\)"),
-        (streamed(), None, BlockOrder((N,), 5), "need an order of their blocks"),
-        (streamed(), None, other, f"must be one of {N} rows; got one of 7"),
-        (X, CANDIDATES, other, f"must be one of {N} rows; got one of 7"),
-        (X, None, None, "targets must be given"),
-    ]
-    for rows, candidates, order, message in wrong:
-        with pytest.raises(ComesError, match=message):
-            trained(rows, candidates, order=order)
+    for rows, candidates in ((streamed(), CANDIDATES), (X, None)):
+        with pytest.raises(ComesError, match="targets must be given; only rows of a stream"):
+            trained(rows, candidates)
 
 
 BLOCKS = (5, 3, 9, 1, 7, 4)
 LIMIT = 10
 
 
+def draw_order(sizes: tuple[int, ...], buffer: int, shuffle: torch.Generator) -> Any:
+    return StreamedRows(sizes, buffer, lambda block: ((), ()), CPU).draw_order(shuffle)
+
+
 def draws(n: int) -> list[tuple[list[int], tuple[tuple[int, ...], ...]]]:
     shuffle = torch.Generator().manual_seed(3)
-    drawn = [BlockOrder(BLOCKS, LIMIT).draw(shuffle) for _ in range(n)]
+    drawn = [draw_order(BLOCKS, LIMIT, shuffle) for _ in range(n)]
     return [(rows.tolist(), groups) for rows, groups in drawn]
 
 
@@ -284,9 +255,9 @@ def test_groups_fit_into_the_buffer_and_are_as_large_as_that_allows() -> None:
 
 
 def test_a_block_larger_than_the_buffer_is_a_group_of_its_own() -> None:
-    _, groups = BlockOrder((3, 20, 3), 6).draw(torch.Generator().manual_seed(0))
+    _, groups = draw_order((3, 20, 3), 6, torch.Generator().manual_seed(0))
     assert sorted(map(sorted, groups)) in ([[0, 2], [1]], [[0], [1], [2]])
-    _, groups = BlockOrder((2, 2), 1).draw(torch.Generator().manual_seed(0))
+    _, groups = draw_order((2, 2), 1, torch.Generator().manual_seed(0))
     assert sorted(map(sorted, groups)) == [[0], [1]]
 
 
@@ -296,7 +267,7 @@ def test_the_order_is_a_function_of_the_state_of_the_generator() -> None:
 
 
 def test_all_rows_in_one_group_are_mixed_as_a_whole() -> None:
-    rows, _ = BlockOrder((50, 50), 100).draw(torch.Generator().manual_seed(1))
+    rows, _ = draw_order((50, 50), 100, torch.Generator().manual_seed(1))
     assert 20 < (rows[:50] < 50).sum() < 30
 
 
@@ -304,7 +275,7 @@ def test_orders_of_nothing_are_refused() -> None:
     wrong: list[tuple[tuple[int, ...], int]] = [((), 3), ((2, 0), 3), ((2, 2), 0)]
     for sizes, buffer in wrong:
         with pytest.raises(ComesError, match="needs a block, a row in every block, and a buffer"):
-            BlockOrder(sizes, buffer)
+            StreamedRows(sizes, buffer, lambda block: ((), ()), CPU)
 
 
 def test_arrays_that_torch_cannot_share_are_copied() -> None:

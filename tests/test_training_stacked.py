@@ -25,7 +25,7 @@ from comes.risks import (
     MlclRisk,
     RankingRisk,
 )
-from comes.training import BlockOrder, TrainOptions, loop, make_optimizer, train
+from comes.training import TrainOptions, loop, make_optimizer, train
 from comes.training.stacked import Trainee, train_together
 
 Q, D = 6, 9
@@ -140,23 +140,6 @@ def test_different_numbers_of_batches_are_refused() -> None:
     ]
     with pytest.raises(ComesError, match=r"same number of batches; got \[50, 103\] rows"):
         train_together(pair, TrainOptions(SGD, batch_size=20))
-
-
-def test_a_trainee_has_as_many_candidates_as_rows() -> None:
-    with pytest.raises(ComesError, match="same rows; got 103, 102"):
-        Trainee(linear(D, Q), X[0], CANDIDATES[0][1:], BceRisk())
-
-
-def test_parts_half_precision_and_blocks_are_refused() -> None:
-    alone = [Trainee(linear(D, Q), X[0], CANDIDATES[0], BceRisk())]
-    refused: list[dict[str, Any]] = [
-        {"part_size": 5},
-        {"precision": torch.bfloat16},
-        {"order": BlockOrder((20, 20), 20)},
-    ]
-    for option in refused:
-        with pytest.raises(ComesError, match="take whole batches of all rows in full precision"):
-            train_together(alone, TrainOptions(SGD, **option))
 
 
 def test_other_networks_are_refused() -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from stopped_trainings import BATCHES, ORDER, assert_equal, streamed, trained
+from stopped_trainings import BATCHES, assert_equal, streamed, trained
 
 WAYS: dict[str, Callable[[], dict[str, Any]]] = {
     "memory": dict,
-    "stream": lambda: {"rows": streamed(), "order": ORDER},
+    "stream": lambda: {"rows": streamed()},
 }
 
 

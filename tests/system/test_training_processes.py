@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+import shared_trainings
 from comes.errors import ComesError
 from comes.risks import RankingRisk
 from comes.training import TrainOptions, loop, of_all_processes, processes, train
@@ -45,11 +46,13 @@ from two_processes import TwoProcesses
 def naively_trained(name: str) -> dict[str, Any]:
     """Train on the risk of each process, as data parallelism without thought does."""
 
-    def of_own_rows(risk: Risk, n: int) -> Risk:
+    def risk_of_own_rows(name: str, dtype: torch.dtype) -> Risk:
+        risk = risk_of(name, dtype)
         return lambda scores, seen: risk(scores, processes.take_share(seen))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "gathered_risk", of_own_rows)
+        patch.setattr(loop, "gather_rows", lambda scores, n: scores)
+        patch.setattr(shared_trainings, "risk_of", risk_of_own_rows)
         return trained(name)
 
 

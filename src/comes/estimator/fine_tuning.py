@@ -19,7 +19,8 @@ from comes.estimator.preparation import Training, split_rows
 from comes.estimator.storage import plain
 from comes.methods import method_of_label
 from comes.models.views import ImageNetwork
-from comes.training import Checkpoint, History, TrainOptions, make_optimizer, predict_scores
+from comes.training import History, TrainOptions, make_optimizer, predict_scores
+from comes.training.checkpoint import Checkpoint
 from comes.training.options import MakeOptimizer
 from comes.training.pixels import PixelRows
 

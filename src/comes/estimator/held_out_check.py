@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from comes.estimator.preparation import Training
 from comes.selection import check_ranking_risk
-from comes.training import LabelChunks, predict_scores
+from comes.training import predict_scores
+from comes.training.label_chunks import LabelChunks
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier

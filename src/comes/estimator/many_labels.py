@@ -13,7 +13,8 @@ from comes.estimator.settings import LEARNED_THRESHOLDS
 from comes.methods import METHODS, Method
 from comes.models import Ensemble
 from comes.models.tabular import EnsembleRisk
-from comes.training import LabelChunks, SparseTargetRows, TrainOptions
+from comes.training import TrainOptions
+from comes.training.label_chunks import LabelChunks, SparseTargetRows
 from comes.training.rows import to_device
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def check_many_labels(classifier: "CandidateClassifier", method: Method, start: 
     if method.is_custom:
         raise ComesError(
             "a risk of your own is computed on the scores of all labels, and there are too many. "
-            "Train in chunks of labels with comes.training.LabelChunks, or take fewer labels."
+            "Take a method by name, or fewer labels."
         )
     if not method.has_sparse_targets:
         able = [name for name, method in METHODS.items() if method.has_sparse_targets]

@@ -16,16 +16,10 @@ from comes.methods import Method
 from comes.priors import CleanSample
 from comes.risks.checks import value_or_nan
 from comes.risks.pair_sums import choose_pair_sums
-from comes.training import (
-    Checkpoint,
-    History,
-    LabelChunks,
-    TrainOptions,
-    Validation,
-    predict_scores,
-    train,
-)
+from comes.training import History, TrainOptions, Validation, predict_scores, train
+from comes.training.checkpoint import Checkpoint
 from comes.training.gradients import Risk
+from comes.training.label_chunks import LabelChunks
 from comes.training.loop import Rows
 from comes.training.pixels import PixelRows
 

@@ -13,7 +13,7 @@ from torch import nn
 from comes.estimator.features import weights_hash
 from comes.estimator.preparation import Training
 from comes.estimator.storage import plain
-from comes.training import Checkpoint
+from comes.training.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from comes.estimator.classifier import CandidateClassifier

@@ -44,9 +44,10 @@ from comes.estimator.table_inputs import name_inputs
 from comes.methods import Method, Rates, find_method
 from comes.models import Ensemble
 from comes.models.tabular import EnsembleRisk, find_label_head
-from comes.training import BlockOrder, Checkpoint, History, SparseTargetRows, StreamedRows, train
+from comes.training import History, train
+from comes.training.checkpoint import Checkpoint
 from comes.training.processes import broadcast_from_first, gather_objects, join_processes
-from comes.training.rows import choose_device, to_device
+from comes.training.rows import StreamedRows, choose_device, to_device
 from comes.training.seeding import seeded
 
 if TYPE_CHECKING:
@@ -84,16 +85,6 @@ class _Stream:
         if self.method.keeps_one_excluded:
             seen = keep_one_excluded(seen, self.seed + block)
         return torch.tensor(seen)
-
-    def join(self, seen: Any) -> SparseTargetRows:
-        """Return what the risk sees of several blocks as one."""
-        states = sparse.vstack([part.states for part in seen], "csr")
-        return SparseTargetRows(states, seen[0].default, self.device)
-
-    def as_rows(self) -> StreamedRows:
-        """Return the rows as training takes them."""
-        join = self.join if self.shards.is_sparse else None
-        return StreamedRows(self.shards.sizes, self.read, self.device, join)
 
     def remember(self) -> Any:
         """Return the numbers by which rows of the first blocks are known again."""
@@ -156,10 +147,8 @@ def fit_shards(
     stream = _Stream(classifier, method, ready, counted, device, seed)
     d = int(ready.read(0)[0].shape[1])
     _keep_inputs(classifier, shards, found, d)
-    options = replace(
-        make_options(classifier, method, counted, seed),
-        order=BlockOrder(shards.sizes, buffer_rows),
-    )
+    rows = StreamedRows(shards.sizes, buffer_rows, stream.read, device)
+    options = make_options(classifier, method, counted, seed)
     with seeded(seed, device):
         classifier.module_ = make_module(classifier, d, len(shards.label_names)).to(device)
     if shards.is_sparse:
@@ -175,7 +164,7 @@ def fit_shards(
         kept = Checkpoint(Path(checkpoint), _fingerprint(stream), checkpoint_every, at_ends=False)
     history = train(
         classifier.module_,
-        stream.as_rows(),
+        rows,
         None,
         risk,
         options,

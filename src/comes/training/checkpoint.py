@@ -13,41 +13,14 @@ from comes.files import replacing_file
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file that holds the state of one training.
+    """A file that holds the state of one training, to be resumed by as many processes."""
 
-    A training in several processes is resumed by as many.
+    path: Path  # replaced by a rename, so that a crash leaves the state before
+    fingerprint: str  # a hash of data and settings; a file with another one is refused
+    every: float | None = 300.0  # seconds after which the state is also kept within an epoch
+    at_ends: bool = True  # keep the state after every epoch, too; False is for short epochs
 
-    Parameters
-    ----------
-    path : Path
-        Replaced by a rename, so that a crash leaves the state before.
-    fingerprint : str
-        Names the training, for example a hash of its data and settings; a file with another one is
-        refused.
-    every : float, optional
-        Seconds after which the state is also kept within an epoch; None keeps it at the ends of
-        epochs alone.
-    at_ends : bool
-        Keep the state at the end of every epoch. False is for short epochs: ``every`` alone says
-        when.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> checkpoint = Checkpoint(Path(tempfile.mkdtemp()) / "training.pt", "digits, seed 0")
-    >>> checkpoint.read() is None
-    True
-    >>> checkpoint.write({"risk": [0.5]})
-    >>> checkpoint.read()
-    {'risk': [0.5]}
-    """
-
-    path: Path
-    fingerprint: str
-    every: float | None = 300.0
-    at_ends: bool = True
-
-    def read(self, n_processes: int = 1) -> dict[str, Any] | None:
+    def read(self, n_processes: int) -> dict[str, Any] | None:
         """Return the state, or None if there is no file; refuse that of another training."""
         if not self.path.exists():
             return None

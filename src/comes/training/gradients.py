@@ -84,16 +84,15 @@ def add_gradient(
         (scale * value).backward()
         return value.detach()
     parts = x.tensor_split(math.ceil(len(x) / part_size))
-    scores, states = _score_parts(model, score, parts, x.device)
-    whole = torch.cat(scores).requires_grad_()
-    value = _check_scalar(risk(whole, targets))
-    (slopes,) = torch.autograd.grad(scale * value, whole)
-    for part, state, slope in zip(parts, states, slopes.tensor_split(len(parts)), strict=True):
+    value, slopes, states = _differentiate_parts(
+        model, score, parts, targets, risk, x.device, scale
+    )
+    for part, slope, state in zip(parts, slopes, states, strict=True):
         set_random_state(state, x.device)  # the same dropout as before
         waits = is_distributed and part is not parts[-1]
         with model.no_sync() if waits else nullcontext():  # type: ignore[operator]
             score(part).backward(slope)
-    return value.detach()
+    return value
 
 
 def split_risk(
@@ -140,16 +139,11 @@ def split_risk(
     >>> torch.allclose(exact, model.weight.grad)
     True
     """
-    device = targets[0].device
-    scores, states = _score_parts(model, score or model, parts, device)
-    whole = torch.cat(scores).requires_grad_()
-    value = _check_scalar(risk(whole, torch.cat(list(targets))))
-    (slopes,) = torch.autograd.grad(value, whole)
-    share = value.detach() / len(scores)
-    slope_of_each = slopes.split([len(part) for part in scores])
+    device, whole = targets[0].device, torch.cat(list(targets))
+    value, slopes, states = _differentiate_parts(model, score or model, parts, whole, risk, device)
     return [
-        PartOfRisk(share, slope, state, device)
-        for slope, state in zip(slope_of_each, states, strict=True)
+        PartOfRisk(value / len(parts), slope, state, device)
+        for slope, state in zip(slopes, states, strict=True)
     ]
 
 
@@ -172,10 +166,16 @@ class PartOfRisk:
         set_random_state(self.random_state, self.device)
 
 
-def _score_parts(
-    model: nn.Module, score: Callable[[Any], Tensor], parts: Sequence[Any], device: torch.device
-) -> tuple[list[Tensor], list[list[Tensor]]]:
-    """Return the scores of every part, and the random state before it."""
+def _differentiate_parts(
+    model: nn.Module,
+    score: Callable[[Any], Tensor],
+    parts: Sequence[Any],
+    targets: Any,  # of all parts
+    risk: Risk,
+    device: torch.device,
+    scale: float | Tensor = 1.0,
+) -> tuple[Tensor, Sequence[Tensor], list[list[Tensor]]]:
+    """Return the risk; for each part its gradient by the scores, and the random state before it."""
     before = [buffer.clone() for buffer in model.buffers()]
     scores, states = [], []
     with torch.no_grad():
@@ -184,7 +184,10 @@ def _score_parts(
             scores.append(score(part))
         for buffer, old in zip(model.buffers(), before, strict=True):
             buffer.copy_(old)  # running statistics count each part once, in the second pass
-    return scores, states
+    whole = torch.cat(scores).requires_grad_()
+    value = _check_scalar(risk(whole, targets))
+    (slopes,) = torch.autograd.grad(scale * value, whole)
+    return value.detach(), slopes.split([len(part) for part in scores]), states
 
 
 def _check_scalar(value: Any) -> Tensor:

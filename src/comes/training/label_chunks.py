@@ -6,11 +6,12 @@ a chunk is scored, its risk gives the gradient of its scores, and both are forgo
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -26,35 +27,50 @@ SCORES_ON_CPU, SCORES_ON_GPU = 2**20, 2**27
 
 
 @dataclass(frozen=True, eq=False)
+class SparseTargetRows:
+    """Targets for very many labels: a CSR matrix of states, taken batch by batch."""
+
+    matrix: Any  # int8, (n, n_labels)
+    default: State  # what a pair without an answer counts as
+    device: torch.device
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and labels."""
+        n, q = self.matrix.shape
+        return int(n), int(q)
+
+    def index_select(self, dim: int, rows: Tensor) -> SparseTargets:
+        """Return the targets of some rows, as a tensor does; ``dim`` is 0."""
+        return replace(self, matrix=self.matrix[rows.cpu().numpy()]).as_batch()
+
+    def as_batch(self) -> SparseTargets:
+        """Return the targets of all rows, sorted by label."""
+        by_label = np.argsort(self.matrix.indices, kind="stable")
+        row_of_each = np.repeat(np.arange(len(self)), np.diff(self.matrix.indptr))
+        targets = SparseTargets(
+            torch.from_numpy(row_of_each[by_label]),
+            torch.from_numpy(self.matrix.indices[by_label].astype(np.int64)),
+            torch.from_numpy(self.matrix.data[by_label]),
+            self.default,
+            self.shape,
+        )
+        return targets.to(self.device)
+
+
+@dataclass(frozen=True, eq=False)
 class LabelChunks:
     """A risk that is a mean over labels, and its gradient, a chunk of labels at a time.
 
-    Takes the place of the risk in `comes.training.train`, for a network that ends in a linear layer
-    and for `SparseTargetRows`.
-
-    Parameters
-    ----------
-    risk : module with ``select_labels(labels)``, the risk of some labels
-        `comes.risks.LikelihoodRisk`, `HammingRisk` or `BceRisk`, or one of your own.
-    n_labels : int
-    chunk : int
-        Labels at a time.
-
-    Examples
-    --------
-    >>> from comes.models import mlp
-    >>> from comes.risks import LikelihoodRisk
-    >>> risk, model = LikelihoodRisk(torch.full((9,), 0.3)), mlp(4, 9, hidden=5)
-    >>> rows, states = torch.arange(6), torch.ones(6, dtype=torch.int8)
-    >>> targets, x = SparseTargets(rows, rows, states, State.MAYBE, (6, 9)), torch.randn(6, 4)
-    >>> value = LabelChunks(risk, 9, chunk=2).add_gradient(model, x, targets)
-    >>> value.isclose(risk(model(x), targets))
-    tensor(True)
+    For a network that ends in a linear layer, and for `SparseTargetRows`.
     """
 
-    risk: Any
+    risk: Any  # has select_labels(labels), the risk of some labels
     n_labels: int
-    chunk: int
+    chunk: int  # labels at a time
 
     def __post_init__(self) -> None:
         if not hasattr(self.risk, "select_labels"):

@@ -33,11 +33,10 @@ from comes.training.processes import (
     count_processes,
     gather_objects,
     gather_rows,
-    gathered_risk,
     process_number,
     take_share,
 )
-from comes.training.rows import BlockOrder, Groups, SparseRows, StreamedRows, TargetRows
+from comes.training.rows import Groups, SparseRows, StreamedRows, TargetRows
 from comes.training.seeding import get_random_state, seed_torch, seeded, set_random_state
 from comes.training.speed import GraphedStep, fastest_convolutions, kept_memory
 
@@ -62,9 +61,9 @@ def train(
     ----------
     model : module
         Maps rows of X to scores of shape (rows, n_labels); on the device of X.
-    X : float tensor of shape (n_samples, n_features), or `StreamedRows`
-    targets : tensor of shape (n_samples, n_labels), or `SparseTargetRows` with `LabelChunks`
-        Such as a bool tensor of candidates. None with `StreamedRows`, which bring them along.
+    X : float tensor of shape (n_samples, n_features)
+    targets : tensor of shape (n_samples, n_labels)
+        Such as a bool tensor of candidates. None for rows of a stream, which bring them along.
     risk : callable (scores, targets) -> scalar tensor
         Called on batches; a `comes.risks` module or a function of your own.
     options : TrainOptions
@@ -74,8 +73,8 @@ def train(
     validation : Validation, optional
         Scores the weights after every epoch; the model ends with the best.
     checkpoint : Checkpoint, optional
-        Keeps the state after every epoch, and within long ones; if it holds one, training goes on
-        from there, in the same number of processes.
+        Keeps the state on disk, as the option ``checkpoint`` of an estimator does; if it holds one,
+        training goes on from there, in the same number of processes.
     distributed : bool
         Share every batch with the other processes of torch's process group, which all call this.
         The weights are those of one process to rounding, if the model treats rows one by one and
@@ -96,7 +95,16 @@ def train(
     >>> history.risk[-1] < history.risk[0]
     True
     """
-    _check_rows(X, targets, risk, options.order, sample_weight)
+    n = len(X)
+    if (targets is None) != isinstance(X, StreamedRows):
+        raise ComesError("targets must be given; only rows of a stream bring them along.")
+    if targets is not None and len(targets) != n:
+        raise ComesError(f"X and targets must have the same rows; got {n}, {len(targets)}.")
+    if sample_weight is not None and sample_weight.shape != (n,):
+        shape = tuple(sample_weight.shape)
+        raise ComesError(f"sample_weight must have shape {(n,)}; got {shape}.")
+    if sample_weight is not None and isinstance(risk, LabelChunks):
+        raise ComesError("chunks of labels take no sample_weight; repeat rows instead.")
     distributed = distributed and count_processes() > 1
     if distributed and process_number() > 0:
         options = replace(options, progress=False)
@@ -116,36 +124,6 @@ def train(
     check_weights(model.parameters(), history)
     model.eval()
     return history
-
-
-def _check_rows(
-    X: Rows | StreamedRows,
-    targets: TargetRows | None,
-    risk: Risk,
-    order: BlockOrder | None,
-    weight: Tensor | None,
-) -> None:
-    """Raise an error unless features, targets, weights and the order have the same rows."""
-    n = len(X)
-    if targets is None and not isinstance(X, StreamedRows):
-        raise ComesError("targets must be given; only StreamedRows bring them along.")
-    if targets is not None and len(targets) != n:
-        raise ComesError(f"X and targets must have the same rows; got {n}, {len(targets)}.")
-    if order is not None and len(order) != n:
-        raise ComesError(f"the order must be one of {n} rows; got one of {len(order)}.")
-    if weight is not None and weight.shape != (n,):
-        raise ComesError(f"sample_weight must have shape {(n,)}; got {tuple(weight.shape)}.")
-    if weight is not None and isinstance(risk, LabelChunks):
-        raise ComesError("chunks of labels take no sample_weight; repeat rows instead.")
-    if not isinstance(X, StreamedRows):
-        return
-    if targets is not None:
-        raise ComesError("StreamedRows bring targets along; pass None for them.")
-    if order is None or order.sizes != X.sizes:
-        raise ComesError(
-            "StreamedRows need an order of their blocks: set options.order to "
-            "BlockOrder(X.sizes, buffer), with as many rows as may be in memory twice."
-        )
 
 
 class Training:
@@ -193,12 +171,8 @@ class Training:
     def run_epoch(self) -> Tensor:
         """Train for one epoch, or for what a checkpoint left of it; return its mean risk, (1,)."""
         n, n_batches = len(self.X), math.ceil(len(self.X) / self.options.batch_size)
-        shuffle, order = self.shuffle.get_state(), self.options.order
-        rows, groups = (
-            (torch.randperm(n, generator=self.shuffle), ())
-            if order is None
-            else order.draw(self.shuffle)
-        )
+        shuffle = self.shuffle.get_state()
+        rows, groups = self.draw_order()
         sizes = [n // n_batches + (i < n % n_batches) for i in range(n_batches)]
         n_done, total = self.resumed or (0, torch.zeros((), device=self.device))
         self.resumed = None
@@ -213,6 +187,12 @@ class Training:
                 if number < n_batches:  # after the last, the epoch is kept
                     self.keep_state(shuffle, number, total)
         return total[None]
+
+    def draw_order(self) -> tuple[Tensor, Groups]:
+        """Return the rows in a random order; of a stream also the groups of blocks in it."""
+        if isinstance(self.X, StreamedRows):
+            return self.X.draw_order(self.shuffle)
+        return torch.randperm(len(self.X), generator=self.shuffle), ()
 
     def take_steps(self, rows: Tensor, sizes: list[int], groups: Groups) -> Generator[Tensor]:
         """Take a step on each batch of rows, which are in main memory; yield its risk."""
@@ -251,28 +231,28 @@ class Training:
         ``x`` are the features of the batch, or of the share of this process; targets and row
         numbers are those of the whole batch.
         """
-        options, risk = self.options, self.risk
-        relative_weight: float | Tensor = 1.0
+        options = self.options
         self.optimizer.zero_grad()
         if options.mixes_pairs:
             x, targets = mix_pairs(x, self.share(targets))
             targets = gather_rows(targets, len(rows)) if self.distributed else targets
+        weight: Tensor | None = None
+        relative_weight: float | Tensor = 1.0
         if self.weight is not None:
             weight = self.weight.index_select(0, rows)
             # The risk divides by the weights of its batch. Multiplied by their relative mean it
             # divides by those of all rows: a heavy row counts as much beside other heavy ones.
             relative_weight = weight.mean() / self.mean_weight
 
-            def risk(scores: Tensor, targets: Any) -> Tensor:
-                return self.risk(scores, targets, weight)
+        def risk(scores: Tensor, targets: Any) -> Tensor:
+            scores = gather_rows(scores, len(rows)) if self.distributed else scores
+            return self.risk(scores, targets, *([] if weight is None else [weight]))
 
-        if self.distributed and not isinstance(risk, LabelChunks):
-            risk = gathered_risk(risk, len(rows))
         value = add_gradient(
             self.network,
             x,
             targets,
-            risk,
+            self.risk if isinstance(self.risk, LabelChunks) else risk,
             scale=options.risk_scale * relative_weight,
             part_size=options.part_size,
             precision=options.precision,
@@ -474,7 +454,7 @@ def check_weights(parameters: Iterable[nn.Parameter], history: History) -> None:
 @torch.no_grad()
 def predict_scores(
     model: nn.Module,
-    X: Rows | StreamedRows,
+    X: Rows,
     batch_size: int | None = None,
     precision: torch.dtype | None = None,
 ) -> Tensor:
@@ -484,7 +464,7 @@ def predict_scores(
     ----------
     model : module
         Is put into evaluation mode.
-    X : float tensor of shape (n_samples, n_features), or `StreamedRows`
+    X : float tensor of shape (n_samples, n_features)
     batch_size : int, optional
         Rows at a time; by default 4096, and 256 pictures.
     precision : torch dtype, optional
@@ -500,10 +480,6 @@ def predict_scores(
     torch.Size([100, 2])
     """
     model.eval()
-    if isinstance(X, StreamedRows):
-        return torch.cat(
-            [predict_scores(model, part, batch_size, precision) for part in X.read_features()]
-        )
     rows = torch.arange(len(X), device=X.device if isinstance(X, Tensor) else "cpu")
     parts = rows.split(batch_size or (256 if isinstance(X, PixelRows) else 4096))
     batches = X.batches(parts) if isinstance(X, PixelRows) else (X[part] for part in parts)

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from comes.errors import ComesError
-from comes.training.rows import BlockOrder
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 OPTIMIZERS = ("sgd", "adam", "adamw")
@@ -51,8 +50,6 @@ class TrainOptions:
         Mix the rows of a batch in pairs, and their targets, which are probabilities then.
     callbacks : sequence of callables TrainedEpoch -> bool or None
         Called after every epoch; one that returns True ends the training.
-    order : BlockOrder, optional
-        Shuffle rows by blocks, as `StreamedRows` needs it; by default all rows at once.
 
     Examples
     --------
@@ -76,7 +73,6 @@ class TrainOptions:
     precision: torch.dtype | None = None
     mixes_pairs: bool = False
     callbacks: Sequence[Callback] = ()
-    order: BlockOrder | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "part_size"):

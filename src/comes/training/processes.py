@@ -53,16 +53,10 @@ def of_all_processes(risk: "Risk") -> "Risk":
         dist.all_reduce(sizes)
         n, start = int(sizes.sum()), int(sizes[: process_number()].sum())
         rows = slice(start, start + len(scores))
-        scores = _in_full_precision(scores)
-        all_scores = scores.new_zeros(n, *scores.shape[1:])
-        all_scores[rows] = scores
         # Bool matrices cannot be summed.
         numbers = targets.to(torch.uint8) if targets.dtype == torch.bool else targets
-        all_targets = numbers.new_zeros(n, numbers.shape[1])
-        all_targets[rows] = numbers
-        dist.all_reduce(all_targets)
-        whole = _Sum.apply(all_scores)  # type: ignore[no-untyped-call]
-        return risk(whole, all_targets.to(targets.dtype))
+        all_targets = gather_rows(numbers, n, rows).to(targets.dtype)
+        return risk(gather_rows(scores, n, rows), all_targets)
 
     return risk_of_all
 
@@ -122,28 +116,16 @@ def take_share(rows: Tensor) -> Tensor:
     return rows[process_number() :: n]
 
 
-def gather_rows(share: Tensor, n: int) -> Tensor:
-    """Return n rows, given those that `take_share` takes; the inverse of it, with a gradient."""
-    rows = share.new_zeros(n, *share.shape[1:])
-    rows[process_number() :: count_processes()] = share
-    return _Sum.apply(rows)  # type: ignore[no-untyped-call, no-any-return]
+def gather_rows(values: Tensor, n: int, rows: slice | None = None) -> Tensor:
+    """Return the n rows of all processes, with a gradient; by default each has its `take_share`.
 
-
-def gathered_risk(risk: "Risk", n: int) -> "Risk":
-    """Return the risk of a batch of n rows as a function of the scores of this process's share.
-
-    Its other arguments are those of all rows, which every process has.
+    Numbers of less than 32 bits become float32, as they are summed.
     """
-
-    def risk_of_batch(scores: Tensor, *others: Any) -> Tensor:
-        return risk(gather_rows(_in_full_precision(scores), n), *others)
-
-    return risk_of_batch
-
-
-def _in_full_precision(scores: Tensor) -> Tensor:
-    """Return scores in at least 32 bits, as they are summed over processes."""
-    return scores.float() if scores.dtype.itemsize < 4 else scores
+    if values.is_floating_point() and values.dtype.itemsize < 4:
+        values = values.float()
+    whole = values.new_zeros(n, *values.shape[1:])
+    whole[slice(process_number(), None, count_processes()) if rows is None else rows] = values
+    return _Sum.apply(whole)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class _Sum(torch.autograd.Function):

@@ -33,12 +33,6 @@ class Trainee:
     risk: nn.Module
     seed: int = 0  # of the order of the rows
 
-    def __post_init__(self) -> None:
-        if len(self.X) != len(self.targets):
-            raise ComesError(
-                f"X and targets must have the same rows; got {len(self.X)}, {len(self.targets)}."
-            )
-
 
 def train_together(
     trainees: Sequence[Trainee],  # models of one shape, risks of one class
@@ -51,12 +45,6 @@ def train_together(
     Risks may differ in their buffers alone, and all trainees must make the same number of batches.
     The optimiser must update every weight independently, as those of `make_optimizer` do.
     """
-    if options.part_size is not None or options.precision is not None or options.order is not None:
-        raise ComesError(
-            "trainings together take whole batches of all rows in full precision; got part_size "
-            f"{options.part_size}, precision {options.precision} and order {options.order}. Train "
-            "them apart."
-        )
     sizes = [len(trainee.X) for trainee in trainees]
     counts = {math.ceil(n / options.batch_size) for n in sizes}
     if len(counts) != 1:
