@@ -97,8 +97,6 @@ def test_another_augmentation_and_another_place_are_refused() -> None:
     wrong: Any = "rotate"
     with pytest.raises(ComesError, match="must be one of none, flip, crop, mixup; got 'rotate'"):
         PixelRows(PICTURES, 8, CPU, wrong)
-    with pytest.raises(ComesError, match="keep must be device, memory or nowhere; got 'disk'"):
-        PixelRows(PICTURES, 8, CPU, keep="disk")
 
 
 def as_batch(n: int = 40) -> Tensor:

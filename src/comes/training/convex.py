@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
 N_DIRECTIONS, N_ROUNDS = 8, 30  # of the iteration for the curvature
-RIDGE = 0.1  # per row, for standardised features
-N_STEPS = 60
 
 
 class ProximalGradient(torch.optim.Optimizer):
@@ -65,8 +63,8 @@ def fit_soft_targets(
     X: Tensor,  # centred, (n, d)
     targets: Tensor,  # probabilities, (n, q)
     *,
-    ridge: float = RIDGE,  # above 0
-    n_steps: int = N_STEPS,
+    ridge: float = 0.1,  # above 0; the default is for standardised features
+    n_steps: int = 60,
 ) -> nn.Linear:
     """Return the linear layer whose sigmoid is nearest to given probabilities.
 

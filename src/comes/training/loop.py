@@ -400,7 +400,11 @@ def run_epochs(
             for epoch in range(len(risks[0]), options.epochs):
                 if options.cosine:
                     factor = 0.5 * (1 + math.cos(math.pi * epoch / options.epochs))
-                    _set_rates(optimizer, [factor * rate for rate in rates])
+                    for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                        if isinstance(group["lr"], Tensor):  # on a device, for a CUDA graph
+                            group["lr"].fill_(factor * rate)
+                        else:
+                            group["lr"] = factor * rate
                 try:
                     new_risks = run_epoch().tolist()
                 except NotFiniteError:  # a risk refuses the scores
@@ -424,15 +428,6 @@ def run_epochs(
             defer_from_here()  # whoever saves the weights may let signals raise again
     seconds = (time.perf_counter() - started) / len(risks)
     return [History(risk=own, seconds=seconds, interrupted=is_interrupted) for own in risks]
-
-
-def _set_rates(optimizer: torch.optim.Optimizer, rates: list[float]) -> None:
-    """Set the learning rates; one on a device, for a CUDA graph, stays there."""
-    for group, rate in zip(optimizer.param_groups, rates, strict=True):
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)
-        else:
-            group["lr"] = rate
 
 
 def check_finite(risk: float, epoch: int) -> float:

@@ -28,33 +28,20 @@ class PixelRows:
     else in main memory by the same rule. Where they fit into neither, threads decode them again in
     every epoch, ahead of the steps.
 
-    Parameters
-    ----------
-    images : sequence of uint8 arrays of shape (height, width, 3)
-        Read one at a time, like those of `comes.datasets.Images`, which decode a large JPEG at half
-        of its size or less, but not below twice what is shown.
-    size : int or Preprocessing
-        Height and width that every picture is stretched to, or how a network wants its pictures.
-    device : torch device
-    augment : {"none", "flip", "crop", "mixup"}
-        In training, mirror half of the pictures ("flip"), and also cut out a random part ("crop").
-        "mixup" is "crop" here; see `TrainOptions` for the mixing.
-    keep : {"device", "memory", "nowhere"}, optional
-        Where decoded pictures are kept; by default where they fit.
+    ``augment`` applies in training: mirror half of the pictures ("flip"), and also cut out a random
+    part ("crop"). "mixup" is "crop" here; see `TrainOptions` for the mixing.
     """
 
     def __init__(
         self,
-        images: Sequence[npt.NDArray[np.uint8]],
-        size: int | Preprocessing,
+        images: Sequence[npt.NDArray[np.uint8]],  # (height, width, 3), read one at a time
+        size: int | Preprocessing,  # that pictures are stretched to, or how a network wants them
         device: torch.device,
         augment: Augmentation = "none",
-        keep: str | None = None,
+        keep: str | None = None,  # "device", "memory" or "nowhere"; by default where they fit
     ) -> None:
         if augment not in AUGMENTATIONS:
             raise ComesError(f"augment must be one of {', '.join(AUGMENTATIONS)}; got {augment!r}.")
-        if keep not in (None, "device", "memory", "nowhere"):
-            raise ComesError(f"keep must be device, memory or nowhere; got {keep!r}.")
         self.preprocessing = size if isinstance(size, Preprocessing) else Preprocessing(int(size))
         self.images, self.device, self.augment = images, device, augment
         self.keep = keep or _choose_memory(3 * len(images) * self.size**2, device)
@@ -88,23 +75,20 @@ class PixelRows:
     def batches(self, rows: Sequence[Tensor], training: bool = False) -> Iterator[Tensor]:
         """Yield the pixels of each batch of rows, on the device, augmented in training."""
         self.decode()
-        for pixels in self._load_batches(rows):
-            yield augment_pixels(pixels, self.augment) if training else pixels
-
-    def _load_batches(self, rows: Sequence[Tensor]) -> Iterator[Tensor]:
-        """Yield the pixels of each batch, from where they are kept or decoded ahead."""
+        augment = self.augment if training else "none"
         if self.kept is not None:
             for batch in rows:
-                yield self.kept.index_select(0, batch.to(self.kept.device)).to(self.device)
+                pixels = self.kept.index_select(0, batch.to(self.kept.device))
+                yield augment_pixels(pixels.to(self.device), augment)
             return
         with ThreadPoolExecutor(os.cpu_count()) as pool, ThreadPoolExecutor(AHEAD) as ahead:
             waiting: list[Future[Tensor]] = []
             for batch in rows:
                 waiting.append(ahead.submit(self._decode_batch, batch, pool))
                 if len(waiting) > AHEAD:
-                    yield waiting.pop(0).result().to(self.device)
+                    yield augment_pixels(waiting.pop(0).result().to(self.device), augment)
             for decoded in waiting:
-                yield decoded.result().to(self.device)
+                yield augment_pixels(decoded.result().to(self.device), augment)
 
     def _decode_batch(self, rows: Tensor, pool: ThreadPoolExecutor) -> Tensor:
         """Return the pixels of a batch, decoded by the threads of the pool."""
@@ -112,8 +96,8 @@ class PixelRows:
         return torch.from_numpy(np.stack(list(pictures))).permute(0, 3, 1, 2)
 
     def _decode_picture(self, row: int) -> npt.NDArray[np.uint8]:
-        """Return one picture in its final size."""
-        if hasattr(self.images, "read_reduced"):  # a photo of many pixels need not be decoded whole
+        """Return one picture in its final size; a photo of many pixels is not decoded whole."""
+        if hasattr(self.images, "read_reduced"):
             return self.preprocessing.apply(self.images.read_reduced(row, self.preprocessing.least))
         return self.preprocessing.apply(self.images[row])
 
