@@ -4,10 +4,10 @@
 
 writes ``experiments/results/active_draws.json``. Of the training rows (80 %), a twentieth is drawn
 for each label and answered: four of five answers are sure. Then as many questions more are asked,
-in four rounds: drawn at random, or drawn by `comes.answers.draw_questions` with a model that is
+in four rounds: drawn at random, or drawn by `draw_questions` with a model that is
 trained on all answers before each round. The likelihood is trained on all answers, with the default
 settings. Judged are the models, on test rows, and the share of yes and of no of each label over all
-training rows, as `comes.answers.estimate_share` finds it: how far off it is, how wide its interval
+training rows, as `estimate_share` finds it: how far off it is, how wide its interval
 is, and how often the interval holds what people would say if they were asked about everything.
 The plain share among those asked is what somebody would report who ignores how they were drawn.
 """
@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import AnswerRates, Answers, State, draw_questions, estimate_share
+from comes.answers import AnswerRates, Answers, State
+from comes.answers.questions import Round, draw_questions, estimate_share
 from comes.datasets import Dataset, load_dataset, make_scenes
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
@@ -89,26 +90,21 @@ def judge_shares(codes: Matrix, asked: Asked) -> list[dict[str, float]]:
     """Return for each label and answer the share, its estimate and interval, and the plain one."""
     rows = []
     for label in range(codes.shape[1]):
-        own = asked.number[:, label] >= 0
-        number = asked.number[own, label]
+        number = asked.number[:, label]
+        own = number >= 0
         for word, state in WORDS.items():
             values = (codes[:, label] == state).astype(float)
-            expected, totals = np.full(own.sum(), np.nan), {}
+            is_first = number == 0
+            rounds = [Round(values[is_first], asked.probability[is_first, label])]
             for k, how in asked.kept.items():
-                a, b = how["rates"].no_rate[label], how["rates"].yes_rate[label]
-                eta, total = asked.relevance[own, label], how["relevance"][label]
                 is_k = number == k
-                expected[is_k] = (b * eta if word == "yes" else a * (1 - eta))[is_k]
-                totals[k] = b * total if word == "yes" else a * (how["open"][label] - total)
-            found = estimate_share(
-                values[own],
-                asked.probability[own, label],
-                number,
-                len(codes),
-                expected=expected,
-                spreads={k: how["spread"][label] for k, how in asked.kept.items()},
-                expected_totals=totals,
-            )
+                a, b = how["rates"].no_rate[label], how["rates"].yes_rate[label]
+                eta, total = asked.relevance[is_k, label], how["relevance"][label]
+                expected = b * eta if word == "yes" else a * (1 - eta)
+                of_all = b * total if word == "yes" else a * (how["open"][label] - total)
+                p, spread = asked.probability[is_k, label], how["spread"][label]
+                rounds.append(Round(values[is_k], p, expected, of_all, spread))
+            found = estimate_share(rounds, len(codes))
             truth = values.mean()
             rows.append(
                 {

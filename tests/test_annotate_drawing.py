@@ -21,7 +21,8 @@ from comes.annotate import (
     find_open_pairs,
 )
 from comes.annotate.schema import answers, cards, people
-from comes.answers import AnswerRates, draw_questions
+from comes.answers import AnswerRates
+from comes.answers.questions import draw_questions
 from comes.datasets import read_dataset
 from comes.errors import ComesError
 from projects import Card, Desk, Projects, all_cards, chosen_pairs

@@ -21,7 +21,7 @@ def mask(state: State) -> Any:
 
 
 def both(kind: Any = "answers") -> tuple[Answers, Answers]:
-    return Answers.from_states(sparse.csr_array(CODES), kind, NAMES), Answers.from_codes(
+    return Answers.from_codes(sparse.csr_array(CODES), kind, NAMES), Answers.from_codes(
         CODES, kind, NAMES
     )
 
@@ -84,9 +84,9 @@ def test_a_huge_matrix_is_not_made() -> None:
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: Answers.from_states(sparse.csr_array([[0, 4]])), "got 4 at row 0, label 1"),
-    (lambda: Answers.from_states(sparse.csr_array([[0, 1.5]])), "got 1.5 at row 0, label 1"),
-    (lambda: Answers.from_states(sparse.csr_array((0, 2))), r"rows and labels; got \(0, 2\)"),
+    (lambda: Answers.from_codes(sparse.csr_array([[0, 4]])), "got 4 at row 0, label 1"),
+    (lambda: Answers.from_codes(sparse.csr_array([[0, 1.5]])), "got 1.5 at row 0, label 1"),
+    (lambda: Answers.from_codes(sparse.csr_array((0, 2))), r"rows and labels; got \(0, 2\)"),
     (lambda: Answers(no=sparse.csr_array([[0, 2]])), "no must be 0 or 1; got 2 at row 0"),
     (
         lambda: Answers(no=sparse.csr_array([[0, 1]]), yes=sparse.csr_array([[0, 1]])),
@@ -97,11 +97,11 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         r"no and yes must have one shape \(n, q\); got \(1, 2\) and \(1, 3\)",
     ),
     (
-        lambda: Answers.from_states(sparse.csr_array(([1, 1], [0, 0], [0, 2]), shape=(1, 2))),
+        lambda: Answers.from_codes(sparse.csr_array(([1, 1], [0, 0], [0, 2]), shape=(1, 2))),
         "1 are stored twice",
     ),
     (
-        lambda: Answers.from_states(sparse.coo_array(([1, 1], ([0, 0], [0, 0])), shape=(1, 2))),
+        lambda: Answers.from_codes(sparse.coo_array(([1, 1], ([0, 0], [0, 0])), shape=(1, 2))),
         "1 are stored twice",
     ),
     (
@@ -119,7 +119,7 @@ def test_what_cannot_be_is_refused() -> None:
 
 def test_stored_zeros_are_not_answers_and_what_is_given_stays_as_it_is() -> None:
     given = sparse.csr_array(([0, 1], [1, 0], [0, 2]), shape=(1, 2), dtype=np.int8)
-    answers = Answers.from_states(given)
+    answers = Answers.from_codes(given)
     assert answers.states.nnz == 1
     assert given.indices.tolist() == [1, 0]
 

@@ -76,7 +76,7 @@ def joined(shards: ShardedDataset) -> tuple[object, Answers]:
     blocks = [shards.read(block) for block in range(len(shards.blocks))]
     X = [features for features, _ in blocks]
     states = sparse.vstack([answers.states for _, answers in blocks], "csr")
-    said = Answers.from_states(states, blocks[0][1].kind, shards.label_names)
+    said = Answers.from_codes(states, blocks[0][1].kind, shards.label_names)
     if isinstance(X[0], pd.DataFrame):
         return pd.concat(X, ignore_index=True), said
     return sparse.vstack(X, "csr") if sparse.issparse(X[0]) else np.concatenate(X), said

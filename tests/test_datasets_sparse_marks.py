@@ -37,7 +37,7 @@ def drawn_answers(n: int = 12, q: int = 7, seed: int = 0) -> Answers:
     codes = rng.integers(1, 4, (n, q)) * (rng.random((n, q)) < 0.3)
     codes[3] = 0
     codes[0, :3] = 1, 2, 3
-    return Answers.from_states(sparse.csr_array(codes), "answers", [f"t{j}" for j in range(q)])
+    return Answers.from_codes(sparse.csr_array(codes), "answers", [f"t{j}" for j in range(q)])
 
 
 def as_dense(dataset: Dataset) -> Dataset:
@@ -139,7 +139,7 @@ def test_a_data_set_says_the_same_of_sparse_labels() -> None:
         answers = drawn_answers()
         states = {"answers": answers.states, "candidates": answers.states == State.NO}
         states["positives"] = (answers.states == State.YES) * np.int8(State.YES)
-        said = Answers.from_states(sparse.csr_array(states[kind], dtype=np.int8), kind)
+        said = Answers.from_codes(sparse.csr_array(states[kind], dtype=np.int8), kind)
         X = np.repeat(np.arange(4.0), 3)[:, None]
         relevant = sparse.csr_array(answers.states == State.YES, dtype=bool)
         thin = Dataset(X, answers.label_names or [], relevant=relevant, answers=said)

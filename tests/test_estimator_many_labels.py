@@ -48,7 +48,7 @@ def few_pairs_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def as_sparse(answers: Answers) -> Answers:
-    return Answers.from_states(answers.states, answers.kind)
+    return Answers.from_codes(answers.states, answers.kind)
 
 
 def make(method: str, **settings: Any) -> CandidateClassifier:

@@ -254,7 +254,7 @@ def test_sparse_features_stay_sparse() -> None:
 def test_answers_are_counted_in_even_and_odd_rows() -> None:
     X, dense = drawn_rows()
     codes = dense.codes
-    thin = Answers.from_states(dense.states, "answers", dense.label_names)
+    thin = Answers.from_codes(dense.states, "answers", dense.label_names)
     for answers, step in product((dense, thin), (1, 10, 25, 1000)):
         found = gather_statistics(cut(X, answers, step))
         assert found.n_rows == 103 and found.counts.n_rows.tolist() == [52, 51], step

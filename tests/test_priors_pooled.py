@@ -31,7 +31,7 @@ def test_counts_are_those_of_loops_over_even_and_odd_rows() -> None:
     states = {"no": State.NO, "yes": State.YES, "maybe": State.MAYBE}
     for answers in (
         Answers.from_codes(codes),
-        Answers.from_states(sparse.csr_array(codes), "answers"),
+        Answers.from_codes(sparse.csr_array(codes), "answers"),
     ):
         counts = AnswerCounts.of(answers)
         assert counts.n_rows.tolist() == [4, 3]
@@ -443,7 +443,7 @@ def test_answers_that_are_all_alike_give_numbers() -> None:
 def test_sparse_answers_give_what_dense_ones_give() -> None:
     relevant = np.random.default_rng(0).random((500, 40)) < draw_priors(40)
     answers = simulate_answers(relevant, asked_rate=0.5, seed=1)
-    kept = Answers.from_states(sparse.csr_array(answers.codes), "answers")
+    kept = Answers.from_codes(sparse.csr_array(answers.codes), "answers")
     dense, thin = (pool_rates(AnswerCounts.of(one), "answers") for one in (answers, kept))
     np.testing.assert_array_equal(dense.class_prior, thin.class_prior)
     np.testing.assert_array_equal(dense.overall, thin.overall)

@@ -13,8 +13,8 @@ from comes.annotate.enlarging import read_batches
 from comes.annotate.exchange import read_answers
 from comes.annotate.project import Project
 from comes.annotate.schema import ACTIVE, CONTROL, RANDOM, answers, cards, classes, items, rounds
-from comes.answers import AnswerRates, Drawn, Share, estimate_share
-from comes.answers.questions import pool_shares
+from comes.answers import AnswerRates
+from comes.answers.questions import Drawn, Round, Share, estimate_share, pool_shares
 from comes.datasets import NO, YES
 from comes.errors import ComesError
 
@@ -54,8 +54,8 @@ def add_active_cards(
     Parameters
     ----------
     project : Project
-    drawn : comes.answers.Drawn
-        From `comes.answers.draw_questions`, of the pairs that `find_open_pairs` returned.
+    drawn : Drawn
+        From `comes.answers.questions`, of the pairs that `find_open_pairs` returned.
     relevance : array of shape (n_items, n_classes)
         As the model sees it.
     rates : comes.answers.AnswerRates, optional
@@ -73,7 +73,7 @@ def add_active_cards(
     Examples
     --------
     >>> from comes.annotate import trial_project
-    >>> from comes.answers import draw_questions
+    >>> from comes.answers.questions import draw_questions
     >>> with trial_project(rate=0.5) as project:
     ...     eta = np.full((2, 2), 0.5)
     ...     drawn = draw_questions(eta, 1, is_open=find_open_pairs(project))
@@ -174,8 +174,8 @@ def _describe_round(
 def estimate_shares(project: Project) -> pd.DataFrame:
     """Estimate for each class the share of all items about which people would say yes, and no.
 
-    Every question counts with the probability with which it was drawn; see
-    `comes.answers.estimate_share`. About a pair with several answers, all must say so. Questions
+    Every question counts with the probability with which it was drawn; the formula is in
+    docs/guide/annotate-growing.md. About a pair with several answers, all must say so. Questions
     that a model chose without chance, and imported ones, count as known, and estimate nothing.
 
     Returns
@@ -237,31 +237,25 @@ def _read_questions(project: Project) -> pd.DataFrame:
 
 def _estimate(asked: pd.DataFrame, n_items: int, kept: list[Any], word: str) -> Share:
     """Return the share of items with this answer, of one class in one batch of items."""
-    answer, number = asked["answer"], asked["round"].to_numpy(dtype=float)
-    values = (answer == word).astype(float).mask(answer.isna()).to_numpy()
-    p = asked["probability"].to_numpy(dtype=float)
-    is_first = number == 0
-    n_known = int((number < 0).sum())
-    p = np.where(is_first, is_first.sum() / max(n_items - n_known, 1), p)
-    eta = asked["expected"].to_numpy(dtype=float)
-    expected, totals = np.full(len(asked), np.nan), {}
-    order = {value: k for k, value in enumerate(np.unique(number))}  # rounds as whole numbers
-    spreads = {}
-    for one in kept:
-        own = number == one.round
-        if not own.any():
-            continue
-        n_open = n_items - int((number < one.round).sum())
-        spreads[order[one.round]] = one.spread
-        expected[own] = one.yes_rate * eta[own] if word == YES else one.no_rate * (1 - eta[own])
-        irrelevant = n_open - one.relevance
-        totals[order[one.round]] = (
-            one.yes_rate * one.relevance if word == YES else one.no_rate * irrelevant
-        )
-    numbers = np.array([order[value] for value in number])
-    return estimate_share(
-        values, p, numbers, n_items, expected=expected, spreads=spreads, expected_totals=totals
-    )
+    draws = {one.round: one for one in kept}
+    in_order, n_open = [], n_items
+    for number, own in asked.groupby("round"):
+        is_word = (own["answer"] == word).to_numpy(dtype=float)
+        values = np.where(own["answer"].isna(), np.nan, is_word)
+        p = own["probability"].to_numpy(dtype=float)
+        if number == 0:  # the first round is uniform
+            p = np.full(len(own), len(own) / max(n_open, 1))
+        draw, eta = draws.get(number), own["expected"].to_numpy(dtype=float)
+        if draw is None:
+            in_order.append(Round(values, p))
+        elif word == YES:
+            expected = draw.yes_rate * eta, draw.yes_rate * draw.relevance
+            in_order.append(Round(values, p, *expected, draw.spread))
+        else:
+            expected = draw.no_rate * (1 - eta), draw.no_rate * (n_open - draw.relevance)
+            in_order.append(Round(values, p, *expected, draw.spread))
+        n_open -= len(own)
+    return estimate_share(in_order, n_items)
 
 
 def _pool(parts: list[Share], sizes: list[int]) -> Share:

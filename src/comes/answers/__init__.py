@@ -10,27 +10,15 @@ from comes.answers.annotators import LongAnswers, State
 from comes.answers.convert import from_complementary, from_sets
 from comes.answers.evidence import AnswerRates, answer_evidence, posterior_probability
 from comes.answers.matrix import Answers
-from comes.answers.questions import (
-    Drawn,
-    Questions,
-    Share,
-    choose_questions,
-    draw_questions,
-    estimate_share,
-)
+from comes.answers.questions import choose_questions
 
 __all__ = [
     "AnswerRates",
     "Answers",
-    "Drawn",
     "LongAnswers",
-    "Questions",
-    "Share",
     "State",
     "answer_evidence",
     "choose_questions",
-    "draw_questions",
-    "estimate_share",
     "from_complementary",
     "from_sets",
     "posterior_probability",

@@ -100,11 +100,8 @@ def set_members(
 
 def to_sets(indicators: npt.ArrayLike, label_names: Sequence[str]) -> list[list[str]]:
     """Return the label names of every row: the inverse of `from_sets`."""
-    names, marked = np.asarray(label_names, dtype=object), as_indicators(indicators, "indicators")
-    if len(names) != marked.shape[1]:
-        raise ComesError(
-            f"label_names must name each of {marked.shape[1]} labels; got {len(names)} names."
-        )
+    marked = as_indicators(indicators, "indicators")
+    names = np.asarray(check_names(label_names, marked.shape[1]), dtype=object)
     return [list(names[row]) for row in marked]
 
 

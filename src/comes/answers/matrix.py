@@ -101,12 +101,11 @@ class Answers:
             raise ComesError("Answers needs no=; where only yes can be said, use from_positives.")
         masks = {"no": no, "yes": yes, "maybe": maybe, "chosen": chosen}
         masks = {name: values for name, values in masks.items() if values is not None}
-        matrices, names = _read_masks(masks, label_names)
-        marked = matrices.pop("chosen", None)
+        states, marked, names = _read_masks(masks, label_names)
         kind: Kind = "answers" if {"yes", "maybe"} & set(masks) else "candidates"
-        indexes = [index for index in map(row_index, masks.values()) if index is not None]
-        index = indexes[0] if indexes else None
-        self._set(_combine(matrices, names), kind, names, chosen=marked, index=index)
+        indexes = (row_index(values) for values in masks.values())
+        index = next((index for index in indexes if index is not None), None)
+        self._set(states, kind, names, chosen=marked, index=index)
 
     def _set(
         self,
@@ -131,7 +130,7 @@ class Answers:
     @classmethod
     def from_codes(
         cls,
-        codes: npt.ArrayLike,
+        codes: Any,
         kind: Kind = "answers",
         label_names: Sequence[str] | None = None,
         *,
@@ -139,38 +138,18 @@ class Answers:
         chosen: BoolMatrix | None = None,
         index: Any = None,
     ) -> "Answers":
-        """Return answers from a matrix of `State` numbers, (n_samples, n_labels).
+        """Return answers from `State` numbers, an array or sparse matrix (n_samples, n_labels).
 
         Examples
         --------
         >>> Answers.from_codes([[0, 1, 2, 3]])
         Answers about 1 rows and 4 labels: 3 of 4 pairs asked, 1 no, 1 yes, 1 maybe
         """
-        numbers = np.asarray(codes)
-        if numbers.ndim != 2 or 0 in numbers.shape:
-            raise ComesError(f"codes must be a matrix with rows and labels; got {numbers.shape}.")
-        names = None if label_names is None else check_names(label_names, numbers.shape[1])
-        _check_numbers(numbers, "codes", State.MAYBE, names)
-        states = numbers.astype(np.int8)
+        states = _as_states(codes, "codes", State.MAYBE, label_names)
+        names = None if label_names is None else check_names(label_names, states.shape[1])
         return cls.__new__(cls)._set(
             states, kind, names, annotations=annotations, chosen=chosen, index=index
         )
-
-    @classmethod
-    def from_states(
-        cls, states: Any, kind: Kind = "answers", label_names: Sequence[str] | None = None
-    ) -> "Answers":
-        """Return sparse answers from a sparse matrix of `State` numbers, (n_samples, n_labels).
-
-        Examples
-        --------
-        >>> from scipy import sparse
-        >>> Answers.from_states(sparse.csr_array([[0, 1, 0], [2, 0, 0]]))
-        Answers about 2 rows and 3 labels: 2 of 6 pairs asked, 1 no, 1 yes, 0 maybe
-        """
-        checked = _as_states(states, "states", State.MAYBE, label_names)
-        names = None if label_names is None else check_names(label_names, checked.shape[1])
-        return cls.__new__(cls)._set(checked, kind, names)
 
     @classmethod
     def from_candidates(
@@ -202,8 +181,7 @@ class Answers:
         >>> Answers.from_positives([{"sea", "sky"}, {"sky"}])
         Ticked labels of 2 rows and 2 labels: 3 of 4 pairs ticked; nobody says no
         """
-        matrices, names = _read_masks({"yes": yes}, label_names)
-        states = _combine(matrices, names)
+        states, _, names = _read_masks({"yes": yes}, label_names)
         return cls.__new__(cls)._set(states, "positives", names, index=row_index(yes))
 
     @classmethod
@@ -460,14 +438,13 @@ def is_sparse(values: Any) -> bool:
 
 def _read_masks(
     masks: dict[str, Any], label_names: Sequence[str] | None
-) -> tuple[dict[str, Any], list[str] | None]:
-    """Return the masks with one order of labels, and the names of the labels.
+) -> tuple[Any, BoolMatrix | None, list[str] | None]:
+    """Return the state of every pair, the mask ``chosen``, and the names of the labels.
 
-    If all masks are sparse they are int8 CSR matrices, else bool arrays; ``chosen`` needs the
-    latter.
+    States are an int8 CSR matrix if all masks are sparse, and there is no ``chosen``.
     """
     names: Sequence[str] | None
-    matrices: dict[str, Any]
+    matrices: dict[str, Any] = {}
     if any(map(_is_sets, masks.values())):
         if not all(_is_sets(values) or _is_blank(values) for values in masks.values()):
             raise ComesError("no, yes and maybe must all be matrices or all be sets; got both.")
@@ -478,12 +455,14 @@ def _read_masks(
         check_paired(**masks)
         names = _find_names(masks.values(), label_names)
         stay_sparse = "chosen" not in masks and all(map(is_sparse, masks.values()))
-        matrices = {
-            name: _as_states(values, name, State.NO, names)
-            if stay_sparse
-            else _read_mask(name, values, names)
-            for name, values in masks.items()
-        }
+        for name, values in masks.items():
+            if stay_sparse:
+                matrices[name] = _as_states(values, name, State.NO, names)
+            else:
+                matrices[name] = as_indicators(values, name, MASK_ADVICE)
+            if names is not None and hasattr(values, "columns"):
+                columns = match_names([str(column) for column in values.columns], names)
+                matrices[name] = matrices[name][:, columns]
     first, *_ = matrices
     shape = matrices[first].shape
     for name, matrix in matrices.items():
@@ -491,7 +470,9 @@ def _read_masks(
             raise ComesError(
                 f"{first} and {name} must have one shape (n, q); got {shape} and {matrix.shape}."
             )
-    return matrices, None if names is None else check_names(names, shape[1])
+    checked = None if names is None else check_names(names, shape[1])
+    chosen = matrices.pop("chosen", None)
+    return _combine(matrices, checked), chosen, checked
 
 
 def _is_sets(values: Any) -> bool:
@@ -518,64 +499,60 @@ def _find_names(masks: Iterable[Any], label_names: Sequence[str] | None) -> list
     return None if names is None else [str(name) for name in names]
 
 
-def _read_mask(name: str, values: Any, names: Sequence[str] | None) -> BoolMatrix:
-    """Return a mask as a bool array; columns of a DataFrame are matched to the names."""
-    matrix = as_indicators(values, name, MASK_ADVICE)
-    if names is None or not hasattr(values, "columns"):
-        return matrix
-    return matrix[:, match_names([str(column) for column in values.columns], names)]
-
-
-def _as_states(values: Any, name: str, highest: int, names: Sequence[str] | None) -> Any:
-    """Return a sparse matrix of the numbers 0 to highest as int8 CSR, sorted, without zeros."""
-    from scipy import sparse
-
-    matrix: Any = values if is_sparse(values) else sparse.csr_array(np.asarray(values))
+def _as_states(values: Any, name: str, highest: State, names: Sequence[str] | None) -> Any:
+    """Return numbers from 0 to highest as int8: an array, or, if sparse, CSR without zeros."""
+    matrix: Any = values if is_sparse(values) else np.asarray(values)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ComesError(f"{name} must be a matrix with rows and labels; got {matrix.shape}.")
-    states: Any = sparse.csr_array(matrix)
-    if not (states.has_canonical_format and states.data.all()):
-        states = states.copy()  # the arrays may be the user's
-        states.sum_duplicates()
-    if states.nnz < matrix.nnz:
-        raise ComesError(
-            f"a pair may have one state; {matrix.nnz - states.nnz} are stored twice. Keep one, or "
-            "say who answered (comes.answers.LongAnswers)."
-        )
-    if not states.data.all():
-        states.eliminate_zeros()
-    _check_numbers(states, name, highest, names)
-    states = states.astype(np.int8, copy=False)
-    if max(states.nnz, *states.shape) <= MOST_INT32:
-        states.indices = states.indices.astype(np.int32, copy=False)
-        states.indptr = states.indptr.astype(np.int32, copy=False)
-    return states
-
-
-def _check_numbers(matrix: Any, name: str, highest: int, names: Sequence[str] | None) -> None:
-    """Raise an error unless a dense matrix, or a CSR matrix without zeros, holds 0 to highest."""
+    if is_sparse(matrix):
+        matrix = _as_sorted_rows(matrix)
     numbers = matrix.data if is_sparse(matrix) else matrix
     if numbers.dtype.kind in "biu":  # without the copies that isin makes
         wrong = (numbers < 0) | (numbers > highest)
     else:
         wrong = ~np.isin(numbers, np.arange(highest + 1))
-    if not wrong.any():
-        return
-    first = int(np.argmax(wrong))
-    if is_sparse(matrix):
-        row, label = (int(array[first]) for array in matrix.nonzero())
-    else:
-        row, label = (int(number) for number in np.unravel_index(first, matrix.shape))
-    got = f"got {matrix[row, label]} at row {row}, label {show_label(label, names)}."
-    if highest == State.MAYBE:
-        raise ComesError(f"{name} must be 0 not asked, 1 no, 2 yes or 3 maybe; {got}")
-    raise ComesError(f"{name} must be 0 or 1; {got} {MASK_ADVICE}")
+    if wrong.any():
+        first = wrong.argmax()
+        if is_sparse(matrix):
+            row, label = (int(numbers[first]) for numbers in matrix.nonzero())
+        else:
+            row, label = (int(number) for number in np.unravel_index(first, matrix.shape))
+        got = f"got {matrix[row, label]} at row {row}, label {show_label(label, names)}."
+        if highest == State.MAYBE:
+            raise ComesError(f"{name} must be 0 not asked, 1 no, 2 yes or 3 maybe; {got}")
+        raise ComesError(f"{name} must be 0 or 1; {got} {MASK_ADVICE}")
+    return matrix.astype(np.int8, copy=not is_sparse(matrix))
+
+
+def _as_sorted_rows(matrix: Any) -> Any:
+    """Return a sparse matrix as CSR with sorted labels, without zeros, with short indices."""
+    from scipy import sparse
+
+    rows: Any = sparse.csr_array(matrix)
+    if not (rows.has_canonical_format and rows.data.all()):
+        rows = rows.copy()  # the arrays may be the user's
+        rows.sum_duplicates()
+    if rows.nnz < matrix.nnz:
+        raise ComesError(
+            f"a pair may have one state; {matrix.nnz - rows.nnz} are stored twice. Keep one, or "
+            "say who answered (comes.answers.LongAnswers)."
+        )
+    if not rows.data.all():
+        rows.eliminate_zeros()
+    if max(rows.nnz, *rows.shape) <= MOST_INT32:
+        rows.indices = rows.indices.astype(np.int32, copy=False)
+        rows.indptr = rows.indptr.astype(np.int32, copy=False)
+    return rows
 
 
 def _combine(masks: dict[str, Any], names: list[str] | None) -> Any:
     """Return the state of every pair, dense or sparse as the masks; raise if a pair has two."""
     states = sum(mask * np.int8(MASKS[name]) for name, mask in masks.items())
-    if _count_nonzero(states) < sum(map(_count_nonzero, masks.values())):
+    n_pairs, *n_answers = (
+        matrix.nnz if is_sparse(matrix) else np.count_nonzero(matrix)
+        for matrix in (states, *masks.values())
+    )
+    if n_pairs < sum(n_answers):
         for one, other in combinations(masks, 2):
             rows, labels = (masks[one] * masks[other]).nonzero()
             if len(rows):
@@ -585,8 +562,3 @@ def _combine(masks: dict[str, Any], names: list[str] | None) -> Any:
                     "who answered (comes.answers.LongAnswers)."
                 )
     return states
-
-
-def _count_nonzero(matrix: Any) -> int:
-    """Return how many entries of a dense or sparse matrix are not 0."""
-    return int(matrix.nnz if is_sparse(matrix) else np.count_nonzero(matrix))

@@ -37,7 +37,7 @@ missing are taken to be missing by chance, which adds to the variance. The inter
 Clopper and Pearson for :math:`\hat s (1 - \hat s) / \hat V` answers (Korn and Graubard, 1998).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -51,23 +51,12 @@ from comes.answers.matrix import Answers
 from comes.errors import ComesError
 
 BLOCK = 20  # questions about one label in a row: a new label every time is tiring
+CONFIDENCE = 0.95  # of the interval of a share
 FLOOR = 0.2  # share of the questions that is drawn as if there were no model
 
 
 class Questions(NamedTuple):
-    """Pairs to ask about, in the order in which to ask them.
-
-    Attributes
-    ----------
-    row, label : int arrays of shape (n_questions,)
-    bits : array of shape (n_questions,)
-        The expected information of the answer.
-
-    Examples
-    --------
-    >>> Questions(np.array([4]), np.array([0]), np.array([1.0])).row.tolist()
-    [4]
-    """
+    """Pairs to ask about, in order, and the expected information of each answer, (n_questions,)."""
 
     row: IntArray
     label: IntArray
@@ -75,23 +64,11 @@ class Questions(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """Pairs that were drawn, in the order in which to ask them, and how they were drawn.
-
-    Attributes
-    ----------
-    row, label : int arrays of shape (n_questions,)
-    inclusion : array of shape (n_samples, n_labels)
-        The probability of each pair to be drawn; 0 where it could not.
-
-    Examples
-    --------
-    >>> Drawn(np.array([4]), np.array([0]), np.full((5, 1), 0.2)).probability.tolist()
-    [0.2]
-    """
+    """Pairs that were drawn, in the order in which to ask them, and how they were drawn."""
 
     row: IntArray
     label: IntArray
-    inclusion: FloatArray
+    inclusion: FloatArray  # (n, q): the probability of each pair to be drawn; 0 if it could not
 
     @property
     def probability(self) -> FloatArray:
@@ -100,22 +77,33 @@ class Drawn(NamedTuple):
 
     @property
     def spread(self) -> FloatArray:
-        """1 / p - 1 for all pairs that could be drawn, 0 for the others, (n_samples, n_labels).
-
-        The sum over the items of a label says how unsure an estimate from this draw is.
-        """
+        """1 / p - 1 for all pairs that could be drawn, 0 for the others, (n, q)."""
         inverse = np.ones_like(self.inclusion)
         return np.asarray(np.divide(1, self.inclusion, out=inverse, where=self.inclusion > 0) - 1)
 
 
-class Share(NamedTuple):
-    """An estimated share of the items, with its bounds.
+class Round(NamedTuple):
+    """The questions of one round about one label."""
 
-    Examples
-    --------
-    >>> Share(0.3, 0.05, 0.21, 0.4).lower
-    0.21
-    """
+    values: FloatArray  # v: 1 for the answer that is counted, 0 for another, NaN without one so far
+    p: FloatArray  # NaN if questions were not drawn by chance: chosen by a model, or imported
+    expected: FloatArray | float = np.nan  # m, if a model expected something
+    expected_total: float = np.nan  # the sum of m over all items that could be drawn
+    spread: float = np.nan  # the sum of 1 / p - 1 over them; by default estimated from those drawn
+
+    @property
+    def answered(self) -> npt.NDArray[np.bool_]:
+        """Which questions have an answer."""
+        return ~np.isnan(self.values)
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it was drawn by chance, and somebody answered."""
+        return not np.isnan(self.p).any() and bool(self.answered.any())
+
+
+class Share(NamedTuple):
+    """An estimated share of the items, with a 95 % interval."""
 
     share: float
     standard_error: float
@@ -148,7 +136,9 @@ def choose_questions(
 
     Returns
     -------
-    questions : Questions
+    questions : named tuple
+        Arrays of shape (n_questions,), in the order in which to ask: ``row``, ``label``, and
+        ``bits``, the expected information of the answer.
 
     Examples
     --------
@@ -180,34 +170,8 @@ def draw_questions(
 ) -> Drawn:
     """Draw pairs to ask about, more of those whose answers are expected to tell much.
 
-    Every label has its share of the questions, as long as it has open pairs. The draw is systematic
-    along a random order, so that the number of questions is met, and every label gets its share up
-    to one question.
-
-    Parameters
-    ----------
-    probabilities : array of shape (n_samples, n_labels)
-        Of relevance, as a model predicts it now.
-    count : int
-        How many questions.
-    is_open : bool array of shape (n_samples, n_labels), optional
-        Which pairs may be drawn; by default all.
-    rates : AnswerRates, optional
-        How often people dare to say "no" and "yes"; by default they always know.
-    floor : float
-        Share of the questions that is uniform, in (0, 1].
-    seed : int
-
-    Returns
-    -------
-    drawn : Drawn
-        What `comes.answers.estimate_share` needs to know about a round.
-
-    Examples
-    --------
-    >>> drawn = draw_questions([[0.5], [0.98], [0.4], [0.99]], 2)
-    >>> drawn.inclusion.round(2).ravel().tolist(), len(drawn.row)
-    ([0.83, 0.2, 0.81, 0.16], 2)
+    The draw is systematic along a random order, so that the number of questions is met, and every
+    label gets its share up to one question. ``is_open`` marks the pairs that may be drawn.
     """
     bits = expected_bits(probabilities, rates)
     allowed = np.ones(bits.shape, dtype=bool) if is_open is None else np.asarray(is_open)
@@ -325,114 +289,22 @@ def inclusion_probabilities(bits: npt.ArrayLike, count: float, floor: float = FL
     return p
 
 
-def estimate_share(
-    values: npt.ArrayLike,
-    probabilities: npt.ArrayLike,
-    rounds: npt.ArrayLike,
-    n_items: int,
-    *,
-    expected: npt.ArrayLike | None = None,
-    spreads: Mapping[int, float] | None = None,
-    expected_totals: Mapping[int, float] | None = None,
-    confidence: float = 0.95,
-) -> Share:
-    """Estimate the share of all items about which people would say yes (or no), for one label.
-
-    Parameters
-    ----------
-    values : array of shape (n_asked,)
-        1 where the answer is the one that is counted, 0 where it is another one, NaN where a
-        question was drawn and nobody has answered it. It is taken to be missing by chance.
-    probabilities : array of shape (n_asked,)
-        With which a round drew the item among those that were not asked before. NaN in a round that
-        was not drawn by chance: chosen by a model, or imported.
-    rounds : int array of shape (n_asked,)
-        Number of the round that asked first; they follow each other in this order.
-    n_items : int
-        Of which these are a part.
-    expected : array of shape (n_asked,), optional
-        What a model expected the value to be before the round; NaN where there was none.
-    spreads : mapping of round to number, optional
-        The sum of 1 / p - 1 over all items that the round could draw, as `Drawn` has it. By default
-        it is estimated from the items drawn.
-    expected_totals : mapping of round to number, optional
-        The sum of ``expected`` over all items that the round could draw; without it the model is
-        not used.
-    confidence : float
-
-    Returns
-    -------
-    share : Share
-
-    Examples
-    --------
-    >>> uniform = estimate_share([1, 0, 0, 1, 0], [0.5] * 5, [0] * 5, n_items=10)
-    >>> uniform.share
-    0.4
-    >>> values, p = [1, 0, 0, 1, 0, 1, 1], [0.5] * 5 + [0.8, 0.9]  # two more, of the likely ones
-    >>> later = estimate_share(values, p, [0] * 5 + [1] * 2, n_items=10)
-    >>> round(later.share, 2), later.lower >= 0.4  # four of ten are known
-    (0.54, True)
-    """
-    v, p, numbers = (
-        np.asarray(array, dtype=np.float64) for array in (values, probabilities, rounds)
-    )
-    m = np.full(len(v), np.nan) if expected is None else np.asarray(expected, dtype=np.float64)
-    if not len(v) == len(p) == len(numbers) == len(m) <= n_items:
-        raise ComesError(
-            "values, probabilities, rounds and expected must have the same length, at most "
-            f"n_items; got {len(v)}, {len(p)}, {len(numbers)}, {len(m)} of {n_items}."
-        )
-    if ((p <= 0) | (p > 1)).any():
-        raise ComesError("probabilities must be in (0, 1], or NaN. Give those of the draw.")
-    in_order, n_before = [], 0
-    for number in np.unique(numbers):
-        of_round = numbers == number
-        by_answers = float(((1 - p[of_round]) / p[of_round] ** 2).sum())
-        spread = (spreads or {}).get(int(number), by_answers)
-        total = (expected_totals or {}).get(int(number), np.nan)
-        in_order.append(
-            _Round(v[of_round], p[of_round], m[of_round], n_items - n_before, spread, total)
-        )
-        n_before += int(of_round.sum())
-    answered = v[~np.isnan(v)]
-    bounds = answered.sum() / n_items, 1 - (1 - answered).sum() / n_items
-    return _with_interval(*_combine_rounds(in_order, n_items), bounds, confidence)
-
-
-class _Round(NamedTuple):
-    """The questions of one round about one label."""
-
-    values: FloatArray  # NaN where there is no answer yet
-    p: FloatArray  # NaN where questions were chosen without chance
-    expected: FloatArray
-    n_open: int
-    spread: float
-    expected_total: float
-
-    @property
-    def answered(self) -> npt.NDArray[np.bool_]:
-        return ~np.isnan(self.values)
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether it was drawn by chance, and somebody answered."""
-        return not np.isnan(self.p).any() and bool(self.answered.any())
-
-
-def _combine_rounds(rounds: list[_Round], n_items: int) -> tuple[float, float, float]:
-    """Return the share, its variance, and the variance that it would have per unit."""
+def estimate_share(rounds: Sequence[Round], n_items: int) -> Share:
+    """Return the share of the items with the answer that is counted, from rounds in their order."""
     totals, units, expected = np.zeros(len(rounds)), np.full(len(rounds), np.inf), []
     before = before_unit = 0.0  # total of the items of earlier rounds
     share, n_answers = 0.5, 0.0  # as estimated so far, and how many answers it stands on
+    n_open, n_yes, n_no = n_items, 0, 0
     for k, one in enumerate(rounds):
-        v, part = one.values[one.answered], one.answered.mean()
-        m, m_total = _expect(one, share, n_answers)
+        v, p, part = one.values[one.answered], one.p[one.answered], one.answered.mean()
+        if ((one.p <= 0) | (one.p > 1)).any():
+            raise ComesError("probabilities must be in (0, 1], or NaN. Give those of the draw.")
+        m, m_total = _expect(one, n_open, share, n_answers)
         expected.append(m)
         if one.is_drawn:
-            differences = (v - m[one.answered]) / one.p[one.answered]
-            totals[k] = before + m_total + differences.sum() / part
-            units[k] = before_unit + (one.spread + one.n_open) / part - one.n_open
+            spread = ((1 - one.p) / one.p**2).sum() if np.isnan(one.spread) else one.spread
+            totals[k] = before + m_total + ((v - m[one.answered]) / p).sum() / part
+            units[k] = before_unit + (spread + n_open) / part - n_open
         # What is not answered yet is as what is answered.
         before += v.sum() / part if part else share * len(one.values)
         before_unit += len(one.values) ** 2 * (1 - part) / max(len(v), 1)
@@ -440,27 +312,28 @@ def _combine_rounds(rounds: list[_Round], n_items: int) -> tuple[float, float, f
             weight, unit = _weigh(units[: k + 1])
             share = min(max(float(weight @ totals[: k + 1]) / n_items, 0.0), 1.0)
             n_answers = 1 / max(unit / n_items**2, 1 / n_items)
+        n_open, n_yes, n_no = n_open - len(one.values), n_yes + v.sum(), n_no + (1 - v).sum()
+    bounds = n_yes / n_items, 1 - n_no / n_items
     if np.isinf(units).all():
-        return np.nan, np.nan, np.nan
-    weight, unit = _weigh(units)
+        return Share(np.nan, np.nan, *bounds)
     later = weight[::-1].cumsum()[::-1] - weight  # of the rounds after each
-    variance = sum(map(_round_variance, rounds, expected, weight, later))
-    return float(weight @ totals) / n_items, float(variance) / n_items**2, unit / n_items**2
+    variance = float(sum(map(_round_variance, rounds, expected, weight, later))) / n_items**2
+    return _with_interval(float(weight @ totals) / n_items, variance, unit / n_items**2, bounds)
 
 
-def _expect(one: _Round, share: float, n_answers: float) -> tuple[FloatArray, float]:
+def _expect(one: Round, n_open: int, share: float, n_answers: float) -> tuple[FloatArray, float]:
     """Return m of the items drawn, and its sum over all items that could be drawn."""
-    if not np.isnan(one.expected).any() and not np.isnan(one.expected_total):
-        return one.expected, one.expected_total
+    if np.isfinite(one.expected).all() and np.isfinite(one.expected_total):
+        return np.asarray(one.expected), one.expected_total
     v, p = one.values[one.answered], one.p[one.answered]
     if one.is_drawn and (n_answers == 0 or np.ptp(one.p) == 0):
         # A uniform round estimates the same, whatever is expected; its own mean is the best guess.
         share, n_answers = float((v / p).sum() / (1 / p).sum()), len(v)
     share = (share * n_answers + 0.5) / (n_answers + 1)
-    return np.full(len(one.values), share), share * one.n_open
+    return np.full(len(one.values), share), share * n_open
 
 
-def _round_variance(one: _Round, expected: FloatArray, weight: float, later: float) -> float:
+def _round_variance(one: Round, expected: FloatArray, weight: float, later: float) -> float:
     """Return what a round adds to the variance: by who was drawn, and by who has answered."""
     n_drawn, n_answered = len(one.values), int(one.answered.sum())
     if n_answered == 0:
@@ -484,9 +357,7 @@ def _weigh(units: FloatArray) -> tuple[FloatArray, float]:
     return weight, float((weight**2)[weight > 0] @ units[weight > 0])
 
 
-def pool_shares(
-    shares: Sequence[Share], sizes: Sequence[int], *, confidence: float = 0.95
-) -> Share:
+def pool_shares(shares: Sequence[Share], sizes: Sequence[int]) -> Share:
     """Return the share over several groups of items of these sizes, each estimated by itself."""
     if len(shares) == 1:
         return shares[0]
@@ -495,21 +366,23 @@ def pool_shares(
     variance = float(part**2 @ error**2)
     # Where the variance is 0, the groups say how wide their intervals are.
     unit = float(part**2 @ ((upper - lower) / 4) ** 2) / 0.25
-    return _with_interval(float(part @ share), variance, unit, (0.0, 1.0), confidence)
+    return _with_interval(float(part @ share), variance, unit, (0.0, 1.0))
 
 
 def _with_interval(
-    share: float, variance: float, unit: float, bounds: tuple[float, float], confidence: float
+    share: float, variance: float, unit: float, bounds: tuple[float, float]
 ) -> Share:
-    """Return the share inside its bounds, with the interval of Korn and Graubard."""
-    if np.isnan(share):
-        return Share(np.nan, np.nan, *bounds)
+    """Return the share inside its bounds, with the interval of Korn and Graubard.
+
+    ``unit`` is the variance that it would have if every (v - m)^2 were 1. It counts where the share
+    is 0 or 1, or the variance 0.
+    """
     share = min(max(share, bounds[0]), bounds[1])
     spread = share * (1 - share)
     n = spread / variance if spread > 0 and variance > 0 else (1 / unit if unit > 0 else np.inf)
     if np.isinf(n) or bounds[0] == bounds[1]:
         return Share(share, 0.0, share, share)
-    yes, tail = share * n, (1 - confidence) / 2
+    yes, tail = share * n, (1 - CONFIDENCE) / 2
     lower = float(betaincinv(yes, n - yes + 1, tail)) if yes > 0 else 0.0
     upper = float(betaincinv(yes + 1, n - yes, 1 - tail)) if yes < n else 1.0
     return Share(share, float(variance**0.5), max(lower, bounds[0]), min(upper, bounds[1]))

@@ -166,7 +166,7 @@ def _combine_sparse(said: LongAnswers, shape: tuple[int, int], warn_of_torn: boo
     _warn_of_torn(int(torn.sum()) if warn_of_torn else 0)
     code = np.where(torn, np.int8(State.MAYBE), highest)
     row, label = np.divmod(pair, shape[1])
-    return Answers.from_states(sparse.csr_array((code, (row, label)), shape=shape), find_kind(code))
+    return Answers.from_codes(sparse.csr_array((code, (row, label)), shape=shape), find_kind(code))
 
 
 def _count_torn(said: LongAnswers, q: int) -> int:

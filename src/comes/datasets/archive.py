@@ -81,7 +81,7 @@ def _read_labels(arrays: Mapping[str, Any], path: Path) -> tuple[BoolMatrix | No
         kind = str(arrays.get("kind", ""))
         if kind not in get_args(Kind):
             raise ComesError(f"{path.name} must say the kind of its answers; got {kind!r}.")
-        return None, Answers.from_states(_read_sparse(arrays, "states", path), cast(Kind, kind))
+        return None, Answers.from_codes(_read_sparse(arrays, "states", path), cast(Kind, kind))
     found = [name for name in ("candidates", "complementary", "positives", "no") if name in arrays]
     if len(found) > 1:
         raise ComesError(f"{path.name} has {found[0]!r} and {found[1]!r} labels; keep one of them.")

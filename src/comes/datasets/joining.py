@@ -78,7 +78,7 @@ def _stack_answers(first: Answers | None, second: Answers | None) -> Answers | N
         raise ComesError(f"two files must have labels of one kind; got {first!r} and {second!r}.")
     if first.is_sparse or second.is_sparse:
         states = sparse.vstack([first.states, second.states], "csr")
-        return Answers.from_states(states, first.kind, first.label_names)
+        return Answers.from_codes(states, first.kind, first.label_names)
     codes = np.concatenate([first.codes, second.codes])
     if first.kind != "answers":
         return Answers.from_codes(codes, first.kind, first.label_names)

@@ -113,7 +113,7 @@ class TablePlan:
             return answers
         if self.kind == "answers":
             if answers.is_sparse:
-                return Answers.from_states(answers.states, "answers", answers.label_names)
+                return Answers.from_codes(answers.states, "answers", answers.label_names)
             return Answers.from_codes(answers.codes, "answers", answers.label_names)
         raise ComesError(
             f"the labels are {answers.kind} here, and {self.kind} in the first block, where every "

@@ -125,7 +125,7 @@ is not known)
         if answers is None or answers.is_sparse == self.is_sparse:
             return dataset
         if self.is_sparse:
-            said = Answers.from_states(answers.states, answers.kind, answers.label_names)
+            said = Answers.from_codes(answers.states, answers.kind, answers.label_names)
         else:
             said = Answers.from_codes(answers.codes, answers.kind, answers.label_names)
         return replace(dataset, answers=said)

@@ -113,7 +113,7 @@ class _Stream:
         said = sparse.vstack(states, "csr")
         kind, names = self.answers.kind, self.answers.label_names
         if self.shards.is_sparse:
-            return X, Answers.from_states(said, kind, names)
+            return X, Answers.from_codes(said, kind, names)
         return X, Answers.from_codes(said.toarray(), kind, names)
 
 

@@ -19,8 +19,8 @@ from comes.annotate import (
     find_open_pairs,
     open_project,
 )
-from comes.answers import AnswerRates, draw_questions
-from comes.answers.questions import expected_bits
+from comes.answers import AnswerRates
+from comes.answers.questions import draw_questions, expected_bits
 from comes.datasets import Dataset, Reading
 from comes.errors import ComesError
 from comes.jobs.fit_jobs import fit_model
