@@ -123,10 +123,10 @@ def run(dataset: Dataset, draw: str, seed: int, method: str) -> dict[str, Any]:
     if method != "bce":  # which knows neither rates nor class priors
         sources["said"] = lean(classifier, said[known])
     for name, (shared, own) in SPREADS.items():
-        for source, leaning in sources.items():
+        for source, evidence in sources.items():
             for n in ROWS:
                 made = fit_calibration(
-                    scores[:n], leaning[:n], shared_spread=shared, own_spread=own
+                    scores[:n], evidence[:n], shared_spread=shared, own_spread=own
                 )
                 found[f"{source}, {n}, {name}"] = judge(made.calibrate(judged), relevant[test])
     return {"n_train": len(rows), "n_known": n_known, "n_test": len(test), "found": found}

@@ -29,7 +29,7 @@ _, RELEVANT = problem(seed=6, n=43)
 CANDIDATES = annotate(RELEVANT, 0.5, seed=7)
 PRIOR = prior_of(RELEVANT)
 STATES = torch.randint(0, 4, (43, 4), generator=torch.Generator().manual_seed(8)).to(torch.int8)
-LEANINGS = torch.linspace(-1, 1, 43 * 4).reshape(43, 4)
+EVIDENCE = torch.linspace(-1, 1, 43 * 4).reshape(43, 4)
 ADAM = make_optimizer("adam", learning_rate=0.05)
 SGD = make_optimizer("sgd", learning_rate=0.1)
 
@@ -168,7 +168,7 @@ TRAININGS: dict[str, Callable[[], dict[str, Any]]] = {
     "likelihood": lambda: trained("likelihood of candidates"),
     "likelihood of states": lambda: trained("likelihood", answers=STATES),
     "likelihood of states, in parts": lambda: trained("likelihood", answers=STATES, part_size=3),
-    "likelihood of leanings": lambda: trained("likelihood", answers=LEANINGS),
+    "likelihood of evidence": lambda: trained("likelihood", answers=EVIDENCE),
     "networks at once": lambda: trained_on(
         make=lambda: Ensemble(3, 4, 8, dropout=0.0), risk=EnsembleRisk(risk_of("hamming"))
     ),

@@ -8,9 +8,9 @@ import pytest
 from comes.annotate.agreement import measure_agreement
 
 
-def fleiss_kappa_by_loops(both_no: int, torn: int, both_maybe: int) -> float:
+def fleiss_kappa_by_loops(both_no: int, disagree: int, both_maybe: int) -> float:
     """Return kappa as Fleiss writes it: a row per item, a column per answer, two raters."""
-    table = [(2, 0)] * both_no + [(1, 1)] * torn + [(0, 2)] * both_maybe
+    table = [(2, 0)] * both_no + [(1, 1)] * disagree + [(0, 2)] * both_maybe
     n = len(table)
     agreed = sum((a * (a - 1) + b * (b - 1)) / 2 for a, b in table) / n
     shares = [sum(row[k] for row in table) / (2 * n) for k in (0, 1)]

@@ -49,14 +49,14 @@ def decide(project: Project, item: str, answer: str) -> int:
 
 
 @pytest.fixture
-def torn(projects: Projects) -> Project:
+def disagreeing(projects: Projects) -> Project:
     return torn_project(projects)
 
 
 @pytest.fixture
-def lead(torn: Project) -> Iterator[TestClient]:
+def lead(disagreeing: Project) -> Iterator[TestClient]:
     """The browser of a lead, at a project where people disagree."""
-    with TestClient(make_app(torn), base_url=HERE) as client:
+    with TestClient(make_app(disagreeing), base_url=HERE) as client:
         join(client, "Lea")
         yield client
 
@@ -159,14 +159,16 @@ def post(client: TestClient, what: str, **body: Any) -> Any:
     return client.post(f"/api/lead/{what}", json=body)
 
 
-def test_the_page_shows_who_said_what_and_takes_decisions(lead: TestClient, torn: Project) -> None:
+def test_the_page_shows_who_said_what_and_takes_decisions(
+    lead: TestClient, disagreeing: Project
+) -> None:
     page = lead.get("/lead/disagreements").text
     assert page.count('class="case"') == 3 and "<bdi>Bob</bdi> says" in page
     assert post(lead, "decide", item=1, class_number=1, verdict="yes").status_code == 200
     assert lead.get("/lead/disagreements").text.count('class="case"') == 2
     decided = lead.get("/lead/disagreements?decided").text
     assert decided.count('class="case"') == 3 and decided.count('aria-pressed="true"') == 1
-    [own] = [row for row in stored(torn) if row.tab == "lead"]
+    [own] = [row for row in stored(disagreeing) if row.tab == "lead"]
     assert (own.annotator, own.answer) == ("Lea", "yes")
     assert post(lead, "decide", item=1, class_number=1, verdict=None).status_code == 200
     assert lead.get("/lead/disagreements").text.count('class="case"') == 3
@@ -176,11 +178,11 @@ def test_the_page_shows_who_said_what_and_takes_decisions(lead: TestClient, torn
         assert post(lead, "decide", **body).status_code == 422
 
 
-def test_the_page_leaves_people_out_and_freezes(lead: TestClient, torn: Project) -> None:
+def test_the_page_leaves_people_out_and_freezes(lead: TestClient, disagreeing: Project) -> None:
     assert "leave out" in lead.get("/lead").text
     assert post(lead, "person", name="Bob", is_left_out=True).status_code == 200
     assert "take in again" in lead.get("/lead").text
-    assert [p.is_left_out for p in summarise(torn).people] == [False, True]
+    assert [p.is_left_out for p in summarise(disagreeing).people] == [False, True]
     assert post(lead, "person", name="Eve", is_left_out=True).status_code == 404
     assert post(lead, "freeze", is_frozen=True).status_code == 200
     assert "Frozen since" in lead.get("/lead").text
@@ -188,10 +190,10 @@ def test_the_page_leaves_people_out_and_freezes(lead: TestClient, torn: Project)
     assert "Frozen since" not in lead.get("/lead").text
 
 
-def test_notes_are_listed_and_dealt_with(lead: TestClient, torn: Project) -> None:
+def test_notes_are_listed_and_dealt_with(lead: TestClient, disagreeing: Project) -> None:
     assert "Nobody has written a note" in lead.get("/lead/notes").text
-    card = all_cards(torn)[0].id
-    with torn.writing() as connection:
+    card = all_cards(disagreeing)[0].id
+    with disagreeing.writing() as connection:
         for text in ("", "cut off <b>"):
             row = {"card_id": card, "annotator": "Ann", "text": text, "written_at": 1.0}
             connection.execute(insert(notes).values(row))

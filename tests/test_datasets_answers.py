@@ -48,7 +48,7 @@ def test_a_maybe_outweighs_a_no() -> None:
     with pytest.warns(ComesWarning, match="1 pairs of item and label have different answers"):
         dataset = combine_answers(*said)
     assert dataset.candidates is not None and dataset.candidates.tolist() == [[True]]
-    quiet = combine_answers(*said, warn_of_torn=False)  # a warning would be an error
+    quiet = combine_answers(*said, warn_of_disagreements=False)  # a warning would be an error
     assert quiet.candidates is not None and quiet.candidates.tolist() == [[True]]
 
 

@@ -317,13 +317,13 @@ def test_a_student_is_told_of_maybe_only_where_it_is_used(
 ) -> None:
     told: list[Any] = []
 
-    def spy(scores: Any, leaning: Any) -> Any:
-        told.append(leaning)
-        return posterior_probability(scores, leaning)
+    def spy(scores: Any, evidence: Any) -> Any:
+        told.append(evidence)
+        return posterior_probability(scores, evidence)
 
     monkeypatch.setattr(view_heads, "posterior_probability", spy)
     for uses in (True, False):
         fit_view_head(probe(uses_maybe=uses, no_rate=0.8, yes_rate=0.3), evidence(ASKED))
-        leaning = told.pop()
-        assert (leaning[ASKED.excluded] == -1).all() and (leaning[ASKED.confirmed] == 1).all()
-        assert ((leaning[ASKED.doubtful] != 0) == uses).all()
+        known = told.pop()
+        assert (known[ASKED.excluded] == -1).all() and (known[ASKED.confirmed] == 1).all()
+        assert ((known[ASKED.doubtful] != 0) == uses).all()

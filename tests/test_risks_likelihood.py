@@ -122,10 +122,10 @@ def test_ticked_labels_are_the_mirror_image_of_candidates() -> None:
 def test_evidence_are_those_of_the_states() -> None:
     answers = Answers.from_codes(STATES.numpy())
     rates = AnswerRates(NO_RATE.numpy(), YES_RATE.numpy(), 0.05)
-    leaning = torch.as_tensor(answer_evidence(answers, rates))
+    evidence = torch.as_tensor(answer_evidence(answers, rates))
     risk = LikelihoodRisk(NO_RATE, YES_RATE, mistake_rate=0.05)
     torch.testing.assert_close(
-        value_and_gradient(risk, SCORES, leaning),
+        value_and_gradient(risk, SCORES, evidence),
         value_and_gradient(risk, SCORES, STATES),
         rtol=1e-5,
         atol=1e-9,
@@ -138,7 +138,7 @@ def test_answers_of_people_are_factors_written_as_loops() -> None:
     )
     own = np.array([0.9, 0.4]), np.array([0.3, 0.8])
     rates = AnswerRates(np.array([0.6, 0.7]), np.array([0.5, 0.4]), people={"b": own})
-    leaning = torch.as_tensor(answer_evidence(Answers.from_long(said, (3, 2)), rates))
+    evidence = torch.as_tensor(answer_evidence(Answers.from_long(said, (3, 2)), rates))
 
     def weights(i: int, j: int) -> tuple[float, float]:
         irrelevant, relevant = 1.0, 1.0
@@ -151,7 +151,7 @@ def test_answers_of_people_are_factors_written_as_loops() -> None:
                 irrelevant, relevant = irrelevant * first, relevant * second
         return irrelevant, relevant
 
-    value = likelihood_risk(SCORES[:3, :2], leaning, torch.ones(2))
+    value = likelihood_risk(SCORES[:3, :2], evidence, torch.ones(2))
     assert value.item() == pytest.approx(by_loops(SCORES[:3, :2], weights)[0], rel=1e-5)
 
 

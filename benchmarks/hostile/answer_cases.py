@@ -98,7 +98,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: answer_evidence(answers(), AnswerRates(np.ones(2) / 2, np.ones(2) / 2)),
         r"label|rate|4|2",
     ),
-    "leanings of another shape": (
+    "evidence of another shape": (
         lambda: posterior_probability(np.zeros((2, 2)), np.zeros(3)),
         r"shape",
     ),

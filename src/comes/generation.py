@@ -33,15 +33,7 @@ from comes.answers.convert import BoolMatrix, as_relevant, check_paired, row_ind
 from comes.columns import encode_table
 from comes.errors import ComesError
 
-__all__ = [
-    "case_a",
-    "case_b",
-    "independent",
-    "instance_dependent",
-    "one_uniform",
-    "random_size",
-    "simulate_answers",
-]
+__all__ = ["case_a", "case_b", "independent", "simulate_answers"]
 
 Case = Literal["a", "b", "independent", "one", "size", "instance"]
 FloatArray = npt.NDArray[np.float64]
@@ -111,7 +103,6 @@ def case_b(relevant: npt.ArrayLike, exclude_rate: Rate = 0.1, seed: Seed = 0) ->
 def independent(relevant: npt.ArrayLike, exclude_rate: Rate = 0.1, seed: Seed = 0) -> BoolMatrix:
     """Exclude every irrelevant label with probability ``exclude_rate``.
 
-    As if pairs were drawn and asked about at that rate, and every irrelevant one were called so.
     It is `case_a` named by the other rate. Unlike the exact counts of `case_b`, the number of
     excluded rows does not reveal how many are irrelevant, even where the rate is known.
 
@@ -133,120 +124,6 @@ def independent(relevant: npt.ArrayLike, exclude_rate: Rate = 0.1, seed: Seed = 
     """
     rate = _check_rate(exclude_rate, as_relevant(relevant).shape[1], "exclude_rate")
     return case_a(relevant, 1 - rate, seed)
-
-
-def one_uniform(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
-    """Exclude one label per row, drawn uniformly from the irrelevant ones (GDF, MLCL).
-
-    A row without an irrelevant label excludes nothing.
-
-    Parameters
-    ----------
-    relevant : bool array of shape (n_samples, n_labels)
-    seed : int or numpy Generator
-
-    Returns
-    -------
-    candidates : bool array of shape (n_samples, n_labels)
-
-    Examples
-    --------
-    >>> (~one_uniform(np.zeros((3, 5)))).sum(axis=1)
-    array([1, 1, 1])
-    """
-    relevant = as_relevant(relevant)
-    return _exclude(relevant, np.ones(len(relevant), dtype=int), _generator(seed))
-
-
-def random_size(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
-    """Exclude a random number of labels per row, drawn from the irrelevant ones (CTL).
-
-    The number is s with probability C(q, s) / (2^q - 2), for s = 1 to q - 1: the size of a random
-    set of labels that is neither empty nor full. A row with fewer irrelevant labels excludes all of
-    them.
-
-    Parameters
-    ----------
-    relevant : bool array of shape (n_samples, n_labels)
-        At least two labels.
-    seed : int or numpy Generator
-
-    Returns
-    -------
-    candidates : bool array of shape (n_samples, n_labels)
-
-    Examples
-    --------
-    >>> excluded = ~random_size(np.zeros((1000, 2)))
-    >>> excluded.sum(axis=1).min(), excluded.sum(axis=1).max()
-    (np.int64(1), np.int64(1))
-    """
-    relevant = as_relevant(relevant)
-    n, q = relevant.shape
-    if q < 2:
-        raise ComesError(
-            f"a set that is neither empty nor full needs two labels; got {q}. Take case_b."
-        )
-    rng = _generator(seed)
-    sizes = np.asarray(rng.binomial(q, 0.5, size=n))
-    while (redraw := (sizes == 0) | (sizes == q)).any():
-        sizes[redraw] = rng.binomial(q, 0.5, size=int(redraw.sum()))
-    return _exclude(relevant, sizes, rng)
-
-
-def _exclude(
-    relevant: BoolMatrix, sizes: npt.NDArray[np.int64], rng: np.random.Generator
-) -> BoolMatrix:
-    """Exclude ``sizes[i]`` of the irrelevant labels of row i, drawn uniformly."""
-    draws = np.where(relevant, 2.0, rng.random(relevant.shape))
-    rank = draws.argsort(axis=1).argsort(axis=1)
-    return np.asarray(relevant | (rank >= sizes[:, None]))
-
-
-def instance_dependent(
-    relevant: npt.ArrayLike,
-    X: npt.ArrayLike,
-    exclude_rate: Rate = 0.1,
-    strength: float = 2.0,
-    seed: Seed = 0,
-) -> BoolMatrix:
-    """Exclude an irrelevant label with a probability that depends on the features.
-
-    Every label has a random direction w_j in the space of features. The probability for row x is
-    sigmoid(a_j + strength * z_j(x)), with z_j the standardised projection of x on w_j, and a_j such
-    that the mean over the rows irrelevant to j is ``exclude_rate``. A stress test: it breaks
-    Lemma 1, on which most methods rely. With strength 0 it is `case_a`.
-
-    Parameters
-    ----------
-    relevant : bool array of shape (n_samples, n_labels)
-    X : array or CSR matrix of shape (n_samples, n_features)
-    exclude_rate : float or array of shape (n_labels,)
-        Mean probability over the irrelevant rows, in [0, 1].
-    strength : float
-        How strongly the probability depends on the features.
-    seed : int or numpy Generator
-
-    Returns
-    -------
-    candidates : bool array of shape (n_samples, n_labels)
-
-    Examples
-    --------
-    >>> X = np.linspace(-1, 1, 1000)[:, None]
-    >>> excluded = ~instance_dependent(np.zeros((1000, 1)), X, exclude_rate=0.5)
-    >>> bool(abs(excluded[:500].mean() - excluded[500:].mean()) > 0.2)
-    True
-    """
-    check_paired(X=X, relevant=relevant)
-    relevant = as_relevant(relevant)
-    rate = _check_rate(exclude_rate, relevant.shape[1], "exclude_rate")
-    _check_strength(strength, "strength")
-    features = _check_features(X, len(relevant))
-    rng = _generator(seed)
-    slope = strength * project_rows(features, relevant.shape[1], rng)
-    probability = tilted_probability(slope, ~relevant, rate)
-    return np.asarray(relevant | (rng.random(relevant.shape) >= probability))
 
 
 def simulate_answers(
@@ -323,19 +200,11 @@ def simulate_answers(
     n, q = relevant.shape
     # A stream of its own, as labels themselves are often drawn with the same seed.
     rng = _generator(seed, ANSWER_STREAM)
-
-    def slope(n_directions: int, strength: float, name: str) -> FloatArray:
-        """Return by how much the features raise the logit of a probability, (n, q)."""
-        _check_strength(strength, name)
-        if not strength:
-            return np.zeros((n, q))
-        if X is None:
-            raise ComesError(f"{name} needs features; got none. Pass X, or leave it at 0.")
-        z = project_rows(_check_features(X, n), n_directions, rng)
-        return np.broadcast_to(strength * z, (n, q))
-
-    easy = slope(1, doubt_strength, "doubt_strength")
-    asked_slope = slope(q, asked_strength, "asked_strength")
+    easy = asked_slope = np.zeros((n, q))
+    if doubt_strength:
+        easy = easy + _feature_slope(X, n, 1, doubt_strength, "doubt_strength", rng)
+    if asked_strength:
+        asked_slope = _feature_slope(X, n, q, asked_strength, "asked_strength", rng)
     rate = _check_rate(asked_rate, q, "asked_rate")
     asked = rng.random((n, q)) < tilted_probability(asked_slope, np.ones_like(relevant), rate)
     row, label = asked.nonzero()
@@ -407,6 +276,62 @@ def generate(
     return PROCESSES[case](relevant, seed=seed, **options)
 
 
+def one_uniform(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
+    """Exclude one irrelevant label per row, drawn uniformly; none if all are relevant."""
+    relevant = as_relevant(relevant)
+    return _exclude(relevant, np.ones(len(relevant), dtype=int), _generator(seed))
+
+
+def random_size(relevant: npt.ArrayLike, seed: Seed = 0) -> BoolMatrix:
+    """Exclude s irrelevant labels per row, with probability C(q, s) / (2^q - 2), 0 < s < q.
+
+    That is the size of a random set of labels that is neither empty nor full. A row with fewer
+    irrelevant labels excludes all of them.
+    """
+    relevant = as_relevant(relevant)
+    n, q = relevant.shape
+    if q < 2:
+        raise ComesError(
+            f"a set that is neither empty nor full needs two labels; got {q}. Take case_b."
+        )
+    rng = _generator(seed)
+    sizes = np.asarray(rng.binomial(q, 0.5, size=n))
+    while (redraw := (sizes == 0) | (sizes == q)).any():
+        sizes[redraw] = rng.binomial(q, 0.5, size=int(redraw.sum()))
+    return _exclude(relevant, sizes, rng)
+
+
+def _exclude(
+    relevant: BoolMatrix, sizes: npt.NDArray[np.int64], rng: np.random.Generator
+) -> BoolMatrix:
+    """Exclude ``sizes[i]`` of the irrelevant labels of row i, drawn uniformly."""
+    draws = np.where(relevant, 2.0, rng.random(relevant.shape))
+    rank = draws.argsort(axis=1).argsort(axis=1)
+    return np.asarray(relevant | (rank >= sizes[:, None]))
+
+
+def instance_dependent(
+    relevant: npt.ArrayLike,
+    X: npt.ArrayLike,
+    exclude_rate: Rate = 0.1,
+    strength: float = 2.0,
+    seed: Seed = 0,
+) -> BoolMatrix:
+    """Exclude an irrelevant label j with probability sigmoid(a_j + strength * z_j(x)).
+
+    z_j is the standardised projection of x on a random direction, and a_j such that the mean over
+    the rows irrelevant to j is ``exclude_rate``.
+    """
+    check_paired(X=X, relevant=relevant)
+    relevant = as_relevant(relevant)
+    n, q = relevant.shape
+    rate = _check_rate(exclude_rate, q, "exclude_rate")
+    rng = _generator(seed)
+    slope = _feature_slope(X, n, q, strength, "strength", rng)
+    probability = tilted_probability(slope, ~relevant, rate)
+    return np.asarray(relevant | (rng.random(relevant.shape) >= probability))
+
+
 PROCESSES: Mapping[Case, Callable[..., BoolMatrix]] = {
     "a": case_a,
     "b": case_b,
@@ -415,6 +340,27 @@ PROCESSES: Mapping[Case, Callable[..., BoolMatrix]] = {
     "size": random_size,
     "instance": instance_dependent,
 }
+
+
+def _feature_slope(
+    X: Any, n: int, n_directions: int, strength: float, name: str, rng: np.random.Generator
+) -> FloatArray:
+    """Return by how much the features of n rows raise logits, (n, n_directions)."""
+    if not np.isfinite(strength):
+        raise ComesError(f"{name} must be a finite number; got {strength}.")
+    if X is None:
+        raise ComesError(f"{name} needs features; got none. Pass X, or leave it at 0.")
+    X = encode_table(X)
+    features = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=float)
+    if not np.isfinite(features.data if sparse.issparse(features) else features).all():
+        raise ComesError(
+            "features must be finite; got NaN or infinity. Fill or drop those entries."
+        )
+    if features.ndim != 2 or features.shape[0] != n:
+        raise ComesError(
+            f"{n} rows of labels need as many rows of features; got shape {features.shape}."
+        )
+    return strength * project_rows(features, n_directions, rng)
 
 
 def project_rows(features: Any, n_directions: int, rng: np.random.Generator) -> FloatArray:
@@ -430,10 +376,7 @@ def project_rows(features: Any, n_directions: int, rng: np.random.Generator) -> 
 
 
 def tilted_probability(slope: FloatArray, pairs: BoolMatrix, rate: FloatArray) -> FloatArray:
-    """Return sigmoid(a_j + slope), (n, q), with a_j such that the mean over the pairs is the rate.
-
-    ``pairs`` is (n, q), the rate (q,).
-    """
+    """Return sigmoid(a_j + slope), with a_j such that the mean over pairs (n, q) is the rate."""
     if not slope.any():
         return np.broadcast_to(rate, slope.shape)
     n_pairs = np.maximum(pairs.sum(axis=0), 1)
@@ -467,24 +410,3 @@ def _check_rate(rate: Rate, q: int, name: str) -> FloatArray:
             f"{name} must be one number in [0, 1], or one for each of the {q} labels; got {rate!r}."
         )
     return np.broadcast_to(rates, (q,))
-
-
-def _check_strength(strength: float, name: str) -> None:
-    """Raise an error if a strength is not a number."""
-    if not np.isfinite(strength):
-        raise ComesError(f"{name} must be a finite number; got {strength}.")
-
-
-def _check_features(X: npt.ArrayLike, n: int) -> Any:
-    """Return X as a finite float array or CSR matrix of n rows, or raise an error."""
-    X = encode_table(X)
-    features = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X, dtype=float)
-    if not np.isfinite(features.data if sparse.issparse(features) else features).all():
-        raise ComesError(
-            "features must be finite; got NaN or infinity. Fill or drop those entries."
-        )
-    if features.ndim != 2 or features.shape[0] != n:
-        raise ComesError(
-            f"{n} rows of labels need as many rows of features; got shape {features.shape}."
-        )
-    return features

@@ -151,8 +151,8 @@ def test_every_column_explains_itself(browser: Any, team: tuple[Project, str], w
 
 def test_the_lead_decides_by_keyboard_alone(browser: Any, tmp_path: Path) -> None:
     project = team_project(tmp_path)
-    torn = summarise(project).n_disagreements
-    assert torn > 3
+    n_disagreements = summarise(project).n_disagreements
+    assert n_disagreements > 3
     with serve_in_thread(project) as address:
         page = open_lead(browser, address, "/lead/disagreements")
         case = page.locator(".case").first
@@ -160,7 +160,8 @@ def test_the_lead_decides_by_keyboard_alone(browser: Any, tmp_path: Path) -> Non
         case.get_by_role("button", name="Yes", exact=True).focus()
         page.keyboard.press("Enter")
         page.wait_for_function(
-            "n => document.querySelector('.count')?.textContent === String(n)", arg=torn - 1
+            "n => document.querySelector('.count')?.textContent === String(n)",
+            arg=n_disagreements - 1,
         )
         [own] = [row for row in stored(project) if row.tab == "lead"]
         assert own.answer == "yes" and own.undone_at is None
@@ -170,10 +171,10 @@ def test_the_lead_decides_by_keyboard_alone(browser: Any, tmp_path: Path) -> Non
         pressed.focus()
         page.keyboard.press("Space")  # takes it back
         page.wait_for_function(
-            "n => document.querySelector('.count')?.textContent === String(n)", arg=torn
+            "n => document.querySelector('.count')?.textContent === String(n)", arg=n_disagreements
         )
         assert page.complaints == []
-    assert summarise(project).n_disagreements == torn
+    assert summarise(project).n_disagreements == n_disagreements
 
 
 def test_a_person_is_left_out_and_taken_in_again(browser: Any, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ class Questions:
     no_only: BoolArray
     yes_only: BoolArray
     possible: BoolArray  # to somebody
-    torn: BoolArray  # undecided, and possible to somebody and not to somebody else
+    disagree: BoolArray  # undecided, and possible to somebody and not to somebody else
     is_decided: BoolArray  # by the lead
     pairs: npt.NDArray[np.int64]  # of people: both no, different, both possible; (3, n)
 
@@ -104,7 +104,7 @@ def count_questions(said: Said, counts: BoolArray) -> Questions:
         no_only=(n_no > 0) & (n_possible == 0),
         yes_only=(n_no == 0) & (counted[MAYBE] == 0),
         possible=n_possible > 0,
-        torn=(n_no > 0) & (n_possible > 0),
+        disagree=(n_no > 0) & (n_possible > 0),
         is_decided=is_decided,
         pairs=np.stack([no * (no - 1) // 2, no * possible, possible * (possible - 1) // 2]),
     )
@@ -134,7 +134,7 @@ def summarise_classes(
         "n_asked": questions.count(every, n),
         "n_excluded": questions.count(questions.no_only, n),
         "n_confirmed": questions.count(questions.yes_only, n),
-        "n_disagreements": questions.count(questions.torn, n),
+        "n_disagreements": questions.count(questions.disagree, n),
         "n_decided": questions.count(questions.is_decided, n),
         "n_chosen": np.bincount(said.class_[counts & is_chosen & ~is_skip], minlength=n),
         "drawn": questions.count(drawn, n),

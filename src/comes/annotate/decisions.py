@@ -75,13 +75,13 @@ def find_disagreements(said: Said, *, with_decided: bool = False) -> list[tuple[
         np.bincount(said.question[by_people & (said.word == word)], minlength=size)
         for word in (NO, MAYBE, YES)
     )
-    torn = (n_no > 0) & (n_maybe + n_yes > 0)
+    disagree = (n_no > 0) & (n_maybe + n_yes > 0)
     if not with_decided:
-        torn[said.question[counts & said.is_decision]] = False
+        disagree[said.question[counts & said.is_decision]] = False
     rows = np.flatnonzero(by_people)
     _, place = np.unique(said.question[rows], return_index=True)
     rows = rows[place]
-    rows = rows[torn[said.question[rows]]]
+    rows = rows[disagree[said.question[rows]]]
     rows = rows[np.argsort(-(n_yes[said.question[rows]] > 0).astype(int), kind="stable")]
     return [(int(said.item[k]) + 1, int(said.class_[k]) + 1) for k in rows]
 

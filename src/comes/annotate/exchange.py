@@ -218,7 +218,7 @@ def _combine(project: Project, said: pd.DataFrame) -> Dataset:
         item_names=item_names,
         people=said[PERSON] if said[PERSON].nunique() > 1 else None,
         chosen=said[SOURCE].isin(BY_MODEL),
-        warn_of_torn=False,  # the overview counts them
+        warn_of_disagreements=False,  # the overview counts them
     )
 
 

@@ -40,7 +40,7 @@ def combine_answers(
     item_names: Sequence[str] | None = None,
     people: npt.ArrayLike | None = None,
     chosen: npt.ArrayLike | None = None,
-    warn_of_torn: bool = True,
+    warn_of_disagreements: bool = True,
 ) -> Dataset:
     """Return the data set that answers about (item, label) pairs make, without features.
 
@@ -56,7 +56,7 @@ def combine_answers(
         "no" about it.
     chosen : array-like of bool, of shape (n_answers,), optional
         Whether a model chose the question. A pair that was drawn at random too counts as drawn.
-    warn_of_torn : bool
+    warn_of_disagreements : bool
         Whether it is a warning that a pair has different answers and nobody's name.
 
     Returns
@@ -96,7 +96,9 @@ def combine_answers(
     )
     _refuse_contradictions(said, rows, columns)
     by_model = np.zeros(len(codes), dtype=bool) if chosen is None else np.asarray(chosen, bool)
-    answers = _combine_said(said, by_model[is_answer], (len(rows), len(columns)), warn_of_torn)
+    answers = _combine_said(
+        said, by_model[is_answer], (len(rows), len(columns)), warn_of_disagreements
+    )
     return Dataset(None, columns, answers=answers, items=rows)
 
 
@@ -118,11 +120,11 @@ def _refuse_contradictions(said: LongAnswers, rows: Sequence[str], columns: Sequ
 
 
 def _combine_said(
-    said: LongAnswers, by_model: BoolMatrix, shape: tuple[int, int], warn_of_torn: bool
+    said: LongAnswers, by_model: BoolMatrix, shape: tuple[int, int], warn_of_disagreements: bool
 ) -> Answers:
     """Return answers in long form as answers about pairs."""
     if stays_sparse(len(said), shape) and said.people in ((), ("",)) and not by_model.any():
-        return _combine_sparse(said, shape, warn_of_torn)
+        return _combine_sparse(said, shape, warn_of_disagreements)
     codes = said.combine(shape)
     if find_kind(codes) == "candidates":
         drawn = mark_pairs(said.row[~by_model], said.label[~by_model], shape)
@@ -140,36 +142,38 @@ def _combine_said(
         chosen = mark_pairs(said.row, said.label, shape) & ~drawn
     if said.people != ("",):
         return Answers.from_long(said, shape, chosen=chosen)
-    _warn_of_torn(_count_torn(said, shape[1]) if warn_of_torn else 0)
+    _warn_of_disagreements(_count_disagreements(said, shape[1]) if warn_of_disagreements else 0)
     return Answers.from_codes(codes, chosen=chosen)
 
 
-def _warn_of_torn(torn: int) -> None:
+def _warn_of_disagreements(n_pairs: int) -> None:
     """Warn of pairs about which nobody in particular gave different answers."""
-    if torn:
+    if n_pairs:
         warn(
-            f"{torn} pairs of item and label have different answers; they count as 'maybe', "
+            f"{n_pairs} pairs of item and label have different answers; they count as 'maybe', "
             f"and the labels stay candidates. A column {PERSON!r} would keep who said what.",
             ComesWarning,
             stacklevel=5,
         )
 
 
-def _combine_sparse(said: LongAnswers, shape: tuple[int, int], warn_of_torn: bool) -> Answers:
+def _combine_sparse(
+    said: LongAnswers, shape: tuple[int, int], warn_of_disagreements: bool
+) -> Answers:
     """Return few answers about many pairs as sparse ones, given by nobody in particular."""
     pair, place = np.unique(said.row * shape[1] + said.label, return_inverse=True)
     lowest = np.full(len(pair), State.MAYBE, dtype=np.int8)
     highest = np.zeros(len(pair), dtype=np.int8)
     np.minimum.at(lowest, place, said.code)
     np.maximum.at(highest, place, said.code)
-    torn = lowest != highest
-    _warn_of_torn(int(torn.sum()) if warn_of_torn else 0)
-    code = np.where(torn, np.int8(State.MAYBE), highest)
+    disagree = lowest != highest
+    _warn_of_disagreements(int(disagree.sum()) if warn_of_disagreements else 0)
+    code = np.where(disagree, np.int8(State.MAYBE), highest)
     row, label = np.divmod(pair, shape[1])
     return Answers.from_codes(sparse.csr_array((code, (row, label)), shape=shape), find_kind(code))
 
 
-def _count_torn(said: LongAnswers, q: int) -> int:
+def _count_disagreements(said: LongAnswers, q: int) -> int:
     """Return how many pairs have different answers."""
     distinct = pd.DataFrame(
         {"pair": said.row * q + said.label, "code": said.code}

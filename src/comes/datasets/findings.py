@@ -146,16 +146,18 @@ def _check_answers(answers: Answers, names: Sequence[str]) -> list[Finding]:
     if answers.kind == "answers":
         is_known = np.asarray(n_no + n_yes + n_maybe > 0)
         unsure = is_known & (n_no + n_yes == 0)
-        torn = (
+        n_disagreements = (
             0
             if answers.annotations is None
             else answers.annotations.count_disagreements(answers.shape)
         )
-        pairs = counted(torn, "pair")
+        pairs = counted(n_disagreements, "pair")
         findings += [
             _describe_labels("never_asked", ~is_known, names, "were never asked about"),
             _describe_labels("only_maybe", unsure, names, "have no answer but maybe"),
-            Finding("disagreements", torn, f"people disagree about {pairs}: yes and no."),
+            Finding(
+                "disagreements", n_disagreements, f"people disagree about {pairs}: yes and no."
+            ),
         ]
         is_known = is_known & ~unsure
     never, always = is_known & (n_no == 0), n_no == len(answers)

@@ -28,18 +28,21 @@ def find_calibration(
             "calibrate takes either answers (or candidates) about the rows or relevant=, their "
             f"true labels; got {'neither' if answers is None else 'both'}."
         )
-    leaning = _lean_truth(classifier, relevant) if answers is None else _lean(classifier, answers)
+    if answers is None:
+        evidence = _truth_evidence(classifier, relevant)
+    else:
+        evidence = _answer_evidence(classifier, answers)
     scores = np.asarray(classifier.decision_function(X), dtype=np.float64)
-    if len(scores) != len(leaning):
+    if len(scores) != len(evidence):
         raise ComesError(
-            f"calibrate needs X and labels of the same rows; got {len(scores)} and {len(leaning)}."
+            f"calibrate needs X and labels of the same rows; got {len(scores)} and {len(evidence)}."
         )
     _warn_of_seen_rows(classifier, X)
-    return fit_calibration(scores - classifier.score_offset_, leaning)
+    return fit_calibration(scores - classifier.score_offset_, evidence)
 
 
-def _lean_truth(classifier: "PredictsFromScores", relevant: Any) -> npt.NDArray[Any]:
-    """Return true labels as leanings."""
+def _truth_evidence(classifier: "PredictsFromScores", relevant: Any) -> npt.NDArray[Any]:
+    """Return true labels as evidence."""
     truth = match_columns(as_relevant(relevant), relevant, classifier.label_names_)
     if truth.shape[1] != len(classifier.label_names_):
         raise ComesError(
@@ -49,8 +52,8 @@ def _lean_truth(classifier: "PredictsFromScores", relevant: Any) -> npt.NDArray[
     return np.where(truth, 1.0, -1.0)
 
 
-def _lean(classifier: "PredictsFromScores", answers: Any) -> npt.NDArray[Any]:
-    """Return how far answers lean, by the rates of the model."""
+def _answer_evidence(classifier: "PredictsFromScores", answers: Any) -> npt.NDArray[Any]:
+    """Return the evidence of answers, by the rates of the model."""
     read = read_answers(answers).align_labels(classifier.label_names_)
     rates = classifier.rates_
     if rates.no_rate is not None:

@@ -112,9 +112,9 @@ def find_soft_targets(classifier: "ImageClassifier", probed: Training) -> torch.
         answers = answers[split_rows(n, share, probed.options.seed)[0]]
     if not classifier.uses_maybe:
         answers = answers.without_maybe()
-    leaning = answer_evidence(answers, classifier.rates_.answer_rates)
+    evidence = answer_evidence(answers, classifier.rates_.answer_rates)
     scores = predict_scores(probed.module, probed.X)
-    targets = posterior_probability(scores.cpu().numpy(), leaning)
+    targets = posterior_probability(scores.cpu().numpy(), evidence)
     return torch.as_tensor(targets, dtype=torch.float32, device=scores.device)
 
 

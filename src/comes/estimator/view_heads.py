@@ -227,8 +227,8 @@ def _make_steps(
 def _add_student(teacher: ViewHead, evidence: Evidence, probe: CandidateClassifier) -> ViewHead:
     """Return the mean of the teacher and of a student of its posteriors, as one linear layer."""
     answers = evidence.answers if probe.uses_maybe else evidence.answers.without_maybe()
-    leaning = answer_evidence(answers, probe.rates_.answer_rates)
-    targets = posterior_probability(teacher.score(evidence.sparse), leaning)
+    of_answers = answer_evidence(answers, probe.rates_.answer_rates)
+    targets = posterior_probability(teacher.score(evidence.sparse), of_answers)
     scaling, own = fit_scaling(evidence.pooled, "standard"), teacher.layer
     assert isinstance(own, nn.Linear) and scaling.shift is not None and scaling.scale is not None
     X = torch.from_numpy(_scale(evidence.pooled, scaling.shift, scaling.scale)).to(own.weight)

@@ -84,7 +84,7 @@ def count_answers(answers: Answers, rates: Mapping[str, Any]) -> dict[str, list[
         agreement = find_agreement(answers)
         if agreement is not None:
             of_several = zip(agreement.n_disputed, agreement.n_several, strict=True)
-            columns["disagree"] = [f"{torn} of {n}" if n else "–" for torn, n in of_several]
+            columns["disagree"] = [f"{k} of {n}" if n else "–" for k, n in of_several]
         if answers.chosen is not None and answers.chosen.any():
             columns["by model"] = (answers.chosen & (answers.codes != State.NOT_ASKED)).sum(axis=0)
     elif answers.kind == "candidates":
