@@ -91,7 +91,7 @@ def bce_risk(
         losses = torch.where(targets == YES, loss(scores, 1), 0)
         losses = torch.where(targets == NO, loss(scores, 0), losses)
     elif isinstance(loss, MarginLoss):  # computed once: phi of the margin
-        losses = loss.of_margin(scores * (2 * targets.to(scores.dtype) - 1))
+        losses = loss.of_margin(scores * targets.to(scores.dtype).mul_(2).sub_(1))
     else:
         losses = torch.where(targets, loss(scores, 1), loss(scores, 0))
     if label_weight is not None:

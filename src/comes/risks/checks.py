@@ -17,7 +17,9 @@ from comes.answers import State
 from comes.errors import ComesError
 
 # As plain numbers, since torch.compile compares no tensor with an enumeration.
-NOT_ASKED, NO, YES = int(State.NOT_ASKED), int(State.NO), int(State.YES)
+NOT_ASKED, NO, YES, MAYBE = (
+    int(state) for state in (State.NOT_ASKED, State.NO, State.YES, State.MAYBE)
+)
 SMALLEST_WEIGHT = 1e-30  # of all rows of a batch: no division by 0 where all weigh nothing
 
 
@@ -35,17 +37,18 @@ def check_batch(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Return scores in float32 or float64, targets of their shape and weights, or raise."""
     scores = as_tensor(scores, "scores")
-    targets = as_tensor(targets, "candidates or answers").to(scores.device)
+    targets = as_tensor(targets, "candidates or answers")
+    if targets.device != scores.device:
+        targets = targets.to(scores.device)
     if scores.ndim != 2 or targets.shape != scores.shape:
         raise ComesError(
             "scores and candidates or answers must be two matrices of one shape (n, q); "
             f"got {tuple(scores.shape)} and {tuple(targets.shape)}."
         )
-    is_float = targets.is_floating_point()
     if not (
         targets.dtype == torch.bool
         or (states and targets.dtype == torch.int8)
-        or (evidence and is_float)
+        or (evidence and targets.is_floating_point())
     ):
         others = (", or int8 (comes.answers.State)" if states else "") + (
             ", or float (evidence)" if evidence else ""
@@ -132,9 +135,9 @@ def check_flip_rate(flip_rate: Any) -> Tensor:
 def _check_range(values: Any, name: str, *, is_below_1: bool) -> Tensor:
     rate = as_tensor(values, name)
     is_wrong = rate.ndim != 1
-    if not is_wrong and len(rate) and may_read(rate):
-        lowest, highest = (float(end) for end in rate.detach().aminmax())  # NaN if any is
-        is_wrong = not (lowest >= 0 and (highest < 1 if is_below_1 else highest <= 1))
+    if not is_wrong and may_read(rate):
+        highest = 1 - torch.finfo(rate.dtype).eps / 2 if is_below_1 else 1
+        is_wrong = not torch.equal(rate, rate.clamp(0, highest))  # NaN is not equal to itself
     if is_wrong:
         raise ComesError(
             f"{name} must hold one number in [0, 1{')' if is_below_1 else ']'} for each label; got "
@@ -183,7 +186,8 @@ def as_tensor(values: Any, name: str) -> Tensor:
 
 def in_full_precision(scores: Tensor) -> Tensor:
     """Return half-precision scores (from autocast) as float32, others unchanged."""
-    return scores.to(torch.promote_types(scores.dtype, torch.float32))
+    is_full = scores.dtype in (torch.float32, torch.float64)
+    return scores if is_full else scores.to(torch.promote_types(scores.dtype, torch.float32))
 
 
 def excluded_mask(targets: Tensor, scores: Tensor) -> Tensor:

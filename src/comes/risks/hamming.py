@@ -154,16 +154,13 @@ class HammingRisk(nn.Module):
         sample_weight: Tensor | None = None,
     ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return hamming_risk(
-            scores,
-            candidates,
+        return _equation_8(
+            hamming_sums(scores, candidates, loss=self.loss, sample_weight=sample_weight),
             self.class_prior,
-            loss=self.loss,
-            correction=self.correction,
-            exclude_share=self.exclude_share,
-            asked_share=self.asked_share,
-            skip_empty=self.skip_empty,
-            sample_weight=sample_weight,
+            self.correction,
+            self.exclude_share,
+            self.asked_share,
+            self.skip_empty,
         )
 
 
@@ -218,9 +215,20 @@ def hamming_risk_from_sums(
     pi = check_rate(class_prior, "class_prior")
     exclude_share = check_optional_rate(exclude_share, "exclude_share")
     asked_share = check_optional_rate(asked_share, "asked_share")
+    return _equation_8(sums, pi, correction, exclude_share, asked_share, skip_empty)
+
+
+def _equation_8(
+    sums: HammingSums,
+    pi: Tensor,
+    correction: Callable[[Tensor], Tensor],
+    exclude_share: Tensor | None,
+    asked_share: Tensor | None,
+    skip_empty: bool,
+) -> Tensor:
+    """Return the formula of this file; `HammingRisk` has checked its values once."""
     shares = {"exclude_share": exclude_share, "asked_share": asked_share}
     check_width(sums.n_excluded, class_prior=pi, **shares)
-
     weight, any_excluded = excluded_weight(sums.n_rows, sums.n_excluded, pi, exclude_share)
     n = sums.n_asked if asked_share is None else asked_share.to(weight) * sums.n_rows
     mean_if_relevant = sums.if_relevant / torch.where(n > 0, n, 1)
@@ -270,16 +278,17 @@ def hamming_sums(
     if_relevant = times_weight(loss(scores, 1), weight)
     if_irrelevant = times_weight(loss(scores, 0), weight)
     n_rows = n_asked = count_rows(scores, weight)
-    asked_if_relevant = if_relevant
-    if targets.dtype != torch.bool:
+    if targets.dtype == torch.bool:
+        sum_if_relevant = if_relevant.sum(dim=0)
+    else:
         asked = (targets != NOT_ASKED).to(scores.dtype)
         n_asked = times_weight(asked, weight).sum(dim=0)
-        asked_if_relevant = asked * if_relevant
+        sum_if_relevant = (asked * if_relevant).sum(dim=0)
     return HammingSums(
         n_rows=n_rows,
         n_excluded=times_weight(excluded, weight).sum(dim=0),
         n_asked=n_asked,
-        if_relevant=asked_if_relevant.sum(dim=0),
+        if_relevant=sum_if_relevant,
         excluded_if_relevant=(excluded * if_relevant).sum(dim=0),
         excluded_if_irrelevant=(excluded * if_irrelevant).sum(dim=0),
     )

@@ -29,6 +29,8 @@ from comes.answers import AnswerRates, State
 from comes.answers.evidence import state_evidence
 from comes.errors import ComesError
 from comes.risks.checks import (
+    MAYBE,
+    NO,
     SMALLEST_WEIGHT,
     as_tensor,
     check_batch,
@@ -178,35 +180,37 @@ class LikelihoodRisk(nn.Module):
         self, scores: Tensor, answers: Tensor | SparseTargets, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
+        weight, prior = self.label_weight, self.class_prior
         if isinstance(answers, SparseTargets):
             scores = check_sparse(scores, answers, sample_weight)
-            check_width(scores, no_rate=self.label_weight)
+            check_width(scores, no_rate=weight)
             return self._sparse_risk(scores, answers)
         scores, answers, sample_weight = check_batch(
             scores, answers, sample_weight, states=True, evidence=True
         )
-        check_width(scores, no_rate=self.label_weight)
-        if self.can_say_yes and answers.dtype == torch.bool:
+        check_width(scores, no_rate=weight)
+        is_bool = answers.dtype == torch.bool
+        if is_bool and self.can_say_yes:
             raise ComesError(
                 "yes_rate is for answers, and candidates (bool) do not say yes. Leave it out, or "
                 "give states (int8, Answers.codes)."
             )
         evidence, exclude_rate = self.evidence.to(scores.dtype), None
-        if self.only_excludes and answers.dtype == torch.bool:
-            exclude_rate = evidence[State.MAYBE]
+        if is_bool and self.only_excludes:
+            exclude_rate = evidence[MAYBE]
         else:
             answers = _evidence_of_pairs(answers, evidence)
+        prior = None if prior is None else prior.to(scores.dtype)
         row_weight = None  # with mean 1, (n, 1)
         if sample_weight is not None:
             row_weight = (sample_weight / sample_weight.mean().clamp(min=SMALLEST_WEIGHT))[:, None]
-        weight = self.label_weight.to(scores.dtype)
-        prior = None if self.class_prior is None else self.class_prior.to(scores.dtype)
         # ``Function.apply`` looks up default arguments, which on small batches takes longer than
         # the loss. Only vmap and the compiler need it.
         needs_all = torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling()
         apply = _MeanLoss.apply if needs_all else super(torch.autograd.Function, _MeanLoss).apply
         value: Tensor = apply(  # type: ignore[no-untyped-call]
-            scores, answers, exclude_rate, weight, prior, self.prior_weight, row_weight
+            *(scores, answers, exclude_rate, weight.to(scores.dtype)),
+            *(prior, self.prior_weight, row_weight),
         )[0]
         return value
 
@@ -227,7 +231,7 @@ def _evidence_of_pairs(answers: Tensor, evidence: Tensor) -> Tensor:
     if answers.is_floating_point():
         return answers.to(evidence.dtype)
     if answers.dtype == torch.bool:
-        return torch.where(answers, evidence[State.MAYBE], evidence[State.NO])
+        return torch.where(answers, evidence[MAYBE], evidence[NO])
     try:
         return evidence.gather(0, answers.long())
     except RuntimeError as error:  # a check beforehand would cost a pass over the batch

@@ -133,14 +133,11 @@ class RankingRisk(nn.Module):
         self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return ranking_risk(
-            scores,
-            candidates,
+        return _equation_14(
+            ranking_sums(scores, candidates, loss=self.loss, sample_weight=sample_weight),
             self.class_prior,
-            loss=self.loss,
-            flood_level=0.0 if self.flood_level is None else self.flood_level,
-            exclude_share=self.exclude_share,
-            sample_weight=sample_weight,
+            self.flood_level,
+            self.exclude_share,
         )
 
 
@@ -191,16 +188,22 @@ def ranking_risk_from_sums(
     """
     pi = check_rate(class_prior, "class_prior")
     exclude_share = check_optional_rate(exclude_share, "exclude_share")
-    check_width(sums.n_excluded, class_prior=pi, exclude_share=exclude_share)
+    if not isinstance(flood_level, Tensor):  # whose value is not read: it may be on a GPU
+        _check_flood_level(flood_level)
+    return _equation_14(sums, pi, flood_level, exclude_share)
 
+
+def _equation_14(
+    sums: RankingSums, pi: Tensor, flood_level: float | Tensor | None, exclude_share: Tensor | None
+) -> Tensor:
+    """Return the formula of this file; `RankingRisk` has checked its values once."""
+    check_width(sums.n_excluded, class_prior=pi, exclude_share=exclude_share)
     weight, _ = excluded_weight(sums.n_rows, sums.n_excluded, pi, exclude_share)
     risk = (weight * sums.excluded_above).sum()
-    if isinstance(flood_level, Tensor):  # whose value is not read: it may be on a GPU
+    if isinstance(flood_level, Tensor):
         flood_level = flood_level.to(risk)
-    else:
-        _check_flood_level(flood_level)
-        if flood_level == 0:
-            return risk
+    elif not flood_level:
+        return risk
     return (risk - flood_level).abs() + flood_level
 
 
