@@ -13,7 +13,7 @@ from comes import risks
 from comes.answers import State
 from comes.errors import ComesError
 from comes.risks.checks import value_or_nan
-from comes.training import add_gradient
+from comes.training import TrainOptions, add_gradient, make_optimizer, train
 from drawn_problems import N, Q, prior_of
 from every_risk import (
     BY_SUMS,
@@ -135,6 +135,15 @@ def test_where_torch_transforms_a_risk_no_score_is_read() -> None:
     scores = torch.stack([SCORES, SCORES * math.nan])
     values = torch.vmap(lambda g: risks.bce_risk(g, CANDIDATES))(scores)
     assert values.isfinite().tolist() == [True, False]
+
+
+def test_a_training_says_in_which_epoch_its_scores_were_not_finite() -> None:
+    options = TrainOptions(make_optimizer("sgd", learning_rate=0.1), epochs=2, progress=False)
+    for risk in (risks.BceRisk(), risks.HammingRisk(PRIOR)):
+        model = linear_model()
+        nn.init.constant_(next(model.parameters()), math.inf)
+        with pytest.raises(ComesError, match=r"became nan in epoch 1. Lower the learning rate"):
+            train(model, X, CANDIDATES, risk, options)
 
 
 def test_half_precision_is_computed_in_float32() -> None:
