@@ -281,6 +281,7 @@ def test_priors_and_rates_outside_their_range_are_refused(use: str) -> None:
     if use.startswith("ccmn"):  # where the flip rate 1 leaves nothing excluded
         with pytest.raises(ComesError, match=refused):
             OF_RATES[use](torch.tensor([0.5, 0.0, 0.5, 1.0]))
+        OF_RATES[use](torch.zeros(Q, dtype=torch.long))  # integers are numbers too
     else:
         OF_RATES[use](torch.tensor([0.5, 0.0, 0.5, 1.0]))
 

@@ -136,8 +136,8 @@ def _check_range(values: Any, name: str, *, is_below_1: bool) -> Tensor:
     rate = as_tensor(values, name)
     is_wrong = rate.ndim != 1
     if not is_wrong and may_read(rate):
-        highest = 1 - torch.finfo(rate.dtype).eps / 2 if is_below_1 else 1
-        is_wrong = not torch.equal(rate, rate.clamp(0, highest))  # NaN is not equal to itself
+        is_wrong = not torch.equal(rate, rate.clamp(0, 1))  # NaN is not equal to itself
+        is_wrong = is_wrong or (is_below_1 and bool((rate == 1).any()))
     if is_wrong:
         raise ComesError(
             f"{name} must hold one number in [0, 1{')' if is_below_1 else ']'} for each label; got "
