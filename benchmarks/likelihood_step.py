@@ -30,7 +30,7 @@ from comes.generation import case_a
 from comes.models import mlp
 from comes.risks import BceRisk, LikelihoodRisk
 from comes.training import TrainOptions, make_optimizer
-from comes.training.loop import BestWeights, Training
+from comes.training.loop import Training
 from comes.training.rows import SparseRows, to_device
 from comes.training.speed import kept_memory
 
@@ -72,8 +72,7 @@ def make_epoch(X: Tensor | SparseRows, answers: Tensor, risk: nn.Module) -> Call
     torch.manual_seed(0)
     matrix = X.matrix if isinstance(X, SparseRows) else X
     model = mlp(matrix.shape[1], answers.shape[1]).to(device).train()
-    options, best = TrainOptions(SGD, graph=True), BestWeights(model, None)
-    training = Training(model, X, answers, risk.to(device), options, None, best)
+    training = Training(model, X, answers, risk.to(device), TrainOptions(SGD, graph=True))
     order = torch.randperm(len(X), generator=torch.Generator().manual_seed(0))
 
     def run() -> float:

@@ -7,12 +7,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from comes.training.convex import (
-    ProximalGradient,
-    fit_soft_targets,
-    largest_curvature,
-    next_momentum,
-)
+from comes.training.convex import ProximalGradient, fit_soft_targets, largest_curvature
 
 Numbers = npt.NDArray[np.float64]
 
@@ -33,10 +28,17 @@ def test_the_curvature_is_found_where_all_rows_sum_to_zero_and_that_of_nothing_i
 
 
 def test_the_momentum_grows_towards_one_by_the_recursion_of_nesterov() -> None:
-    age, found = 1.0, []
-    for _ in range(100):
-        before = age
-        momentum, age = next_momentum(before)
+    """A parameter that is moved by -1 in every step moves on by the momentum."""
+    weight = nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    optimiser = ProximalGradient([{"params": [weight], "lr": 1.0}], torch.zeros(0), True)
+    age, found, last = 1.0, [], 0.0  # before the first step there is no last one
+    for number in range(100):
+        start = weight.item()
+        weight.grad = torch.ones(1, dtype=torch.float64)
+        optimiser.step()
+        moved, before = start - 1 - last if number else 0.0, age
+        age, last = optimiser.age, start - 1
+        momentum = (weight.item() - last) / moved if number else 0.0
         assert age**2 - age == pytest.approx(before**2)
         assert momentum == pytest.approx((before - 1) / age)
         found.append(momentum)

@@ -50,8 +50,6 @@ def test_steps_on_a_gpu_are_recorded_if_they_select_their_rows(
         targets,
         HammingRisk(torch.full((2,), 0.3)),
         TrainOptions(SGD, **options),
-        None,
-        loop.BestWeights(model, None),
     )
     step: Any = training.step_on_rows
     assert (step == "recorded") == is_recorded

@@ -38,7 +38,8 @@ class ProximalGradient(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Take one step."""
-        momentum, self.age = next_momentum(self.age)
+        older = (1 + (1 + 4 * self.age**2) ** 0.5) / 2
+        momentum, self.age = (self.age - 1) / older, older
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is None:
@@ -79,16 +80,17 @@ def fit_soft_targets(
         layer.bias.copy_(torch.logit(targets.mean(dim=0), eps=1e-3))
         # A logistic loss bends by 1/4 at most in the bias, apart from the weights if X is centred.
         rates = [1 / (largest_curvature(X) + ridge), 4.0]
-        reached = [layer.weight.clone(), layer.bias.clone()]
-        age = 1.0
+        groups = [
+            {"params": [parameter], "lr": rate}
+            for parameter, rate in zip(layer.parameters(), rates, strict=True)
+        ]
+        optimizer = ProximalGradient(groups, penalty=X.new_zeros(0), accelerated=True)
         for _ in range(n_steps):
             residual = (layer(X).sigmoid() - targets) / n
-            gradients = [residual.T @ X + ridge * layer.weight, residual.sum(dim=0)]
-            momentum, age = next_momentum(age)
-            for k, parameter in enumerate((layer.weight, layer.bias)):
-                new = parameter - rates[k] * gradients[k]
-                parameter.copy_(new + momentum * (new - reached[k]))
-                reached[k] = new
+            layer.weight.grad = residual.T @ X + ridge * layer.weight
+            layer.bias.grad = residual.sum(dim=0)
+            optimizer.step()
+        optimizer.zero_grad()
     return layer
 
 
@@ -104,9 +106,3 @@ def largest_curvature(X: Tensor) -> float:
     for _ in range(N_ROUNDS):
         directions = torch.linalg.qr(X.T @ (X @ directions)).Q
     return float((X @ directions).square().sum(dim=0).max()) / (4 * len(X))
-
-
-def next_momentum(age: float) -> tuple[float, float]:
-    """Return Nesterov's momentum at an age t, and the next age t'."""
-    older = (1 + (1 + 4 * age**2) ** 0.5) / 2
-    return (age - 1) / older, older

@@ -73,9 +73,7 @@ def add_gradient(
         return risk.add_gradient(model, x, targets, scale=scale)
 
     def score(part: Tensor) -> Tensor:
-        if precision is None:
-            return model(part)  # type: ignore[no-any-return]
-        with torch.autocast(part.device.type, precision):
+        with nullcontext() if precision is None else torch.autocast(part.device.type, precision):
             return model(part)  # type: ignore[no-any-return]
 
     is_distributed = isinstance(model, DistributedDataParallel)  # all processes do the same

@@ -108,9 +108,8 @@ def train(
     distributed = distributed and count_processes() > 1
     if distributed and process_number() > 0:
         options = replace(options, progress=False)
-    best = BestWeights(model, validation, distributed)
     training = Training(
-        model, X, targets, risk, options, sample_weight, best, checkpoint, distributed
+        model, X, targets, risk, options, sample_weight, validation, checkpoint, distributed
     )
     model.train()
     with seeded(options.seed, training.device):
@@ -120,7 +119,7 @@ def train(
         (history,) = run_epochs(
             training.run_epoch, training.optimizer, options, [training.risks], training.end_epoch
         )
-    history = best.restore(history)
+    history = training.best.restore(history)
     check_weights(model.parameters(), history)
     model.eval()
     return history
@@ -136,14 +135,16 @@ class Training:
         targets: TargetRows | None,
         risk: Risk,
         options: TrainOptions,
-        weight: Tensor | None,  # of every row, (n,)
-        best: "BestWeights",
+        weight: Tensor | None = None,  # of every row, (n,)
+        validation: Validation | None = None,
         checkpoint: Checkpoint | None = None,
         distributed: bool = False,
     ) -> None:
         self.model, self.X, self.targets, self.risk, self.options = model, X, targets, risk, options
         self.weight, self.mean_weight = weight, torch.ones(()) if weight is None else weight.mean()
-        self.best, self.checkpoint, self.distributed = best, checkpoint, distributed
+        self.best = BestWeights(model, validation, distributed)
+        self.checkpoint, self.distributed = checkpoint, distributed
+        self.n_processes = count_processes() if distributed else 1
         self.device = X.device if targets is None else targets.device
         self.optimizer = options.optimizer(model.parameters())
         self.network = model
@@ -264,9 +265,9 @@ class Training:
         """Validate, keep the state and call the callbacks; return whether to stop."""
         self.is_enough = self.best.judge_epoch()
         self.keep_state(self.shuffle.get_state())
-        done = TrainedEpoch(
-            len(self.risks), self.options.epochs, self.risks[-1], self.best.last_score, self.model
-        )
+        epoch, epochs, risk = len(self.risks), self.options.epochs, self.risks[-1]
+        score = self.best.scores[-1] if self.best.scores else None
+        done = TrainedEpoch(epoch, epochs, risk, score, self.model)
         stops = [callback(done) is True for callback in self.options.callbacks]
         return self.is_enough or any(stops)
 
@@ -293,7 +294,7 @@ class Training:
                 "steps": n_steps,
                 "total": torch.zeros(()) if total is None else total.cpu(),
                 "is_enough": self.is_enough,
-                "n_processes": count_processes() if self.distributed else 1,
+                "n_processes": self.n_processes,
             }
         )
 
@@ -302,7 +303,7 @@ class Training:
         checkpoint = self.checkpoint
         if checkpoint is None:
             return
-        state = checkpoint.read(count_processes() if self.distributed else 1)
+        state = checkpoint.read(self.n_processes)
         # Earlier versions wrote between epochs alone, and no number of steps.
         progress = state and (len(state["risk"]), state.get("steps", 0))
         if self.distributed and len(set(gather_objects(progress))) > 1:
@@ -328,9 +329,7 @@ class Training:
 class BestWeights:
     """Early stopping: the weights with the best score so far; nothing without a validation."""
 
-    def __init__(
-        self, model: nn.Module, validation: Validation | None, distributed: bool = False
-    ) -> None:
+    def __init__(self, model: nn.Module, validation: Validation | None, distributed: bool) -> None:
         self.model, self.validation, self.distributed = model, validation, distributed
         self.scores: list[float] = []
         self.best, self.epoch, self.n_waited = math.inf, 0, 0
@@ -352,11 +351,6 @@ class BestWeights:
             self.weights = {k: v.clone() for k, v in self.model.state_dict().items()}
         patience = self.validation.patience
         return patience is not None and self.n_waited >= patience
-
-    @property
-    def last_score(self) -> float | None:
-        """The score of the last epoch; None without a validation."""
-        return self.scores[-1] if self.scores else None
 
     def restore(self, history: History) -> History:
         """Give the model its best weights; return the history with the scores."""
@@ -427,7 +421,7 @@ def run_epochs(
         finally:
             defer_from_here()  # whoever saves the weights may let signals raise again
     seconds = (time.perf_counter() - started) / len(risks)
-    return [History(risk=own, seconds=seconds, interrupted=is_interrupted) for own in risks]
+    return [History(risk, seconds, is_interrupted) for risk in risks]
 
 
 def check_finite(risk: float, epoch: int) -> float:

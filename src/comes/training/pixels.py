@@ -129,8 +129,8 @@ def mix_pairs(x: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     share = 1 - torch.rand(len(x), device=x.device) / 2  # the larger share of an even division
 
     def mix(values: Tensor) -> Tensor:
-        own = share.to(values.dtype).view(-1, *[1] * (values.ndim - 1))
-        return values.roll(1, 0).lerp(values, own)
+        weight = share.to(values.dtype).view(-1, *[1] * (values.ndim - 1))
+        return values.roll(1, 0).lerp(values, weight)
 
     return mix(x.float()), mix(targets)
 

@@ -81,8 +81,13 @@ class GraphedStep:
         with torch.cuda.device(rows.device):
             if rows.shape not in self.recorded:
                 self.n_taken[rows.shape] += 1
-                if self.n_taken[rows.shape] <= WARM_UP:
-                    return self._step_on_side_stream(rows)
+                if self.n_taken[rows.shape] <= WARM_UP:  # on another stream, as recording does
+                    current = torch.cuda.current_stream()
+                    self.stream.wait_stream(current)
+                    with torch.cuda.stream(self.stream):
+                        risk = self.step(rows)
+                    current.wait_stream(self.stream)
+                    return risk
                 graph, graph_rows = torch.cuda.CUDAGraph(), rows.clone()
                 with torch.cuda.graph(graph, pool=self.memory, stream=self.stream):
                     risk = self.step(graph_rows)
@@ -91,12 +96,3 @@ class GraphedStep:
             graph_rows.copy_(rows)
             graph.replay()
             return risk
-
-    def _step_on_side_stream(self, rows: Tensor) -> Tensor:
-        """Take a step on another stream, as recording does."""
-        current = torch.cuda.current_stream()
-        self.stream.wait_stream(current)
-        with torch.cuda.stream(self.stream):
-            risk = self.step(rows)
-        current.wait_stream(self.stream)
-        return risk
