@@ -79,11 +79,11 @@ def test_labels_are_numbered_anew() -> None:
         assert plain(SAID.take_labels(np.array(labels), Q)) == expected, labels
 
 
-def test_pairs_are_kept_by_a_matrix() -> None:
+def test_answers_are_selected_by_a_mask() -> None:
     kept = np.random.default_rng(1).random((N, Q)) < 0.5
     expected = [spoken for spoken in EVERYTHING if kept[spoken[0], spoken[1]]]
     assert 0 < len(expected) < len(EVERYTHING)
-    assert plain(SAID.keep(kept)) == expected
+    assert plain(SAID.select(kept[SAID.row, SAID.label])) == expected
 
 
 def test_nothing_said_is_nothing_asked() -> None:

@@ -247,7 +247,7 @@ def answers_of(kind: str) -> tuple[Answers, np.ndarray, np.ndarray]:
 
 
 def test_the_truth_gives_the_share_of_relevant_pairs() -> None:
-    found = check_reliability(PREDICTED, *answers_of("truth")).bins
+    found = check_reliability(PREDICTED, *answers_of("truth"))
     for k, row in enumerate(found.to_dict("records")):
         here = (k / 10 <= PREDICTED) & ((k + 1) / 10 > PREDICTED)
         assert row["n_pairs"] == here.sum()
@@ -259,17 +259,17 @@ def test_right_probabilities_are_found_right_and_wrong_ones_wrong() -> None:
     for kind in ("truth", "answers", "candidates", "positives"):
         said, a, b = answers_of(kind)
         right = check_reliability(PREDICTED, said, a, b)
-        assert right.n_held >= len(right.bins) - 2, kind
-        low, share = right.bins["low"], right.bins["relevant"]
+        assert right["predicted"].between(right["low"], right["high"]).sum() >= len(right) - 2, kind
+        low, share = right["low"], right["relevant"]
         assert ((low <= share) | share.isna()).all(), kind
         wrong = check_reliability(PREDICTED**3, said, a, b)
-        assert wrong.n_held <= len(wrong.bins) / 2, kind
+        assert wrong["predicted"].between(wrong["low"], wrong["high"]).sum() <= len(wrong) / 2, kind
 
 
 def test_the_estimate_is_the_greatest_likelihood() -> None:
     codes = np.array([[1, 2], [1, 1], [2, 3], [3, 0]])
     said = Answers.from_codes(codes.astype(np.int8), "answers")
-    found = check_reliability(np.full((4, 2), 0.5), said, NO_RATE[:2], YES_RATE[:2]).bins.iloc[0]
+    found = check_reliability(np.full((4, 2), 0.5), said, NO_RATE[:2], YES_RATE[:2]).iloc[0]
     assert found["n_pairs"] == 7  # one pair was not asked about
 
     def likelihood(eta: float) -> float:
@@ -296,7 +296,7 @@ def test_intervals_hold_the_share_in_95_of_100_draws() -> None:
         rng = np.random.default_rng(seed)
         relevant = rng.random((60, 4)) < 0.3
         said = simulate_answers(relevant, asked_rate=0.8, no_rate=0.7, yes_rate=0.6, seed=seed)
-        row = check_reliability(np.full((60, 4), 0.35), said, 0.7, 0.6).bins.iloc[0]
+        row = check_reliability(np.full((60, 4), 0.35), said, 0.7, 0.6).iloc[0]
         held += bool(row["low"] <= 0.3 <= row["high"])
     assert 90 <= held <= 99
 
@@ -305,9 +305,9 @@ def test_what_was_chosen_by_a_model_is_left_out_and_nothing_says_nothing() -> No
     codes = np.array([[1], [2]], dtype=np.int8)
     chosen = np.array([[False], [True]])
     said = Answers.from_codes(codes, "answers", chosen=chosen)
-    assert check_reliability([[0.5], [0.5]], said, 1.0, 1.0).bins["n_pairs"].tolist() == [1]
+    assert check_reliability([[0.5], [0.5]], said, 1.0, 1.0)["n_pairs"].tolist() == [1]
     silent = Answers.from_candidates(np.ones((5, 1), dtype=bool))
-    row = check_reliability(np.full((5, 1), 0.5), silent, 0.0, 0.0).bins.iloc[0]
+    row = check_reliability(np.full((5, 1), 0.5), silent, 0.0, 0.0).iloc[0]
     assert np.isnan(row["relevant"]) and (row["low"], row["high"]) == (0, 1)
 
 

@@ -74,7 +74,7 @@ def test_reliability_intervals_hold_the_share_in_95_of_100_draws() -> None:
     for seed in range(200):
         relevant = np.random.default_rng(seed).random((60, 4)) < 0.3
         said = simulate_answers(relevant, asked_rate=0.8, no_rate=0.7, yes_rate=0.6, seed=seed)
-        row = check_reliability(np.full((60, 4), 0.35), said, 0.7, 0.6).bins.iloc[0]
+        row = check_reliability(np.full((60, 4), 0.35), said, 0.7, 0.6).iloc[0]
         held += bool(row["low"] <= 0.3 <= row["high"])
     assert 181 <= held <= 199
 

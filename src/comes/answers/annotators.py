@@ -96,7 +96,7 @@ class LongAnswers:
         code = np.array([states[word] for word in words], dtype=np.int8)
         names, person = np.unique(np.asarray(people, dtype=str), return_inverse=True)
         every = cls(row, label, person, code, tuple(map(str, names)))
-        return every._select(code != State.NOT_ASKED)
+        return every.select(code != State.NOT_ASKED)
 
     def __len__(self) -> int:
         return len(self.code)
@@ -126,24 +126,16 @@ class LongAnswers:
         times = counts[rows]
         new_row = np.repeat(np.arange(len(rows)), times)
         within = np.arange(len(new_row)) - np.repeat(times.cumsum() - times, times)
-        return self._select(order[np.repeat(starts[rows], times) + within], row=new_row)
+        return self.select(order[np.repeat(starts[rows], times) + within], row=new_row)
 
     def take_labels(self, labels: IntArray, q: int) -> "LongAnswers":
         """Return the answers about some of q labels, each once, numbered anew."""
         new_label = np.full(q, -1)
         new_label[labels] = np.arange(len(labels))
         kept = new_label[self.label] >= 0
-        return self._select(kept, label=new_label[self.label[kept]])
+        return self.select(kept, label=new_label[self.label[kept]])
 
-    def keep(self, pairs: npt.NDArray[np.bool_]) -> "LongAnswers":
-        """Return the answers about the pairs that a matrix marks."""
-        return self._select(pairs[self.row, self.label])
-
-    def without_maybe(self) -> "LongAnswers":
-        """Return the answers that are "yes" or "no"."""
-        return self._select(self.code != State.MAYBE)
-
-    def _select(self, which: npt.NDArray[Any], **changes: IntArray) -> "LongAnswers":
+    def select(self, which: npt.NDArray[Any], **changes: IntArray) -> "LongAnswers":
         """Return the answers at these positions, or where a mask is True."""
         columns = {name: getattr(self, name)[which] for name in ("row", "label", "person", "code")}
         return replace(self, **(columns | changes))

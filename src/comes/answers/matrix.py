@@ -267,18 +267,20 @@ class Answers:
         """Return the answers without those to questions that a model chose."""
         if self.chosen is None or not self.chosen.any():
             return self
-        return self._replace(
-            _stored=np.where(self.chosen, np.int8(State.NOT_ASKED), self._stored),
-            annotations=None if self.annotations is None else self.annotations.keep(~self.chosen),
-            chosen=None,
+        stored, long = (
+            np.where(self.chosen, np.int8(State.NOT_ASKED), self._stored),
+            self.annotations,
         )
+        if long is not None:
+            long = long.select(~self.chosen[long.row, long.label])
+        return self._replace(_stored=stored, annotations=long, chosen=None)
 
     def without_maybe(self) -> "Answers":
         """Return the answers with every "maybe" taken for not asked."""
         if self.kind != "answers":
             return self
         if self.annotations is not None:
-            sure = self.annotations.without_maybe()
+            sure = self.annotations.select(self.annotations.code != State.MAYBE)
             return self._replace(_stored=sure.combine(self.shape), annotations=sure)
         if not self.is_sparse:
             is_maybe = self._stored == State.MAYBE

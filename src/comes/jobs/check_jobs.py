@@ -7,7 +7,8 @@ from comes.errors import ComesError
 from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset
 from comes.priors import CleanSample
-from comes.selection import AssumptionCheck, check_constant_rate
+from comes.selection import check_constant_rate
+from comes.selection.checks import AssumptionCheck
 
 
 def check_assumption(
@@ -31,7 +32,8 @@ def check_assumption(
 
     Returns
     -------
-    check : comes.selection.AssumptionCheck
+    check : AssumptionCheck
+        As `comes.selection.check_constant_rate` returns it.
 
     Examples
     --------

@@ -17,13 +17,9 @@ from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score
 from comes.label_metrics import LabelQuality, list_qualities, measure_labels
 from comes.metrics import Convention, count_degenerate, evaluate
 from comes.priors import estimate_class_prior, read_priors
-from comes.selection import (
-    Estimate,
-    MetricEstimates,
-    RankingFloor,
-    check_ranking_risk,
-    estimate_metrics,
-)
+from comes.selection import Estimate, check_ranking_risk, estimate_metrics
+from comes.selection.checks import RankingFloor
+from comes.selection.estimates import MetricEstimates
 from comes.selection.intervals import OVER_LABELS, prior_error
 
 COUNTS = {"n_relevant": "relevant", "n_predicted": "predicted"}
@@ -82,7 +78,8 @@ class EstimatedQuality:
         Rows with the features of a row that training saw, for which the estimates are too good.
     floor : RankingFloor, or None
         Whether the ranking risk of the rows is possible, given the class priors and a constant
-        rate; None where training saw rows, or labels were only ticked.
+        rate, as `comes.selection.check_ranking_risk` returns it; None where training saw rows, or
+        labels were only ticked.
     by_label : list of LabelQuality
         The same for each label, the worst first.
 

@@ -27,7 +27,7 @@ def list_reported(
     if judged.metrics is not None and dataset.relevant is not None:
         overall = {METRICS[name].title: f"{value:.3f}" for name, value in judged.metrics.items()}
         truth = Answers(no=~dataset.known_relevant(), yes=dataset.known_relevant())
-        bins = check_reliability(probabilities, truth, 1.0, 1.0).bins
+        bins = check_reliability(probabilities, truth, 1.0, 1.0)
         notes = [*warn_of_seen(judged.n_seen), *explain_missing(judged.by_label)]
         found.append(ReportedQuality("true labels", overall, judged.by_label, bins, notes))
     estimated = judged.estimated
@@ -87,4 +87,4 @@ def _calibrate(
     if no_rate is None or (yes_rate is None and answers.kind != "candidates"):
         return None
     yes = np.zeros_like(no_rate) if yes_rate is None else yes_rate
-    return check_reliability(probabilities, answers, no_rate, yes).bins
+    return check_reliability(probabilities, answers, no_rate, yes)

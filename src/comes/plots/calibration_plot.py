@@ -30,9 +30,9 @@ def plot_calibration(
 
     Parameters
     ----------
-    found : Reliability, DataFrame, array (n_samples, n_labels), or mapping of str to these
-        What `comes.selection.check_reliability` makes of probabilities and answers, its ``bins``,
-        or probabilities themselves, which need ``relevant``. Several are drawn by name.
+    found : DataFrame, array (n_samples, n_labels), or mapping of str to these
+        What `comes.selection.check_reliability` makes of probabilities and answers, or
+        probabilities themselves, which need ``relevant``. Several are drawn by name.
     relevant : bool array of shape (n_samples, n_labels), optional
         The truth that probabilities are compared with; intervals of 95 % are Wilson's.
     n_bins : int
@@ -75,15 +75,14 @@ def plot_calibration(
 
 def _read_bins(found: Any, relevant: npt.ArrayLike | None, n_bins: int) -> pd.DataFrame:
     """Return a row for every range of probabilities in which something is known."""
-    bins = getattr(found, "bins", found)
-    if not isinstance(bins, pd.DataFrame) or not set(COLUMNS) <= set(bins.columns):
-        if relevant is None:
-            raise ComesError(
-                "probabilities are compared with relevant=, the truth, which was not given. Give "
-                "it, or pass what comes.selection.check_reliability makes of answers."
-            )
-        bins = _count_bins(np.asarray(found, dtype=np.float64), as_relevant(relevant), n_bins)
-    return bins.dropna(subset="relevant")
+    if isinstance(found, pd.DataFrame) and set(COLUMNS) <= set(found.columns):
+        return found.dropna(subset="relevant")
+    if relevant is None:
+        raise ComesError(
+            "probabilities are compared with relevant=, the truth, which was not given. Give it, "
+            "or pass what comes.selection.check_reliability makes of answers."
+        )
+    return _count_bins(np.asarray(found, dtype=np.float64), as_relevant(relevant), n_bins)
 
 
 def _count_bins(

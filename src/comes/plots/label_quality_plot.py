@@ -38,7 +38,7 @@ def plot_label_quality(
 
     Parameters
     ----------
-    quality : list of LabelQuality, DataFrame, MetricEstimates, or mapping of str to these
+    quality : list of LabelQuality, DataFrame, estimated metrics, or mapping of str to these
         ``by_label`` of what `comes.jobs.judge_model` returns, a table of
         `comes.label_metrics.measure_labels`, or what `comes.selection.estimate_metrics` finds
         without the truth. Several, such as the truth and an estimate, are drawn by name.

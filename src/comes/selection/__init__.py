@@ -2,29 +2,19 @@
 
 from comes.selection.calibration import (
     Calibration,
-    Reliability,
     check_reliability,
     fit_calibration,
     likelihood_losses,
 )
-from comes.selection.checks import (
-    AssumptionCheck,
-    RankingFloor,
-    check_constant_rate,
-    check_ranking_risk,
-)
-from comes.selection.estimates import MetricEstimates, compare_metrics, estimate_metrics
+from comes.selection.checks import check_constant_rate, check_ranking_risk
+from comes.selection.estimates import compare_metrics, estimate_metrics
 from comes.selection.intervals import Estimate
 from comes.selection.scorers import candidate_scorer
 from comes.selection.thresholds import choose_thresholds
 
 __all__ = [
-    "AssumptionCheck",
     "Calibration",
     "Estimate",
-    "MetricEstimates",
-    "RankingFloor",
-    "Reliability",
     "candidate_scorer",
     "check_constant_rate",
     "check_ranking_risk",

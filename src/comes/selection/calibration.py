@@ -95,10 +95,9 @@ def likelihood_losses(
             "the likelihood needs an informative answer; got none about these rows. Hold out more "
             "rows, or take another criterion."
         )
-    if calibration == "none":
-        return _row_losses(values, evidence)
-    log_odds = _calibrate(values, evidence, prior if calibration == "full" else None)
-    return _row_losses(log_odds, evidence)
+    if calibration != "none":
+        values = _calibrate(values, evidence, prior if calibration == "full" else None)
+    return _row_losses(values, evidence)
 
 
 def _calibrate(scores: FloatArray, evidence: FloatArray, prior: FloatArray | None) -> FloatArray:
@@ -242,31 +241,6 @@ def _slopes_and_levels(parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
     return parameters[0] + own_slope, parameters[1] + own_level
 
 
-@dataclass(frozen=True)
-class Reliability:
-    """Predicted probabilities beside the shares of relevant pairs that answers speak for.
-
-    Attributes
-    ----------
-    bins : DataFrame
-        One row for every range of probabilities that has pairs: n_pairs, predicted (their mean
-        probability), relevant (the estimated share), low and high.
-
-    Examples
-    --------
-    >>> bins = pd.DataFrame({"n_pairs": [9], "predicted": [0.3], "low": [0.1], "high": [0.2]})
-    >>> Reliability(bins).n_held
-    0
-    """
-
-    bins: pd.DataFrame
-
-    @property
-    def n_held(self) -> int:
-        """In how many ranges the mean probability lies in the interval."""
-        return int(self.bins["predicted"].between(self.bins["low"], self.bins["high"]).sum())
-
-
 def check_reliability(
     probabilities: npt.ArrayLike,
     answers: Answers,
@@ -275,7 +249,7 @@ def check_reliability(
     *,
     n_bins: int = 10,
     level: float = 0.95,
-) -> Reliability:
+) -> pd.DataFrame:
     """Compare predicted probabilities with the answers of held-out rows.
 
     Parameters
@@ -296,7 +270,9 @@ def check_reliability(
 
     Returns
     -------
-    reliability : Reliability
+    reliability : DataFrame
+        One row for every range of probabilities that has pairs: n_pairs, predicted (their mean
+        probability), relevant (the share of relevant pairs that answers speak for), low and high.
 
     Examples
     --------
@@ -305,7 +281,7 @@ def check_reliability(
     >>> relevant = rng.random((4000, 1)) < eta
     >>> truth = Answers(no=~relevant, yes=relevant)
     >>> reliability = check_reliability(eta, truth, 1.0, 1.0, n_bins=4)
-    >>> reliability.bins[["predicted", "relevant"]].round(2).values.tolist()
+    >>> reliability[["predicted", "relevant"]].round(2).values.tolist()
     [[0.12, 0.14], [0.38, 0.39], [0.62, 0.64], [0.87, 0.86]]
     """
     eta = np.asarray(probabilities, dtype=np.float64)
@@ -315,10 +291,8 @@ def check_reliability(
             f"probabilities must lie in [0, 1] and have the shape of the answers, {drawn.shape}; "
             f"got {eta.shape}. Pass what predict_proba returns."
         )
-    q = eta.shape[1]
-    a, b = (np.broadcast_to(np.asarray(rate, dtype=np.float64), q) for rate in (no_rate, yes_rate))
-    a = np.zeros(q) if drawn.kind == "positives" else a
-    b = np.zeros(q) if drawn.kind == "candidates" else b
+    a = np.asarray(0.0 if drawn.kind == "positives" else no_rate, dtype=np.float64)
+    b = np.asarray(0.0 if drawn.kind == "candidates" else yes_rate, dtype=np.float64)
     asked = drawn.asked
     counts = np.ones(drawn.shape, dtype=bool) if asked is None else asked
     bin_of_pair = np.minimum((eta * n_bins).astype(int), n_bins - 1)
@@ -330,9 +304,7 @@ def check_reliability(
             no, yes = ((inside & m).sum(axis=0) for m in (drawn.excluded, drawn.confirmed))
             share = _fit_share(no, yes, n_pairs - no - yes, a, b, level)
             rows.append((int(n_pairs.sum()), float(eta[inside].mean()), *share))
-    return Reliability(
-        pd.DataFrame(rows, columns=["n_pairs", "predicted", "relevant", "low", "high"])
-    )
+    return pd.DataFrame(rows, columns=["n_pairs", "predicted", "relevant", "low", "high"])
 
 
 def _fit_share(

@@ -44,23 +44,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class AssumptionCheck:
-    """The result of `check_constant_rate`.
-
-    Attributes
-    ----------
-    per_label : DataFrame
-        One row per label: n_known, n_excluded, rate, auc, p and says.
-    conclusion : str
-        One sentence for a report.
-
-    Examples
-    --------
-    >>> check = check_constant_rate([[0.0], [1.0]], [[1], [0]], [[1], [1]])
-    >>> check.per_label[["n_known", "n_excluded", "says"]].values.tolist()
-    [[2, 1, 'too few rows']]
-    >>> check.conclusion[:47]
-    'No label has 20 excluded and 20 kept rows that '
-    """
+    """The result of `check_constant_rate`, which documents it."""
 
     per_label: pd.DataFrame
     conclusion: str
@@ -90,10 +74,12 @@ def check_constant_rate(
     Returns
     -------
     check : AssumptionCheck
-        Per label: the rate at which known irrelevant rows exclude it, how well exclusion can be
-        predicted (AUC on held-out rows; 0.5 means not at all), and a p-value of "not at all". A p
-        below 0.05 / number of labels means that the assumption fails for the label. A large p means
-        that these rows and a linear model show no dependence, not that there is none.
+        ``conclusion``, one sentence for a report, and ``per_label``, a DataFrame with n_known and
+        n_excluded (known irrelevant rows, and those of them that exclude the label), rate (their
+        share), auc (how well exclusion is predicted on held-out rows; 0.5 means not at all), p (of
+        "not at all") and says: "not constant" if p is below 0.05 / number of labels, "nothing
+        found", or "too few rows". A large p means that these rows and a linear model show no
+        dependence, not that there is none.
 
     Examples
     --------
@@ -178,23 +164,7 @@ def _conclude(table: pd.DataFrame, by: str) -> str:
 
 @dataclass(frozen=True)
 class RankingFloor:
-    """The result of `check_ranking_risk`.
-
-    Attributes
-    ----------
-    risk : float
-        The ranking risk of the rows, with the 0-1 loss of pairs.
-    high : float
-        Its upper confidence limit. If the priors were estimated, it is wider by what their error
-        does to the difference of risk and floor.
-    floor : float
-        What the class priors allow, at least.
-
-    Examples
-    --------
-    >>> RankingFloor(risk=7.9, high=8.1, floor=10.6).is_possible
-    False
-    """
+    """The result of `check_ranking_risk`, which documents it."""
 
     risk: float
     high: float
@@ -248,7 +218,11 @@ def check_ranking_risk(
 
     Returns
     -------
-    floor : RankingFloor
+    found : RankingFloor
+        ``risk`` with the 0-1 loss of pairs, ``high``, its upper confidence limit, ``floor``, the
+        least that the class priors allow, ``is_possible``, whether the risk may lie there or above,
+        and ``conclusion``, one sentence for a report. If priors were estimated, the limit is higher
+        by what their error does to the difference of risk and floor.
 
     Examples
     --------

@@ -49,28 +49,7 @@ WEIGHTS_AT_ONCE = 2**24
 
 @dataclass(frozen=True)
 class MetricEstimates:
-    """The result of `estimate_metrics`; ``estimates["macro_f1"]`` is one of its metrics.
-
-    Attributes
-    ----------
-    metrics : dict of str to Estimate
-    per_label : DataFrame
-        One row per label: n_excluded, class_prior, and error, recall, precision, f1, auc and
-        ranking (what the label adds to the ranking risk), each with an interval (``recall_low``,
-        ``recall_high``), which is NaN if the label cannot be judged, and why it cannot be
-        estimated (``recall_reason``, "" if it can).
-    prior_error : str
-        Which uncertainty of the class prior the intervals include.
-    left_out : list of int
-        Labels that no row excludes, and that cannot be judged. A metric may be over fewer labels:
-        see `Estimate`.
-
-    Examples
-    --------
-    >>> result = estimate_metrics([[2.0], [1.0], [-1.0]], [[1], [1], [0]], [0.6], n_resamples=0)
-    >>> round(result["macro_recall"].value, 2), result.left_out
-    (1.11, [])
-    """
+    """The result of `estimate_metrics`, which documents it."""
 
     metrics: dict[str, Estimate]
     per_label: pd.DataFrame
@@ -125,9 +104,17 @@ def estimate_metrics(
     Returns
     -------
     estimates : MetricEstimates
-        ``hamming_loss``, ``macro_recall``, ``macro_precision``, ``macro_f1``, ``macro_auc`` and
-        ``ranking_risk``, each over the labels that can be judged, or with the reason why it has no
-        interval. Values may lie outside [0, 1], as unbiased estimates do.
+        ``estimates["macro_f1"]`` is an `Estimate`, and so are ``hamming_loss``, ``macro_recall``,
+        ``macro_precision``, ``macro_auc`` and ``ranking_risk`` (all: ``estimates.metrics``), each
+        over the labels that can be judged, or with the reason why it has no interval. Values may
+        lie outside [0, 1], as unbiased estimates do.
+
+        ``per_label`` is a DataFrame with n_excluded, class_prior, and error, recall, precision, f1,
+        auc and ranking (what the label adds to the ranking risk), each with an interval
+        (``recall_low``, ``recall_high``), which is NaN if the label cannot be judged, and why it
+        cannot be estimated (``recall_reason``, "" if it can). ``left_out`` lists the labels that no
+        row excludes, and ``prior_error`` says which uncertainty of the class prior intervals
+        include.
 
     Examples
     --------
