@@ -1,5 +1,6 @@
 """Cards that a model draws: stored with their probabilities, so that estimates stay right."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,10 @@ from comes.annotate import (
     export_answers,
     find_open_pairs,
 )
+from comes.annotate.drawing import _estimate
 from comes.annotate.schema import answers, cards, people
 from comes.answers import AnswerRates
-from comes.answers.questions import draw_questions
+from comes.answers.questions import Round, draw_questions, estimate_share
 from comes.datasets import read_dataset
 from comes.errors import ComesError
 from projects import Card, Desk, Projects, all_cards, chosen_pairs
@@ -244,3 +246,22 @@ def test_what_a_model_chose_without_chance_estimates_nothing(projects: Projects)
     table = shares(project)
     assert table["sky"]["yes"] == pytest.approx(max(share, 0.25))  # all yes are known now
     assert table["sky"]["yes_lower"] >= 0.25
+
+
+def test_a_round_draws_among_the_items_that_no_earlier_round_asked_about() -> None:
+    """By hand: of 20 items one is a control, three were drawn first, then two by a model."""
+    table = {
+        "answer": ["no", "yes", "no", None, "no", "yes"],
+        "round": [-1.0, 0.0, 0.0, 0.0, 1.0, 1.0],
+        "probability": [np.nan] * 4 + [0.5, 0.25],
+        "expected": [np.nan] * 4 + [0.1, 0.6],
+    }
+    kept = [SimpleNamespace(round=1, spread=30.0, relevance=4.0, no_rate=0.5, yes_rate=0.75)]
+    values = np.array([1.0, 0.0, 1.0, np.nan, 1.0, 0.0])  # 1 where the answer is no
+    rounds = [
+        Round(values[:1], np.full(1, np.nan)),
+        Round(values[1:4], np.full(3, 3 / 19)),
+        Round(values[4:], np.array([0.5, 0.25]), np.array([0.45, 0.2]), 0.5 * (16 - 4), 30.0),
+    ]
+    found = _estimate(pd.DataFrame(table), 20, kept, "no")
+    assert found == pytest.approx(estimate_share(rounds, 20))
