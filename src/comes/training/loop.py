@@ -4,6 +4,12 @@ An epoch shuffles the rows and splits them into batches of equal size, give or t
 computes the scores of a batch and the risk of the whole batch, and moves the weights against its
 gradient. Rows and targets stay on the device; a batch is an index into them. Torch's global random
 state is left as it was, and the same seed gives the same weights.
+
+A row of weight 2 is drawn once per epoch, like any other. In the risk of its batch it counts as two
+rows, and the batch counts by its mean weight over that of all rows: the gradient is that of the
+sum of w_i l_i over the batch, divided by the size of the batch and the mean weight of all rows.
+(For a risk that is no mean over rows, such as one with the batch's own n_j, batches are reweighted
+in the same way.) So the objective is that of a repeated row; batches, steps and dropout are not.
 """
 
 import math
@@ -241,8 +247,8 @@ class Training:
         relative_weight: float | Tensor = 1.0
         if self.weight is not None:
             weight = self.weight.index_select(0, rows)
-            # The risk divides by the weights of its batch. Multiplied by their relative mean it
-            # divides by those of all rows: a heavy row counts as much beside other heavy ones.
+            # The risk divides by the total weight of its batch; together they divide by the mean
+            # weight of all rows, so that a row counts the same whatever rows it is drawn with.
             relative_weight = weight.mean() / self.mean_weight
 
         def risk(scores: Tensor, targets: Any) -> Tensor:

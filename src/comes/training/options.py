@@ -136,7 +136,8 @@ class Validation:
     Parameters
     ----------
     score : callable () -> float
-        Scores the current weights; lower is better. Of equal scores the last is the best.
+        Scores the current weights; lower is better. Of equal scores the last is the best. Weights
+        of held-out rows are up to this function.
     patience : int, optional
         Stop after this many epochs without a better score.
 
@@ -168,7 +169,7 @@ class History:
     Parameters
     ----------
     risk : list of float
-        Mean over the batches of each epoch.
+        Mean over the batches of each epoch, by the weight of their rows.
     seconds : float
         Wall time.
     interrupted : bool
