@@ -163,8 +163,7 @@ class Answers:
         Candidates of 2 rows and 2 labels: 1 of 4 pairs excluded; who was asked is not known
         """
         names = _find_names([candidates], label_names)
-        possible, excluded = np.int8(State.NOT_ASKED), np.int8(State.NO)
-        codes = np.where(as_candidates(candidates), possible, excluded)
+        codes = ~as_candidates(candidates) * np.int8(State.NO)
         return cls.from_codes(codes, "candidates", names, index=row_index(candidates))
 
     @classmethod

@@ -12,8 +12,8 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator.inputs import match_columns
 from comes.estimator.reading_answers import read_answers
 from comes.estimator.seen_rows import count_seen_rows
-from comes.selection import Calibration, fit_calibration
-from comes.selection.calibration import rates_given_prior
+from comes.selection import fit_calibration
+from comes.selection.calibration import Calibration, rates_given_prior
 
 if TYPE_CHECKING:
     from comes.estimator.predictions import PredictsFromScores

@@ -20,7 +20,7 @@ from comes.estimator.hub import SharesModels
 from comes.estimator.inputs import check_same_order, match_columns
 from comes.estimator.top_predictions import TopPredictions, check_k, count_rows_at_once, find_top
 from comes.methods import Rates
-from comes.selection import Calibration
+from comes.selection.calibration import Calibration
 from comes.selection.thresholds import cut_by_row
 
 FloatArray = npt.NDArray[np.floating]

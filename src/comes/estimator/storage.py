@@ -20,7 +20,7 @@ from comes.estimator.settings import find_settings
 from comes.estimator.table_inputs import count_inputs, find_encoder
 from comes.files import check_folder_target, expanded, replacing_folder
 from comes.methods import Rates
-from comes.selection import Calibration
+from comes.selection.calibration import Calibration
 from comes.training import History
 from comes.training.seeding import seeded
 

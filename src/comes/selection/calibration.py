@@ -143,17 +143,7 @@ def _row_losses(log_odds: FloatArray, evidence: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A slope and a level for the scores of every label.
-
-    Attributes
-    ----------
-    slope, level : arrays of shape (n_labels,)
-
-    Examples
-    --------
-    >>> Calibration(np.array([0.5]), np.array([1.0])).calibrate([[4.0]])
-    array([[3.]])
-    """
+    """The result of `fit_calibration`: a slope and a level for the scores of every label."""
 
     slope: FloatArray
     level: FloatArray
@@ -191,6 +181,8 @@ def fit_calibration(
     Returns
     -------
     calibration : Calibration
+        ``slope`` and ``level``, arrays of shape (n_labels,); ``calibrate(scores)`` returns log odds
+        of relevance.
 
     Examples
     --------
