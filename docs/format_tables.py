@@ -19,7 +19,7 @@ from comes.datasets.tables import TABLE_ENDINGS
 from comes.estimator import storage
 from comes.experiment import config
 from comes.jobs.model_keeping import name_checkpoint, name_partial
-from comes.priors.tables import KNOWN_PRIOR
+from comes.priors.class_prior import KNOWN_PRIOR
 from comes.report.document import REPORT_FILES
 from comes.results import result, result_files
 

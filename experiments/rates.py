@@ -54,11 +54,11 @@ def share_scores() -> None:
     score = rate_model.score_out_of_fold
     last: dict[int, npt.NDArray[np.float32]] = {}
 
-    def score_once(X: Any, candidates: Any, seed: int, *, is_scaled: bool = False) -> Any:
+    def score_once(X: Any, candidates: Any, seed: int) -> Any:
         key = hash((candidates.tobytes(), seed))
         if key not in last:
             last.clear()
-            last[key] = score(X, candidates, seed, is_scaled=is_scaled)
+            last[key] = score(X, candidates, seed)
         return last[key]
 
     vars(class_prior)["score_out_of_fold"] = score_once

@@ -54,6 +54,7 @@ def test_true_priors_come_from_training_rows_and_ccmn_knows_the_same(
         given = seen[0]["class_prior"]
         assert (given is None) == ("class_prior" in changes)
         assert given is None or np.abs(given - prior).max() > 0.05
+        assert given is None or (given.min() >= 0 and given.max() <= 0.999)
         assert seen[0]["flip_rate"] is None
 
 

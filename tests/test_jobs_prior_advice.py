@@ -86,5 +86,7 @@ def test_a_wrong_table_of_ones_own_is_refused(tmp_path: Path) -> None:
     for wrong in (1.3, "often"):
         own = pd.DataFrame({"label": FEW.label_names, "class_prior": wrong})
         own.to_csv(path, index=False)
-        with pytest.raises(ComesError, match="one number in .0, 1."):
+        with pytest.raises(
+            ComesError, match=rf"own.csv must hold numbers in \[0, 1\].*got {wrong!r}"
+        ):
             fit_model(FEW, SETTINGS | {"epochs": 1}, priors=path)

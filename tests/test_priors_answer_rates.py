@@ -24,13 +24,11 @@ from comes.priors.answer_rates import (
     OTHER_PERSON,
     choose_spread,
     count_answers,
-    draw_rows,
     estimate_priors,
     fit_beta,
     fit_rate_effects,
     in_best_bins,
     read_records,
-    solve_priors,
     sum_moments,
     yes_evidence,
 )
@@ -57,7 +55,7 @@ def answer(
 def known_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the true scores, up to their scale; higher for what is shown as YES."""
 
-    def score(X: Any, states: Any, seed: int, *, is_scaled: bool) -> npt.NDArray[np.float32]:
+    def score(X: Any, states: Any, seed: int) -> npt.NDArray[np.float32]:
         scores = SCORES[: len(states), : states.shape[1]]
         yes, no = (scores[states == state].mean() for state in (State.YES, State.NO))
         return np.float32(2 if yes > no else -2) * scores.astype(np.float32)
@@ -278,15 +276,17 @@ def test_of_very_many_answers_some_are_used(monkeypatch: pytest.MonkeyPatch) -> 
     codes = answer(0.8, 0.7, asked=1.0)
     rows: list[int] = []
 
-    def score(X: Any, states: Any, seed: int, *, is_scaled: bool) -> npt.NDArray[np.float32]:
-        rows.append(len(states))
+    def score(X: Any, states: Any, seed: int) -> npt.NDArray[np.float32]:
+        rows.extend(X[:, 0])
         assert len(X) == len(states)
         return np.asarray(SCORES[X[:, 0].astype(int)], dtype=np.float32)
 
     monkeypatch.setattr(answer_rates, "score_out_of_fold", score)
     monkeypatch.setattr(answer_rates, "MOST_RECORDS", N * Q // 3)
-    found = estimate_answer_rates(np.arange(N)[:, None], Answers.from_codes(codes))
-    assert rows == [N // 3]
+    numbers = np.arange(N)[:, None]
+    found = estimate_answer_rates(numbers, Answers.from_codes(codes), is_scaled=True)
+    assert len(rows) == len(set(rows)) == N // 3
+    assert rows == sorted(rows) and rows[-1] > N / 2
     np.testing.assert_allclose(found.overall, [0.8, 0.7], atol=0.05)
     assert abs(found.class_prior - RELEVANT.mean(axis=0)).max() < 0.03
 
@@ -403,7 +403,7 @@ def give_scores(monkeypatch: pytest.MonkeyPatch, scores: npt.NDArray[Any]) -> li
     """Make the classifiers return these scores; return the list of what they are shown."""
     shown: list[Any] = []
 
-    def score(X: Any, states: Any, seed: int, *, is_scaled: bool) -> npt.NDArray[np.float32]:
+    def score(X: Any, states: Any, seed: int) -> npt.NDArray[np.float32]:
         shown.append(states)
         return scores.astype(np.float32)
 
@@ -422,17 +422,6 @@ def test_records_are_the_answers_one_by_one() -> None:
     assert read_records(Answers.from_long(said, (1, 1))) is said
 
 
-def test_rows_are_drawn_where_there_are_too_many_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    records = read_records(Answers.from_codes(np.ones((100, 10))))
-    assert draw_rows(records, 100, 0).tolist() == list(range(100))
-    monkeypatch.setattr(answer_rates, "MOST_RECORDS", 300)
-    rows = draw_rows(records, 100, 0)
-    assert len(rows) == 30
-    assert len(set(rows.tolist())) == 30
-    assert (np.diff(rows) > 0).all()
-    assert rows.max() > 50
-
-
 def test_evidence_is_calibrated_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(3000, 2)) - 1
@@ -440,7 +429,7 @@ def test_evidence_is_calibrated_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = np.where(rng.random(truth.shape) < expit(truth), State.YES, State.NO)
     codes[rng.random(truth.shape) < 0.2] = State.MAYBE
     records = read_records(Answers.from_codes(codes))
-    evidence = yes_evidence(np.zeros((3000, 1)), records, (3000, 2), 0, is_scaled=True)
+    evidence = yes_evidence(np.zeros((3000, 1)), records, 2, 0)
     np.testing.assert_allclose(evidence, truth[records.row, records.label], atol=0.25)
 
 
@@ -451,7 +440,7 @@ def test_scores_that_mislead_or_few_rows_leave_the_share(
         codes = np.where(np.arange(n) % 4 == 0, State.YES, State.NO)[:, None]
         shown = give_scores(monkeypatch, np.where(codes == State.YES, -1.0, 1.0))
         records = read_records(Answers.from_codes(codes))
-        evidence = yes_evidence(NO_FEATURES[:n], records, (n, 1), 0, is_scaled=True)
+        evidence = yes_evidence(NO_FEATURES[:n], records, 1, 0)
         n_yes = int((codes == State.YES).sum())
         np.testing.assert_allclose(expit(evidence), (n_yes + 0.5) / (n + 1), err_msg=f"{n} rows")
         assert len(shown) == (n == 40)
@@ -462,7 +451,7 @@ def test_sure_answers_about_a_pair_count_where_they_agree(monkeypatch: pytest.Mo
     words = ["no", "yes", "yes", "maybe", "no", "no", "maybe", "no"]
     said = LongAnswers.read(rows, [0] * 8, words, list("abababab"))
     shown = give_scores(monkeypatch, np.zeros((40, 1)))
-    yes_evidence(NO_FEATURES, said, (40, 1), 0, is_scaled=True)
+    yes_evidence(NO_FEATURES, said, 1, 0)
     expected = [State.NOT_ASKED, State.YES, State.NO, State.NOT_ASKED, State.NO]
     assert shown[0][:5, 0].tolist() == expected
     assert not shown[0][5:].any()
@@ -474,7 +463,7 @@ def test_what_others_said_about_the_pair_is_heard() -> None:
     words = ["yes", "yes", "no", "maybe", "no", "yes"]
     people = ["ann", "ann", "bob", "cem", "ann", "bob"]
     said = LongAnswers.read(rows, labels, words, people)
-    evidence = yes_evidence(NO_FEATURES[:2], said, (2, 2), 0, is_scaled=True)
+    evidence = yes_evidence(NO_FEATURES[:2], said, 2, 0)
     heard = []
     for i in range(6):
         word = 0
@@ -499,7 +488,7 @@ def test_best_bins_are_the_pairs_most_like_the_sure_answer(
         codes[rng.random(codes.shape) < 0.5] = State.NOT_ASKED
         records = read_records(Answers.from_codes(codes))
         shown = give_scores(monkeypatch, scores)
-        inside = in_best_bins(np.zeros((n, 1)), records, sure, (n, 2), 0, is_scaled=True)
+        inside = in_best_bins(np.zeros((n, 1)), records, sure, 2, 0)
         score = scores[records.row, records.label]
         for label, cut in enumerate((60, 20)):
             mine = records.label == label
@@ -514,7 +503,7 @@ def test_without_doubt_or_with_few_rows_everything_is_in_the_bin() -> None:
     for codes in (np.full((40, 1), State.NO), np.full((19, 1), State.MAYBE)):
         records = read_records(Answers.from_codes(codes))
         n = len(codes)
-        assert in_best_bins(NO_FEATURES[:n], records, State.NO, (n, 1), 0, is_scaled=True).all()
+        assert in_best_bins(NO_FEATURES[:n], records, State.NO, 1, 0).all()
 
 
 # Rates by group
@@ -753,7 +742,9 @@ def test_the_prior_is_where_the_likelihood_is_highest() -> None:
     ]
     for counts, a, b in cases:
         values = [log_likelihood(float(pi), counts, a, b, 0.3, 0.7) for pi in grid]
-        found = solve_priors(np.array([counts]), np.array([[a, b]]), np.array([0.3, 0.7]))
+        found = estimate_priors(
+            np.array([counts]), np.array([[a, b]]), CERTAIN, np.array([0.3, 0.7])
+        )[0]
         assert found[0] == pytest.approx(grid[int(np.argmax(values))], abs=0.001), counts
 
 
@@ -763,7 +754,8 @@ def test_known_cases() -> None:
     rates = np.array([[0.7, 0.7], [0.8, 0.0], [0.0, 0.8]])
     # a = b: "maybe" says nothing. b = 0: 1 - share / a. a = 0: share / b.
     expected = [20 / 80, 1 - 0.4 / 0.8, 0.4 / 0.8]
-    np.testing.assert_allclose(solve_priors(counts, rates, nearly_nothing), expected, atol=1e-6)
+    prior, _ = estimate_priors(counts, rates, np.zeros((3, 2, 2)), nearly_nothing)
+    np.testing.assert_allclose(prior, expected, atol=1e-6)
 
 
 def test_the_error_is_that_of_drawn_counts_and_of_the_rates() -> None:
@@ -772,14 +764,14 @@ def test_the_error_is_that_of_drawn_counts_and_of_the_rates() -> None:
     p = [a * (1 - pi), b * pi, (1 - a) * (1 - pi) + (1 - b) * pi]
     drawn = rng.multinomial(n, p, size=2000).astype(float)
     rates = np.tile([a, b], (2000, 1))
-    half = np.full(2, 0.5)
-    spread = solve_priors(drawn, rates, half).std()
+    exact, half = np.zeros((2000, 2, 2)), np.full(2, 0.5)
+    spread = estimate_priors(drawn, rates, exact, half)[0].std()
     counts = n * np.array([p])
     _, error = estimate_priors(counts, rates[:1], CERTAIN)
     assert error[0] == pytest.approx(spread, rel=0.06)
     covariance = np.array([[0.0009, -0.0012], [-0.0012, 0.0064]])
     uncertain = rng.multivariate_normal([a, b], covariance, size=2000)
-    both = solve_priors(drawn, uncertain, half).std()
+    both = estimate_priors(drawn, uncertain, exact, half)[0].std()
     _, error = estimate_priors(counts, rates[:1], covariance[None])
     assert error[0] == pytest.approx(both, rel=0.1)
     assert both > 1.2 * spread

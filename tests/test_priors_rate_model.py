@@ -35,9 +35,11 @@ def test_rows_are_scored_by_both_models_that_were_not_trained_on_them(
     """The fake models score the number of the row, times 1 if linear, times 3 if a network."""
     fits = []
 
-    def fit(X: Any, states: Any, risk: Any, seed: int, **options: Any) -> Any:
+    def fit(
+        X: Any, states: Any, risk: Any, seed: int, risk_scale: float, hidden: int | None
+    ) -> Any:
         assert (states[:, 0] == X[:, 0]).all()
-        fits.append((set(X[:, 0].tolist()), options["hidden"], options["risk_scale"], seed))
+        fits.append((set(X[:, 0].tolist()), hidden, risk_scale, seed))
         return fits[-1]
 
     def score(model: Any, X: Any) -> Any:
@@ -48,9 +50,9 @@ def test_rows_are_scored_by_both_models_that_were_not_trained_on_them(
     monkeypatch.setattr(rate_model, "fit_small_model", fit)
     monkeypatch.setattr(rate_model, "score_rows", score)
     rows = np.arange(9.0)[:, None]
-    found = rate_model.score_out_of_fold(rows, np.tile(rows, (1, 2)), 5, is_scaled=True)
+    found = rate_model.score_out_of_fold(rows, np.tile(rows, (1, 2)), 5)
     np.testing.assert_array_equal(found, np.tile(2 * rows, (1, 2)))
-    assert [one[1:] for one in fits] == [(None, 2.0, 5), (rate_model.HIDDEN, 2.0, 5)] * 3
+    assert [one[1:] for one in fits] == [(None, 2.0, 5), (128, 2.0, 5)] * 3
 
 
 def test_rate_model_are_trained_for_enough_steps_and_epochs(
@@ -120,6 +122,7 @@ def test_the_posterior_equals_the_sums_written_as_loops(monkeypatch: pytest.Monk
         "SLOPES": (2.0,),
         "POWERS": (1.0,),
         "PRIOR_EDGES": np.array([0, 0.2, 0.5, 1]),
+        "PRIOR_VALUES": np.array([0.1, 0.35, 0.75]),
         "SPREADS": np.array([0.0, 1.0]),
         "SPREAD_WEIGHTS": np.array([0.7, 0.3]),
         "MEANS": np.array([0.1, 0.4]),
@@ -128,7 +131,7 @@ def test_the_posterior_equals_the_sums_written_as_loops(monkeypatch: pytest.Monk
     }
     for name, value in small.items():
         monkeypatch.setattr(rate_model, name, value)
-    laid = (rate_model._bin_shapes, rate_model._beta_cells, rate_model.beta_parameters)
+    laid = (rate_model._bin_shapes, rate_model.beta_parameters)
     for table in laid:
         table.cache_clear()
     count, size = np.array([[4.0, 2.0], [5.0, 1.0], [3.0, 3.0]]), np.array([10.0, 10.0])
@@ -163,7 +166,7 @@ def test_the_posterior_equals_the_sums_written_as_loops(monkeypatch: pytest.Monk
 def test_a_shape_has_the_prior_as_its_mean_and_falls_with_the_bin() -> None:
     shapes, weights = rate_model._bin_shapes(10)
     np.testing.assert_allclose(
-        1 - shapes.mean(axis=2), np.broadcast_to(rate_model._prior_values(), shapes.shape[:2]),
+        1 - shapes.mean(axis=2), np.broadcast_to(rate_model.PRIOR_VALUES, shapes.shape[:2]),
         atol=2e-3,
     )  # fmt: skip
     assert (np.diff(shapes, axis=2) <= 1e-12).all()

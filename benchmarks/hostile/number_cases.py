@@ -21,9 +21,7 @@ from comes.priors import (
     estimate_class_prior,
     estimate_flip_rate,
 )
-from comes.priors.class_prior import add_prior_noise
 from comes.priors.clean_sample import count_answer_rates, update_prior
-from comes.priors.noise import flip_rate_from_prior
 from comes.selection import (
     candidate_scorer,
     check_constant_rate,
@@ -191,7 +189,6 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: estimate_answer_rates(features()[1:], answers()),
         r"row",
     ),
-    "noise below zero": (lambda: add_prior_noise(PRIOR, -1.0), r"sigma|noise|0"),
     "a prior of no rows": (lambda: count_class_prior(relevant()[:0]), r"row"),
     "a prior counted from scores": (lambda: count_class_prior(_scores()), r"0 or 1"),
     "rates counted by other truth": (
@@ -201,10 +198,6 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "flip rates with anchors of all": (
         lambda: estimate_flip_rate(features(), candidates(), anchor_share=2.0),
         r"anchor_share",
-    ),
-    "flip rates of a prior of two": (
-        lambda: flip_rate_from_prior(PRIOR + 2, candidates()),
-        r"prior",
     ),
     "a prior sharpened by errors below zero": (
         lambda: update_prior(PRIOR, -PRIOR, relevant()),

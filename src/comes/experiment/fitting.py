@@ -5,6 +5,7 @@ import itertools
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.model_selection import train_test_split
 
 from comes.datasets import Dataset, take_rows
@@ -23,7 +24,6 @@ from comes.experiment.protocols import true_rates
 from comes.experiment.repeats import Repeat
 from comes.methods import method_of_label
 from comes.priors import count_class_prior
-from comes.priors.class_prior import add_prior_noise
 from comes.results import SearchSpec, TaskSpec
 
 CHECKPOINT = ".checkpoint"  # ending of the state of one repeat
@@ -62,7 +62,8 @@ def _make_classifier(spec: TaskSpec, dataset: Dataset, trial: Trial) -> Any:
     known: dict[str, Any] = {"random_state": seed, "progress": False}
     if spec.class_prior == "true":
         prior = count_class_prior(relevant)
-        known["class_prior"] = add_prior_noise(prior, spec.prior_noise, seed=seed)
+        noise = np.random.default_rng(seed).normal(scale=spec.prior_noise, size=prior.shape)
+        known["class_prior"] = np.clip(prior + noise, 0, 0.999)
         named = method_of_label(spec.method)
         known |= {} if named is None else named.settings_with_prior  # the same for all methods
     if spec.answer_rates == "true":

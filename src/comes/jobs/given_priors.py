@@ -26,8 +26,6 @@ def read_given_priors(path: str | Path, dataset: Dataset, seed: Any = 0) -> Any:
     else:
         order = match_names([str(name) for name in given.index], names)
         known = given.to_numpy()[order]
-    if known.dtype != float:  # the estimator says what it wants
-        return given
     is_open = np.isnan(known)
     if not is_open.any():
         return given

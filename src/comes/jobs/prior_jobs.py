@@ -26,8 +26,8 @@ from comes.priors import (
     estimate_class_prior,
     prior_table,
 )
+from comes.priors.class_prior import KNOWN_PRIOR
 from comes.priors.clean_sample import update_prior
-from comes.priors.tables import KNOWN_PRIOR
 
 FloatArray = npt.NDArray[np.float64]
 

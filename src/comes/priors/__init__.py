@@ -6,10 +6,11 @@ from comes.priors.class_prior import (
     count_class_prior,
     estimate_class_prior,
     fill_class_prior,
+    prior_table,
+    read_priors,
 )
 from comes.priors.clean_sample import CleanSample
 from comes.priors.noise import estimate_flip_rate, estimate_transition
-from comes.priors.tables import prior_table, read_priors
 
 __all__ = [
     "ClassPriorEstimate",

@@ -45,14 +45,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils import check_random_state
 
 from comes.answers import AnswerRates, Answers, LongAnswers, State
 from comes.answers.convert import check_paired
 from comes.answers.matrix import Kind
 from comes.errors import ComesError, ComesWarning
 from comes.priors.class_prior import choose_flags, estimate_class_prior, warn_of_flags
-from comes.priors.rate_model import best_bin_rate, check_features, score_out_of_fold
+from comes.priors.rate_model import (
+    best_bin_rate,
+    check_features,
+    draw_seed,
+    scale_features,
+    score_out_of_fold,
+)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -62,15 +67,8 @@ MIN_ROWS = 20  # with fewer, no classifier is trained
 FEW_ASKED = 20
 MOST_RECORDS = 1_000_000  # of more answers, the rates are estimated on some of the rows
 UNCERTAIN = 0.1  # a standard error that deserves a warning
-BIAS_OF_BINS = 0.2  # log odds that rates of best bins are off by, whatever the number of rows
 OTHER_PERSON = 4.4  # the logit that a sure answer of another person adds: log(0.8 / 0.01)
-N_STEPS, LARGEST_STEP = 25, 1.0  # of the logits of rates
-LARGEST_LOGIT = 7.0  # a rate of 0.999
 SPREADS = np.concatenate([[0.0], np.geomspace(0.05, 3, 12)])  # of logits over groups, tried in turn
-ALIKE = np.array([[1.0, -1.0], [-1.0, 1.0]]) / 4  # the precision of logit a - logit b ~ N(0, 4)
-WEAK = 0.01
-N_HALVINGS = 50
-FEWEST, MOST = 1.0, 1000.0  # counts that may stand for the other labels
 FLAGS = {
     "never asked": "nobody was asked about it, so it gets what is usual for the other labels",
     "never ticked": "no row has it, so its class prior is nearly 0",
@@ -177,7 +175,7 @@ def estimate_answer_rates(
     names = answers.label_names if label_names is None else label_names
     are_known = no_rate is not None and yes_rate is not None
     X = X if is_scaled or are_known else check_features(X, n)
-    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    seed = draw_seed(random_state)
     if answers.kind == "candidates":
         return _estimate_from_candidates(X, answers, seed, names, is_scaled)
     records = read_records(answers.without_chosen())
@@ -198,10 +196,12 @@ def estimate_answer_rates(
     elif not counts[:, :2].any():
         estimate = uninformative_estimate(len(records), flags)
     else:
-        rows = draw_rows(records, n, seed)
-        if len(rows) < n:
+        if len(records) > MOST_RECORDS:
+            n_drawn = math.ceil(MOST_RECORDS / len(records) * n)
+            rows = np.sort(np.random.default_rng(seed).permutation(n)[:n_drawn])
             X, records = X[rows], records.take(rows, n)
-        estimate = _estimate_rates(X, records, counts, len(rows), seed, is_scaled, flags)
+        X = X if is_scaled else scale_features(X)
+        estimate = _estimate_rates(X, records, counts, seed, flags)
     if (estimate.overall_error > UNCERTAIN).any():
         warnings.warn(
             "The rates of answers are uncertain (a standard error of "
@@ -237,23 +237,15 @@ def _estimate_from_candidates(
 
 
 def _estimate_rates(
-    X: Any,
-    records: LongAnswers,
-    counts: FloatArray,
-    n: int,
-    seed: int,
-    is_scaled: bool,
-    flags: tuple[str, ...],
+    X: Any, records: LongAnswers, counts: FloatArray, seed: int, flags: tuple[str, ...]
 ) -> RatesEstimate:
     """Return rates by label and by person from records, and class priors from all counts."""
-    shape, is_used = (n, len(counts)), np.asarray(counts[:, :2].any(axis=0))  # "no" and "yes"
+    q, is_used = len(counts), np.asarray(counts[:, :2].any(axis=0))  # "no" and "yes"
+    kept = np.isin(records.label, np.flatnonzero(counts[:, :2].any(axis=1)))
     if is_used.all():
-        evidence = yes_evidence(X, records, shape, seed, is_scaled=is_scaled)
-        kept = np.isin(records.label, np.flatnonzero(counts.any(axis=1)))
+        evidence = yes_evidence(X, records, q, seed)
     else:
-        sure = State.YES if is_used[1] else State.NO
-        kept = in_best_bins(X, records, sure, shape, seed, is_scaled=is_scaled)
-        kept &= np.isin(records.label, np.flatnonzero(counts[:, :2].any(axis=1)))
+        kept &= in_best_bins(X, records, State.YES if is_used[1] else State.NO, q, seed)
         evidence = np.full(len(records), np.inf if is_used[1] else -np.inf)
     code = records.code[kept]
     by_label = Records(
@@ -263,12 +255,21 @@ def _estimate_rates(
         records.label[kept],
         records.row[kept],
         np.zeros((len(code), 2)),
-        shape[1],
+        q,
     )
     n_sure = (code != State.MAYBE).sum() + 0.5
     effects = fit_rate_effects(by_label, np.full(2, logit(n_sure / (len(code) + 1))))
     if not is_used.all():
-        effects = _raise_rates(effects)
+        # Relevant pairs in the bin of a label lower its rate, so part of the difference between
+        # labels is no difference of rates, and a rate that is too low costs more than one that is
+        # too high: those below the highest are moved half-way towards it. Whatever the number of
+        # rows, the log odds of rates of best bins are off by 0.2.
+        high = np.maximum(effects.logit, effects.mean + effects.spread)
+        effects = replace(
+            effects,
+            logit=(effects.logit + high) / 2,
+            mean_covariance=effects.mean_covariance + 0.2**2 * np.eye(2),
+        )
     rates = expit(effects.logit) * is_used  # (q, 2), 0 for an answer that is never given
     scale = rates * (1 - rates)
     covariance = effects.covariance * scale[:, :, None] * scale[:, None, :]
@@ -335,16 +336,7 @@ def read_records(answers: Answers) -> LongAnswers:
     return LongAnswers(row, label, np.zeros_like(row), codes[row, label], ())
 
 
-def draw_rows(records: LongAnswers, n: int, seed: int) -> IntArray:
-    """Return all n rows, or some drawn at random that have about MOST_RECORDS answers."""
-    share = min(1.0, MOST_RECORDS / max(len(records), 1))
-    rows = np.random.default_rng(seed).permutation(n)[: int(np.ceil(share * n))]
-    return np.sort(rows)
-
-
-def yes_evidence(
-    X: Any, records: LongAnswers, shape: tuple[int, int], seed: int, *, is_scaled: bool
-) -> FloatArray:
+def yes_evidence(X: Any, records: LongAnswers, q: int, seed: int) -> FloatArray:
     """Return the logit of "yes" among sure answers for every record, where both are said.
 
     It does not depend on the answer itself, but on X, by classifiers that were not trained on the
@@ -353,19 +345,20 @@ def yes_evidence(
     is_yes, is_no = (records.code == state for state in (State.YES, State.NO))
     is_sure = is_yes | is_no
     evidence = np.full(len(records), logit((is_yes.sum() + 0.5) / (is_sure.sum() + 1)))
-    if shape[0] >= MIN_ROWS:
-        states = np.zeros(shape, dtype=np.int8)
+    n = X.shape[0]
+    if n >= MIN_ROWS:
+        states = np.zeros((n, q), dtype=np.int8)
         for is_it, state in ((is_no, State.NO), (is_yes, State.YES)):
             states[records.row[is_it], records.label[is_it]] |= state
         states[states == (State.NO | State.YES)] = State.NOT_ASKED  # people disagree
-        scores = score_out_of_fold(X, states, seed, is_scaled=is_scaled)
+        scores = score_out_of_fold(X, states, seed)
         score = scores[records.row, records.label].astype(np.float64)
         line = LogisticRegression(C=1e4).fit(score[is_sure, None], is_yes[is_sure])
         slope = float(line.coef_[0, 0])
         if slope > 0:  # else the scores say nothing
             evidence = line.intercept_[0] + slope * score
     sign = is_yes - 1.0 * is_no
-    pair = records.row * shape[1] + records.label
+    pair = records.row * q + records.label
     person_and_pair = pair * max(len(records.people), 1) + records.person
     others = _sum_of_equals(pair, sign) - _sum_of_equals(person_and_pair, sign)
     return evidence + OTHER_PERSON * others
@@ -377,30 +370,21 @@ def _sum_of_equals(key: IntArray, values: FloatArray) -> FloatArray:
     return np.asarray(np.bincount(number, values)[number], dtype=np.float64)
 
 
-def in_best_bins(
-    X: Any,
-    records: LongAnswers,
-    sure: State,
-    shape: tuple[int, int],
-    seed: int,
-    *,
-    is_scaled: bool,
-) -> BoolArray:
+def in_best_bins(X: Any, records: LongAnswers, sure: State, q: int, seed: int) -> BoolArray:
     """Return which records look most like the one sure answer that is given.
 
     Their pairs are taken to be surely irrelevant where that is "no", relevant where it is "yes".
     """
-    is_sure = records.code == sure
-    if shape[0] < MIN_ROWS or is_sure.all() or not is_sure.any():
+    n, is_sure = X.shape[0], records.code == sure
+    if n < MIN_ROWS or is_sure.all() or not is_sure.any():
         return np.ones(len(records), dtype=bool)
-    states = np.zeros(shape, dtype=np.int8)
+    states = np.zeros((n, q), dtype=np.int8)
     states[records.row, records.label] = State.NO
     states[records.row[is_sure], records.label[is_sure]] = State.YES  # what classifiers predict
-    scores = score_out_of_fold(X, states, seed, is_scaled=is_scaled)
-    score = scores[records.row, records.label]
+    score = score_out_of_fold(X, states, seed)[records.row, records.label]
     inside = np.zeros(len(records), dtype=bool)
     order = np.lexsort((-score, records.label))
-    starts = np.searchsorted(records.label[order], np.arange(shape[1] + 1))
+    starts = np.searchsorted(records.label[order], np.arange(q + 1))
     for first, last in pairwise(starts):
         of_label = order[first:last]
         if len(of_label):
@@ -464,7 +448,7 @@ def fit_rate_effects(records: Records, start: FloatArray) -> RateEffects:
     """
     mean = np.asarray(start, dtype=float)
     logits = np.tile(mean, (records.n_groups, 1))
-    for step in range(N_STEPS):
+    for step in range(25):
         # The mean is fitted with slopes at the mean: slopes at a group's own logits are smaller
         # where chance made these large, which would lower the mean and take skewness for a spread.
         moment, slope = sum_moments(records, np.tile(mean, (records.n_groups, 1)))
@@ -486,46 +470,32 @@ def fit_rate_effects(records: Records, start: FloatArray) -> RateEffects:
     return RateEffects(logits, mean, spread, conditional, follow, covariance)
 
 
-def _raise_rates(effects: RateEffects) -> RateEffects:
-    """Return rates of best bins, those below the highest moved half-way towards them.
-
-    Relevant pairs in the bin of a label lower its rate, so part of the difference between labels is
-    no difference of rates; and a rate that is too low costs more than one that is too high.
-    """
-    high = effects.mean + effects.spread
-    logits = (effects.logit + np.maximum(effects.logit, high)) / 2
-    bias = BIAS_OF_BINS**2 * np.eye(2)
-    return replace(effects, logit=logits, mean_covariance=effects.mean_covariance + bias)
-
-
 def _move(logits: FloatArray, target: FloatArray) -> FloatArray:
-    """Return logits moved towards a target, not too far at once."""
-    step = np.clip(target - logits, -LARGEST_STEP, LARGEST_STEP)
-    return np.clip(logits + step, -LARGEST_LOGIT, LARGEST_LOGIT)
+    """Return logits moved towards a target, by at most 1, and to rates of at most 0.999."""
+    return np.clip(logits + np.clip(target - logits, -1, 1), -7, 7)
 
 
 def sum_moments(records: Records, logits: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return, by group, the sum of D rho / V, (g, 2), and of its slope D D' / V, (g, 2, 2)."""
-    rates = expit(logits[records.group] + records.offset)
-    direction, variance, residual = _weigh_records(records, rates)
+    _, direction, variance, residual = _weigh_records(records, logits)
     moments = direction * (residual / variance)[:, None]
     scaled = direction / np.sqrt(variance)[:, None]
     slopes = scaled[:, :, None] * scaled[:, None, :]
-    return _sum_by(records.group, moments, records.n_groups), _sum_by(
-        records.group, slopes, records.n_groups
-    )
+    moment, slope = (_sum_by(records.group, x, records.n_groups) for x in (moments, slopes))
+    return moment, slope
 
 
 def _weigh_records(
-    records: Records, rates: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return D, (n, 2), V and rho of every record, at its rates a and b, (n, 2)."""
+    records: Records, logits: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the rates a and b of every record, (n, 2), and its D, (n, 2), V and rho."""
+    rates = expit(logits[records.group] + records.offset)
     a, b = rates.T
     eta = expit(records.evidence + np.log(a) - np.log(b))
     direction = np.stack([(1 - eta) * (1 - a), eta * (1 - b)], axis=1)
     variance = (1 - eta) * (1 / a - 1) + eta * (1 / b - 1)
     residual = records.is_no / a + records.is_yes / b - 1
-    return direction, variance, residual
+    return rates, direction, variance, residual
 
 
 def choose_spread(slope: FloatArray, pull: FloatArray, mean: FloatArray) -> FloatArray:
@@ -536,7 +506,7 @@ def choose_spread(slope: FloatArray, pull: FloatArray, mean: FloatArray) -> Floa
     """
     grid = np.stack(np.meshgrid(SPREADS, SPREADS), axis=-1).reshape(-1, 2)
     follow, weight = _weigh_groups(slope, grid[:, None])  # (grid, g, 2, 2)
-    prior_moment, prior_slope = (WEAK * part for part in prior_of_mean(mean))
+    prior_moment, prior_slope = (0.01 * part for part in prior_of_mean(mean))
     precision = weight.sum(axis=1) + prior_slope
     towards = np.einsum("sgba,gb->sa", follow, pull) + prior_moment
     shift = np.linalg.solve(precision, towards[:, :, None])[:, :, 0]
@@ -553,8 +523,9 @@ def choose_spread(slope: FloatArray, pull: FloatArray, mean: FloatArray) -> Floa
 
 def prior_of_mean(mean: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the moment of the prior of the mean, (2,), and its slope, (2, 2)."""
+    alike = np.array([[1.0, -1.0], [-1.0, 1.0]]) / 4  # logit a - logit b ~ N(0, 4)
     rate = expit(mean.mean())
-    return (0.5 - rate) / 2 - ALIKE @ mean, ALIKE + rate * (1 - rate) / 4
+    return (0.5 - rate) / 2 - alike @ mean, alike + rate * (1 - rate) / 4
 
 
 def _weigh_groups(slope: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -571,8 +542,7 @@ def _mean_covariance(
     prior_slope: FloatArray,
 ) -> FloatArray:
     """Return the covariance of the mean: a sandwich over rows, groups and the prior."""
-    rates = expit(logits[records.group] + records.offset)
-    direction, variance, residual = _weigh_records(records, rates)
+    rates, direction, variance, residual = _weigh_records(records, logits)
     weights = np.einsum("nba,nb->na", follow[records.group], direction / variance[:, None])
     is_sure = np.stack([records.is_no, records.is_yes], axis=1)
     bread = weights.T @ (is_sure * (1 - rates) / rates) + prior_slope
@@ -612,18 +582,30 @@ def count_answers(records: LongAnswers, q: int) -> FloatArray:
 def estimate_priors(
     counts: FloatArray, rates: FloatArray, covariance: FloatArray, others: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the class prior of every label, and its standard error.
+    """Return the class prior of every label, where its likelihood is highest, and its error.
 
     Counts of no, yes and maybe are (q, 3), the rates a and b (q, 2), their covariance (q, 2, 2).
     ``others``, alpha and beta, are by default fitted to the class priors that labels have alone.
     """
     if others is None:
-        half, is_asked = np.full(2, 0.5), counts.any(axis=1)
-        alone = solve_priors(counts, rates, half)
-        error = _prior_error(alone, counts, rates, covariance, half)
+        is_asked = counts.any(axis=1)
+        alone, error = estimate_priors(counts, rates, covariance, np.full(2, 0.5))
         others = fit_beta(alone[is_asked], error[is_asked])
-    prior = solve_priors(counts, rates, others)
-    return prior, _prior_error(prior, counts, rates, covariance, others)
+    (no, yes, maybe), (a, b) = counts.T, rates.T
+    no, yes = no + others[1], yes + others[0]
+    low, high = np.zeros(len(counts)), np.ones(len(counts))
+    for _ in range(50):  # bisection of the slope of the log likelihood
+        prior = (low + high) / 2
+        doubt = np.maximum((1 - a) * (1 - prior) + (1 - b) * prior, 1e-12)
+        slope = yes / prior - no / (1 - prior) + maybe * (a - b) / doubt
+        low, high = np.where(slope > 0, prior, low), np.where(slope > 0, high, prior)
+    prior = (low + high) / 2
+    doubt = np.maximum((1 - a) * (1 - prior) + (1 - b) * prior, 1e-12)
+    curvature = yes / prior**2 + no / (1 - prior) ** 2 + maybe * ((a - b) / doubt) ** 2
+    moves = np.stack([maybe * (1 - b), -maybe * (1 - a)], axis=1)  # of the prior, with a and b
+    moves /= (doubt**2 * curvature)[:, None]
+    of_rates = np.einsum("qa,qab,qb->q", moves, covariance, moves)
+    return prior, np.sqrt(1 / curvature + of_rates)
 
 
 def fit_beta(prior: FloatArray, error: FloatArray) -> FloatArray:
@@ -634,37 +616,7 @@ def fit_beta(prior: FloatArray, error: FloatArray) -> FloatArray:
     """
     mean, noise, n_other = prior.mean(), (error**2).mean(), len(prior) - 1
     if n_other == 0:
-        return np.array([mean, 1 - mean]) * FEWEST
+        return np.array([mean, 1 - mean])
     between = max(prior.var(ddof=1) - noise, noise * np.sqrt(2 / n_other))
-    strength = np.clip(mean * (1 - mean) / between - 1, FEWEST, MOST)
+    strength = np.clip(mean * (1 - mean) / between - 1, 1, 1000)
     return np.asarray(np.array([mean, 1 - mean]) * strength)
-
-
-def solve_priors(counts: FloatArray, rates: FloatArray, others: FloatArray) -> FloatArray:
-    """Return where the likelihood of each label is highest, (q,), by bisection of its slope."""
-    (no, yes, maybe), (a, b), (alpha, beta) = counts.T, rates.T, others
-    low, high = np.zeros(len(counts)), np.ones(len(counts))
-    for _ in range(N_HALVINGS):
-        prior = (low + high) / 2
-        doubt = np.maximum((1 - a) * (1 - prior) + (1 - b) * prior, 1e-12)
-        slope = (yes + alpha) / prior - (no + beta) / (1 - prior) + maybe * (a - b) / doubt
-        low, high = np.where(slope > 0, prior, low), np.where(slope > 0, high, prior)
-    return (low + high) / 2
-
-
-def _prior_error(
-    prior: FloatArray,
-    counts: FloatArray,
-    rates: FloatArray,
-    covariance: FloatArray,
-    others: FloatArray,
-) -> FloatArray:
-    """Return the error of the counts, with that of a and b by how the prior moves with them."""
-    (no, yes, maybe), (a, b), (alpha, beta) = counts.T, rates.T, others
-    doubt = np.maximum((1 - a) * (1 - prior) + (1 - b) * prior, 1e-12)
-    curvature = (yes + alpha) / prior**2 + (no + beta) / (1 - prior) ** 2
-    curvature += maybe * ((a - b) / doubt) ** 2
-    moves = np.stack([maybe * (1 - b), -maybe * (1 - a)], axis=1)
-    moves /= (doubt**2 * curvature)[:, None]
-    of_rates = np.einsum("qa,qab,qb->q", moves, covariance, moves)
-    return np.asarray(np.sqrt(1 / curvature + of_rates))

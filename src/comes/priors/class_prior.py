@@ -23,16 +23,18 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy.special import betaln, gammaln
-from sklearn.utils import check_random_state
 
 from comes.answers import Answers
-from comes.answers.convert import BoolMatrix, as_candidates, as_relevant, check_paired
+from comes.answers.convert import BoolMatrix, as_candidates, as_relevant, check_paired, match_names
 from comes.errors import ComesError, ComesWarning, listed
+from comes.files import expanded
 from comes.priors.rate_model import (
     RatePosterior,
     bbe,
@@ -40,8 +42,10 @@ from comes.priors.rate_model import (
     beta_parameters,
     check_features,
     count_bins,
+    draw_seed,
     fit_exclude_rates,
     prior_bounds,
+    scale_features,
     score_out_of_fold,
     share_bounds,
     shrink_rates,
@@ -52,17 +56,10 @@ BoolArray = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
 Mpe = Callable[[Any, Any], float]
 
-PRIOR_METHODS = ("hierarchical", "best-bin", "bbe")  # and a function of one's own
-REMOVED_METHODS = ("km2", "dedpul", "candidate-rate")
-MIN_ROWS = 20  # with fewer, the estimate is the upper bound
+METHODS = ("hierarchical", "best-bin", "bbe")
 FEW_EXCLUDED = 20
-# Rates above are set to 1: a few relevant rows in the bins explain the rest.
-NEARLY_CERTAIN, NEARLY_CERTAIN_BIN = 0.97, 0.98  # of all bins together, of the best bin
 UNCERTAIN = 0.15  # a standard error of the class prior that is too large to trust it
-UNINFORMATIVE = 0.5  # standard error of a number between 0 and 1 of which nothing is known
-TWO_SIDED = 1.96  # standard errors on either side of an estimate: 95 %
-N_NODES, REACH = 120, 6.0  # of the integral over pi_j: within so many standard errors
-TOO_HIGH = 3.0  # standard errors of a share above the rate that cannot be chance
+KNOWN_PRIOR = "known_prior"  # the column of a table to fill in; where empty, the estimate counts
 FLAGS = {
     "never excluded": "no row excludes it, so it cannot be estimated and is set to 1",
     "always excluded": "every row excludes it, so it is set to 0",
@@ -182,43 +179,42 @@ def estimate_class_prior(
     >>> bool(abs(known.class_prior - relevant.mean(axis=0)).max() < 0.1)
     True
     """
-    _check_method(method, exclude_rate)
+    if not callable(method) and method not in METHODS:
+        was_removed = method in ("km2", "dedpul", "candidate-rate")
+        raise ComesError(
+            f"method must be one of {', '.join(METHODS)}, or a function mpe(component, mixture); "
+            f"got {method!r}{', which was removed after version 1.0.0' if was_removed else ''}."
+        )
+    if exclude_rate is not None and method != "hierarchical":
+        raise ComesError("exclude_rate leaves nothing to method. Give one of them.")
     check_paired(X=X, candidates=candidates)
+    if isinstance(candidates, Answers) and candidates.kind != "candidates":
+        from comes.priors.answer_rates import estimate_answer_rates  # which uses this module
+
+        if method != "hierarchical" or exclude_rate is not None:
+            raise ComesError(
+                f"method and exclude_rate are for candidates; got {candidates.kind}. Leave them "
+                "out."
+            )
+        found = estimate_answer_rates(
+            X, candidates, random_state=random_state, label_names=label_names, is_scaled=is_scaled
+        )
+        prior, error = found.class_prior, found.class_prior_error
+        lower, upper = np.clip([prior - 1.96 * error, prior + 1.96 * error], 0, 1)  # 95 %
+        no_rate = np.full_like(prior, np.nan)
+        return ClassPriorEstimate(prior, no_rate, lower, upper, error, found.flags)
     if isinstance(candidates, Answers):
         label_names = candidates.label_names if label_names is None else label_names
-        if candidates.kind != "candidates":
-            if method != "hierarchical" or exclude_rate is not None:
-                raise ComesError(
-                    f"method and exclude_rate are for candidates; got {candidates.kind}. Leave "
-                    "them out."
-                )
-            return _estimate_from_answers(X, candidates, random_state, label_names, is_scaled)
         candidates = candidates.candidates
     excluded = ~as_candidates(candidates)
     if exclude_rate is not None:
         estimate = _estimate_given_rate(excluded, exclude_rate)
     else:
         X = X if is_scaled else check_features(X, len(excluded))
-        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        seed = draw_seed(random_state)
         estimate = _estimate_with_rate(X, excluded, method, seed, is_scaled=is_scaled)
     warn_of_flags("The class prior of label", estimate.flags, FLAGS, label_names)
     return estimate
-
-
-def _check_method(method: str | Mpe, exclude_rate: Any) -> None:
-    """Raise an error if a method is not known, or has nothing to estimate."""
-    if isinstance(method, str) and method in REMOVED_METHODS:
-        raise ComesError(
-            f"method {method!r} was removed; results of it were measured with version 1.0.0. Take "
-            f"one of {', '.join(PRIOR_METHODS)}, or a function mpe(component, mixture)."
-        )
-    if isinstance(method, str) and method not in PRIOR_METHODS:
-        raise ComesError(
-            f"method must be one of {', '.join(PRIOR_METHODS)}, or a function mpe(component, "
-            f"mixture); got {method!r}."
-        )
-    if exclude_rate is not None and method != "hierarchical":
-        raise ComesError("exclude_rate leaves nothing to method. Give one of them.")
 
 
 def _estimate_with_rate(
@@ -229,14 +225,15 @@ def _estimate_with_rate(
     # Labels of which there is nothing to estimate, and all labels of too few rows.
     rate, prior = np.where(share > 0, 1.0, 0.0), 1 - share
     lower, upper = np.zeros(len(share)), np.where(share > 0, 1 - share, 1.0)
-    error = np.where(share == 0, UNINFORMATIVE, (1 - share) / math.sqrt(3) + 1 / n)
+    error = np.where(share == 0, 0.5, (1 - share) / math.sqrt(3) + 1 / n)
     rate_error, doubt = error.copy(), error.copy()
     some = (share > 0) & (share < 1)
-    if n >= MIN_ROWS and some.any():
+    if n >= 20 and some.any():
         excludes, share = excluded[:, some], share[some]
-        scores = -score_out_of_fold(X, ~excluded, seed, is_scaled=is_scaled)[:, some]
+        scaled = X if is_scaled else scale_features(X)
+        scores = -score_out_of_fold(scaled, ~excluded, seed)[:, some]
         fit = fit_exclude_rates(*count_bins(excludes, scores))
-        is_certain = fit.exclude_rate > NEARLY_CERTAIN
+        is_certain = fit.exclude_rate > 0.97  # a few relevant rows in the bins explain the rest
         fit = fit._replace(
             exclude_rate=np.where(is_certain, 1.0, fit.exclude_rate),
             class_prior=np.where(is_certain, 1 - share, fit.class_prior),
@@ -271,7 +268,7 @@ def _other_rate(method: str | Mpe, X: Any, excluded: BoolMatrix, scores: Any) ->
     """Return the exclude rate of every label by a method other than the default."""
     if method == "best-bin":
         rate = shrink_rates(*best_bin_rate(excluded, scores))
-        return np.where(rate > NEARLY_CERTAIN_BIN, 1.0, rate)
+        return np.where(rate > 0.98, 1.0, rate)
     irrelevant = []  # 1 - pi_j
     for j, excludes in enumerate(excluded.T):
         if callable(method):
@@ -284,31 +281,12 @@ def _other_rate(method: str | Mpe, X: Any, excluded: BoolMatrix, scores: Any) ->
     return np.asarray(excluded.mean(axis=0) / np.array(irrelevant))
 
 
-def _estimate_from_answers(
-    X: Any,
-    answers: Answers,
-    random_state: Any,
-    label_names: Sequence[str] | None,
-    is_scaled: bool,
-) -> ClassPriorEstimate:
-    """Estimate class priors together with the rates of answers."""
-    from comes.priors.answer_rates import estimate_answer_rates  # which uses this module
-
-    rates = estimate_answer_rates(
-        X, answers, random_state=random_state, label_names=label_names, is_scaled=is_scaled
-    )
-    prior, error = rates.class_prior, rates.class_prior_error
-    lower, upper = np.clip([prior - TWO_SIDED * error, prior + TWO_SIDED * error], 0, 1)
-    return ClassPriorEstimate(prior, np.full_like(prior, np.nan), lower, upper, error, rates.flags)
-
-
 # Where the exclude rate is known
 
 
 def _estimate_given_rate(excluded: BoolMatrix, exclude_rate: npt.ArrayLike) -> ClassPriorEstimate:
     """Estimate class priors from counts, given the exclude rate."""
     n, q = excluded.shape
-    n_excluded = excluded.sum(axis=0)
     try:
         rate = np.asarray(exclude_rate, dtype=float)
         if rate.shape not in ((), (q,)) or not ((rate > 0) & (rate <= 1)).all():
@@ -318,14 +296,15 @@ def _estimate_given_rate(excluded: BoolMatrix, exclude_rate: npt.ArrayLike) -> C
             f"exclude_rate must be a number above 0 and at most 1, or one for each of {q} labels; "
             f"got {exclude_rate!r}. Leave it out to estimate it."
         ) from None
-    rate = np.broadcast_to(rate, (q,)).copy()
+    rate, n_excluded = np.broadcast_to(rate, (q,)).copy(), excluded.sum(axis=0)
     prior, error = shrink_priors(n_excluded, n, rate)
     lowest, highest = share_bounds(n_excluded, n)
     lower, upper = np.clip([1 - highest / rate, 1 - lowest / rate], 0, 1)
+    by_chance = 3 * np.sqrt(rate * (1 - rate) / n)  # above the rate, without a relevant row
     flags = choose_flags(
         {
             "few excluded": n_excluded < FEW_EXCLUDED,
-            "rate too low": exceeds_rate(n_excluded / n, n, rate),
+            "rate too low": n_excluded / n - rate > by_chance + 1e-9,
             "uncertain": error > UNCERTAIN,
         }
     )
@@ -336,7 +315,7 @@ def _estimate_given_rate(excluded: BoolMatrix, exclude_rate: npt.ArrayLike) -> C
 def shrink_priors(n_excluded: Counts, n: int, rate: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the mean and the standard deviation of every class prior, given the exclude rates."""
     low, high = bound_priors(n_excluded, n, rate)
-    nodes = low[:, None] + (high - low)[:, None] * (np.arange(N_NODES) + 0.5) / N_NODES
+    nodes = low[:, None] + (high - low)[:, None] * (np.arange(120) + 0.5) / 120
     likelihood = prior_likelihood(nodes, n_excluded, n, rate)
     a, b, weight = beta_parameters()  # (betas,)
     inside = np.clip(nodes, 1e-9, 1 - 1e-9)
@@ -357,11 +336,11 @@ def shrink_priors(n_excluded: Counts, n: int, rate: FloatArray) -> tuple[FloatAr
 def bound_priors(
     n_excluded: Counts, n: npt.ArrayLike, rate: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return between which class priors the likelihood of every label is not negligible."""
+    """Return between which class priors the likelihood is not negligible: six standard errors."""
     n = np.asarray(n)
     highest = 1 - n_excluded / n
     plug_in = np.clip(1 - n_excluded / (n * rate), 0, highest)
-    reach = REACH * np.sqrt((1 - rate) * (n_excluded + 1)) / (n * rate) + 1 / n
+    reach = 6 * np.sqrt((1 - rate) * (n_excluded + 1)) / (n * rate) + 1 / n
     return np.maximum(plug_in - reach, 0), np.minimum(plug_in + reach, highest)
 
 
@@ -379,13 +358,6 @@ def prior_likelihood(
         + irrelevant * np.log1p(-np.minimum(rate, 1 - 1e-9))[:, None]
     )
     return np.asarray(np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True)))
-
-
-def exceeds_rate(
-    share: FloatArray, n: npt.ArrayLike, rate: FloatArray, reach: float = TOO_HIGH
-) -> BoolArray:
-    """Return for which labels more rows exclude than the rate allows, had they no relevant row."""
-    return np.asarray(share - rate > reach * np.sqrt(rate * (1 - rate) / np.asarray(n)) + 1e-9)
 
 
 # Flags
@@ -410,7 +382,7 @@ def warn_of_flags(
             warnings.warn(f"{subject} {listed(concerned)}: {meaning}.", ComesWarning, stacklevel=3)
 
 
-# Priors that are known
+# Priors that are known, and tables of priors
 
 
 def fill_class_prior(known: npt.ArrayLike, estimate: ClassPriorEstimate) -> ClassPriorEstimate:
@@ -475,12 +447,117 @@ def count_class_prior(relevant: npt.ArrayLike) -> FloatArray:
     return np.asarray(as_relevant(relevant).mean(axis=0))
 
 
-def add_prior_noise(
-    class_prior: npt.ArrayLike, sigma: float, seed: int | np.random.Generator = 0
-) -> FloatArray:
-    """Add Gaussian noise to a class prior and clip it to [0, 0.999], to study what errors cost."""
-    if not 0 <= sigma < np.inf:
-        raise ComesError(f"sigma, the noise of priors, must be 0 or more; got {sigma!r}.")
-    prior = np.asarray(class_prior, dtype=float)
-    noise = np.random.default_rng(seed).normal(scale=sigma, size=prior.shape)
-    return np.clip(prior + noise, 0, 1 - 1e-3)
+def prior_table(
+    estimate: ClassPriorEstimate,
+    label_names: Sequence[str],
+    relevant: npt.ArrayLike | None = None,
+) -> pd.DataFrame:
+    """Return an estimate as a table with one row per label, and its error if the truth is known.
+
+    Parameters
+    ----------
+    estimate : ClassPriorEstimate
+    label_names : sequence of n_labels str
+    relevant : bool array of shape (n_samples, n_labels), optional
+
+    Returns
+    -------
+    table : DataFrame
+        label, class_prior, lower, upper, standard_error, exclude_rate and flag; with relevant
+        labels also true_prior and error.
+
+    Examples
+    --------
+    >>> one = np.array([0.5])
+    >>> estimate = ClassPriorEstimate(one, one, one, one, one, ("ok",))
+    >>> table = prior_table(estimate, ["sky"], relevant=[[1], [0], [0], [0]])
+    >>> table[["label", "class_prior", "true_prior", "error"]].values.tolist()
+    [['sky', 0.5, 0.25, 0.25]]
+    """
+    table = pd.DataFrame(
+        {
+            "label": list(label_names),
+            "class_prior": estimate.class_prior,
+            "lower": estimate.lower,
+            "upper": estimate.upper,
+            "standard_error": estimate.standard_error,
+            "exclude_rate": estimate.exclude_rate,
+            "flag": estimate.flags,
+        }
+    )
+    if relevant is not None:
+        table["true_prior"] = count_class_prior(relevant)
+        table["error"] = table["class_prior"] - table["true_prior"]
+    return table
+
+
+def read_priors(
+    path: str | Path, label_names: Sequence[str] | None = None
+) -> "ClassPriorEstimate | pd.Series[float]":
+    r"""Read class priors from a table, with their standard errors if it has them.
+
+    Parameters
+    ----------
+    path : str or Path
+        A csv or parquet file with the columns label and class_prior, and standard_error if the
+        priors were estimated: a file that ``comes priors -o`` wrote. Numbers in its column
+        known_prior take the place of estimates.
+    label_names : sequence of n_labels str, optional
+        The order in which an estimate has the labels; by default that of the file.
+
+    Returns
+    -------
+    class_prior : ClassPriorEstimate, or Series indexed by label
+        An estimate if there are standard errors, unless all priors are known; what else the file
+        does not have is NaN in it. Labels with neither a number nor an estimate are NaN in both.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "priors.csv"
+    ...     _ = path.write_text("label,class_prior,standard_error\nsky,0.25,0.02\nsea,0.1,0.01\n")
+    ...     estimate = read_priors(path, ["sea", "sky"])
+    ...     _ = path.write_text("label,class_prior\nsky,0.25\nsea,0.1\n")
+    ...     series = read_priors(path)
+    >>> estimate.standard_error, series.to_dict()
+    (array([0.01, 0.02]), {'sky': 0.25, 'sea': 0.1})
+    """
+    from comes.datasets import check_table_name, read_table
+
+    path = expanded(path)
+    check_table_name(path)
+    table = read_table(path, ["label"])
+    missing = [name for name in ("label", "class_prior") if name not in table.columns]
+    if missing:
+        raise ComesError(
+            f"{path.name} has no column {missing[0]!r}; the columns label and class_prior are "
+            f"needed, as 'comes priors -o' writes them. It has {listed(list(table.columns))}."
+        )
+    label = table["label"].astype(str)
+    repeated = label[label.duplicated()]
+    if len(repeated):
+        raise ComesError(
+            f"{path.name} must have one row for each label; got {repeated.iloc[0]!r} more than "
+            "once. Keep one."
+        )
+    columns = ["class_prior", "exclude_rate", "lower", "upper", "standard_error", KNOWN_PRIOR]
+    numbers = table.reindex(columns=columns).apply(pd.to_numeric, errors="coerce").astype(float)
+    for name in table.columns.intersection(["class_prior", "standard_error", KNOWN_PRIOR]):
+        highest = math.inf if name == "standard_error" else 1
+        wrong = table[name].notna() & ~numbers[name].between(0, highest)
+        if wrong.any():
+            raise ComesError(
+                f"the column {name} of {path.name} must hold numbers in [0, {highest}], or nothing "
+                f"where one is not known; got {table[name][wrong].tolist()[0]!r} for label "
+                f"{label[wrong].tolist()[0]!r}. Correct it."
+            )
+    known = numbers[KNOWN_PRIOR]
+    if "standard_error" not in table or known.notna().all():
+        return pd.Series(known.fillna(numbers["class_prior"]).to_numpy(), index=label)
+    numbers["flag"] = table["flag"].fillna("ok").astype(str) if "flag" in table else "ok"
+    if label_names is not None:
+        numbers = numbers.iloc[match_names(label.tolist(), label_names)]
+    prior, rate, lower, upper, error, value = numbers[columns].to_numpy().T.copy()
+    estimate = ClassPriorEstimate(prior, rate, lower, upper, error, tuple(numbers["flag"]))
+    return estimate if np.isnan(value).all() else fill_class_prior(value, estimate)

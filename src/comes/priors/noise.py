@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.special import expit, softmax
-from sklearn.utils import check_random_state
 from torch import Tensor
 
 from comes.answers.convert import BoolMatrix, as_candidates
 from comes.errors import ComesError
 from comes.priors.rate_model import (
     check_features,
+    draw_seed,
     fit_small_model,
     scale_features,
     score_out_of_fold,
@@ -80,12 +80,11 @@ def estimate_flip_rate(
     if not 0 <= anchor_share < 1:
         raise ComesError(f"anchor_share must be in [0, 1); got {anchor_share}.")
     candidates = as_candidates(candidates)
-    X = X if is_scaled else check_features(X, len(candidates))
+    X = X if is_scaled else scale_features(check_features(X, len(candidates)))
     share = candidates.mean(axis=0)
     if len(candidates) < 3:  # too few to hold rows out
         return np.asarray(np.minimum(share, MAX_RATE))
-    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    scores = score_out_of_fold(X, candidates, seed, is_scaled=is_scaled)
+    scores = score_out_of_fold(X, candidates, draw_seed(random_state))
     probability = expit(scores.astype(np.float64))
     if anchor_share > 0:
         anchors = np.argsort(probability, axis=0)[: math.ceil(anchor_share * len(candidates))]
@@ -100,11 +99,6 @@ def flip_rate_from_prior(class_prior: npt.ArrayLike, candidates: npt.ArrayLike) 
     """Return the flip rates in [0, 0.95] that P(j excluded) = (1 - pi_j)(1 - rho_j) implies."""
     prior = np.asarray(class_prior, dtype=float)
     excluded_share = 1 - as_candidates(candidates).mean(axis=0)
-    if prior.shape != excluded_share.shape or not ((prior >= 0) & (prior <= 1)).all():
-        raise ComesError(
-            f"candidates of {len(excluded_share)} labels need as many class priors in [0, 1]; got "
-            f"{prior!r}."
-        )
     exclude_rate = excluded_share / np.where(prior < 1, 1 - prior, 1)
     return np.clip(np.where(prior < 1, 1 - exclude_rate, 1.0), 0, MAX_RATE)
 
@@ -157,9 +151,7 @@ def estimate_transition(
     """
     candidates = as_candidates(candidates)
     X = X if is_scaled else scale_features(check_features(X, len(candidates)))
-    excluded = ~candidates
-    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    excludes = excluded.any(axis=1)
+    seed, excludes = draw_seed(random_state), ~candidates.all(axis=1)
     if excludes.any():
         model = fit_small_model(X[excludes], candidates[excludes], excluded_entropy, seed)
         probability = softmax(score_rows(model, X).astype(np.float64), axis=1)

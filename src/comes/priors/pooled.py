@@ -57,11 +57,8 @@ Counts = npt.NDArray[np.int64]
 TOP, HIGHEST = 1 / 4, 1 / 16  # parts of the labels that tell the rate, and whether it is one
 FEW_LABELS = 20  # of fewer, perhaps none is rare
 DIFFERENT, BY_CHANCE = 0.02, 3.0  # how far rates differ to matter, and in standard errors
-RATIO_ERROR = 0.5  # prior standard deviation of 1 / a and 1 / b
-USUAL_LABELS, HIGHEST_MEAN = 3.0, 0.7  # labels of a row; share of rows that have a label
-FEWEST, MOST = 1.0, 1e6  # counts that may stand for the other labels
+HIGHEST_MEAN = 0.7  # of class priors
 SMALLEST = 1e-6  # rate
-N_CELLS = 60  # of the integral over pi_j
 FLAGS = {
     "rates differ": "labels have different rates, so one rate for all is wrong; estimate them "
     "with features (estimate_class_prior, estimate_answer_rates) or give them",
@@ -246,7 +243,7 @@ def _solve_rates(
     slope = np.einsum("ahq,bhq->ab", weight, scaled)
     moment = (weight * (scaled.sum(axis=0) - asked)).sum(axis=(1, 2))
     expected = np.einsum("ahq,bhq->ab", weight, weight * asked) * (1 / start - 1)
-    prior = np.diag(np.where(is_free, RATIO_ERROR * start, 0.0) ** 2)
+    prior = np.diag(np.where(is_free, 0.5 * start, 0.0) ** 2)  # 0.5 off for 1 / a and 1 / b
     gain = prior @ slope.T @ np.linalg.pinv(slope @ prior @ slope.T + expected)
     factor = 1 - gain @ moment
     factor = np.where(is_free, np.maximum(factor, start), 1.0)  # rates of at most 1
@@ -273,7 +270,7 @@ def _priors_of_no(
     share = 1 - no / np.maximum(asked * rate, SMALLEST)
     counted = 1 - no.sum() / (asked * rate).sum()
     counted_error = 1 / math.sqrt(TOP * (asked * rate).sum())  # by chance, of rare labels
-    usual = min(USUAL_LABELS / no.shape[1], HIGHEST_MEAN)
+    usual = min(3 / no.shape[1], HIGHEST_MEAN)
     precision = counted_error**-2, (2 * usual) ** -2
     mean = (counted * precision[0] + usual * precision[1]) / sum(precision)
     alpha, beta = _fit_beta(share, asked, mean)
@@ -281,7 +278,7 @@ def _priors_of_no(
     (count, n, rate_of), index = np.unique(numbers, axis=1, return_inverse=True)
     low, high = bound_priors(count, n, rate_of)
     # Narrow at the low end: with a rare label most of the probability is next to 0.
-    edges = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, N_CELLS + 1) ** 2
+    edges = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, 61) ** 2
     centre = (edges[:, 1:] + edges[:, :-1]) / 2
     likelihood = prior_likelihood(centre, count, n, rate_of)
     below = betainc(alpha, beta, edges)
@@ -303,5 +300,5 @@ def _fit_beta(share: FloatArray, asked: Counts, mean: float) -> FloatArray:
     pairs = asked.prod(axis=0)
     product = pairs * (share - mean).prod(axis=0)
     between = max(product.sum(), math.sqrt((product**2).sum())) / max(pairs.sum(), 1)
-    strength = np.clip(mean * (1 - mean) / max(between, 1e-12) - 1, FEWEST, MOST)
+    strength = np.clip(mean * (1 - mean) / max(between, 1e-12) - 1, 1, 1e6)
     return np.asarray(np.array([mean, 1 - mean]) * strength)

@@ -36,7 +36,7 @@ from scipy.special import expit, logit, ndtri, xlogy
 from scipy.stats import beta
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 
 from comes.answers.convert import BoolMatrix
 from comes.columns import encode_table
@@ -51,31 +51,21 @@ from comes.training.seeding import seeded
 FloatArray = npt.NDArray[np.float64]
 Scores = npt.NDArray[np.floating]
 
-# The small models
-N_FOLDS, HIDDEN = 3, 128
-BATCH_SIZE, MIN_STEPS, MIN_EPOCHS = 256, 300, 20
+BATCH_SIZE, MIN_STEPS, MIN_EPOCHS = 256, 300, 20  # of the small models
 
 # The model of the bins
-N_BINS = 10
 MOST_ROWS = 3000  # more count as so many: beyond, bins differ from the model more than by chance
 SLOPES, POWERS = (0.5, 1.0, 2.0, 3.0, 4.5), (0.15, 0.4, 1.0)  # b and theta; b = 0 beside them
-FLAT_WEIGHT = 1.0
 PRIOR_EDGES = np.concatenate([[0, 0.002, 0.005], np.linspace(0.01, 1, 100)])  # cells of pi_j
+PRIOR_VALUES = (PRIOR_EDGES[1:] + PRIOR_EDGES[:-1]) / 2
 # Values of tau and their probabilities. One procedure for all labels is the usual case.
 SPREADS, SPREAD_WEIGHTS = np.array([0.0, 0.3, 1.2]), np.array([0.8, 0.05, 0.15])
 # Mean and concentration of the beta distribution. That most labels have most rows is rare.
 MEANS = np.array([0.01, 0.03, 0.07, 0.12, 0.2, 0.3, 0.45, 0.6])
 MEAN_WEIGHTS = np.array([0.1, 0.2, 0.5, 1, 1, 0.8, 0.4, 0.1])
 CONCENTRATIONS = np.array([1.0, 3.0, 8.0, 20.0, 60.0])
-COARSE, FINE = 40, 80  # values of logit p_j: over its whole range, then where it may be
-HIGHEST_LOGIT, TAIL = 7.6, 1e-3
 MISFIT = 0.01  # of the model, relative to p_j and 1 - pi_j: no data make the errors smaller
 LABELS_AT_ONCE = 200
-
-# The best bin, and the bins of bounds
-MIN_BIN_SHARE, MIN_BIN_EXCLUDED, MAX_MIN_BIN_SHARE = 0.1, 25, 0.3  # how small a bin may be
-Z = 0.67  # of the lower bound that the best bin maximises
-SMALLEST_BOUND_BIN, BIN_GROWTH = 20, 1.25
 
 
 # Scores
@@ -93,33 +83,31 @@ def check_features(X: Any, n: int) -> Any:
     return X
 
 
-def score_out_of_fold(
-    X: Any, targets: BoolMatrix | npt.NDArray[np.int8], seed: int, *, is_scaled: bool = False
-) -> npt.NDArray[np.float32]:
-    """Return logits of the targets by models that were not trained on the row, (n, q).
-
-    They are means of a linear model and a small network, each trained on all labels at once.
-    Targets are candidates, or states of answers, of which YES is scored against NO.
-    """
-    X = X if is_scaled else scale_features(X)
-    scores = np.zeros(targets.shape, dtype=np.float32)
-    for rest, fold in KFold(N_FOLDS, shuffle=True, random_state=seed).split(targets):
-        for hidden in (None, HIDDEN):
-            model = fit_small_model(
-                X[rest],
-                targets[rest],
-                BceRisk(),
-                seed,
-                risk_scale=float(targets.shape[1]),  # a sum over labels
-                hidden=hidden,
-            )
-            scores[fold] += score_rows(model, X[fold]) / 2
-    return scores
-
-
 def scale_features(X: Any) -> Any:
     """Return X with features on a common scale; zeros of a sparse matrix stay zeros."""
     return (MaxAbsScaler() if sparse.issparse(X) else StandardScaler()).fit_transform(X)
+
+
+def draw_seed(random_state: int | np.random.RandomState | None) -> int:
+    """Return a seed for everything random in an estimate."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def score_out_of_fold(
+    X: Any, targets: BoolMatrix | npt.NDArray[np.int8], seed: int
+) -> npt.NDArray[np.float32]:
+    """Return logits of the targets by models that were not trained on the row, (n, q).
+
+    They are means of a linear model and a small network, each trained on all labels at once, on
+    scaled features. Targets are candidates, or states of answers: YES is scored against NO.
+    """
+    scores = np.zeros(targets.shape, dtype=np.float32)
+    risk_scale = float(targets.shape[1])  # a sum over labels
+    for rest, fold in KFold(3, shuffle=True, random_state=seed).split(targets):
+        for hidden in (None, 128):
+            model = fit_small_model(X[rest], targets[rest], BceRisk(), seed, risk_scale, hidden)
+            scores[fold] += score_rows(model, X[fold]) / 2
+    return scores
 
 
 def fit_small_model(
@@ -170,7 +158,7 @@ def count_bins(excluded: BoolMatrix, scores: Scores) -> tuple[FloatArray, FloatA
     n = len(excluded)
     order = np.argsort(-scores, axis=0, kind="stable")
     running = np.take_along_axis(excluded, order, axis=0).cumsum(axis=0)
-    ends = np.unique(np.round(np.linspace(0, n, N_BINS + 1)).astype(int))[1:]
+    ends = np.unique(np.round(np.linspace(0, n, 11)).astype(int))[1:]
     return np.diff(running[ends - 1], axis=0, prepend=0).T.astype(float), np.diff(ends, prepend=0.0)
 
 
@@ -181,22 +169,21 @@ def fit_exclude_rates(count: FloatArray, size: FloatArray) -> RatePosterior:
     """
     scale = min(1.0, MOST_ROWS / size.sum())
     share = count.sum(axis=1) / size.sum()
-    lowest = logit(np.clip(0.6 * share.min(), 1e-4, 0.9))
-    grid = np.linspace(lowest, HIGHEST_LOGIT, COARSE)
+    grid = np.linspace(logit(np.clip(0.6 * share.min(), 1e-4, 0.9)), 7.6, 40)  # p_j <= 0.9995
     below = _posterior(count * scale, size * scale, grid).sum(axis=2).cumsum(axis=1)
-    first = int((below <= TAIL).sum(axis=1).min()) - 1
-    last = int((below <= 1 - TAIL).sum(axis=1).max()) + 1
-    grid = np.linspace(grid[max(first, 0)], grid[min(last, COARSE - 1)], FINE)
+    first = int((below <= 0.001).sum(axis=1).min()) - 1
+    last = int((below <= 1 - 0.001).sum(axis=1).max()) + 1
+    grid = np.linspace(grid[max(first, 0)], grid[min(last, len(grid) - 1)], 80)
     posterior = _posterior(count * scale, size * scale, grid)
     of_rate, of_prior = posterior.sum(axis=2), posterior.sum(axis=1)
     step = grid[1] - grid[0]
     rate = _median(of_rate, expit(np.append(grid - step / 2, grid[-1] + step / 2)))
-    prior = of_prior @ _prior_values()
+    prior = of_prior @ PRIOR_VALUES
     return RatePosterior(
         rate,
         np.hypot(_deviation(of_rate, expit(grid), rate), MISFIT * rate),
         prior,
-        np.hypot(_deviation(of_prior, _prior_values(), prior), MISFIT * (1 - prior)),
+        np.hypot(_deviation(of_prior, PRIOR_VALUES, prior), MISFIT * (1 - prior)),
     )
 
 
@@ -204,8 +191,9 @@ def _posterior(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatAr
     """Return the probability of every rate and prior of every label, (q, rates, priors)."""
     likelihood = _likelihood(count, size, grid)
     q, n_rates, n_priors = likelihood.shape
-    beta_weights, of_beta = _beta_cells()
+    a, b, of_beta = beta_parameters()
     n_betas = len(of_beta)
+    beta_weights = np.diff(beta.cdf(PRIOR_EDGES, a[:, None], b[:, None]), axis=1)  # of cells
     # (betas, labels, rates): the prior pi_j summed out.
     given_rate = np.moveaxis(likelihood @ beta_weights.T, 2, 0).reshape(-1, n_rates)
     by_spread = [_rate_weights(grid, spread) for spread in SPREADS]  # (mu, rates)
@@ -243,16 +231,15 @@ def _likelihood(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatA
 @cache
 def _bin_shapes(n_bins: int) -> tuple[FloatArray, FloatArray]:
     """Return 1 - eta for every shape, prior and bin, and the weights of the shapes."""
-    prior = _prior_values()
     score = ndtri((np.arange(n_bins) + 0.5) / n_bins)  # the last bin is the most relevant
     offsets = np.linspace(-80, 80, 8001)
-    shapes = [np.repeat(1 - prior[:, None], n_bins, axis=1)]
+    shapes = [np.repeat(1 - PRIOR_VALUES[:, None], n_bins, axis=1)]  # b = 0
     for slope in SLOPES:
         for power in POWERS:
             mean = (expit(offsets[:, None] + slope * score) ** power).mean(axis=1)
-            offset = np.interp(prior, mean, offsets)
+            offset = np.interp(PRIOR_VALUES, mean, offsets)
             shapes.append(1 - expit(offset[:, None] + slope * score) ** power)
-    weights = np.array([FLAT_WEIGHT, *[1 / len(POWERS)] * (len(shapes) - 1)])
+    weights = np.array([1.0, *[1 / len(POWERS)] * (len(shapes) - 1)])
     return np.array(shapes), weights / weights.sum()
 
 
@@ -265,24 +252,12 @@ def beta_parameters() -> tuple[FloatArray, FloatArray, FloatArray]:
     return mean * concentration, (1 - mean) * concentration, weight / weight.sum()
 
 
-@cache
-def _beta_cells() -> tuple[FloatArray, FloatArray]:
-    """Return the probability of every cell of priors by beta distribution, and their weights."""
-    a, b, weight = beta_parameters()
-    return np.diff(beta.cdf(PRIOR_EDGES, a[:, None], b[:, None]), axis=1), weight
-
-
 def _rate_weights(grid: FloatArray, spread: float) -> FloatArray:
     """Return the probability of every rate, for every mean mu of their logits on the same grid."""
     if spread == 0:
         return np.eye(len(grid))
     density = np.exp(-((grid - grid[:, None]) ** 2) / (2 * spread**2))
     return np.asarray(density / density.sum(axis=1, keepdims=True))
-
-
-def _prior_values() -> FloatArray:
-    """Return the middle of every cell of priors."""
-    return np.asarray((PRIOR_EDGES[1:] + PRIOR_EDGES[:-1]) / 2)
 
 
 def _median(probability: FloatArray, edges: FloatArray) -> FloatArray:
@@ -307,14 +282,16 @@ def best_bin_rate(excluded: BoolMatrix, scores: Scores) -> tuple[FloatArray, Flo
 
     A bin is the k rows with the highest scores. Without relevant rows in it, its share of excluding
     rows is p_j, else lower: the best bin has the highest share, judged by Wilson's lower bound.
+    It has a tenth of all rows at least, or where few rows exclude the label up to three tenths.
     """
     n, k = len(excluded), np.arange(1.0, len(excluded) + 1)[:, None]
     order = np.argsort(-scores, axis=0)
     rate = np.take_along_axis(excluded, order, axis=0).cumsum(axis=0) / k
-    spread = Z * np.sqrt(rate * (1 - rate) / k + Z**2 / (4 * k**2))
-    lower = (rate + Z**2 / (2 * k) - spread) / (1 + Z**2 / k)
-    smallest = np.maximum(MIN_BIN_SHARE * n, MIN_BIN_EXCLUDED / np.maximum(rate[-1], 1e-9))
-    allowed = k >= np.minimum(smallest, MAX_MIN_BIN_SHARE * n)
+    z = 0.67  # standard errors
+    spread = z * np.sqrt(rate * (1 - rate) / k + z**2 / (4 * k**2))
+    lower = (rate + z**2 / (2 * k) - spread) / (1 + z**2 / k)
+    smallest = np.maximum(0.1 * n, 25 / np.maximum(rate[-1], 1e-9))
+    allowed = k >= np.minimum(smallest, 0.3 * n)
     best = np.where(allowed, lower, -1).argmax(axis=0)
     return rate[best, np.arange(rate.shape[1])], k[best, 0]
 
@@ -355,18 +332,17 @@ def bbe(
     return float(min(1.0, ratio[best]))
 
 
-def prior_bounds(
-    excluded: BoolMatrix, scores: Scores, confidence: float = 0.9
-) -> tuple[FloatArray, FloatArray]:
+def prior_bounds(excluded: BoolMatrix, scores: Scores) -> tuple[FloatArray, FloatArray]:
     """Return bounds of the class prior that assume only a constant exclude rate.
 
-    The upper bound is the share of rows in which the label is a candidate. The lower bound uses the
-    highest lower confidence limit of the exclude rate, over bins that grow by a quarter.
+    They hold together with a probability of at least 0.9. The upper bound is the share of rows in
+    which the label is a candidate. The lower bound uses the highest lower confidence limit of the
+    exclude rate, over bins of 20 rows and more that grow by a quarter.
     """
-    n, error = len(excluded), (1 - confidence) / 2
+    n, error = len(excluded), (1 - 0.9) / 2
     lowest, highest = share_bounds(excluded.sum(axis=0), n, error)
-    n_steps = math.ceil(math.log(max(n / SMALLEST_BOUND_BIN, 1)) / math.log(BIN_GROWTH)) + 1
-    sizes = np.ceil(SMALLEST_BOUND_BIN * BIN_GROWTH ** np.arange(n_steps))
+    n_steps = math.ceil(math.log(max(n / 20, 1)) / math.log(1.25)) + 1
+    sizes = np.ceil(20 * 1.25 ** np.arange(n_steps))
     sizes = np.unique(np.minimum(n, sizes.astype(int)))
     order = np.argsort(-scores, axis=0)
     count = np.take_along_axis(excluded, order, axis=0).cumsum(axis=0)[sizes - 1]  # (bins, q)
