@@ -28,7 +28,7 @@ from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
 from comes.jobs.prior_advice import WORTH_SAYING, measure_prior_cost
-from comes.methods import AS_PUBLISHED
+from comes.methods import PAPER_TRAINING
 from comes.metrics import average_precision
 
 RESULT = Path(__file__).parent / "results" / "fit_checks.json"
@@ -41,7 +41,7 @@ KINDS = {  # what is known before the colon of a sentence in `history_.warnings`
     "predicts everything": "of all labels are predicted",
 }
 LIKELIHOOD, COMES, BCE = {"method": "likelihood"}, {"method": "comes-hl"}, {"method": "bce"}
-PUBLISHED = BCE | dict(AS_PUBLISHED)
+PUBLISHED = BCE | dict(PAPER_TRAINING)
 ADAM = {"optimizer": "adam", "learning_rate": 1e-3, "epochs": 400}
 
 

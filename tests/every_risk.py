@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from comes import risks
 from comes.risks import hinge_loss, ramp_loss
+from comes.risks.baselines import BaselineRisk
 from drawn_problems import N, Q, annotate, problem
 
 SCORES, RELEVANT = problem()
@@ -105,56 +106,58 @@ RISKS: dict[str, Case] = {
             lambda g, s: risks.ccmn_hamming_risk(
                 g, s, rates(q), correction=torch.abs, loss=hinge_loss
             ),
-            risks.CcmnHammingRisk(rates(q), correction=torch.abs, loss=hinge_loss),
+            BaselineRisk(
+                risks.ccmn_hamming_risk, flip_rate=rates(q), correction=torch.abs, loss=hinge_loss
+            ),
         ),
         is_smooth=False,
     ),
     "ccmn ranking": Case(
         lambda q: (
             lambda g, s: risks.ccmn_ranking_risk(g, s, rates(q), loss=ramp_loss),
-            risks.CcmnRankingRisk(rates(q), loss=ramp_loss),
+            BaselineRisk(risks.ccmn_ranking_risk, flip_rate=rates(q), loss=ramp_loss),
         ),
         is_smooth=False,
     ),
     "gdf": Case(
         lambda q: (
             lambda g, s: risks.gdf_risk(g, s, loss=hinge_loss),
-            risks.GdfRisk(loss=hinge_loss),
+            BaselineRisk(risks.gdf_risk, loss=hinge_loss),
         ),
         is_smooth=False,
     ),
     "gdf, unbiased": Case(
         lambda q: (
             lambda g, s: risks.gdf_risk(g, s, unbiased=True),
-            risks.GdfRisk(unbiased=True),
+            BaselineRisk(risks.gdf_risk, unbiased=True),
         ),
         needs_two_labels=True,
     ),
     "ctl": Case(
         lambda q: (
             lambda g, s: risks.ctl_risk(g, s, loss=hinge_loss),
-            risks.CtlRisk(loss=hinge_loss),
+            BaselineRisk(risks.ctl_risk, loss=hinge_loss),
         ),
         is_smooth=False,
     ),
     "ctl, unbiased": Case(
         lambda q: (
             lambda g, s: risks.ctl_risk(g, s, unbiased=True),
-            risks.CtlRisk(unbiased=True),
+            BaselineRisk(risks.ctl_risk, unbiased=True),
         ),
         needs_two_labels=True,
     ),
     "mlcl": Case(
         lambda q: (
             lambda g, s: risks.mlcl_risk(g, s, transition(q)),
-            risks.MlclRisk(transition(q)),
+            BaselineRisk(risks.mlcl_risk, transition=transition(q)),
         ),
     ),
-    "comrank": Case(lambda q: (risks.comrank_risk, risks.ComrankRisk())),
+    "comrank": Case(lambda q: (risks.comrank_risk, BaselineRisk(risks.comrank_risk))),
     "comrank, exponential": Case(
         lambda q: (
             lambda g, s: risks.comrank_risk(g, s, pair_loss=torch.exp),
-            risks.ComrankRisk(pair_loss=torch.exp),
+            BaselineRisk(risks.comrank_risk, pair_loss=torch.exp),
         ),
     ),
 }

@@ -625,6 +625,8 @@ def test_an_unfitted_classifier_says_so() -> None:
 def test_what_an_idle_label_means_depends_on_the_method() -> None:
     for method, never, always in (
         ("comes-rl", "nothing pushes its scores down", "prior is taken as 0"),
+        ("comes-hl", "it is left out of the risk", "prior is taken as 0"),
+        ("likelihood", "nothing shows where it is irrelevant", "it is learned as irrelevant"),
         ("bce", "taken for relevant everywhere", "it is learned as irrelevant"),
         ("mlcl", "nothing shows where it is irrelevant", "nothing shows where it is relevant"),
         ("gdf", "taken for relevant everywhere", "nothing shows where it is relevant"),

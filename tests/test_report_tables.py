@@ -107,6 +107,8 @@ def test_markdown_and_latex_of_a_table() -> None:
     assert "{a\\_b}" in tex
     assert tex.count("\\midrule") == 3  # under the title, over the baselines, over COMES
     assert tex.index("BCE") < tex.index("COMES-HL")
+    ranking = metric_table([make_result("ccmn, ranking", "a_b", SIX)], "average_precision")
+    assert "CCMN, ranking & " in to_latex(ranking)
 
 
 def test_what_has_no_value_is_left_out() -> None:

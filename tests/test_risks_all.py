@@ -13,6 +13,7 @@ from comes import risks
 from comes.answers import State
 from comes.errors import ComesError
 from comes.risks.checks import value_or_nan
+from comes.risks.ranking import default_flood_level
 from comes.training import TrainOptions, add_gradient, make_optimizer, train
 from drawn_problems import N, Q, prior_of
 from every_risk import (
@@ -253,7 +254,7 @@ OF_RATES: dict[str, Callable[[Any], object]] = {
     "ranking sums": lambda bad: risks.ranking_risk_from_sums(
         risks.ranking_sums(SCORES, CANDIDATES), bad
     ),
-    "flood level": risks.flood_level_of_prior,
+    "flood level": default_flood_level,
     "ccmn hamming": lambda bad: risks.ccmn_hamming_risk(SCORES, CANDIDATES, bad),
     "ccmn ranking": lambda bad: risks.ccmn_ranking_risk(SCORES, CANDIDATES, bad),
     "likelihood": lambda bad: risks.likelihood_risk(SCORES, CANDIDATES, bad),
@@ -262,8 +263,6 @@ OF_RATES: dict[str, Callable[[Any], object]] = {
     ),
     "hamming module": risks.HammingRisk,
     "ranking module": risks.RankingRisk,
-    "ccmn hamming module": risks.CcmnHammingRisk,
-    "ccmn ranking module": risks.CcmnRankingRisk,
     "likelihood module": risks.LikelihoodRisk,
     "share of a module": lambda bad: risks.HammingRisk(PRIOR, exclude_share=bad),
 }

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from comes.risks import ComrankRisk, RankingRisk, pair_sums
+from comes.risks import RankingRisk, comrank_risk, pair_sums
 from comes.risks.pair_sums import (
     SLOPES,
     Centred,
@@ -206,10 +206,9 @@ def test_a_second_backward_pass_gives_the_same() -> None:
 def test_risks_of_many_labels_are_as_with_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """The choice between both ways is made by the number of labels alone."""
     candidates = torch.rand(8, 217, generator=torch.Generator().manual_seed(3)) < 0.8
-    for risk, dtype in itertools.product(
-        (RankingRisk(torch.full((217,), 0.1)), ComrankRisk()),
-        (torch.float32, torch.float16, torch.bfloat16),
-    ):
+    both: tuple[Callable[[Tensor, Tensor], Tensor], ...]
+    both = (RankingRisk(torch.full((217,), 0.1)), comrank_risk)
+    for risk, dtype in itertools.product(both, (torch.float32, torch.float16, torch.bfloat16)):
         results = []
         for many in (1, 10**6):
             monkeypatch.setattr(pair_sums, "MANY_LABELS", {"cpu": many})
@@ -241,7 +240,7 @@ def test_many_labels_take_the_linear_way(monkeypatch: pytest.MonkeyPatch) -> Non
     for q, calls in ((pair_sums.MANY_LABELS["cpu"] - 1, 0), (pair_sums.MANY_LABELS["cpu"], 1)):
         candidates = torch.arange(2 * q).view(2, q) % 3 > 0
         ranking = RankingRisk(torch.full((q,), 0.1))
-        for risk in (ranking, copy.deepcopy(ranking), ComrankRisk()):
+        for risk in (ranking, copy.deepcopy(ranking), comrank_risk):
             run = partial(risk, torch.zeros(2, q), candidates)
             assert calls_of_linear_way(monkeypatch, run) == calls
 
@@ -255,7 +254,7 @@ def test_your_own_function_is_summed_pair_by_pair(monkeypatch: pytest.MonkeyPatc
             return self.factor * difference**2
 
     candidates = torch.arange(200).view(2, 100) % 3 > 0
-    risk = ComrankRisk(pair_loss=Squared(2.0))
+    risk = partial(comrank_risk, pair_loss=Squared(2.0))
     assert calls_of_linear_way(monkeypatch, lambda: risk(torch.zeros(2, 100), candidates)) == 0
 
 

@@ -5,13 +5,13 @@ from comes.errors import ComesError
 from comes.risks import (
     RankingRisk,
     RankingSums,
-    flood_level_of_prior,
     losses,
     pair_sums,
     ranking_risk,
     ranking_risk_from_sums,
     ranking_sums,
 )
+from comes.risks.ranking import default_flood_level
 from drawn_problems import (
     N,
     Q,
@@ -78,9 +78,8 @@ def test_the_rule_for_the_flood_level_is_a_sum_over_pairs() -> None:
     expected = sum(
         0.75 * (1 - PRIOR[j]) * (1 - PRIOR[k]) for j in range(Q) for k in range(j + 1, Q)
     )
-    torch.testing.assert_close(flood_level_of_prior(PRIOR), expected)
-    torch.testing.assert_close(flood_level_of_prior(PRIOR, factor=1.5), 2 * expected)
-    assert flood_level_of_prior(PRIOR[:1]) == 0  # no pair, no flood
+    torch.testing.assert_close(default_flood_level(PRIOR), expected)
+    assert default_flood_level(PRIOR[:1]) == 0  # no pair, no flood
 
 
 def test_the_rule_leaves_out_labels_that_nothing_excludes() -> None:
@@ -88,8 +87,8 @@ def test_the_rule_leaves_out_labels_that_nothing_excludes() -> None:
     share = torch.full((Q,), 0.3)
     share[1] = 0
     others = torch.arange(Q) != 1
-    expected = flood_level_of_prior(PRIOR[others])
-    torch.testing.assert_close(flood_level_of_prior(PRIOR, exclude_share=share), expected)
+    expected = default_flood_level(PRIOR[others])
+    torch.testing.assert_close(default_flood_level(PRIOR, exclude_share=share), expected)
 
 
 def test_the_rule_is_three_quarters_of_the_least_risk_of_independent_labels() -> None:
@@ -98,12 +97,12 @@ def test_the_rule_is_three_quarters_of_the_least_risk_of_independent_labels() ->
     generator = torch.Generator().manual_seed(0)
     relevant = torch.rand(200_000, 3, generator=generator, dtype=torch.float64) < prior
     risk = ranking_risk(200.0 * relevant.double(), relevant, prior)
-    assert 0.75 * risk.item() == pytest.approx(flood_level_of_prior(prior).item(), rel=0.01)
+    assert 0.75 * risk.item() == pytest.approx(default_flood_level(prior).item(), rel=0.01)
 
 
 def test_a_module_may_find_its_flood_level() -> None:
     for loss in SYMMETRIC:
-        level = (loss.symmetry_constant or 0) * flood_level_of_prior(PRIOR)
+        level = (loss.symmetry_constant or 0) * default_flood_level(PRIOR)
         module = RankingRisk(PRIOR, loss=loss, flood_level="auto")
         expected = ranking_risk(SCORES, CANDIDATES, PRIOR, loss=loss, flood_level=level.item())
         torch.testing.assert_close(module(SCORES, CANDIDATES), expected)

@@ -97,12 +97,9 @@ def test_modules_and_functions_take_arrays_for_what_they_know() -> None:
     made = {
         risks.HammingRisk(prior): risks.hamming_risk(g, s, prior),
         risks.RankingRisk(prior, flood_level="auto"): None,
-        risks.CcmnHammingRisk(prior): risks.ccmn_hamming_risk(g, s, prior),
-        risks.CcmnRankingRisk(prior): risks.ccmn_ranking_risk(g, s, prior),
         risks.LikelihoodRisk(prior, class_prior=prior): risks.likelihood_risk(
             g, s, prior, class_prior=prior
         ),
-        risks.MlclRisk(TRANSITION): risks.mlcl_risk(g, s, TRANSITION),
         risks.BceRisk(label_weight=prior): risks.bce_risk(g, s, label_weight=prior),
     }
     for module, expected in made.items():
@@ -110,6 +107,14 @@ def test_modules_and_functions_take_arrays_for_what_they_know() -> None:
         assert value.isfinite()
         if expected is not None:
             torch.testing.assert_close(value, expected)
+    functions: dict[Any, Any] = {
+        risks.ccmn_hamming_risk: prior,
+        risks.ccmn_ranking_risk: prior,
+        risks.mlcl_risk: TRANSITION,
+    }
+    for function, array in functions.items():
+        expected = function(g, s, torch.as_tensor(array))
+        torch.testing.assert_close(function(g, s, array), expected)
     plain: Any = [0.2, 0.3]
     lists = risks.HammingRisk(plain)(torch.zeros(1, 2), np.array([[True, False]]))
     torch.testing.assert_close(lists, torch.tensor(np.log(2) / 2, dtype=torch.float32))

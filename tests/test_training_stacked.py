@@ -15,16 +15,17 @@ from comes.models import linear, mlp
 from comes.models.tabular import Stack
 from comes.risks import (
     BceRisk,
-    CcmnHammingRisk,
-    CcmnRankingRisk,
-    ComrankRisk,
-    CtlRisk,
-    GdfRisk,
     HammingRisk,
     LikelihoodRisk,
-    MlclRisk,
     RankingRisk,
+    ccmn_hamming_risk,
+    ccmn_ranking_risk,
+    comrank_risk,
+    ctl_risk,
+    gdf_risk,
+    mlcl_risk,
 )
+from comes.risks.baselines import BaselineRisk
 from comes.training import TrainOptions, loop, make_optimizer, train
 from comes.training.stacked import Trainee, train_together
 
@@ -45,14 +46,14 @@ RISKS: dict[str, Callable[[Draw], nn.Module]] = {
     "hamming, share": lambda draw: HammingRisk(draw(Q), exclude_share=draw(Q) / 2 + 0.1),
     "ranking": lambda draw: RankingRisk(draw(Q), flood_level=0.1),
     "ranking, levels of their own": lambda draw: RankingRisk(draw(Q), flood_level="auto"),
-    "ccmn hamming": lambda draw: CcmnHammingRisk(draw(Q) * 0.8),
-    "ccmn ranking": lambda draw: CcmnRankingRisk(draw(Q) * 0.8),
-    "gdf": lambda draw: GdfRisk(),
-    "gdf unbiased": lambda draw: GdfRisk(unbiased=True),
-    "ctl": lambda draw: CtlRisk(),
-    "ctl unbiased": lambda draw: CtlRisk(unbiased=True),
-    "mlcl": lambda draw: MlclRisk(draw(Q, Q).softmax(dim=0)),
-    "comrank": lambda draw: ComrankRisk(),
+    "ccmn hamming": lambda draw: BaselineRisk(ccmn_hamming_risk, flip_rate=draw(Q) * 0.8),
+    "ccmn ranking": lambda draw: BaselineRisk(ccmn_ranking_risk, flip_rate=draw(Q) * 0.8),
+    "gdf": lambda draw: BaselineRisk(gdf_risk),
+    "gdf unbiased": lambda draw: BaselineRisk(gdf_risk, unbiased=True),
+    "ctl": lambda draw: BaselineRisk(ctl_risk),
+    "ctl unbiased": lambda draw: BaselineRisk(ctl_risk, unbiased=True),
+    "mlcl": lambda draw: BaselineRisk(mlcl_risk, transition=draw(Q, Q).softmax(dim=0)),
+    "comrank": lambda draw: BaselineRisk(comrank_risk),
     "likelihood": lambda draw: LikelihoodRisk(draw(Q), label_weight=draw(Q)),
     "likelihood, mistakes": lambda draw: LikelihoodRisk(
         draw(Q), mistake_rate=0.01, class_prior=draw(Q)

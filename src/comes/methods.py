@@ -1,9 +1,15 @@
 """The methods: one class each, with everything that is known about it.
 
-A method says what its risk must know (``needs_...``), which targets it takes from answers
-(`Method.targets`), what its risk is (`Method.make_risk`), how it is trained (``settings``), and how
-tables show it. To add one, write its risk in `comes.risks`, a class here, and its entry in
-`METHODS`. No other file knows a method by name.
+No other file knows a method by name. To add one:
+
+1. Write its risk in `comes.risks`: a function, and a module if it takes targets by index.
+2. Write a subclass of `Method` with ``name``, ``title``, ``variants`` and `Method.make_risk`. The
+   other facts have defaults: set those that differ, above all ``needs_...``. A method that learns
+   from more than candidates has its own `Method.targets`. With ``has_sparse_targets`` its risk has
+   ``select_labels(labels)``, which returns the risk of some labels. A subclass of another method
+   inherits all of its facts, so set back those that do not hold.
+3. List the class in `METHODS`, and name the method in the docstring of `CandidateClassifier` and in
+   docs/explain/methods.md.
 
 Importing this file does not import torch, so that the command line and reports can list the
 methods: risks are imported where they are made.
@@ -23,10 +29,9 @@ from comes.errors import ComesError
 __all__ = ["METHODS", "Method", "find_method"]
 
 Risk = Callable[[Any, Any], Any]  # risk(scores, targets) -> scalar tensor
-REDUCTIONS = ("sum", "mean", "per_label")
-# How rows are trained on, as the paper trains where it says so, and as measured on many sets
+# How a method is trained on rows: as the paper trains where it says so, or as measured on many sets
 # (docs/guide/training.md). Epochs of None are as many as the answers can bear.
-AS_PUBLISHED: Mapping[str, Any] = {
+PAPER_TRAINING: Mapping[str, Any] = {
     "optimizer": "sgd",
     "learning_rate": 5e-3,
     "epochs": 200,
@@ -35,7 +40,7 @@ AS_PUBLISHED: Mapping[str, Any] = {
     "n_networks": 1,
     "starts_at_prior": False,
 }
-AS_MEASURED: Mapping[str, Any] = {
+MEASURED_TRAINING: Mapping[str, Any] = {
     "optimizer": "adam",
     "learning_rate": 5e-4,
     "epochs": None,
@@ -44,10 +49,10 @@ AS_MEASURED: Mapping[str, Any] = {
     "n_networks": 4,
     "starts_at_prior": True,
 }
-# Everything of `CandidateClassifier` that decides a training, as the paper trains, and as the field
-# does where the paper says nothing.
+# `CandidateClassifier.as_published`: all parameters that decide a training, as in the paper, and as
+# is usual where the paper says nothing.
 PAPER_SETTINGS: Mapping[str, Any] = {
-    **AS_PUBLISHED,
+    **PAPER_TRAINING,
     "model": "mlp",
     "hidden": 500,
     "momentum": 0.9,
@@ -97,11 +102,15 @@ class RiskOptions:
     label_weight: Any = None  # what the losses of a label are multiplied by, (q,)
     prior_weight: float = 0.0  # of the penalty that keeps mean probabilities near the class prior
     flood_level: float | Literal["auto"] = "auto"  # beta; auto is a rule of the class prior
-    corrected: bool = True  # False: the estimate without the correction that training needs
+    # False: the plain estimate, by which models are judged: no absolute value or clamp, no flood,
+    # no penalty.
+    corrected: bool = True
 
 
 class Method:
     """What an estimator, a table or a page asks a method; the defaults are those of most.
+
+    A subclass must set ``name``, ``title``, ``variants`` and `make_risk`.
 
     Parameters
     ----------
@@ -129,13 +138,18 @@ class Method:
     uses_only_candidates = True  # not who was asked, nor yes
     ignores_maybe = False  # as soon as somebody says yes
     accepts_positives = False  # can learn where nobody says no: others learn from exclusions
-    has_sparse_targets = False  # for very many labels
+    has_sparse_targets = False  # for very many labels: `sparse_targets`, and the risk can select
 
-    is_sum = False  # the risk is a sum over labels; else their mean
+    # What the risk is.
+    is_sum = False  # a sum over labels; else their mean
+    reduction = "sum"  # over labels in training, if "auto": docs/guide/training.md has the evidence
+    pair_variants: tuple[str, ...] = ()  # those whose risk is a sum over pairs of labels
+    single_variants: tuple[str, ...] = ()  # those that train on one excluded label per row
+    never_excluded: Literal["relevant", "unknown", "left out"] = "relevant"  # such a label
     is_custom = False  # a function or module of the user instead of a name
 
     # How it is trained on rows, and what a head on pictures can do with it.
-    settings = AS_PUBLISHED
+    settings = PAPER_TRAINING
     settings_with_prior: Mapping[str, Any] = {}  # with which it knows exactly what COMES knows
     is_selectable = False  # by --select method
     has_sparse_head = False  # the sparse head of images can train it
@@ -151,26 +165,11 @@ class Method:
             names = " or ".join(self.variants)
             raise ComesError(f"variant of {self.name} must be {names}; got {variant!r}.")
         self.variant = variant or self.variants[0]
-
-    @property
-    def is_over_pairs(self) -> bool:
-        """Whether the risk is a sum over pairs of labels."""
-        return False
-
-    @property
-    def has_zero(self) -> bool:
-        """Whether scores have a natural zero; those of a risk over pairs have none."""
-        return not self.is_over_pairs
-
-    @property
-    def reduction(self) -> str:
-        """How "auto" reduces the risk over labels; docs/guide/training.md has the evidence."""
-        return "per_label" if self.is_over_pairs else "sum"
-
-    @property
-    def keeps_one_excluded(self) -> bool:
-        """Whether it trains on one excluded label per row."""
-        return False
+        self.is_over_pairs = self.variant in self.pair_variants
+        self.has_zero = not self.is_over_pairs  # a natural zero of scores, as 0 of log-odds
+        self.keeps_one_excluded = self.variant in self.single_variants
+        if self.is_over_pairs:
+            self.reduction = "per_label"
 
     def targets(self, answers: Answers, rates: Rates) -> Any:
         """Return what the risk takes of answers: candidates, states or evidence, (n, q)."""
@@ -178,7 +177,7 @@ class Method:
 
     def sparse_targets(self, answers: Answers) -> tuple[Any, State]:
         """Return `targets` as the states of the pairs with an answer, CSR, and that of others."""
-        raise NotImplementedError(f"{self.name} has no sparse targets")
+        return answers.states, State.NOT_ASKED if answers.kind == "answers" else State.MAYBE
 
     def make_risk(self, rates: Rates, options: RiskOptions) -> Risk:
         """Return the risk, a module of `comes.risks`."""
@@ -190,7 +189,7 @@ class Method:
 
     def risk_scale(self, reduction: str, q: int) -> float:
         """Return the factor that turns the risk of q labels into the reduction asked for."""
-        if reduction not in (*REDUCTIONS, "auto"):
+        if reduction not in ("auto", "sum", "mean", "per_label"):
             raise ComesError(f"reduction must be auto, sum, mean or per_label; got {reduction!r}.")
         if reduction == "auto":
             reduction = self.reduction
@@ -202,12 +201,13 @@ class Method:
 
 
 class COMESHL(Method):
-    """COMES for the Hamming loss: Equation 8."""
+    """COMES for the Hamming loss: `comes.risks.hamming_risk`, Equation 8."""
 
     name, title, variants = "comes-hl", "COMES-HL", ("corrected",)
     needs_class_prior = True
     uses_only_candidates = False
     has_sparse_targets = True
+    never_excluded = "left out"
     is_selectable = True
     has_sparse_head = True
     needs_large_batches = True
@@ -216,17 +216,13 @@ class COMESHL(Method):
     is_corrected = True
 
     def targets(self, answers: Answers, rates: Rates) -> Any:
-        """Return the states of questions drawn at random; candidates if that is all there is.
-
-        The risk needs fair samples of rows, so questions that a model chose are left out.
-        """
-        drawn = answers.without_chosen()
+        """Return the states, or candidates if that is all there is."""
+        drawn = answers.without_chosen()  # the risk needs fair samples of rows
         return drawn.codes if drawn.kind == "answers" else drawn.candidates
 
     def sparse_targets(self, answers: Answers) -> tuple[Any, State]:
         """Return `targets` by index."""
-        drawn = answers.without_chosen()
-        return drawn.states, State.NOT_ASKED if drawn.kind == "answers" else State.MAYBE
+        return super().sparse_targets(answers.without_chosen())
 
     def make_risk(self, rates: Rates, options: RiskOptions) -> Risk:
         """Return the risk."""
@@ -254,11 +250,15 @@ class COMESHLUnbiased(COMESHL):
 
 
 class COMESRL(Method):
-    """COMES for the ranking loss: Equation 14."""
+    """COMES for the ranking loss: |R - beta| + beta of `comes.risks.ranking_risk`, Equation 14.
+
+    beta is the estimator's ``flood_level``, by default "auto", a rule of the class prior; it is 0
+    in `CandidateClassifier.as_published`, and where `RiskOptions.corrected` is False.
+    """
 
     name, title, variants = "comes-rl", "COMES-RL", ("flooded",)
     needs_class_prior = True
-    is_over_pairs = True
+    pair_variants = variants
     is_selectable = True
     is_ours = True
     paper_rank = 6
@@ -282,7 +282,7 @@ class BCE(Method):
     ignores_maybe = True
     accepts_positives = True
     has_sparse_targets = True
-    settings = AS_MEASURED
+    settings = MEASURED_TRAINING
     is_selectable = True
     paper_rank = 0
 
@@ -320,27 +320,22 @@ class CCMN(Method):
 
     name, title, variants = "ccmn", "CCMN", ("hamming", "ranking")
     needs_flip_rate = True
+    pair_variants = ("ranking",)
     settings_with_prior: Mapping[str, Any] = {"flip_rate": "class_prior"}
     is_selectable = True
     paper_rank = 1
-
-    @property
-    def is_over_pairs(self) -> bool:
-        """Whether it is the ranking loss."""
-        return self.variant == "ranking"
 
     def make_risk(self, rates: Rates, options: RiskOptions) -> Risk:
         """Return the risk."""
         import torch
 
-        from comes.risks import CcmnHammingRisk, CcmnRankingRisk
+        from comes.risks import BaselineRisk, ccmn_hamming_risk, ccmn_ranking_risk
 
         flip_rate = _needed(rates.flip_rate)
         if self.variant == "ranking":
-            return CcmnRankingRisk(flip_rate)
-        return CcmnHammingRisk(
-            flip_rate, correction=torch.relu if options.corrected else torch.positive
-        )
+            return BaselineRisk(ccmn_ranking_risk, flip_rate=flip_rate)
+        correction = torch.relu if options.corrected else torch.positive
+        return BaselineRisk(ccmn_hamming_risk, flip_rate=flip_rate, correction=correction)
 
 
 class GDF(Method):
@@ -348,18 +343,14 @@ class GDF(Method):
 
     name, title, variants = "gdf", "GDF", ("single", "all", "unbiased", "unbiased-single")
     is_sum = True
+    single_variants = ("single", "unbiased-single")
     paper_rank = 2
-
-    @property
-    def keeps_one_excluded(self) -> bool:
-        """Whether it trains on one excluded label per row."""
-        return self.variant in ("single", "unbiased-single")
 
     def make_risk(self, rates: Rates, options: RiskOptions) -> Risk:
         """Return the risk."""
-        from comes.risks import GdfRisk
+        from comes.risks import BaselineRisk, gdf_risk
 
-        return GdfRisk(unbiased=self.variant in ("unbiased", "unbiased-single"))
+        return BaselineRisk(gdf_risk, unbiased=self.variant.startswith("unbiased"))
 
 
 class CTL(Method):
@@ -372,9 +363,9 @@ class CTL(Method):
 
     def make_risk(self, rates: Rates, options: RiskOptions) -> Risk:
         """Return the risk."""
-        from comes.risks import CtlRisk
+        from comes.risks import BaselineRisk, ctl_risk
 
-        return CtlRisk(unbiased=self.variant == "unbiased")
+        return BaselineRisk(ctl_risk, unbiased=self.variant == "unbiased")
 
 
 class MLCL(Method):
@@ -382,34 +373,33 @@ class MLCL(Method):
 
     name, title, variants = "mlcl", "MLCL", ("probability",)
     needs_transition = True
+    never_excluded = "unknown"
     reduction = "mean"
     paper_rank = 4
 
     def make_risk(self, rates: Rates, options: RiskOptions) -> Risk:
         """Return the risk."""
-        from comes.risks import MlclRisk
+        from comes.risks import BaselineRisk, mlcl_risk
 
-        return MlclRisk(_needed(rates.transition))
+        return BaselineRisk(mlcl_risk, transition=_needed(rates.transition))
 
 
 class ComRank(Method):
     """Excluded labels ranked below candidates."""
 
     name, title, variants = "comrank", "ComRank", ("all", "single")
-    is_over_pairs = True
-
-    @property
-    def keeps_one_excluded(self) -> bool:
-        """Whether it trains on one excluded label per row."""
-        return self.variant == "single"
+    pair_variants = variants
+    single_variants = ("single",)
 
     def make_risk(self, rates: Rates, options: RiskOptions) -> Risk:
         """Return the risk."""
         import torch
+        from torch.nn import functional as F
 
-        from comes.risks import ComrankRisk
+        from comes.risks import BaselineRisk, comrank_risk
 
-        return ComrankRisk(pair_loss=torch.exp) if self.variant == "single" else ComrankRisk()
+        pair_loss = torch.exp if self.variant == "single" else F.softplus
+        return BaselineRisk(comrank_risk, pair_loss=pair_loss)
 
 
 class Likelihood(Method):
@@ -420,7 +410,8 @@ class Likelihood(Method):
     uses_only_candidates = False
     accepts_positives = True
     has_sparse_targets = True
-    settings = AS_MEASURED
+    never_excluded = "unknown"
+    settings = MEASURED_TRAINING
     is_selectable = True
     has_sparse_head = True
     has_view_head = True
@@ -431,10 +422,6 @@ class Likelihood(Method):
         if answers.annotations is not None:
             return answer_evidence(answers, rates.answer_rates)
         return answers.candidates if answers.kind == "candidates" else answers.filled_codes
-
-    def sparse_targets(self, answers: Answers) -> tuple[Any, State]:
-        """Return `targets` by index."""
-        return answers.states, State.NOT_ASKED if answers.kind == "answers" else State.MAYBE
 
     def make_risk(self, rates: Rates, options: RiskOptions) -> Risk:
         """Return the risk."""
@@ -455,6 +442,7 @@ class CustomRisk(Method):
     """A risk of the user: a function or module (scores, candidates) -> scalar tensor."""
 
     name, title, variants = "custom", "custom", ("custom",)
+    never_excluded = "unknown"
     is_custom = True
 
     def __init__(self, risk: Risk) -> None:
@@ -467,29 +455,21 @@ class CustomRisk(Method):
 
     def risk_scale(self, reduction: str, q: int) -> float:
         """Return 1: the risk is minimised as it is."""
-        if reduction != "auto":
-            raise ComesError(
-                f"a risk of your own is minimised as it is; reduction must be auto; got "
-                f"{reduction!r}."
-            )
-        return 1.0
+        if reduction == "auto":
+            return 1.0
+        raise ComesError(
+            f"a risk of your own is minimised as it is; reduction must be auto; got {reduction!r}."
+        )
 
 
-METHODS: Mapping[str, Method] = {
-    "comes-hl": COMESHL(),
-    "comes-rl": COMESRL(),
-    "bce": BCE(),
-    "ccmn": CCMN(),
-    "gdf": GDF(),
-    "ctl": CTL(),
-    "mlcl": MLCL(),
-    "comes-hl-unbiased": COMESHLUnbiased(),
-    "comrank": ComRank(),
-    "likelihood": Likelihood(),
-}
-DEFAULT = "likelihood"  # of the estimators and the command line: uses all answers
-PUBLISHED = "comes-hl"  # the method of the paper that does best in its tables and ours
-SUPERVISED = "bce"  # takes its labels at their word: for true labels, and as the naive baseline
+_CLASSES: tuple[type[Method], ...] = (
+    *(COMESHL, COMESRL, BCE, CCMN, GDF, CTL, MLCL),
+    *(COMESHLUnbiased, ComRank, Likelihood),
+)
+METHODS: Mapping[str, Method] = {method.name: method() for method in _CLASSES}
+DEFAULT = Likelihood.name  # of the estimators and the command line: uses all answers
+BEST_PUBLISHED = COMESHL.name  # the method of the paper that does best in its tables and ours
+SUPERVISED = BCE.name  # takes its labels at their word: for true labels, and as the naive baseline
 
 
 def find_method(method: str | Risk, variant: str | None = None) -> Method:
@@ -526,7 +506,7 @@ def find_method(method: str | Risk, variant: str | None = None) -> Method:
 def settings_of(method: Any) -> Mapping[str, Any]:
     """Return how a method is trained on rows by default; a custom risk as the paper trains."""
     is_named = isinstance(method, str) and method in METHODS
-    return METHODS[method].settings if is_named else AS_PUBLISHED
+    return METHODS[method].settings if is_named else PAPER_TRAINING
 
 
 def method_of_label(label: Any) -> Method | None:
@@ -541,12 +521,6 @@ def table_rank(label: str) -> tuple[int, str]:
     """Return a key that sorts labels as the paper's tables do: other methods first, COMES last."""
     method = method_of_label(label)
     return (-1 if method is None or method.paper_rank is None else method.paper_rank, label)
-
-
-def title_of_label(label: str) -> str:
-    """Return a label with the name of its method as papers write it."""
-    method = method_of_label(label)
-    return label if method is None else method.title + label.removeprefix(method.name)
 
 
 def _as_tensor(values: Any) -> Any:

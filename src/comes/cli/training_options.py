@@ -12,7 +12,7 @@ from comes.cli.completion_values import (
 from comes.cli.help_pages import options_under
 from comes.cli.options import CentreCrop, Seed, drop_missing, image_option, parse_numbers
 from comes.errors import ComesError
-from comes.methods import DEFAULT, METHODS, PAPER_SETTINGS, PUBLISHED
+from comes.methods import BEST_PUBLISHED, DEFAULT, METHODS, PAPER_SETTINGS
 
 FLIPPED = ", ".join(
     name
@@ -166,7 +166,7 @@ def training_options(
         bool,
         option(
             "--as-published",
-            help=f"Train on a table as the paper does, by default {PUBLISHED}.",
+            help=f"Train on a table as the paper does, by default {BEST_PUBLISHED}.",
         ),
     ] = False,
     early_stopping: Annotated[
@@ -180,13 +180,13 @@ def training_options(
 ) -> dict[str, Any]:
     """Return the settings that were given; the parameters are the options."""
     rates = flip_rate if flip_rate == "class_prior" else parse_numbers(flip_rate, "--flip-rate")
-    trained = method or (PUBLISHED if as_published else DEFAULT)
+    trained = method or (BEST_PUBLISHED if as_published else DEFAULT)
     level = _parse_flood_level(flood_level)
     if isinstance(level, float) and trained in METHODS and trained not in FLOODED:
         raise ComesError(
             f"--flood-level is for {', '.join(FLOODED)}; got method {trained}. Leave it out."
         )
-    published = {"method": PUBLISHED, **PAPER_SETTINGS} if as_published else {}
+    published = {"method": BEST_PUBLISHED, **PAPER_SETTINGS} if as_published else {}
     return published | drop_missing(
         method=method,
         variant=variant,

@@ -29,7 +29,7 @@ from comes.estimator.resumed_fits import (
 )
 from comes.estimator.row_checkpoints import keep_state
 from comes.estimator.row_scores import ScoresRows
-from comes.methods import PAPER_SETTINGS, PUBLISHED
+from comes.methods import BEST_PUBLISHED, PAPER_SETTINGS
 from comes.priors import CleanSample
 from comes.training import History
 from comes.training.gradients import Risk
@@ -249,7 +249,7 @@ class CandidateClassifier(
         self.output = output
 
     @classmethod
-    def as_published(cls, method: str = PUBLISHED, **changes: Any) -> Self:
+    def as_published(cls, method: str = BEST_PUBLISHED, **changes: Any) -> Self:
         """Return a classifier with the settings of the paper, and the field's where it is silent.
 
         One network of 500 hidden units, SGD with momentum 0.9, learning rate 5e-3 and weight decay

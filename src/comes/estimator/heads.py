@@ -16,7 +16,7 @@ from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import check_training_features, per_label
 from comes.estimator.preparation import Training
 from comes.estimator.row_training import guess_prior, prepare_rows, start_at_prior
-from comes.methods import PUBLISHED, find_method, method_of_label
+from comes.methods import BEST_PUBLISHED, find_method, method_of_label
 from comes.models import Backbone
 from comes.models.backbones import place_network
 from comes.models.views import ImageNetwork, power_normalised, zero_linear
@@ -132,7 +132,7 @@ def sparse_head(
     centred = X - X.mean(axis=0)
     curvature = float(np.linalg.eigvalsh(centred.T @ centred)[-1]) / (4 * len(X))
     return CandidateClassifier(
-        **{"method": PUBLISHED, **settings},
+        **{"method": BEST_PUBLISHED, **settings},
         class_prior=class_prior,
         model=_LinearAtPrior(class_prior),
         optimizer=_ProximalSteps(penalty, curvature),

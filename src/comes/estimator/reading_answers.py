@@ -202,14 +202,12 @@ def _effect_of_no_exclusion(method: Method) -> str:
     """Return what becomes of a label that no row excludes."""
     if method.is_over_pairs:
         return "nothing pushes its scores down, and they mean nothing."
-    if method.needs_class_prior:
-        return (
-            "it is left out of the risk, since nothing shows where it is irrelevant, and its "
-            "scores mean nothing."
-        )
-    if method.is_custom or method.needs_transition or method.needs_rates:
-        return "nothing shows where it is irrelevant."
-    return "it is taken for relevant everywhere."
+    return {
+        "relevant": "it is taken for relevant everywhere.",
+        "unknown": "nothing shows where it is irrelevant.",
+        "left out": "it is left out of the risk, since nothing shows where it is irrelevant, and "
+        "its scores mean nothing.",
+    }[method.never_excluded]
 
 
 def _effect_of_no_candidate(method: Method) -> str:

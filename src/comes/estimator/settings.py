@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from comes.errors import ComesError
-from comes.methods import AS_PUBLISHED, find_method, settings_of
+from comes.methods import PAPER_TRAINING, find_method, settings_of
 from comes.training import TrainedEpoch
 from comes.training.options import Callback
 from comes.training.pixels import AUGMENTATIONS
@@ -36,10 +36,10 @@ def find_settings(classifier: Any, method: Any) -> dict[str, Any]:
     own = dict(settings_of(method))
     given = {name: getattr(classifier, name) for name in own}
     is_measured = isinstance(classifier.model, str) and classifier.model != "linear"
-    if given["optimizer"] == AS_PUBLISHED["optimizer"] or (
+    if given["optimizer"] == PAPER_TRAINING["optimizer"] or (
         given["optimizer"] is None and not is_measured
     ):
-        own |= {name: AS_PUBLISHED[name] for name in STEPS}
+        own |= {name: PAPER_TRAINING[name] for name in STEPS}
     return {name: own[name] if value is None else value for name, value in given.items()}
 
 

@@ -35,11 +35,11 @@ def _describe_answers(classifier: Classifier, method: Method, answers: Answers) 
     chosen = f"; {n_chosen} chosen by a model" if n_chosen else ""
     n_people = 1 if answers.annotations is None else len(answers.annotations.people)
     people = f" of {n_people} people" if n_people > 1 else ""
-    is_naive = method.accepts_positives and not method.needs_rates
     unused = {
         "who was asked": method.uses_only_candidates,
         "yes": counts["yes"] and not method.accepts_positives,
-        "maybe": counts["maybe"] and (not classifier.uses_maybe or (is_naive and counts["yes"])),
+        "maybe": counts["maybe"]
+        and (not classifier.uses_maybe or (method.ignores_maybe and counts["yes"])),
         "what a model chose": n_chosen and not method.accepts_positives,
     }
     names = [name for name, is_unused in unused.items() if is_unused]

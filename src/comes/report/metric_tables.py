@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from comes.methods import method_of_label, table_rank, title_of_label
+from comes.methods import method_of_label, table_rank
 from comes.metrics import METRICS, Convention
 from comes.report.ordering import order_results
 from comes.results import Result
@@ -236,7 +236,8 @@ def to_latex(table: MetricTable) -> str:
             lines.append("\\midrule")
             group = is_ours
         row = " & ".join(map(_show_in_latex, table.row(method)))
-        lines.append(f"{_escape_latex(title_of_label(method))} & {row} \\\\")
+        label = method if named is None else named.title + method.removeprefix(named.name)
+        lines.append(f"{_escape_latex(label)} & {row} \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
 
 

@@ -1,15 +1,13 @@
 """Risks: functions of scores and answers that training minimises.
 
-Every risk is a pure function, and a module that remembers its parameters. Scores that are NaN or
-infinite are refused, except on a GPU and in compiled code, where reading a number would cost time.
+Every risk is a pure function; the four that most loops need are also modules that remember their
+parameters. Scores that are NaN or infinite are refused, except on a GPU and in compiled code, where
+reading a number would cost time.
 """
 
+from comes.risks.baselines import BaselineRisk as BaselineRisk  # for comes.methods: not public
 from comes.risks.baselines import (
     BceRisk,
-    ComrankRisk,
-    CtlRisk,
-    GdfRisk,
-    MlclRisk,
     bce_risk,
     comrank_risk,
     ctl_risk,
@@ -17,8 +15,6 @@ from comes.risks.baselines import (
     mlcl_risk,
 )
 from comes.risks.ccmn import (
-    CcmnHammingRisk,
-    CcmnRankingRisk,
     ccmn_hamming_risk,
     ccmn_ranking_risk,
 )
@@ -42,7 +38,6 @@ from comes.risks.losses import (
 from comes.risks.ranking import (
     RankingRisk,
     RankingSums,
-    flood_level_of_prior,
     ranking_risk,
     ranking_risk_from_sums,
     ranking_sums,
@@ -51,16 +46,10 @@ from comes.risks.sparse import SparseTargets
 
 __all__ = [
     "BceRisk",
-    "CcmnHammingRisk",
-    "CcmnRankingRisk",
-    "ComrankRisk",
-    "CtlRisk",
-    "GdfRisk",
     "HammingRisk",
     "HammingSums",
     "LikelihoodRisk",
     "MarginLoss",
-    "MlclRisk",
     "RankingRisk",
     "RankingSums",
     "SparseTargets",
@@ -69,7 +58,6 @@ __all__ = [
     "ccmn_ranking_risk",
     "comrank_risk",
     "ctl_risk",
-    "flood_level_of_prior",
     "gdf_risk",
     "hamming_risk",
     "hamming_risk_from_sums",

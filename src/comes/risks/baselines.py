@@ -5,11 +5,13 @@ Each function is the formula in its docstring, with scores :math:`g`, ``candidat
 has the fifth of the paper.)
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from comes.answers import State
 from comes.errors import ComesError
 from comes.risks.checks import (
     NO,
@@ -18,7 +20,7 @@ from comes.risks.checks import (
     as_tensor,
     check_batch,
     check_callable,
-    check_label_weight,
+    check_weight,
     check_width,
     count_rows,
     excluded_mask,
@@ -29,7 +31,7 @@ from comes.risks.checks import (
 )
 from comes.risks.losses import BinaryLoss, MarginLoss, logistic_loss
 from comes.risks.pair_sums import Function, sum_over_pairs
-from comes.risks.sparse import SparseTargets, check_sparse, sum_losses
+from comes.risks.sparse import SparseTargets, check_sparse
 
 LOW = 0.3  # CTL: candidates with a rescaled probability up to this also count as irrelevant
 EPSILON = 1e-6  # MLCL: predicted probabilities are kept this far from 0 and 1
@@ -74,19 +76,23 @@ def bce_risk(
     tensor(0.6931)
     """
     check_callable(loss, "loss")
-    label_weight = check_label_weight(label_weight)
+    label_weight = check_weight(label_weight, "label_weight")
     if isinstance(candidates, SparseTargets):
         scores = check_sparse(scores, candidates, sample_weight)
         check_width(scores, label_weight=label_weight)
-
-        def loss_of_state(pairs: Tensor, state: State) -> Tensor | None:
-            return loss(pairs, int(state == State.YES)) if state in (State.NO, State.YES) else None
-
-        per_label = sum_losses(scores, candidates, loss_of_state) / max(1, len(scores))
+        listed, states, default = candidates.select(scores), candidates.states, candidates.default
+        losses = torch.where(states == NO, loss(listed, 0), 0)
+        losses = torch.where(states == YES, loss(listed, 1), losses)
+        if default in (NO, YES):  # a loss of every pair, corrected for those that are listed
+            target = int(default == YES)
+            sums = loss(scores, target).sum(dim=0)
+            sums = sums + candidates.sum_by_label(losses - loss(listed, target))
+        else:
+            sums = candidates.sum_by_label(losses)
+        per_label = sums / max(1, len(scores))
         return (per_label if label_weight is None else per_label * label_weight).mean()
     scores, targets, weight = check_batch(scores, candidates, sample_weight, states=True)
     check_width(scores, label_weight=label_weight)
-
     if targets.dtype == torch.int8:
         losses = torch.where(targets == YES, loss(scores, 1), 0)
         losses = torch.where(targets == NO, loss(scores, 0), losses)
@@ -230,7 +236,12 @@ def ctl_risk(
         return mean_of_rows(per_row, weight)
     m = (~candidates).sum(dim=1).to(scores)
     alpha, beta = torch.exp(-(2.0**-m)), torch.exp(2.0 ** (1 - m))
-    if_candidate = if_relevant + _scores_low(scores) * if_irrelevant
+    u = scores.detach().sigmoid()
+    lowest, highest = u.amin(dim=1, keepdim=True), u.amax(dim=1, keepdim=True)
+    spread = highest - lowest
+    u = torch.where(spread > 0, (u - lowest) / torch.where(spread > 0, spread, 1), u)
+    w = ((u > 0) & (u <= LOW)).to(scores)
+    if_candidate = if_relevant + w * if_irrelevant
     zero = scores.new_zeros(())
     of_candidates = torch.where(candidates, if_candidate, zero).sum(dim=1)
     of_excluded = torch.where(candidates, zero, if_irrelevant).sum(dim=1)
@@ -283,11 +294,17 @@ def mlcl_risk(
     tensor(0.0003)
     """
     scores, candidates, weight = check_batch(scores, candidates, sample_weight)
-    transition, q = _check_transition(transition), scores.shape[1]
+    transition, q = as_tensor(transition, "transition"), scores.shape[1]
     if transition.shape != (q, q):
         raise ComesError(
             f"scores for {q} labels need a transition matrix of shape {(q, q)}; got "
             f"{tuple(transition.shape)}."
+        )
+    if may_read(transition) and not ((transition >= 0) & (transition <= 1)).all():
+        raise ComesError(
+            "transition must hold probabilities, in [0, 1]; got values from "
+            f"{float(transition.min()):g} to {float(transition.max()):g}. Estimate it with "
+            "comes.priors.estimate_transition."
         )
     with torch.autocast(scores.device.type, enabled=False):  # the product needs full precision
         excluded = excluded_mask(candidates, scores)
@@ -364,7 +381,7 @@ class BceRisk(nn.Module):
     ) -> None:
         super().__init__()
         self.loss = loss
-        self.register_buffer("label_weight", check_label_weight(label_weight))
+        self.register_buffer("label_weight", check_weight(label_weight, "label_weight"))
 
     def select_labels(self, labels: slice | Tensor) -> "BceRisk":
         """Return the risk of some labels, by index; the whole is the mean over labels."""
@@ -387,102 +404,28 @@ class BceRisk(nn.Module):
         )
 
 
-class GdfRisk(nn.Module):
-    """`gdf_risk` as a module.
+class BaselineRisk(nn.Module):
+    """A risk function with its parameters, of which tensors move with ``.to(device)``.
 
-    Examples
-    --------
-    >>> import torch
-    >>> risk = GdfRisk(unbiased=True)
-    >>> risk(torch.zeros(1, 3), torch.tensor([[True, True, False]]))
-    tensor(2.0794)
+    As buffers, these can be stacked: `comes.training.stacked` trains with many risks at once.
     """
 
-    def __init__(self, *, unbiased: bool = False, loss: BinaryLoss = logistic_loss) -> None:
+    def __init__(self, function: Callable[..., Tensor], **parameters: Any) -> None:
         super().__init__()
-        self.unbiased = unbiased
-        self.loss = loss
+        self.function = function
+        self.options = {}
+        for name, value in parameters.items():
+            if isinstance(value, Tensor):
+                self.register_buffer(name, value)
+            else:
+                self.options[name] = value
 
     def forward(
         self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
-        return gdf_risk(
-            scores, candidates, unbiased=self.unbiased, loss=self.loss, sample_weight=sample_weight
-        )
-
-
-class CtlRisk(nn.Module):
-    """`ctl_risk` as a module.
-
-    Examples
-    --------
-    >>> import torch
-    >>> risk = CtlRisk()
-    >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
-    tensor(2.3046)
-    """
-
-    def __init__(self, *, unbiased: bool = False, loss: BinaryLoss = logistic_loss) -> None:
-        super().__init__()
-        self.unbiased = unbiased
-        self.loss = loss
-
-    def forward(
-        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
-    ) -> Tensor:
-        """Return the scalar risk of one batch."""
-        return ctl_risk(
-            scores, candidates, unbiased=self.unbiased, loss=self.loss, sample_weight=sample_weight
-        )
-
-
-class MlclRisk(nn.Module):
-    """`mlcl_risk` as a module that keeps its transition matrix and moves with ``.to(device)``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> risk = MlclRisk(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-    >>> risk(torch.tensor([[9.0, -9.0]]), torch.tensor([[True, False]]))
-    tensor(0.0003)
-    """
-
-    transition: Tensor
-
-    def __init__(self, transition: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("transition", _check_transition(transition))
-
-    def forward(
-        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
-    ) -> Tensor:
-        """Return the scalar risk of one batch."""
-        return mlcl_risk(scores, candidates, self.transition, sample_weight=sample_weight)
-
-
-class ComrankRisk(nn.Module):
-    """`comrank_risk` as a module.
-
-    Examples
-    --------
-    >>> import torch
-    >>> risk = ComrankRisk(pair_loss=torch.exp)
-    >>> risk(torch.zeros(1, 3), torch.tensor([[True, True, False]]))
-    tensor(2.)
-    """
-
-    def __init__(self, *, pair_loss: Function = F.softplus) -> None:
-        super().__init__()
-        self.pair_loss = pair_loss
-
-    def forward(
-        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
-    ) -> Tensor:
-        """Return the scalar risk of one batch."""
-        return comrank_risk(
-            scores, candidates, pair_loss=self.pair_loss, sample_weight=sample_weight
-        )
+        parameters = {**self._buffers, **self.options}
+        return self.function(scores, candidates, sample_weight=sample_weight, **parameters)
 
 
 def _require_two_labels(scores: Tensor, title: str) -> int:
@@ -493,25 +436,3 @@ def _require_two_labels(scores: Tensor, title: str) -> int:
             f"the unbiased form of {title} needs at least two labels; got {q}. Take the plain form."
         )
     return q
-
-
-def _scores_low(scores: Tensor) -> Tensor:
-    """Return w of CTL: 1 where the sigmoid, rescaled to [0, 1] in the row, is in (0, LOW]."""
-    probability = scores.detach().sigmoid()
-    low, high = probability.amin(dim=1, keepdim=True), probability.amax(dim=1, keepdim=True)
-    spread = high - low
-    rescaled = (probability - low) / torch.where(spread > 0, spread, 1)
-    rescaled = torch.where(spread > 0, rescaled, probability)
-    return ((rescaled > 0) & (rescaled <= LOW)).to(scores)
-
-
-def _check_transition(transition: Tensor) -> Tensor:
-    """Return the transition matrix as a tensor; raise unless its entries are probabilities."""
-    transition = as_tensor(transition, "transition")
-    if may_read(transition) and not ((transition >= 0) & (transition <= 1)).all():
-        raise ComesError(
-            "transition must hold probabilities, in [0, 1]; got values from "
-            f"{float(transition.min()):g} to {float(transition.max()):g}. Estimate it with "
-            "comes.priors.estimate_transition."
-        )
-    return transition

@@ -26,13 +26,13 @@ TPAMI 2023, sections 4 and 5.
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from comes.risks.checks import (
     SMALLEST_WEIGHT,
     check_batch,
     check_callable,
-    check_flip_rate,
+    check_rate,
     check_width,
     mean_of_pairs,
 )
@@ -76,7 +76,7 @@ def ccmn_hamming_risk(
     tensor(0.)
     """
     scores, candidates, weight = check_batch(scores, candidates, sample_weight)
-    rho = check_flip_rate(flip_rate)
+    rho = check_rate(flip_rate, "flip_rate", is_below_1=True)
     check_width(scores, flip_rate=rho)
     check_callable(loss, "loss")
 
@@ -122,74 +122,8 @@ def ccmn_ranking_risk(
     tensor(1.)
     """
     sums = ranking_sums(scores, candidates, loss=loss, sample_weight=sample_weight)
-    rho = check_flip_rate(flip_rate)
+    rho = check_rate(flip_rate, "flip_rate", is_below_1=True)
     check_width(sums.n_excluded, flip_rate=rho)
 
-    per_label = sums.excluded_above / (1 - rho).to(sums.excluded_above)
+    per_label = sums.pair_losses / (1 - rho).to(sums.pair_losses)
     return per_label.sum() / sums.n_rows.clamp(min=SMALLEST_WEIGHT)
-
-
-class CcmnHammingRisk(nn.Module):
-    """`ccmn_hamming_risk` as a module that keeps its flip rates and moves with ``.to(device)``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> risk = CcmnHammingRisk(torch.tensor([0.5, 0.5]))
-    >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
-    tensor(0.6931)
-    """
-
-    flip_rate: Tensor
-
-    def __init__(
-        self,
-        flip_rate: Tensor,
-        *,
-        loss: BinaryLoss = logistic_loss,
-        correction: Callable[[Tensor], Tensor] = torch.relu,
-    ) -> None:
-        super().__init__()
-        self.register_buffer("flip_rate", check_flip_rate(flip_rate))
-        self.loss = loss
-        self.correction = correction
-
-    def forward(
-        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
-    ) -> Tensor:
-        """Return the scalar risk of one batch."""
-        return ccmn_hamming_risk(
-            scores,
-            candidates,
-            self.flip_rate,
-            loss=self.loss,
-            correction=self.correction,
-            sample_weight=sample_weight,
-        )
-
-
-class CcmnRankingRisk(nn.Module):
-    """`ccmn_ranking_risk` as a module that keeps its flip rates and moves with ``.to(device)``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> risk = CcmnRankingRisk(torch.tensor([0.5, 0.5]))
-    >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
-    tensor(1.)
-    """
-
-    flip_rate: Tensor
-
-    def __init__(self, flip_rate: Tensor, *, loss: BinaryLoss = sigmoid_loss) -> None:
-        super().__init__()
-        self.register_buffer("flip_rate", check_flip_rate(flip_rate))
-        self.loss = loss
-
-    def forward(
-        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
-    ) -> Tensor:
-        """Return the scalar risk of one batch."""
-        return ccmn_ranking_risk(
-            scores, candidates, self.flip_rate, loss=self.loss, sample_weight=sample_weight
-        )

@@ -57,24 +57,30 @@ def check_batch(
             f"candidates must be bool, True where a label is still possible{others}; got "
             f"{targets.dtype}. Call candidates.bool()."
         )
-    scores = in_full_precision(scores)
-    check_finite(scores)
-    return scores, targets, check_sample_weight(scores, sample_weight)
+    scores, weight = check_scores(scores), check_weight(sample_weight, "sample_weight")
+    if weight is not None and weight.shape != scores.shape[:1]:
+        raise ComesError(
+            f"sample_weight must hold one number for each of {scores.shape[0]} rows; got shape "
+            f"{tuple(weight.shape)}."
+        )
+    return scores, targets, None if weight is None else weight.to(scores)
 
 
-def check_finite(scores: Tensor) -> None:
-    """Raise an error if scores are NaN or infinite; one sum over them, where it may be read."""
+def check_scores(scores: Tensor) -> Tensor:
+    """Return scores in float32 or float64; raise an error if one is NaN or infinite."""
+    if scores.dtype not in (torch.float32, torch.float64):  # half precision, from autocast
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     if not may_read(scores) or math.isfinite(scores.detach().sum()):
-        return
-    scores = scores.detach()
-    wrong = (~scores.isfinite()).nonzero()
+        return scores
+    wrong = (~scores.detach().isfinite()).nonzero()
     if len(wrong):  # the sum of large scores can be infinite too
         row, label = wrong[0].tolist()
         raise NotFiniteError(
-            f"scores must be finite; got {float(scores[row, label])} at row {row}, label {label}, "
+            f"scores must be finite; got {scores[row, label].item()} at row {row}, label {label}, "
             f"and {len(wrong) - 1} more. Lower the learning rate, scale the features, or look for "
             "NaN in them."
         )
+    return scores
 
 
 def value_or_nan(risk: Callable[..., Tensor], scores: Tensor, targets: Any) -> float:
@@ -85,54 +91,21 @@ def value_or_nan(risk: Callable[..., Tensor], scores: Tensor, targets: Any) -> f
         return math.nan
 
 
-def check_sample_weight(scores: Tensor, sample_weight: Any) -> Tensor | None:
-    """Return the weights of the rows in the precision of the scores, (n,); None stays None."""
-    if sample_weight is None:
+def check_weight(values: Any, name: str) -> Tensor | None:
+    """Return weights of rows or labels as a tensor if all are 0 or more; None stays None."""
+    if values is None:
         return None
-    weight = as_tensor(sample_weight, "sample_weight")
-    if weight.shape != scores.shape[:1]:
-        raise ComesError(
-            f"sample_weight must hold one number for each of {scores.shape[0]} rows; got shape "
-            f"{tuple(weight.shape)}."
-        )
-    check_not_negative(weight, "sample_weight")
-    return weight.to(scores)
-
-
-def check_label_weight(label_weight: Any) -> Tensor | None:
-    """Return the weights of the labels as a tensor; None stays None."""
-    if label_weight is None:
-        return None
-    weight = as_tensor(label_weight, "label_weight")
-    check_not_negative(weight, "label_weight")
-    return weight
-
-
-def check_not_negative(weight: Tensor, name: str) -> None:
-    """Raise an error if a weight that may be read is below 0."""
+    weight = as_tensor(values, name)
     if may_read(weight) and not (weight >= 0).all():
         raise ComesError(
             f"{name} must be 0 or more; got {weight.flatten()[:8].tolist()}. A row or label of "
             "weight 2 counts twice."
         )
+    return weight
 
 
-def check_rate(rate: Any, name: str) -> Tensor:
+def check_rate(values: Any, name: str, *, is_below_1: bool = False) -> Tensor:
     """Return class priors, rates or shares as a tensor if all are in [0, 1], (q,), or raise."""
-    return _check_range(rate, name, is_below_1=False)
-
-
-def check_optional_rate(rate: Any, name: str) -> Tensor | None:
-    """Return `check_rate`; None stays None."""
-    return None if rate is None else check_rate(rate, name)
-
-
-def check_flip_rate(flip_rate: Any) -> Tensor:
-    """Return flip rates as a tensor if all are in [0, 1), (q,), or raise."""
-    return _check_range(flip_rate, "flip_rate", is_below_1=True)
-
-
-def _check_range(values: Any, name: str, *, is_below_1: bool) -> Tensor:
     rate = as_tensor(values, name)
     is_wrong = rate.ndim != 1
     if not is_wrong and may_read(rate):
@@ -144,6 +117,11 @@ def _check_range(values: Any, name: str, *, is_below_1: bool) -> Tensor:
             f"shape {tuple(rate.shape)} with values {rate.flatten()[:8].tolist()}."
         )
     return rate
+
+
+def check_optional_rate(values: Any, name: str) -> Tensor | None:
+    """Return `check_rate`; None stays None."""
+    return None if values is None else check_rate(values, name)
 
 
 def check_width(scores: Tensor, **per_label: Tensor | None) -> None:
@@ -184,19 +162,13 @@ def as_tensor(values: Any, name: str) -> Tensor:
         ) from None
 
 
-def in_full_precision(scores: Tensor) -> Tensor:
-    """Return half-precision scores (from autocast) as float32, others unchanged."""
-    is_full = scores.dtype in (torch.float32, torch.float64)
-    return scores if is_full else scores.to(torch.promote_types(scores.dtype, torch.float32))
-
-
 def excluded_mask(targets: Tensor, scores: Tensor) -> Tensor:
     """Return 1 where a label is excluded, 0 elsewhere, in the precision of the scores."""
     excluded = ~targets if targets.dtype == torch.bool else targets == NO
     return excluded.to(scores.dtype)
 
 
-def excluded_weight(
+def scale_excluded(
     n_rows: Tensor,  # n, ()
     n_excluded: Tensor,  # n_j, (q,)
     class_prior: Tensor,  # pi, (q,)
@@ -209,8 +181,8 @@ def excluded_weight(
     if exclude_share is not None:
         n_excluded = exclude_share.to(n_excluded) * n_rows
     any_excluded = n_excluded > 0
-    weight = (1 - class_prior.to(n_excluded)) / torch.where(any_excluded, n_excluded, 1)
-    return torch.where(any_excluded, weight, 0), any_excluded
+    per_excluded = (1 - class_prior.to(n_excluded)) / torch.where(any_excluded, n_excluded, 1)
+    return torch.where(any_excluded, per_excluded, 0), any_excluded
 
 
 def count_rows(scores: Tensor, weight: Tensor | None) -> Tensor:

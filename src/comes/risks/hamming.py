@@ -1,15 +1,16 @@
 r"""COMES-HL: the Hamming-loss risk, estimated from candidate labels alone (Equations 7 and 8).
 
-With scores :math:`g`, ``candidates`` :math:`s`, ``class_prior`` :math:`\pi`, ``loss`` :math:`\ell`,
-n rows, of which :math:`n_j` exclude label j, and q labels, the risk is
+The paper is "Rethinking Consistent Multi-Label Classification Under Inexact Supervision", ICLR
+2026. With scores :math:`g`, ``candidates`` :math:`s`, ``class_prior`` :math:`\pi`, ``loss``
+:math:`\ell`, n rows, of which :math:`n_j` exclude label j, and q labels, the risk is
 
 .. math:: \frac1q \sum_j \Big( \Big| \frac1n \sum_i \ell(g_{ij}, 1)
     - \frac{1-\pi_j}{n_j} \sum_{i: s_{ij}=0} \ell(g_{ij}, 1) \Big|
     + \frac{1-\pi_j}{n_j} \sum_{i: s_{ij}=0} \ell(g_{ij}, 0) \Big)
 
-(Equation 8 of the paper; without the absolute value, the ``correction``, Equation 7.) The absolute
-value acts on sums over rows, so the risk of a batch is not the mean of the risks of its parts. It
-is a function of per-label sums, `HammingSums`, that do add up: over micro-batches and processes.
+(Equation 8; without the absolute value, the ``correction``, Equation 7.) The absolute value acts on
+sums over rows, so the risk of a batch is not the mean of the risks of its parts. It is a function
+of per-label sums, `HammingSums`, that do add up: over micro-batches and processes.
 
 Where it is known who was asked, the mean over all rows becomes the mean over the rows that somebody
 was asked about, and the class prior is that of these rows.
@@ -32,7 +33,7 @@ from comes.risks.checks import (
     check_width,
     count_rows,
     excluded_mask,
-    excluded_weight,
+    scale_excluded,
     times_weight,
 )
 from comes.risks.losses import BinaryLoss, logistic_loss
@@ -70,12 +71,13 @@ def hamming_risk(
         below), ``torch.relu`` a clamp.
     exclude_share : float tensor of shape (n_labels,), optional
         n_j / n of the whole data set. By default n_j is the batch's own count; with this it is
-        the share times the batch size: unbiased at any batch size, with a larger spread.
+        the share times the batch size: unbiased at any batch size, with a larger spread. If rows
+        have weights, the share must be weighted too.
     asked_share : float tensor of shape (n_labels,), optional
         Likewise the share of the rows that somebody was asked about.
     skip_empty : bool
-        Leave out a label that no row excludes (in the batch, or by its share). False keeps its
-        first term, which pushes the label's scores up.
+        Leave out a label that no row excludes (in the batch, or by its ``exclude_share``). False
+        keeps its first term, which pushes the label's scores up.
     sample_weight : float tensor of shape (n_samples,), optional
         A row of weight 2 counts as two rows: in both means, and in n and n_j.
 
@@ -176,7 +178,7 @@ class HammingSums(NamedTuple):
     True
     """
 
-    n_rows: Tensor  # n, ()
+    n_rows: Tensor  # n, or the sum of the rows' weights, (); likewise in the next two
     n_excluded: Tensor  # n_j, (q,)
     n_asked: Tensor  # rows that somebody was asked about, (q,); n if that is not known
     if_relevant: Tensor  # sum over all rows, or those asked about, of l(g, 1), (q,)
@@ -229,12 +231,12 @@ def _equation_8(
     """Return the formula of this file; `HammingRisk` has checked its values once."""
     shares = {"exclude_share": exclude_share, "asked_share": asked_share}
     check_width(sums.n_excluded, class_prior=pi, **shares)
-    weight, any_excluded = excluded_weight(sums.n_rows, sums.n_excluded, pi, exclude_share)
-    n = sums.n_asked if asked_share is None else asked_share.to(weight) * sums.n_rows
+    per_excluded, any_excluded = scale_excluded(sums.n_rows, sums.n_excluded, pi, exclude_share)
+    n = sums.n_asked if asked_share is None else asked_share.to(per_excluded) * sums.n_rows
     mean_if_relevant = sums.if_relevant / torch.where(n > 0, n, 1)
     # Estimates pi_j E[l(g_j, 1) | y_j = 1]: negative only by sampling error.
-    relevant = mean_if_relevant - weight * sums.excluded_if_relevant
-    irrelevant = weight * sums.excluded_if_irrelevant
+    relevant = mean_if_relevant - per_excluded * sums.excluded_if_relevant
+    irrelevant = per_excluded * sums.excluded_if_irrelevant
     risk_per_label = correction(relevant) + irrelevant
     if skip_empty:
         risk_per_label = torch.where(any_excluded, risk_per_label, 0)
@@ -272,7 +274,7 @@ def hamming_sums(
     """
     check_callable(loss, "loss")
     if isinstance(candidates, SparseTargets):
-        return _sums_of_sparse(check_sparse(scores, candidates, sample_weight), candidates, loss)
+        return _sum_sparse(check_sparse(scores, candidates, sample_weight), candidates, loss)
     scores, targets, weight = check_batch(scores, candidates, sample_weight, states=True)
     excluded = excluded_mask(targets, scores)
     if_relevant = times_weight(loss(scores, 1), weight)
@@ -294,7 +296,7 @@ def hamming_sums(
     )
 
 
-def _sums_of_sparse(scores: Tensor, targets: SparseTargets, loss: BinaryLoss) -> HammingSums:
+def _sum_sparse(scores: Tensor, targets: SparseTargets, loss: BinaryLoss) -> HammingSums:
     """Return the sums of targets by index: at most one pass over all scores."""
     listed = targets.select(scores)
     excluded = (targets.states == NO).to(scores.dtype)

@@ -34,9 +34,9 @@ from comes.risks.checks import (
     SMALLEST_WEIGHT,
     as_tensor,
     check_batch,
-    check_label_weight,
     check_optional_rate,
     check_rate,
+    check_weight,
     check_width,
 )
 from comes.risks.sparse import SparseTargets, check_sparse
@@ -143,7 +143,7 @@ class LikelihoodRisk(nn.Module):
             raise ComesError("no_rate must hold one number in [0, 1] for each label; got None.")
         a = check_rate(no_rate, "no_rate")
         b = torch.zeros_like(a) if yes_rate is None else check_rate(yes_rate, "yes_rate")
-        label_weight = check_label_weight(label_weight)
+        label_weight = check_weight(label_weight, "label_weight")
         class_prior = check_optional_rate(class_prior, "class_prior")
         check_width(a, yes_rate=b, label_weight=label_weight, class_prior=class_prior)
         if not 0 <= mistake_rate < 0.5:

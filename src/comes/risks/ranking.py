@@ -1,15 +1,24 @@
 r"""COMES-RL: the ranking-loss risk, estimated from candidate labels alone (Equations 13 and 14).
 
-With scores :math:`g`, ``candidates`` :math:`s`, ``class_prior`` :math:`\pi`, ``loss`` :math:`\ell`,
-``flood_level`` :math:`\beta` and :math:`n_j` rows that exclude label j, the risk is
+The paper is "Rethinking Consistent Multi-Label Classification Under Inexact Supervision", ICLR
+2026. With scores :math:`g`, ``candidates`` :math:`s`, ``class_prior`` :math:`\pi`, ``loss``
+:math:`\ell`, ``flood_level`` :math:`\beta` and :math:`n_j` rows that exclude label j, the risk is
 
 .. math:: \hat R = \sum_j \frac{1-\pi_j}{n_j} \sum_{i: s_{ij}=0} \sum_{k \ne j}
     \ell(g_{ij} - g_{ik}, 0), \qquad \tilde R = |\hat R - \beta| + \beta
 
-(Equations 13 and 14 of the paper, its sum over pairs j < k regrouped by the excluded label:
-every excluded label must score below every other label of the same row.) In expectation this is
-the supervised ranking risk plus a constant, if the loss is symmetric. The constant is not zero,
-so neither is the minimum. The per-label sums, `RankingSums`, add up over batches and processes.
+(Its sum over pairs j < k is regrouped by the excluded label: every excluded label must score below
+every other label of the same row.) The per-label sums, `RankingSums`, add up over batches and
+processes. In training, n_j is the data set's share times the batch size (``exclude_share``), and
+the loss is divided by q, after the flood (`comes.methods.Method.risk_scale`).
+
+The flood, :math:`\tilde R`: if the loss is symmetric, :math:`\hat R` is in expectation the
+supervised ranking risk plus a constant, the sum over pairs of labels of the probability that both
+are irrelevant (times the loss's symmetry constant). No scores have a lower expected risk. A batch
+whose risk is below that level is one whose noise is being fitted, so below a :math:`\beta` under it
+the gradient is reversed. The functions here have :math:`\beta = 0`, Equation 13, by default, and so
+has `CandidateClassifier.as_published`; else the estimator's ``flood_level`` is "auto",
+`default_flood_level`.
 """
 
 from typing import Literal, NamedTuple
@@ -25,7 +34,7 @@ from comes.risks.checks import (
     check_width,
     count_rows,
     excluded_mask,
-    excluded_weight,
+    scale_excluded,
     times_weight,
 )
 from comes.risks.losses import BinaryLoss, sigmoid_loss
@@ -58,9 +67,9 @@ def ranking_risk(
         A symmetric loss: `sigmoid_loss`, `ramp_loss` or `unhinged_loss`.
     flood_level : float, or scalar tensor of at least 0
         The beta of Equation 14, in units of this risk: below it the gradient changes sign.
-        0 is Equation 13; `flood_level_of_prior` has a rule for training.
+        0 is Equation 13. `RankingRisk` has a rule for training, "auto".
     exclude_share : float tensor of shape (n_labels,), optional
-        n_j / n of the whole data set; by default n_j is the batch's own count.
+        n_j / n of the whole data set, weighted if rows are; by default n_j is the batch's count.
     sample_weight : float tensor of shape (n_samples,), optional
         A row of weight 2 counts as two rows, also in n_j.
 
@@ -89,7 +98,8 @@ def ranking_risk(
 class RankingRisk(nn.Module):
     """`ranking_risk` as a module that keeps its class prior and moves with ``.to(device)``.
 
-    Its flood level may be "auto": `flood_level_of_prior`, times the symmetry constant of the loss.
+    Its ``flood_level`` may be "auto": three quarters of the least expected risk that the class
+    priors suggest.
 
     Examples
     --------
@@ -122,12 +132,11 @@ class RankingRisk(nn.Module):
         self.loss = loss
         level: Tensor | None = None
         if flood_level == "auto":
-            rule = flood_level_of_prior(class_prior, exclude_share=exclude_share)
-            level = symmetry_constant * rule
+            level = symmetry_constant * default_flood_level(class_prior, exclude_share)
         elif flood_level != 0:
             _check_flood_level(flood_level)
             level = class_prior.new_tensor(flood_level)
-        self.register_buffer("flood_level", level, persistent=False)  # follows from the others
+        self.register_buffer("flood_level", level, persistent=False)  # a setting: not saved
 
     def forward(
         self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
@@ -149,15 +158,15 @@ class RankingSums(NamedTuple):
     >>> import torch
     >>> scores, candidates = torch.zeros(4, 2), torch.tensor([[True, False]] * 4)
     >>> parts = [ranking_sums(*batch) for batch in zip(scores.split(2), candidates.split(2))]
-    >>> RankingSums(*map(sum, zip(*parts))).excluded_above
+    >>> RankingSums(*map(sum, zip(*parts))).pair_losses
     tensor([0., 2.])
-    >>> ranking_sums(scores, candidates).excluded_above
+    >>> ranking_sums(scores, candidates).pair_losses
     tensor([0., 2.])
     """
 
-    n_rows: Tensor  # n, ()
-    n_excluded: Tensor  # n_j, (q,)
-    excluded_above: Tensor  # sum over the excluded of sum_{k != j} l(g_j - g_k, 0), (q,)
+    n_rows: Tensor  # n, or the sum of the rows' weights, ()
+    n_excluded: Tensor  # n_j, or the sum of these rows' weights, (q,)
+    pair_losses: Tensor  # sum over rows that exclude j of sum_{k != j} l(g_j - g_k, 0), (q,)
 
 
 def ranking_risk_from_sums(
@@ -188,7 +197,7 @@ def ranking_risk_from_sums(
     """
     pi = check_rate(class_prior, "class_prior")
     exclude_share = check_optional_rate(exclude_share, "exclude_share")
-    if not isinstance(flood_level, Tensor):  # whose value is not read: it may be on a GPU
+    if not isinstance(flood_level, Tensor):  # reading a tensor could wait for the GPU
         _check_flood_level(flood_level)
     return _equation_14(sums, pi, flood_level, exclude_share)
 
@@ -198,8 +207,8 @@ def _equation_14(
 ) -> Tensor:
     """Return the formula of this file; `RankingRisk` has checked its values once."""
     check_width(sums.n_excluded, class_prior=pi, exclude_share=exclude_share)
-    weight, _ = excluded_weight(sums.n_rows, sums.n_excluded, pi, exclude_share)
-    risk = (weight * sums.excluded_above).sum()
+    per_excluded, _ = scale_excluded(sums.n_rows, sums.n_excluded, pi, exclude_share)
+    risk = (per_excluded * sums.pair_losses).sum()
     if isinstance(flood_level, Tensor):
         flood_level = flood_level.to(risk)
     elif not flood_level:
@@ -233,7 +242,7 @@ def ranking_sums(
     --------
     >>> import torch
     >>> sums = ranking_sums(torch.zeros(3, 2), torch.tensor([[True, False]] * 3))
-    >>> sums.n_excluded, sums.excluded_above
+    >>> sums.n_excluded, sums.pair_losses
     (tensor([0., 3.]), tensor([0.0000, 1.5000]))
     """
     scores, candidates, weight = check_batch(scores, candidates, sample_weight)
@@ -245,48 +254,25 @@ def ranking_sums(
         return loss(difference, 0)
 
     # As torch's own function the sigmoid is summed in linear time.
-    above = sum_over_pairs(scores, excluded, torch.sigmoid if loss == sigmoid_loss else pair_loss)
-    excluded_above = above.sub(n_excluded, alpha=loss_at_0)  # without k = j
-    return RankingSums(count_rows(scores, weight), n_excluded, excluded_above)
+    sums = sum_over_pairs(scores, excluded, torch.sigmoid if loss == sigmoid_loss else pair_loss)
+    pair_losses = sums.sub(n_excluded, alpha=loss_at_0)  # without k = j
+    return RankingSums(count_rows(scores, weight), n_excluded, pair_losses)
 
 
-def flood_level_of_prior(
-    class_prior: Tensor,  # pi, in [0, 1], (q,)
-    *,
-    exclude_share: Tensor | None = None,  # n_j / n, (q,)
-    factor: float = FLOOD_FACTOR,
-) -> Tensor:
-    r"""Return the flood level that the class priors suggest.
+def default_flood_level(class_prior: Tensor, exclude_share: Tensor | None = None) -> Tensor:
+    r"""Return the beta of "auto", for a loss whose symmetry constant is 1.
 
     .. math:: \beta = 0.75 \sum_{j<k} (1 - \pi_j)(1 - \pi_k)
 
-    The sum is the least risk that any scores can have in expectation (Theorem 4), if labels are
-    irrelevant independently of each other; otherwise it is near it. The factor was read off test
-    rows of mirflickr5000: docs/guide/training.md.
-
-    Parameters
-    ----------
-    class_prior : float tensor of shape (n_labels,)
-    exclude_share : float tensor of shape (n_labels,), optional
-        Labels that nothing excludes, of share 0, are left out, as their part of the risk can be 0.
-    factor : float
-
-    Returns
-    -------
-    flood_level : scalar tensor
-        For a loss whose symmetry constant is 1.
-
-    Examples
-    --------
-    >>> import torch
-    >>> flood_level_of_prior(torch.tensor([0.6, 0.5, 0.0]))  # 0.75 (0.4 0.5 + 0.4 + 0.5)
-    tensor(0.8250)
+    The sum is the least expected risk (Theorem 4) if labels are irrelevant independently of each
+    other; otherwise it is near it. Labels that nothing excludes, of share 0, are left out, as their
+    part of the risk can be 0.
     """
     irrelevant = 1 - check_rate(class_prior, "class_prior")
     if exclude_share is not None:
         irrelevant = torch.where(exclude_share.to(irrelevant) > 0, irrelevant, 0)
     both = (irrelevant.sum().square() - irrelevant.square().sum()) / 2  # sum over j < k
-    return factor * both.clamp(min=0)
+    return FLOOD_FACTOR * both.clamp(min=0)
 
 
 def _check_flood_level(flood_level: float | str) -> None:

@@ -5,7 +5,6 @@ A batch of 256 rows with ten answers each has 2560 pairs with an answer, and wit
 one pass over all scores as if no pair had an answer, and corrects the pairs that have one.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from comes.answers import State
 from comes.errors import ComesError
-from comes.risks.checks import as_tensor, check_finite, in_full_precision
+from comes.risks.checks import as_tensor, check_scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,27 +105,4 @@ def check_sparse(scores: Any, targets: SparseTargets, sample_weight: Any) -> Ten
         raise ComesError(
             "sample_weight is for answers that are a matrix; got SparseTargets. Repeat rows."
         )
-    full = in_full_precision(scores)
-    check_finite(full)
-    return full
-
-
-def sum_losses(
-    scores: Tensor, targets: SparseTargets, loss_of_state: Callable[[Tensor, State], Tensor | None]
-) -> Tensor:
-    """Return the sums over rows of the losses of all pairs, by label, (q,).
-
-    ``loss_of_state(scores, state)`` is elementwise; None for a state that costs nothing.
-    """
-    listed = targets.select(scores)
-    losses = torch.zeros_like(listed)
-    for state in (State.NO, State.YES, State.MAYBE):
-        of_state = loss_of_state(listed, state)
-        if of_state is not None:
-            losses = torch.where(targets.states == state, of_state, losses)
-    by_default = loss_of_state(scores, targets.default)
-    if by_default is None:
-        return targets.sum_by_label(losses)
-    listed_by_default = loss_of_state(listed, targets.default)
-    assert listed_by_default is not None
-    return by_default.sum(dim=0) + targets.sum_by_label(losses - listed_by_default)
+    return check_scores(scores)
