@@ -120,6 +120,8 @@ def test_where_nobody_says_yes_its_rate_is_zero_and_the_other_is_not_too_low() -
     assert (found.rates.yes_error == 0).all()
     assert (found.rates.no_rate > 0.66).all()
     assert (found.rates.no_rate < 0.8).all()
+    rate = found.overall[0]
+    assert found.overall_error[0] > 0.2 * rate * (1 - rate)  # the bins are not free of relevant
     share = (codes == State.NO).mean(axis=0)
     np.testing.assert_allclose(found.class_prior, 1 - share / found.rates.no_rate, atol=0.02)
 
@@ -289,6 +291,22 @@ def test_of_very_many_answers_some_are_used(monkeypatch: pytest.MonkeyPatch) -> 
     assert rows == sorted(rows) and rows[-1] > N / 2
     np.testing.assert_allclose(found.overall, [0.8, 0.7], atol=0.05)
     assert abs(found.class_prior - RELEVANT.mean(axis=0)).max() < 0.03
+
+
+def test_features_are_scaled_unless_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+
+    def score(X: Any, states: Any, seed: int) -> npt.NDArray[np.float32]:
+        shown.append(X)
+        return SCORES.astype(np.float32)
+
+    monkeypatch.setattr(answer_rates, "score_out_of_fold", score)
+    features = np.arange(2.0 * N).reshape(N, 2)
+    for is_scaled in (False, True):
+        answers = Answers.from_codes(answer(0.8, 0.7))
+        estimate_answer_rates(features, answers, is_scaled=is_scaled)
+    np.testing.assert_allclose(shown[0], (features - features.mean(axis=0)) / features.std(axis=0))
+    assert shown[1] is features
 
 
 def test_labels_of_which_little_is_known_are_named() -> None:

@@ -74,6 +74,21 @@ def test_the_rate_is_that_of_the_rows_with_the_lowest_scores(
     assert estimate_flip_rate(np.zeros((50, 1)), always, anchor_share=0).tolist() == [MAX_RATE]
 
 
+def test_features_are_scaled_unless_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[np.ndarray] = []
+
+    def score(X: np.ndarray, candidates: np.ndarray, seed: int) -> np.ndarray:
+        shown.append(X)
+        return np.zeros(candidates.shape, dtype=np.float32)
+
+    monkeypatch.setattr(noise, "score_out_of_fold", score)
+    features = np.array([[1.0], [2.0], [6.0]])
+    for is_scaled in (False, True):
+        estimate_flip_rate(features, [[True], [False], [True]], is_scaled=is_scaled)
+    np.testing.assert_allclose(shown[0], (features - 3) / features.std())
+    assert shown[1] is features
+
+
 def test_a_label_excluded_nowhere_or_everywhere() -> None:
     """And no rate is above the share of candidates."""
     candidates = CANDIDATES[:300].copy()

@@ -258,6 +258,9 @@ def test_the_best_bin_is_the_one_with_the_highest_lower_bound() -> None:
     many, scores = np.repeat(excluded, 10, axis=0), -np.arange(1000.0)[:, None]
     rate, n_bin = best_bin_rate(many, scores)
     assert (rate[0], n_bin[0]) == (1, 130)
+    many[50:130] = np.arange(80)[:, None] % 2 == 1  # only a twentieth is without doubt
+    rate, n_bin = best_bin_rate(many, scores)
+    assert (rate[0], n_bin[0]) == (0.75, 100)
 
 
 def test_rates_are_shrunk_as_far_as_their_sampling_error_allows() -> None:

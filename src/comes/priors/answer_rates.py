@@ -173,8 +173,10 @@ def estimate_answer_rates(
     check_paired(X=X, answers=answers)
     n, q = answers.shape
     names = answers.label_names if label_names is None else label_names
-    are_known = no_rate is not None and yes_rate is not None
-    X = X if is_scaled or are_known else check_features(X, n)
+    known = None
+    if no_rate is not None and yes_rate is not None:
+        known = np.stack([np.broadcast_to(rate, q) for rate in (no_rate, yes_rate)], axis=1)
+    X = X if is_scaled or known is not None else check_features(X, n)
     seed = draw_seed(random_state)
     if answers.kind == "candidates":
         return _estimate_from_candidates(X, answers, seed, names, is_scaled)
@@ -187,12 +189,11 @@ def estimate_answer_rates(
     counts = count_answers(records, q)
     flags = flag_counts(counts, answers.kind)
     counts[[flag == "all maybe" for flag in flags]] = 0  # they could mean anything
-    if no_rate is not None and yes_rate is not None:
-        rates = np.stack([np.broadcast_to(rate, q) for rate in (no_rate, yes_rate)], axis=1)
-        prior, error = estimate_priors(counts, rates, np.zeros((q, 2, 2)))
+    if known is not None:
+        prior, error = estimate_priors(counts, known, np.zeros((q, 2, 2)))
         zero = np.zeros(q)
-        exact = AnswerRates(rates[:, 0], rates[:, 1], no_error=zero, yes_error=zero)
-        estimate = RatesEstimate(exact, prior, error, rates.mean(axis=0), np.zeros(2), flags)
+        exact = AnswerRates(known[:, 0], known[:, 1], no_error=zero, yes_error=zero)
+        estimate = RatesEstimate(exact, prior, error, known.mean(axis=0), np.zeros(2), flags)
     elif not counts[:, :2].any():
         estimate = uninformative_estimate(len(records), flags)
     else:

@@ -139,11 +139,10 @@ def estimate_class_prior(
         `estimate_answer_rates`.
     method : {"hierarchical", "best-bin", "bbe"} or callable
         For candidates. "hierarchical" is described above. "best-bin" takes the highest share of
-        excluding rows among the first k rows, for every k of at least a tenth of all rows (by a
-        lower bound), as p_j, shrinks p_j towards the mean over labels, and takes
-        1 - P(j excluded) / p_j. "bbe" is the published two-sample best bin on the same scores,
-        label by label. A function ``mpe(component, mixture)`` takes the rows of X that exclude a
-        label, and all rows, and returns the share of the component in the mixture, 1 - pi_j.
+        excluding rows among those that look most like it as p_j, shrunk towards the mean over
+        labels. "bbe" is the published two-sample best bin on the same scores, label by label. A
+        function ``mpe(component, mixture)`` takes the rows of X that exclude a label, and all
+        rows, and returns the share of the component in the mixture, 1 - pi_j.
     random_state : int, RandomState or None
     label_names : sequence of str, optional
         For warnings; by default those of the answers, or the numbers of the labels.

@@ -85,17 +85,11 @@ class AnswerCounts:
         """Return the counts of answers, sparse or not, without those that a model asked for."""
         states = answers.without_chosen().states
         n, q = states.shape
-        is_odd = np.repeat(np.arange(n) % 2 == 1, np.diff(states.indptr))
-        no, yes, maybe = (
-            np.stack(
-                [
-                    np.bincount(states.indices[(states.data == state) & half], minlength=q)
-                    for half in (~is_odd, is_odd)
-                ]
-            )
-            for state in (State.NO, State.YES, State.MAYBE)
-        )
-        return cls(np.array([n - n // 2, n // 2]), no, yes, maybe)
+        is_odd = np.repeat(np.arange(n) % 2, np.diff(states.indptr))
+        cell = (2 * states.data + is_odd) * q + states.indices  # (state, half, label)
+        counts = np.bincount(cell, minlength=len(State) * 2 * q).reshape(len(State), 2, q)
+        n_rows = np.array([n - n // 2, n // 2])
+        return cls(n_rows, counts[State.NO], counts[State.YES], counts[State.MAYBE])
 
     @property
     def n_labels(self) -> int:
