@@ -245,6 +245,8 @@ def test_processes_by_name_are_the_functions() -> None:
     np.testing.assert_array_equal(made, instance_dependent(RELEVANT, FEATURES, 0.3, 5.0, 1))
     with pytest.raises(ComesError, match="case instance needs features"):
         generate("instance", RELEVANT)
+    with pytest.raises(ComesError, match="case must be one of a, b, .*; got 'c'"):
+        generate("c", RELEVANT)  # type: ignore[arg-type]
 
 
 def test_features_that_are_not_finite_exclude_nothing_by_accident() -> None:

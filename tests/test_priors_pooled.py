@@ -298,6 +298,17 @@ def test_rates_that_differ_by_label_are_flagged_and_one_rate_is_not() -> None:
     assert set(differing.flags) == {"rates differ"}
 
 
+def test_extreme_counts_that_chance_makes_among_very_many_labels_are_not_flagged() -> None:
+    rng = np.random.default_rng(0)
+    no = rng.binomial(1500, 0.02, size=(2, 25_000))
+    no[:, :2] = 16  # of 30
+    nothing = np.zeros_like(no)
+    counts = AnswerCounts(np.array([1500, 1500]), no, nothing, nothing)
+    estimate = pool_rates(counts, "candidates", no_rate=np.full(25_000, 0.02))
+    assert (estimate.class_prior_error[:2] > 0.15).all()
+    assert set(estimate.flags) == {"ok"}
+
+
 def test_few_labels_are_flagged_and_their_rate_is_uncertain() -> None:
     counts = count_candidates(np.full(6, 0.2), 5000, 0.5, seed=0)
     with pytest.warns(ComesWarning, match="counts do not tell the rate"):

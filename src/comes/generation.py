@@ -261,6 +261,8 @@ def generate(
 
     The rate is the flip rate of "a", the exclude rate of "b", "independent" and "instance".
     """
+    if case not in PROCESSES:
+        raise ComesError(f"case must be one of {', '.join(PROCESSES)}; got {case!r}.")
     if rate is not None and case in ("one", "size"):
         raise ComesError(f"case {case} has no rate; got {rate}. Leave it out.")
     if strength is not None and case != "instance":

@@ -57,7 +57,7 @@ Counts = npt.NDArray[np.int64]
 Mpe = Callable[[Any, Any], float]
 
 METHODS = ("hierarchical", "best-bin", "bbe")
-FEW_EXCLUDED = 20
+MIN_ROWS, FEW_EXCLUDED = 20, 20  # of all rows; of those that exclude a label
 UNCERTAIN = 0.15  # a standard error of the class prior that is too large to trust it
 KNOWN_PRIOR = "known_prior"  # the column of a table to fill in; where empty, the estimate counts
 FLAGS = {
@@ -78,17 +78,18 @@ class ClassPriorEstimate:
     class_prior, exclude_rate : arrays of shape (n_labels,)
         pi_j and p_j. (Share of rows that exclude j) = (1 - class_prior) exclude_rate holds up to
         sampling error; where that is large, both are shrunk towards what other labels have. From
-        answers the exclude rate is NaN: `estimate_answer_rates` gives their rates.
+        answers the exclude rate is NaN: `estimate_answer_rates` gives their rates. Of a label that
+        nothing excludes it is 0, which stands for "not known"; with fewer than 20 rows it is 1.
     lower, upper : arrays of shape (n_labels,)
         Bounds of the class prior that hold nine times in ten if the exclude rate is constant.
         They are wide. From answers, 95 % limits by the standard error.
     standard_error : array of shape (n_labels,)
-        Of the class prior. It includes the error of the exclude rate, and what labels with known
-        truth show of the bias: about nineteen in twenty are within two standard errors.
+        Of the class prior. It includes the error of the exclude rate, and 1 % of 1 - pi_j for what
+        the model of the rates misses.
     flags : tuple of str
-        "ok", "never excluded", "always excluded", "few excluded", "rate too low" or "uncertain",
-        per label; "known" where `fill_class_prior` put a number that is known; from answers the
-        flags of `RatesEstimate`.
+        On the class prior: "ok", "never excluded", "always excluded", "few excluded", "rate too
+        low" or "uncertain", per label; "known" where `fill_class_prior` put a number that is known;
+        from answers the flags of `RatesEstimate`.
     exclude_rate_error : array of shape (n_labels,), optional
         Standard error of the exclude rate, in the same sense; 0 where it was given.
 
@@ -221,23 +222,24 @@ def _estimate_with_rate(
 ) -> ClassPriorEstimate:
     """Estimate class priors together with the exclude rates."""
     n, share = len(excluded), excluded.mean(axis=0)
-    # Labels of which there is nothing to estimate, and all labels of too few rows.
+    # Labels of which there is nothing to estimate, and all labels of too few rows: the class prior
+    # is its upper bound, with the error of a number that may be anywhere between 0 and that.
     rate, prior = np.where(share > 0, 1.0, 0.0), 1 - share
     lower, upper = np.zeros(len(share)), np.where(share > 0, 1 - share, 1.0)
     error = np.where(share == 0, 0.5, (1 - share) / math.sqrt(3) + 1 / n)
-    rate_error, doubt = error.copy(), error.copy()
+    rate_error, error_by_model = error.copy(), error.copy()
     some = (share > 0) & (share < 1)
-    if n >= 20 and some.any():
+    if n >= MIN_ROWS and some.any():
         excludes, share = excluded[:, some], share[some]
         scaled = X if is_scaled else scale_features(X)
         scores = -score_out_of_fold(scaled, ~excluded, seed)[:, some]
         fit = fit_exclude_rates(*count_bins(excludes, scores))
-        is_certain = fit.exclude_rate > 0.97  # a few relevant rows in the bins explain the rest
+        is_one = fit.exclude_rate > 0.97  # a few relevant rows in the bins explain the rest
         fit = fit._replace(
-            exclude_rate=np.where(is_certain, 1.0, fit.exclude_rate),
-            class_prior=np.where(is_certain, 1 - share, fit.class_prior),
+            exclude_rate=np.where(is_one, 1.0, fit.exclude_rate),
+            class_prior=np.where(is_one, 1 - share, fit.class_prior),
         )
-        doubt[some] = fit.standard_error  # of the label, not of a method that is far off
+        error_by_model[some] = fit.standard_error
         if method != "hierarchical":
             other = np.clip(_other_rate(method, X, excludes, scores), share, 1)
             other_prior = 1 - share / other
@@ -257,7 +259,7 @@ def _estimate_with_rate(
             "never excluded": n_excluded == 0,
             "always excluded": n_excluded == n,
             "few excluded": n_excluded < FEW_EXCLUDED,
-            "uncertain": doubt > UNCERTAIN,
+            "uncertain": error_by_model > UNCERTAIN,  # whatever the method
         }
     )
     return ClassPriorEstimate(prior, rate, lower, upper, error, flags, rate_error)

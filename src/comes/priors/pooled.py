@@ -58,6 +58,7 @@ TOP, HIGHEST = 1 / 4, 1 / 16  # parts of the labels that tell the rate, and whet
 FEW_LABELS = 20  # of fewer, perhaps none is rare
 DIFFERENT, BY_CHANCE = 0.02, 3.0  # how far rates differ to matter, and in standard errors
 HIGHEST_MEAN = 0.7  # of class priors
+BY_CHANCE_ALONE = 0.001  # of very many labels, so many have extreme counts
 SMALLEST = 1e-6  # rate
 FLAGS = {
     "rates differ": "labels have different rates, so one rate for all is wrong; estimate them "
@@ -174,12 +175,15 @@ def pool_rates(
     else:
         prior, error = _priors_of_no(no, asked, rates[0], math.sqrt(covariance[0, 0]))
     overall, rate_error = rates.mean(axis=1), np.sqrt(np.diag(covariance))
+    is_uncertain = error > class_prior.UNCERTAIN
+    if is_uncertain.mean() < BY_CHANCE_ALONE:
+        is_uncertain[:] = False
     is_vague = (rate_error > np.minimum(answer_rates.UNCERTAIN, overall / 4)).any()
     flags = choose_flags(
         {
             "never asked": np.array(flags) == "never asked",
             **{name: np.full(q, is_so) for name, is_so in doubts.items()},
-            "uncertain": (error > class_prior.UNCERTAIN) | is_vague,
+            "uncertain": is_uncertain | is_vague,
         },
         flags,
     )

@@ -20,6 +20,11 @@ Three steps estimate p_j:
    bins of each label do. Rates, priors and shapes (b_j, theta_j), and the parameters of their
    distributions, lie on grids, so that every integral is a sum.
 
+The estimate of p_j is the median of its posterior, that of pi_j the mean; their standard errors are
+those of the posterior and `MISFIT`. `comes.priors.class_prior` has the edge cases (few rows, labels
+that nothing or everything excludes, rates above 0.97), and `comes.priors.pooled` the rate of very
+many labels.
+
 Below are the simpler estimates of p_j (`best_bin_rate`, `bbe`) and bounds of pi_j that assume
 nothing of eta (`prior_bounds`).
 """
@@ -54,7 +59,7 @@ Scores = npt.NDArray[np.floating]
 BATCH_SIZE, MIN_STEPS, MIN_EPOCHS = 256, 300, 20  # of the small models
 
 # The model of the bins
-MOST_ROWS = 3000  # more count as so many: beyond, bins differ from the model more than by chance
+MOST_ROWS = 3000  # more rows count as 3000: with these, bins differ from the model beyond chance
 SLOPES, POWERS = (0.5, 1.0, 2.0, 3.0, 4.5), (0.15, 0.4, 1.0)  # b and theta; b = 0 beside them
 PRIOR_EDGES = np.concatenate([[0, 0.002, 0.005], np.linspace(0.01, 1, 100)])  # cells of pi_j
 PRIOR_VALUES = (PRIOR_EDGES[1:] + PRIOR_EDGES[:-1]) / 2
@@ -188,7 +193,13 @@ def fit_exclude_rates(count: FloatArray, size: FloatArray) -> RatePosterior:
 
 
 def _posterior(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatArray:
-    """Return the probability of every rate and prior of every label, (q, rates, priors)."""
+    r"""Return the probability of every rate and prior of every label, (q, rates, priors).
+
+    With :math:`Z_j` the evidence of label j given (tau, Beta, mu), rate and prior summed out,
+
+    .. math:: P(p_j, \pi_j) \propto L_j(p_j, \pi_j) \sum_{\tau, \mathrm{Beta}, \mu} w
+        \prod_{i \ne j} Z_i \; P(p_j \mid \mu, \tau) \; P(\pi_j \mid \mathrm{Beta}).
+    """
     likelihood = _likelihood(count, size, grid)
     q, n_rates, n_priors = likelihood.shape
     a, b, of_beta = beta_parameters()
@@ -196,16 +207,18 @@ def _posterior(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatAr
     beta_weights = np.diff(beta.cdf(PRIOR_EDGES, a[:, None], b[:, None]), axis=1)  # of cells
     # (betas, labels, rates): the prior pi_j summed out.
     given_rate = np.moveaxis(likelihood @ beta_weights.T, 2, 0).reshape(-1, n_rates)
-    by_spread = [_rate_weights(grid, spread) for spread in SPREADS]  # (mu, rates)
-    given_mean = [np.maximum(given_rate @ of_rate.T, 1e-300) for of_rate in by_spread]
-    evidence = np.stack(
-        [np.log(values).reshape(n_betas, q, n_rates).sum(axis=1) for values in given_mean]
+    rate_weights = [_rate_weights(grid, spread) for spread in SPREADS]  # (mu, rates) for each tau
+    # Z_j for each tau, (betas * labels, mu): the rate p_j summed out.
+    evidence = [np.maximum(given_rate @ weights.T, 1e-300) for weights in rate_weights]
+    of_all = np.stack(
+        [np.log(values).reshape(n_betas, q, n_rates).sum(axis=1) for values in evidence]
     ) + np.log(SPREAD_WEIGHTS[:, None, None] * of_beta[:, None])
-    weight = np.exp(evidence - evidence.max())  # (spreads, betas, mu)
+    weight_of_all = np.exp(of_all - of_all.max())  # w and the product of all Z, (tau, betas, mu)
     posterior = np.zeros((q * n_rates, n_priors))
-    for of_rate, values, of_mean in zip(by_spread, given_mean, weight, strict=True):
-        each = of_mean[:, None] / values.reshape(n_betas, q, n_rates)
-        posterior += (each.reshape(-1, n_rates) @ of_rate).reshape(n_betas, -1).T @ beta_weights
+    for weights, values, of_spread in zip(rate_weights, evidence, weight_of_all, strict=True):
+        of_others = of_spread[:, None] / values.reshape(n_betas, q, n_rates)
+        by_rate = of_others.reshape(-1, n_rates) @ weights
+        posterior += by_rate.reshape(n_betas, -1).T @ beta_weights
     product = posterior.reshape(likelihood.shape) * likelihood
     return np.asarray(product / product.sum(axis=(1, 2), keepdims=True))
 
@@ -213,7 +226,7 @@ def _posterior(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatAr
 def _likelihood(count: FloatArray, size: FloatArray, grid: FloatArray) -> FloatArray:
     """Return the likelihood of every rate and prior, (q, rates, priors), shapes summed out.
 
-    It is relative to that of bins that are free, which is the highest.
+    It is relative to the likelihood of the shares that the bins have, the highest there is.
     """
     irrelevant, of_shape = _bin_shapes(len(size))
     best = (xlogy(count, count / size) + xlogy(size - count, 1 - count / size)).sum(axis=1)
