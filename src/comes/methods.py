@@ -138,14 +138,15 @@ class Method:
     uses_only_candidates = True  # not who was asked, nor yes
     ignores_maybe = False  # as soon as somebody says yes
     accepts_positives = False  # can learn where nobody says no: others learn from exclusions
-    has_sparse_targets = False  # for very many labels: `sparse_targets`, and the risk can select
+    has_sparse_targets = False  # for very many labels; the risk then needs `select_labels`
 
     # What the risk is.
     is_sum = False  # a sum over labels; else their mean
     reduction = "sum"  # over labels in training, if "auto": docs/guide/training.md has the evidence
     pair_variants: tuple[str, ...] = ()  # those whose risk is a sum over pairs of labels
     single_variants: tuple[str, ...] = ()  # those that train on one excluded label per row
-    never_excluded: Literal["relevant", "unknown", "left out"] = "relevant"  # such a label
+    # What is learned of a label that no row excludes; "left out": it takes no part in the risk.
+    never_excluded: Literal["relevant", "unknown", "left out"] = "relevant"
     is_custom = False  # a function or module of the user instead of a name
 
     # How it is trained on rows, and what a head on pictures can do with it.
@@ -462,11 +463,9 @@ class CustomRisk(Method):
         )
 
 
-_CLASSES: tuple[type[Method], ...] = (
-    *(COMESHL, COMESRL, BCE, CCMN, GDF, CTL, MLCL),
-    *(COMESHLUnbiased, ComRank, Likelihood),
-)
-METHODS: Mapping[str, Method] = {method.name: method() for method in _CLASSES}
+IN_PAPER: tuple[type[Method], ...] = (COMESHL, COMESRL, BCE, CCMN, GDF, CTL, MLCL)
+NOT_IN_PAPER: tuple[type[Method], ...] = (COMESHLUnbiased, ComRank, Likelihood)
+METHODS: Mapping[str, Method] = {method.name: method() for method in IN_PAPER + NOT_IN_PAPER}
 DEFAULT = Likelihood.name  # of the estimators and the command line: uses all answers
 BEST_PUBLISHED = COMESHL.name  # the method of the paper that does best in its tables and ours
 SUPERVISED = BCE.name  # takes its labels at their word: for true labels, and as the naive baseline

@@ -6,18 +6,8 @@ reading a number would cost time.
 """
 
 from comes.risks.baselines import BaselineRisk as BaselineRisk  # for comes.methods: not public
-from comes.risks.baselines import (
-    BceRisk,
-    bce_risk,
-    comrank_risk,
-    ctl_risk,
-    gdf_risk,
-    mlcl_risk,
-)
-from comes.risks.ccmn import (
-    ccmn_hamming_risk,
-    ccmn_ranking_risk,
-)
+from comes.risks.baselines import BceRisk, bce_risk, comrank_risk, ctl_risk, gdf_risk, mlcl_risk
+from comes.risks.ccmn import ccmn_hamming_risk, ccmn_ranking_risk
 from comes.risks.hamming import (
     HammingRisk,
     HammingSums,

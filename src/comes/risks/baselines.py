@@ -363,47 +363,6 @@ def comrank_risk(
     return sums.sum() / count_rows(scores, weight).clamp(min=SMALLEST_WEIGHT)
 
 
-class BceRisk(nn.Module):
-    """`bce_risk` as a module.
-
-    Examples
-    --------
-    >>> import torch
-    >>> risk = BceRisk()
-    >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
-    tensor(0.6931)
-    """
-
-    label_weight: Tensor | None
-
-    def __init__(
-        self, *, loss: BinaryLoss = logistic_loss, label_weight: Tensor | None = None
-    ) -> None:
-        super().__init__()
-        self.loss = loss
-        self.register_buffer("label_weight", check_weight(label_weight, "label_weight"))
-
-    def select_labels(self, labels: slice | Tensor) -> "BceRisk":
-        """Return the risk of some labels, by index; the whole is the mean over labels."""
-        weight = self.label_weight
-        return BceRisk(loss=self.loss, label_weight=None if weight is None else weight[labels])
-
-    def forward(
-        self,
-        scores: Tensor,
-        candidates: Tensor | SparseTargets,
-        sample_weight: Tensor | None = None,
-    ) -> Tensor:
-        """Return the scalar risk of one batch."""
-        return bce_risk(
-            scores,
-            candidates,
-            loss=self.loss,
-            label_weight=self.label_weight,
-            sample_weight=sample_weight,
-        )
-
-
 class BaselineRisk(nn.Module):
     """A risk function with its parameters, of which tensors move with ``.to(device)``.
 
@@ -421,11 +380,38 @@ class BaselineRisk(nn.Module):
                 self.options[name] = value
 
     def forward(
-        self, scores: Tensor, candidates: Tensor, sample_weight: Tensor | None = None
+        self,
+        scores: Tensor,
+        candidates: Tensor | SparseTargets,
+        sample_weight: Tensor | None = None,
     ) -> Tensor:
         """Return the scalar risk of one batch."""
         parameters = {**self._buffers, **self.options}
         return self.function(scores, candidates, sample_weight=sample_weight, **parameters)
+
+
+class BceRisk(BaselineRisk):
+    """`bce_risk` as a module.
+
+    Examples
+    --------
+    >>> import torch
+    >>> risk = BceRisk()
+    >>> risk(torch.zeros(1, 2), torch.tensor([[True, False]]))
+    tensor(0.6931)
+    """
+
+    def __init__(
+        self, *, loss: BinaryLoss = logistic_loss, label_weight: Tensor | None = None
+    ) -> None:
+        label_weight = check_weight(label_weight, "label_weight")
+        super().__init__(bce_risk, loss=loss, label_weight=label_weight)
+
+    def select_labels(self, labels: slice | Tensor) -> "BceRisk":
+        """Return the risk of some labels, by index; the whole is the mean over labels."""
+        weight = self._buffers.get("label_weight")
+        weight = None if weight is None else weight[labels]
+        return BceRisk(loss=self.options["loss"], label_weight=weight)
 
 
 def _require_two_labels(scores: Tensor, title: str) -> int:

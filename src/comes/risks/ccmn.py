@@ -98,14 +98,10 @@ def ccmn_ranking_risk(
 
     Parameters
     ----------
-    scores : float tensor of shape (n_samples, n_labels)
-    candidates : bool tensor of shape (n_samples, n_labels)
-    flip_rate : float tensor of shape (n_labels,)
-        How often an irrelevant label is a candidate, in [0, 1).
+    scores, candidates, flip_rate, sample_weight
+        As in `ccmn_hamming_risk`.
     loss : callable (scores, 0 or 1) -> tensor
         A symmetric loss: `sigmoid_loss`, `ramp_loss` or `unhinged_loss`.
-    sample_weight : float tensor of shape (n_samples,), optional
-        A row of weight 2 counts as two rows.
 
     Returns
     -------

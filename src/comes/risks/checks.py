@@ -107,11 +107,11 @@ def check_weight(values: Any, name: str) -> Tensor | None:
 def check_rate(values: Any, name: str, *, is_below_1: bool = False) -> Tensor:
     """Return class priors, rates or shares as a tensor if all are in [0, 1], (q,), or raise."""
     rate = as_tensor(values, name)
-    is_wrong = rate.ndim != 1
-    if not is_wrong and may_read(rate):
-        is_wrong = not torch.equal(rate, rate.clamp(0, 1))  # NaN is not equal to itself
-        is_wrong = is_wrong or (is_below_1 and bool((rate == 1).any()))
-    if is_wrong:
+    is_right = rate.ndim == 1
+    if is_right and may_read(rate) and len(rate) > 0:
+        low, high = (end.item() for end in rate.aminmax())  # NaN if any is: no comparison is true
+        is_right = low >= 0 and (high < 1 if is_below_1 else high <= 1)
+    if not is_right:
         raise ComesError(
             f"{name} must hold one number in [0, 1{')' if is_below_1 else ']'} for each label; got "
             f"shape {tuple(rate.shape)} with values {rate.flatten()[:8].tolist()}."

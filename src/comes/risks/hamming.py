@@ -16,6 +16,7 @@ Where it is known who was asked, the mean over all rows becomes the mean over th
 was asked about, and the class prior is that of these rows.
 """
 
+import copy
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -139,15 +140,12 @@ class HammingRisk(nn.Module):
 
     def select_labels(self, labels: slice | Tensor) -> "HammingRisk":
         """Return the risk of some labels, by index; the whole is the mean over labels."""
-        exclude, asked = self.exclude_share, self.asked_share
-        return HammingRisk(
-            self.class_prior[labels],
-            loss=self.loss,
-            correction=self.correction,
-            exclude_share=None if exclude is None else exclude[labels],
-            asked_share=None if asked is None else asked[labels],
-            skip_empty=self.skip_empty,
-        )
+        part = copy.copy(self)
+        part._buffers = {
+            name: None if values is None else values[labels]
+            for name, values in self._buffers.items()
+        }
+        return part
 
     def forward(
         self,
@@ -254,12 +252,8 @@ def hamming_sums(
 
     Parameters
     ----------
-    scores : float tensor of shape (n_samples, n_labels)
-    candidates : bool or int8 tensor of shape (n_samples, n_labels), or SparseTargets
-        As in `hamming_risk`.
-    loss : callable (scores, 0 or 1) -> tensor
-    sample_weight : float tensor of shape (n_samples,), optional
-        Multiplies every row in the sums and counts.
+    scores, candidates, loss, sample_weight
+        As in `hamming_risk`; the weight of a row multiplies it in the sums and counts.
 
     Returns
     -------

@@ -180,50 +180,94 @@ class LikelihoodRisk(nn.Module):
         self, scores: Tensor, answers: Tensor | SparseTargets, sample_weight: Tensor | None = None
     ) -> Tensor:
         """Return the scalar risk of one batch."""
-        weight, prior = self.label_weight, self.class_prior
         if isinstance(answers, SparseTargets):
             scores = check_sparse(scores, answers, sample_weight)
-            check_width(scores, no_rate=weight)
-            return self._sparse_risk(scores, answers)
-        scores, answers, sample_weight = check_batch(
-            scores, answers, sample_weight, states=True, evidence=True
-        )
-        check_width(scores, no_rate=weight)
+            check_width(scores, no_rate=self.label_weight)
+            value, slopes = self._sparse_risk(scores.detach(), answers)
+            divisor = 1
+        else:
+            scores, answers, sample_weight = check_batch(
+                scores, answers, sample_weight, states=True, evidence=True
+            )
+            check_width(scores, no_rate=self.label_weight)
+            value, slopes = self._dense_risk(scores.detach(), answers, sample_weight)
+            divisor = -len(scores)
+        # ``Function.apply`` looks up default arguments, which on small batches takes longer than
+        # the loss. Only vmap and the compiler need it.
+        needs_all = torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling()
+        apply = _Sloped.apply if needs_all else super(torch.autograd.Function, _Sloped).apply
+        risk: Tensor = apply(scores, value, slopes, divisor)  # type: ignore[no-untyped-call]
+        return risk
+
+    def _dense_risk(
+        self, scores: Tensor, answers: Tensor, sample_weight: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the risk of a matrix of answers, and minus n times its gradient, (n, q)."""
+        evidence, weight = self.evidence.to(scores.dtype), self.label_weight.to(scores.dtype)
         is_bool = answers.dtype == torch.bool
         if is_bool and self.can_say_yes:
             raise ComesError(
                 "yes_rate is for answers, and candidates (bool) do not say yes. Leave it out, or "
                 "give states (int8, Answers.codes)."
             )
-        evidence, exclude_rate = self.evidence.to(scores.dtype), None
         if is_bool and self.only_excludes:
-            exclude_rate = evidence[MAYBE]
+            losses, descents = candidate_loss(scores, answers, evidence[MAYBE])
         else:
-            answers = _evidence_of_pairs(answers, evidence)
-        prior = None if prior is None else prior.to(scores.dtype)
+            losses, descents = evidence_loss(scores, _evidence_of_pairs(answers, evidence))
         row_weight = None  # with mean 1, (n, 1)
         if sample_weight is not None:
             row_weight = (sample_weight / sample_weight.mean().clamp(min=SMALLEST_WEIGHT))[:, None]
-        # ``Function.apply`` looks up default arguments, which on small batches takes longer than
-        # the loss. Only vmap and the compiler need it.
-        needs_all = torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling()
-        apply = _MeanLoss.apply if needs_all else super(torch.autograd.Function, _MeanLoss).apply
-        value: Tensor = apply(  # type: ignore[no-untyped-call]
-            *(scores, answers, exclude_rate, weight.to(scores.dtype)),
-            *(prior, self.prior_weight, row_weight),
-        )[0]
-        return value
+            losses = losses * row_weight
+        descents.mul_(weight)
+        risk = torch.dot(losses.mean(dim=0), weight)  # autocast would round a @
+        if self.class_prior is not None:
+            away, pull = prior_divergence(scores, self.class_prior, row_weight)
+            share = self.prior_weight / len(weight)
+            risk = risk.add(away, alpha=share)
+            descents.add_(pull, alpha=share)
+        return risk, descents if row_weight is None else descents * row_weight
 
-    def _sparse_risk(self, scores: Tensor, targets: SparseTargets) -> Tensor:
-        """Return the risk of targets by index."""
+    def _sparse_risk(self, scores: Tensor, targets: SparseTargets) -> tuple[Tensor, Tensor]:
+        """Return the risk by index, and its gradient: all pairs as unlisted, then corrected."""
         evidence, weight = self.evidence.to(scores), self.label_weight.to(scores)
-        prior = None if self.class_prior is None else self.class_prior.to(scores)
-        of_listed = evidence[targets.states.long(), targets.labels]
-        of_default = None if targets.default == State.NOT_ASKED else evidence[targets.default]
-        value: Tensor = _SparseMeanLoss.apply(  # type: ignore[no-untyped-call]
-            scores, targets, of_listed, of_default, weight, prior, self.prior_weight
-        )
-        return value
+        n, pairs = max(1, len(scores)), (targets.rows, targets.labels)
+        share, weight = self.prior_weight / len(weight), weight / n
+        listed, listed_weight = scores[pairs], weight[targets.labels]
+        losses, descents = evidence_loss(listed, evidence[targets.states.long(), targets.labels])
+        if targets.default == State.NOT_ASKED:
+            sums, slopes = torch.zeros_like(weight), torch.zeros_like(scores)
+        else:
+            of_default = evidence[targets.default]
+            sums, slopes = default_loss(scores, of_default, weight)
+            losses = losses - evidence_loss(listed, of_default[targets.labels])[0]
+        slopes[pairs] = -descents * listed_weight
+        risk = torch.dot(sums, weight) + torch.dot(losses, listed_weight)
+        if self.class_prior is not None:
+            away, pull = prior_divergence(scores, self.class_prior, None)
+            risk = risk.add(away, alpha=share)
+            slopes.sub_(pull, alpha=share / n)
+        return risk, slopes
+
+
+class _Sloped(torch.autograd.Function):
+    """A value computed without autograd, whose gradient by the scores is slopes / divisor."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(scores: Tensor, value: Tensor, slopes: Tensor, divisor: int) -> Tensor:
+        return value.view_as(value)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[2])
+        ctx.divisor = inputs[3]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        (slopes,) = ctx.saved_tensors
+        return slopes * (gradient / ctx.divisor), None, None, None
 
 
 def _evidence_of_pairs(answers: Tensor, evidence: Tensor) -> Tensor:
@@ -276,96 +320,16 @@ def default_loss(g: Tensor, r: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def prior_divergence(
-    probability: Tensor, prior: Tensor, row_weight: Tensor | None
+    scores: Tensor, class_prior: Tensor, row_weight: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Return how far mean probabilities are from their prior, over labels, and the way back.
 
     The sum of divergences of Bernoulli distributions, and minus n times its gradient, (n, q).
     """
+    probability, prior = scores.sigmoid(), class_prior.to(scores)
     weighted = probability if row_weight is None else probability * row_weight
     mean = weighted.mean(dim=0).clamp(SURE, 1 - SURE)
     rest, other = 1 - mean, 1 - prior
     away = torch.special.xlogy(prior, prior / mean).add_(torch.special.xlogy(other, other / rest))
     slope = (prior - mean).div_(rest.mul_(mean))
     return away.sum(), torch.addcmul(probability, probability, probability, value=-1).mul_(slope)
-
-
-class _MeanLoss(torch.autograd.Function):
-    """The mean over rows, and weighted sum over labels, of the losses, and its gradient."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(
-        scores: Tensor,
-        answers: Tensor,  # r; or the candidates, if there is an exclude rate
-        exclude_rate: Tensor | None,
-        weight: Tensor,
-        class_prior: Tensor | None,
-        prior_weight: float,
-        row_weight: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        if exclude_rate is None:
-            losses, descents = evidence_loss(scores, answers)
-        else:
-            losses, descents = candidate_loss(scores, answers, exclude_rate)
-        if row_weight is not None:
-            losses = losses * row_weight
-        descents.mul_(weight)
-        risk = torch.dot(losses.mean(dim=0), weight)  # autocast would round a @
-        if class_prior is not None:
-            away, pull = prior_divergence(scores.sigmoid(), class_prior, row_weight)
-            share = prior_weight / len(class_prior)
-            risk = risk.add(away, alpha=share)
-            descents.add_(pull, alpha=share)
-        return risk, descents if row_weight is None else descents * row_weight
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-        ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(output[1])
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        (descents,) = ctx.saved_tensors
-        return descents * (gradient / -len(descents)), None, None, None, None, None, None
-
-
-class _SparseMeanLoss(torch.autograd.Function):
-    """`_MeanLoss` by index: one pass for all pairs as if unlisted, corrected where listed."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        scores: Tensor,
-        targets: SparseTargets,
-        of_listed: Tensor,  # r of the listed pairs
-        of_default: Tensor | None,  # r of the others, by label; None if they cost nothing
-        weight: Tensor,
-        class_prior: Tensor | None,
-        prior_weight: float,
-    ) -> Tensor:
-        pairs, weight = (targets.rows, targets.labels), weight / max(1, len(scores))
-        listed, listed_weight = scores[pairs], weight[targets.labels]
-        losses, descents = evidence_loss(listed, of_listed)
-        if of_default is None:
-            sums, slopes = torch.zeros_like(weight), torch.zeros_like(scores)
-        else:
-            sums, slopes = default_loss(scores, of_default, weight)
-            losses = losses - evidence_loss(listed, of_default[targets.labels])[0]
-        slopes[pairs] = -descents * listed_weight
-        risk = torch.dot(sums, weight) + torch.dot(losses, listed_weight)
-        if class_prior is not None:
-            away, pull = prior_divergence(scores.sigmoid(), class_prior, None)
-            share = prior_weight / len(class_prior)
-            risk = risk.add(away, alpha=share)
-            slopes.sub_(pull, alpha=share / max(1, len(scores)))
-        ctx.save_for_backward(slopes)
-        return risk
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        (slopes,) = ctx.saved_tensors
-        return slopes * gradient, None, None, None, None, None, None

@@ -162,12 +162,8 @@ def _yield_closer(scores: Tensor, function: Function) -> Iterator[Tensor]:
 def count_terms(level: int, dtype: torch.dtype) -> int:
     """Return the number of terms, a multiple of `N_LOW`, for the width of a level."""
     precision = PRECISION[dtype]
-    n_terms = precision.per_width * _width_of(level) + precision.least
-    return N_LOW * math.ceil(n_terms / N_LOW)
-
-
-def _width_of(level: int) -> float:
-    return float(2 ** (level / WIDTHS_PER_DOUBLING))
+    width = 2 ** (level / WIDTHS_PER_DOUBLING)
+    return N_LOW * math.ceil((precision.per_width * width + precision.least) / N_LOW)
 
 
 def sum_in_linear_time(
@@ -258,7 +254,7 @@ class Expansion(NamedTuple):
 @lru_cache(maxsize=128)
 def expand(function: Function, level: int, dtype: torch.dtype, device: torch.device) -> Expansion:
     """Return the expansion of a function for the width of a level."""
-    width, n_terms = _width_of(level), count_terms(level, dtype)
+    width, n_terms = 2 ** (level / WIDTHS_PER_DOUBLING), count_terms(level, dtype)
     half_angle = math.pi / 2 * width / (width + 5)  # by trial, nearly the best for any width
     end = math.sin(half_angle)
     theta = (torch.arange(n_terms, dtype=torch.float64) + 0.5) * math.pi / n_terms

@@ -227,12 +227,8 @@ def ranking_sums(
 
     Parameters
     ----------
-    scores : float tensor of shape (n_samples, n_labels)
-    candidates : bool tensor of shape (n_samples, n_labels)
-    loss : callable (scores, 0 or 1) -> tensor
-        A symmetric loss.
-    sample_weight : float tensor of shape (n_samples,), optional
-        Multiplies every row in the sums and counts.
+    scores, candidates, loss, sample_weight
+        As in `ranking_risk`; the weight of a row multiplies it in the sums and counts.
 
     Returns
     -------
