@@ -130,6 +130,7 @@ def check_can_learn(answers: Answers | CountedAnswers, method: Method, name: str
         raise ComesError("nothing can be learned: every answer is 'maybe'.")
     if answers.kind == "answers" and not method.accepts_positives:
         _check_exclusions(answers, name)
+    # A class prior is estimated from who was asked, and from yes.
     if answers.kind == "answers" and method.uses_only_candidates and not method.needs_class_prior:
         _warn(f"Method {name!r} takes candidates only: who was asked, and yes, are not used.")
 

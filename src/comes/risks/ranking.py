@@ -7,18 +7,18 @@ The paper is "Rethinking Consistent Multi-Label Classification Under Inexact Sup
 .. math:: \hat R = \sum_j \frac{1-\pi_j}{n_j} \sum_{i: s_{ij}=0} \sum_{k \ne j}
     \ell(g_{ij} - g_{ik}, 0), \qquad \tilde R = |\hat R - \beta| + \beta
 
-(Its sum over pairs j < k is regrouped by the excluded label: every excluded label must score below
-every other label of the same row.) The per-label sums, `RankingSums`, add up over batches and
-processes. In training, n_j is the data set's share times the batch size (``exclude_share``), and
-the loss is divided by q, after the flood (`comes.methods.Method.risk_scale`).
+(The paper's sum over pairs j < k, regrouped by the excluded label: every excluded label must score
+below every other label of the same row.) The per-label sums, `RankingSums`, add up over batches and
+processes. An estimator by default takes for n_j the data set's share times the batch size
+(``exclude_share``), and divides the risk by q, after the flood (`comes.methods.Method.risk_scale`).
 
-The flood, :math:`\tilde R`: if the loss is symmetric, :math:`\hat R` is in expectation the
-supervised ranking risk plus a constant, the sum over pairs of labels of the probability that both
-are irrelevant (times the loss's symmetry constant). No scores have a lower expected risk. A batch
-whose risk is below that level is one whose noise is being fitted, so below a :math:`\beta` under it
-the gradient is reversed. The functions here have :math:`\beta = 0`, Equation 13, by default, and so
-has `CandidateClassifier.as_published`; else the estimator's ``flood_level`` is "auto",
-`default_flood_level`.
+The flood is the step from :math:`\hat R` to :math:`\tilde R`. If the loss is symmetric, the
+expectation of :math:`\hat R` is the supervised ranking risk plus a constant: the sum over pairs of
+labels of the probability that both are irrelevant, times the symmetry constant of the loss. No
+scores can have a lower expected risk, so where the risk of a batch is lower, noise is being fitted.
+Below :math:`\beta`, a level under that constant, the gradient is therefore reversed. In the
+functions here :math:`\beta = 0` by default (Equation 13), as in `CandidateClassifier.as_published`;
+otherwise the estimator's ``flood_level`` is "auto", the rule of `default_flood_level`.
 """
 
 from typing import Literal, NamedTuple
