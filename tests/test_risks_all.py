@@ -103,7 +103,7 @@ def test_scores_that_are_not_finite_are_refused_wherever_they_are(name: str) -> 
             for some in (scores, scores.float(), scores.half(), scores.numpy()):
                 with pytest.raises(
                     ComesError,
-                    match=f"scores must be finite; got {said} at row 3, label {label}, and 1 more",
+                    match=rf"got {said} at row 3, label {label} \(2 of {N * Q} are not\)",
                 ):
                     risk(some, targets)
             assert math.isnan(value_or_nan(risk, scores, targets))
@@ -122,7 +122,7 @@ def test_sums_and_sparse_targets_refuse_them_too() -> None:
         lambda: risks.likelihood_risk(wrong, sparse, PRIOR),
     ]
     for call in calls:
-        with pytest.raises(ComesError, match="must be finite; got nan at row 1, label 2, and 0"):
+        with pytest.raises(ComesError, match=r"must be finite; got nan at row 1, label 2 \(1 of"):
             call()
 
 

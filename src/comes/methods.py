@@ -1,6 +1,6 @@
 """The methods: one class each, with everything that is known about it.
 
-No other file knows a method by name. To add one:
+Other files ask a method for its facts, and hardly any knows one by name. To add one:
 
 1. Write its risk in `comes.risks`: a function, and a module if it takes targets by index.
 2. Write a subclass of `Method` with ``name``, ``title``, ``variants`` and `Method.make_risk`. The

@@ -76,9 +76,9 @@ def check_scores(scores: Tensor) -> Tensor:
     if len(wrong):  # the sum of large scores can be infinite too
         row, label = wrong[0].tolist()
         raise NotFiniteError(
-            f"scores must be finite; got {scores[row, label].item()} at row {row}, label {label}, "
-            f"and {len(wrong) - 1} more. Lower the learning rate, scale the features, or look for "
-            "NaN in them."
+            f"scores must be finite; got {scores[row, label].item()} at row {row}, label {label} "
+            f"({len(wrong)} of {scores.numel()} are not). Lower the learning rate, scale the "
+            "features, or look for NaN in them."
         )
     return scores
 
