@@ -26,6 +26,7 @@ CONFIGS: dict[str, tuple[dict[str, str], str]] = {
     "folds as a word": ({"head": 'name = "t"\nfolds = "three"\n'}, r"folds.*int"),
     "a key that does not exist": ({"head": 'name = "t"\nfolds = 3\nrepeats = 2\n'}, r"repeats"),
     "a key that is near one": ({"head": 'name = "t"\nfold = 3\n'}, r"folds"),
+    "noise below zero": ({"head": 'name = "t"\nfolds = 3\nprior_noise = -1\n'}, r"prior_noise"),
     "no data": ({"data": ""}, r"data"),
     "no methods": ({"methods": ""}, r"methods"),
     "data without a name": ({"data": '[[data]]\ncase = "b"\n'}, r"data.*name"),

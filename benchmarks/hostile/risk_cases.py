@@ -21,6 +21,7 @@ from comes.risks import (
     mlcl_risk,
     ranking_risk,
 )
+from comes.risks.baselines import BaselineRisk
 from hostile.casework import CASES, Case, Place, handled
 
 AREA = "risks"
@@ -65,8 +66,8 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: mlcl_risk(SCORES, POSSIBLE, torch.full((3, 3), 2.0)),
         r"transition",
     ),
-    "an nan transition": (
-        lambda: mlcl_risk(SCORES, POSSIBLE, torch.full((3, 3), torch.nan)),
+    "a module with an nan transition": (
+        lambda: BaselineRisk(mlcl_risk, transition=torch.full((3, 3), torch.nan))(SCORES, POSSIBLE),
         r"transition",
     ),
     "answers that are no state": (
