@@ -13,7 +13,7 @@ class ComesError(ValueError):
 
     Examples
     --------
-    >>> from comes.answers import as_relevant
+    >>> from comes.answers.convert import as_relevant
     >>> try:
     ...     as_relevant([[0, 7]])
     ... except ComesError as error:
@@ -28,7 +28,7 @@ class ComesWarning(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> from comes.answers import match_names
+    >>> from comes.answers.convert import match_names
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always", ComesWarning)
     ...     columns = match_names(["a", "b"], ["x", "y"])
