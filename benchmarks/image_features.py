@@ -32,9 +32,7 @@ from measuring import significant, write
 from PIL import Image
 
 from comes.datasets import Images, image_names
-from comes.estimator import features_of
-from comes.models import Backbone, ResNet, make_backbone
-from comes.models.backbones import place_network
+from comes.images import Backbone, compute_features, make_backbone
 from comes.training.pixels import PixelRows
 
 DIFFERENT = 4000
@@ -62,8 +60,8 @@ def make_network(name: str, device: torch.device) -> Backbone:
     """Return a network with random weights, the same each time."""
     torch.manual_seed(SEED)
     if name == "small":
-        return place_network(make_backbone(ResNet((1, 1, 1, 1), width=16), size=64), device)
-    return place_network(make_backbone(name), device)
+        return make_backbone("timm:resnet10t", size=64, device=device)
+    return make_backbone(name, device=device)
 
 
 class Counted:
@@ -90,12 +88,12 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             pass
         return {"seconds": time.perf_counter() - started}
     precision = torch.bfloat16 if device.type == "cuda" else None
-    features_of(backbone, images[:256], None, device, precision, cache=False)  # warms up
+    compute_features(backbone, images[:256], device, precision, cache=False)  # warms up
     counted, before = Counted(backbone), memory()
     started = time.perf_counter()
     hashed = images.fingerprint()
     hashing = time.perf_counter() - started
-    X = features_of(backbone, images, None, device, precision)
+    X = compute_features(backbone, images, device, precision)
     return {
         "seconds": time.perf_counter() - started,
         "seconds_to_hash": hashing,

@@ -21,9 +21,8 @@ from torch.nn import functional as F
 
 from comes.datasets import open_dataset
 from comes.generation import case_b
-from comes.models import Backbone, ResNet
-from comes.models.backbones import place_network
-from comes.models.views import ImageNetwork, zero_linear
+from comes.images.backbones import make_backbone, place_network
+from comes.images.network import ImageNetwork, zero_linear
 from comes.priors import count_class_prior
 from comes.risks import BceRisk, HammingRisk, LikelihoodRisk, RankingRisk
 from comes.training import TrainOptions, Validation, make_optimizer, train
@@ -36,7 +35,8 @@ SIZE, BATCH, TURNS, EPOCHS = 224, 64, 5, 3
 
 def network(n_labels: int) -> ImageNetwork:
     """Return a ResNet-50 with a head, on the device."""
-    made = ImageNetwork(Backbone(ResNet()), zero_linear(2048, n_labels), freezes_statistics=False)
+    head = zero_linear(2048, n_labels)
+    made = ImageNetwork(make_backbone("resnet50"), head, freezes_statistics=False)
     return place_network(made, DEVICE)
 
 

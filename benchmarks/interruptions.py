@@ -32,9 +32,9 @@ from typing import Any
 import pandas as pd
 from measuring import write
 
+from comes import load_model
 from comes.cli import main as main_of_comes
 from comes.datasets import make_scenes, read_dataset
-from comes.estimator import load_model
 from comes.jobs import fit_model, generate_candidates
 
 KINDS = ("kill", "term", "disk")

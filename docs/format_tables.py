@@ -26,13 +26,15 @@ from comes.results import result, result_files
 Table = list[list[str]]
 
 MODEL_KEYS = {
-    "format": "version of this form; another one is refused",
+    "format": "version of this form, 2; 1, of version 1.0.0, is read too, and others are refused",
     "comes_version": "that wrote it",
     "parameters": "of the classifier, as `get_params` returns them",
     "n_features": "how many columns of numbers the network reads",
     "feature_names": "columns of the table, in their order; null for arrays",
     "item": "the column that names the items",
     "label_names": "in the order of the scores",
+    "mistake_rate": "how often an answer is wrong, as training took it",
+    "people": "annotators who have rates of their own; these are with the weights",
     "network": "size of the network",
     "history": "risk of each epoch, seconds, warnings",
     "trained_on": "what the data was: rows, labels, answers",

@@ -963,22 +963,6 @@ def clusters_table() -> Table:
     return table
 
 
-def cluster_features_table() -> Table:
-    """Return rates and fixed costs of features on clusters, and what they say of a million."""
-    titles = {"here": "one process, no cluster"}
-    for backend in ("dask", "ray"):
-        titles |= {f"{backend}_1": f"{backend.title()}, 1 worker"}
-        titles |= {f"{backend}_2": f"{backend.title()}, 2 workers"}
-    rows = measured("cluster_features")["ways"]
-    return [
-        ["", "images per second", "fixed seconds", "hours for 10⁶"],
-        *seconds(
-            {title: rows[name] for name, title in titles.items()},
-            "pictures_per_second fixed_seconds hours_for_a_million",
-        ),
-    ]
-
-
 def seconds(rows: dict[str, dict[str, float]], columns: str) -> Table:
     """Return some columns of a measurement, a row for each name, to three digits."""
     return [
@@ -1157,7 +1141,6 @@ TABLES: dict[str, Callable[..., Table | str]] = {
     "image-features": image_features_table,
     "image-speed": image_speed_table,
     "clusters": clusters_table,
-    "cluster-features": cluster_features_table,
     "annotation-load": annotation_load_table,
     "annotation-scale": annotation_scale_table,
     "annotation-kills": annotation_kills_table,

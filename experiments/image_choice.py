@@ -34,18 +34,14 @@ from comes.estimator import (
     Evidence,
     ViewHead,
     cross_score,
-    features_of,
     fit_view_head,
-    make_views,
-    pretrained_backbone,
-    show_views,
     view_probe,
 )
 from comes.files import replacing_file
 from comes.generation import generate, simulate_answers
+from comes.images import Backbone, compute_features, make_backbone
+from comes.images.network import Views, find_clusters, show_views
 from comes.metrics import hamming_loss, mean_average_precision
-from comes.models import Backbone
-from comes.models.views import Views
 from comes.selection import likelihood_losses
 from comes.training.convex import fit_soft_targets
 
@@ -78,7 +74,7 @@ def main() -> None:
     warnings.simplefilter("ignore", ComesWarning)
     device = torch.device(options.device)
     splits = {split: open_dataset(f"VOC2012-160px:{split}") for split in ("train", "val")}
-    backbone = pretrained_backbone("resnet50", WEIGHTS, splits["train"].X, 224, device)
+    backbone = make_backbone("resnet50", WEIGHTS, splits["train"].X, device=device)
     classifier, backbone.classifier = backbone.classifier, None
     pooled = {
         split: read_features(backbone, data.X, split, options.features, device)
@@ -104,7 +100,7 @@ def read_features(
     path = None if folder is None else folder / f"{split}.npy"
     if path is not None and path.exists():
         return np.asarray(np.load(path), dtype=np.float32)
-    found = features_of(backbone, images, 224, device, torch.bfloat16)
+    found = compute_features(backbone, images, device, torch.bfloat16)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, found)
@@ -130,7 +126,7 @@ def run(
 ) -> dict[str, Any]:
     """Return the likelihood and the true mAP of every head."""
     known, about = None, {}
-    clusters = make_views(pooled["train"], "clusters", seed=seed).clusters
+    clusters = find_clusters(pooled["train"], seed)
     heads: list[dict[str, Any]] = []
     for kind, temperature, errors in GRID:
         classes = None if kind == "clusters" else classifier

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from comes.datasets import Images, image_names, open_images
-from comes.estimator import features_of
 from comes.files import growing
-from comes.models import Backbone, Preprocessing
+from comes.images import Backbone, compute_features
+from comes.training.pixels import Preprocessing
 from pictures import SIZE, tiny, write_pictures
 
 CPU = torch.device("cpu")
@@ -50,13 +50,13 @@ def write_folder(folder: Path) -> Path:
 def compute(folder: Path, backbone: Backbone | None = None, skip_broken: bool = False) -> Any:
     """Return the features of a folder."""
     images, _ = open_images(folder, image_names(folder), skip_broken)
-    return features_of(backbone or Counting(), images, None, CPU, at_once=AT_ONCE)
+    return compute_features(backbone or Counting(), images, CPU, at_once=AT_ONCE)
 
 
 def compute_in_memory(folder: Path) -> Any:
     """Return the same, nothing from disk."""
     images = Images(folder, image_names(folder))
-    return features_of(Counting(), images, None, CPU, cache=False, at_once=AT_ONCE)
+    return compute_features(Counting(), images, CPU, cache=False, at_once=AT_ONCE)
 
 
 def wait_for_a_line() -> None:

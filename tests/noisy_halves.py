@@ -14,6 +14,6 @@ CANDIDATES = case_b(RELEVANT, exclude_rate=0.5)
 PRIOR = RELEVANT.mean(axis=0)
 
 
-def classifier(method: str = "comes-hl", **settings: Any) -> CandidateClassifier:
+def classifier(method: Any = "comes-hl", **settings: Any) -> CandidateClassifier:
     defaults: dict[str, Any] = {"epochs": 10, "hidden": 8, "class_prior": PRIOR}
-    return CandidateClassifier(method, random_state=0, progress=False, **defaults | settings)
+    return CandidateClassifier(method, random_state=0, verbose=-1, **defaults | settings)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from comes import ImageClassifier
 from comes.generation import case_b
-from comes.models import ResNet
+from comes.images.backbones import import_torchvision
 from comes.priors import count_class_prior
 
 SIZE = 32
@@ -21,11 +21,40 @@ Pixels = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
 
 
-def tiny() -> ResNet:
-    """Return a ResNet of four bottlenecks, the same each time."""
+class SmallResNet(nn.Module):
+    """A ResNet with one bottleneck in each of four stages, and the names of torchvision."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        make_block = import_torchvision("a test").models.resnet.Bottleneck
+        self.conv1 = nn.Conv2d(3, width, 7, stride=2, padding=3, bias=False)
+        self.bn1, self.relu = nn.BatchNorm2d(width), nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
+        for stage in range(4):
+            n_inputs, n_inside = 2 * width * 2**stage if stage else width, width * 2**stage
+            stride = 2 if stage else 1
+            shortcut = nn.Sequential(
+                nn.Conv2d(n_inputs, 4 * n_inside, 1, stride, bias=False),
+                nn.BatchNorm2d(4 * n_inside),
+            )
+            block = make_block(n_inputs, n_inside, stride, shortcut)
+            self.add_module(f"layer{stage + 1}", nn.Sequential(block))
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        for stage in range(4):
+            x = self.get_submodule(f"layer{stage + 1}")(x)
+        return x.mean(dim=(2, 3))
+
+
+def tiny(width: int = 8) -> SmallResNet:
+    """Return a small ResNet, the same each time."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return ResNet((1, 1, 1, 1), width=8)
+        return SmallResNet(width)
 
 
 def pictures(n: int = 120, seed: int = 0) -> tuple[Pixels, Bools]:

@@ -12,7 +12,7 @@ import pytest
 from comes.annotate import import_answers, open_project
 from comes.columns import embeddings
 from comes.datasets import KNOWN, named
-from comes.estimator import load_model
+from comes.images import load_model
 from command_line import Run, command_runner
 
 LABELS = ("sport", "weather")

@@ -129,7 +129,7 @@ def test_a_model_of_model2vec(tmp_path: Path) -> None:
 @pytest.mark.needs("sentence_transformers")
 @pytest.mark.filterwarnings("ignore")
 def test_a_model_of_sentence_transformers(tmp_path: Path) -> None:
-    from comes.models.backbones import import_torchvision
+    from comes.images.backbones import import_torchvision
 
     if importlib.util.find_spec("torchvision") is not None:
         import_torchvision("the test")  # transformers imports it, even if it does not fit torch

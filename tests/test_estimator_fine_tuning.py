@@ -14,9 +14,9 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator import fine_tuning
 from comes.estimator.preparation import split_rows
 from comes.generation import case_b
-from comes.models import Backbone, Preprocessing, make_backbone
+from comes.images import Backbone, make_backbone
 from comes.priors import count_class_prior
-from comes.training.pixels import PixelRows
+from comes.training.pixels import PixelRows, Preprocessing
 from pictures import pictures, randomised, tiny
 from pictures import small_classifier as classifier
 

@@ -10,7 +10,7 @@ from torch import nn
 from comes.answers.convert import BoolMatrix
 from comes.estimator.heads import gradient_error
 from comes.generation import case_a, case_b
-from comes.models.views import zero_linear
+from comes.images.network import zero_linear
 from comes.risks import hamming_risk
 
 

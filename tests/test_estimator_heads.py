@@ -13,12 +13,11 @@ from torch import nn
 
 from comes import Answers, ImageClassifier
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import features_of, sparse_head, view_heads
-from comes.estimator.features import as_pictures
+from comes.estimator import sparse_head, view_heads
 from comes.generation import case_b, simulate_answers
+from comes.images import Backbone, compute_features, make_backbone
+from comes.images.network import Clusters, Views
 from comes.methods import METHODS
-from comes.models import Backbone
-from comes.models.views import Clusters, Views
 from comes.priors import count_class_prior
 from comes.selection import choose_thresholds
 from pictures import SIZE, pictures, small_classifier, tiny
@@ -27,9 +26,8 @@ PIXELS, RELEVANT = pictures()
 FRESH, TRUTH = pictures(seed=1)
 CANDIDATES = case_b(RELEVANT, exclude_rate=0.5, seed=0)
 PRIOR = count_class_prior(RELEVANT)
-KINDS = ("classes", "clusters", "both", "all", "pooled")
 N_CLASSES, N_CLUSTERS, N_POOLED = 8, 12, 256
-WIDTHS = {"classes": 8, "clusters": 12, "both": 20, "all": 276, "pooled": 256}
+WIDTHS = {"all": 276, "pooled": 256}
 
 
 def with_classes() -> Backbone:
@@ -59,7 +57,7 @@ def test_by_default_the_likelihood_reads_everything_there_is(fitted: ImageClassi
     assert without.classifier is None and without.clusters is not None
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", WIDTHS)
 @pytest.mark.filterwarnings("ignore:The scores of label")
 def test_every_kind_is_saved_pickled_and_cloned(kind: str, tmp_path: Path) -> None:
     clf = classifier(features=kind, temperature=0.7, probe_epochs=10).fit(PIXELS, CANDIDATES)
@@ -196,7 +194,7 @@ def test_every_method_trains_and_reads_what_it_can(name: str) -> None:
 def test_the_paper_s_head_is_as_it_was() -> None:
     """COMES-HL trains its sparse head by plain steps on classes alone."""
     clf = classifier(method="comes-hl").fit(PIXELS, CANDIDATES)
-    X = features_of(with_classes(), as_pictures(PIXELS), SIZE, torch.device("cpu"), cache=False)
+    X = compute_features(make_backbone(with_classes(), size=SIZE), PIXELS, "cpu", cache=False)
     head = sparse_head(X, CANDIDATES, PRIOR, 2.0, epochs=30, random_state=0, device="cpu")
     head.fit(X, CANDIDATES)
     np.testing.assert_allclose(
@@ -206,9 +204,7 @@ def test_the_paper_s_head_is_as_it_was() -> None:
 
 def test_the_seed_decides_the_clusters() -> None:
     one, again, other = (
-        classifier(features="clusters", random_state=seed, probe_epochs=2)
-        .fit(PIXELS, CANDIDATES)
-        .network_
+        classifier(random_state=seed, probe_epochs=2).fit(PIXELS, CANDIDATES).network_
         for seed in (0, 0, 5)
     )
     assert torch.equal(one.head.weight, again.head.weight)  # type: ignore[arg-type]
@@ -218,45 +214,31 @@ def test_the_seed_decides_the_clusters() -> None:
 @pytest.mark.filterwarnings("ignore:The scores of label", "ignore:No label is predicted")
 def test_the_hotter_the_more_classes_a_picture_has() -> None:
     cold, hot = (
-        classifier(features="classes", temperature=t, probe_epochs=2)
-        .fit(PIXELS, CANDIDATES)
-        .network_
+        classifier(temperature=t, probe_epochs=2).fit(PIXELS, CANDIDATES).network_
         for t in (0.05, 5.0)
     )
     features = torch.randn(4, N_POOLED, generator=torch.Generator().manual_seed(0))
     assert cold.views is not None and hot.views is not None
-    assert (cold.views(features).max(dim=1).values > hot.views(features).max(dim=1).values).all()
+    most = [views(features)[:, :N_CLASSES].amax(dim=1) for views in (cold.views, hot.views)]
+    assert (most[0] > most[1]).all()
 
 
-@pytest.mark.parametrize("method", ["comes-hl", "likelihood"])
-@pytest.mark.filterwarnings("ignore:The scores of label")
-def test_a_head_on_classes_is_sparse_and_at_least_zero(method: str) -> None:
-    known = {"method": method, "features": "classes"}
-    clf = classifier(**known).fit(PIXELS, CANDIDATES)
+def test_a_head_on_classes_is_sparse_and_at_least_zero() -> None:
+    clf = classifier(method="comes-hl").fit(PIXELS, CANDIDATES)
     assert isinstance(clf.network_.head, nn.Linear)
     weight = clf.network_.head.weight
     assert weight.shape == (3, 8)
     assert (weight >= 0).all() and (weight == 0).any() and (weight > 0).any()
     assert np.abs(clf.predict_proba(PIXELS).mean(axis=0) - PRIOR).max() < 0.15  # its level
-    nothing = classifier(standard_errors=1000.0, **known)
-    if method == "likelihood":
-        with pytest.warns(ComesWarning, match="Nothing was learned.*standard_errors"):
-            nothing.fit(PIXELS, CANDIDATES)
-    else:
-        nothing.fit(PIXELS, CANDIDATES)
+    nothing = classifier(method="comes-hl", standard_errors=1000.0).fit(PIXELS, CANDIDATES)
     assert isinstance(nothing.network_.head, nn.Linear)
     assert (nothing.network_.head.weight == 0).all()
 
 
 def test_features_that_cannot_be_read_are_refused() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
-        (
-            {"backbone": tiny(), "features": "classes"},
-            "classifier. Take one of pooled, clusters, all",
-        ),
-        ({"backbone": tiny(), "features": "both"}, "Take one of pooled, clusters, all"),
-        ({"features": "classes", "method": "bce"}, "trains no such head. Take one of pooled."),
-        ({"features": "all", "method": "comes-hl"}, "trains no .* Take one of pooled, classes."),
+        ({"features": "all", "method": "bce"}, "trains no such head. Take one of pooled."),
+        ({"features": "classes"}, "features must be one of auto, all, pooled"),
         ({"features": "all", "reduction": "mean"}, "reduction is 'mean'.* Take one of pooled."),
         (
             {"features": "all", "probe_epochs": 0, "epochs": 1},

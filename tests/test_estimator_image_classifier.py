@@ -3,7 +3,6 @@
 import copy
 import hashlib
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,13 @@ from torch import nn
 from comes import ImageClassifier
 from comes.datasets import read_dataset
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import features, features_of, image_classifier, load_model, pretrained
-from comes.estimator.features import as_pictures
+from comes.estimator import image_classifier, load_model
 from comes.generation import case_b, simulate_answers
-from comes.models import Backbone, Preprocessing, ResNet, make_backbone
-from comes.models.backbones import DEPTHS, import_torchvision
+from comes.images import Backbone, backbones, compute_features, features, make_backbone
+from comes.images.backbones import get_strides, import_torchvision, set_strides
 from comes.priors import count_class_prior, estimate_class_prior
 from comes.training import loop
-from comes.training.pixels import PixelRows
+from comes.training.pixels import PixelRows, Preprocessing
 from pictures import LABELS, SIZE, pictures, tiny, write_pictures
 from pictures import small_classifier as classifier
 from serving import Server
@@ -102,11 +100,6 @@ def test_label_names_come_from_columns() -> None:
     assert clf.score(PIXELS, truth[LABELS[::-1]]) == clf.score(PIXELS, RELEVANT)
 
 
-def test_the_centre_of_a_picture_is_another_picture(probed: ImageClassifier) -> None:
-    centre = classifier(centre_crop=True).fit(PIXELS, CANDIDATES)
-    assert not np.allclose(centre.decision_function(PIXELS), probed.decision_function(PIXELS))
-
-
 def test_a_network_of_ones_own_is_copied(tmp_path: Path) -> None:
     own = with_classes()
     before = {name: tensor.clone() for name, tensor in own.state_dict().items()}
@@ -143,7 +136,7 @@ def test_too_little_memory_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> N
     def no_memory(*_: Any, **__: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(image_classifier, "features_of", no_memory)
+    monkeypatch.setattr(image_classifier, "compute_features", no_memory)
     message = f"memory for 256 pictures of {SIZE} x {SIZE} at once. Set part_size"
     with pytest.raises(ComesError, match=message):
         classifier().fit(PIXELS, CANDIDATES)
@@ -227,25 +220,18 @@ def test_a_saved_model_with_classes_by_name_loads_by_itself(method: str, tmp_pat
     check_saved(clf, tmp_path / "model")
 
 
-def test_a_saved_model_of_a_folder_needs_the_folder_no_more(tmp_path: Path) -> None:
-    import_torchvision("a test")
-    import timm
-
-    torch.manual_seed(0)
-    network = timm.create_model("resnet10t")
-    timm.models.save_for_hf(network, str(tmp_path / "network"), safe_serialization=True)
-    how: dict[str, Any] = {"image_size": None, "centre_crop": True, "probe_epochs": 2}
-    clf = classifier(backbone=f"folder:{tmp_path / 'network'}", weights="imagenet", **how)
-    clf.fit(FEW[:10], FEW_CANDIDATES[:10])
-    shown = clf.network_.backbone.preprocessing
-    assert (shown.size, shown.interpolation, shown.short_side) == (176, "bicubic", 201)
-    shutil.rmtree(tmp_path / "network")
+def test_a_saved_model_that_sees_the_centre_still_does(tmp_path: Path) -> None:
+    """As models of earlier versions do that were fitted with ``centre_crop``."""
+    own = Backbone(tiny(), preprocessing=Preprocessing(SIZE, "bicubic", 37))
+    clf = classifier(backbone=own, image_size=None, probe_epochs=2).fit(FEW, FEW_CANDIDATES)
     clf.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
-    assert isinstance(loaded, ImageClassifier)
-    assert loaded.network_.backbone.preprocessing == shown
-    scores = clf.decision_function(FEW[:2])
-    np.testing.assert_allclose(loaded.decision_function(FEW[:2]), scores, atol=1e-4)
+    description = json.loads((tmp_path / "model" / "model.json").read_text())
+    description["parameters"]["centre_crop"] = True
+    del description["checksums"]
+    (tmp_path / "model" / "model.json").write_text(json.dumps(description))
+    loaded = ImageClassifier.load(tmp_path / "model", backbone=tiny())
+    assert loaded.network_.backbone.preprocessing == own.preprocessing
+    np.testing.assert_array_equal(loaded.decision_function(FEW), clf.decision_function(FEW))
 
 
 def test_a_model_saved_before_preprocessing_was_is_loaded_as_it_was(tmp_path: Path) -> None:
@@ -253,9 +239,7 @@ def test_a_model_saved_before_preprocessing_was_is_loaded_as_it_was(tmp_path: Pa
     clf.network_.backbone.preprocessing = Preprocessing(SIZE)  # stretched, bilinear
     clf.save(tmp_path / "model")
     description = json.loads((tmp_path / "model" / "model.json").read_text())
-    for name in ("preprocessing", "config"):
-        del description["images"][name]
-    del description["parameters"]["centre_crop"], description["checksums"]
+    del description["images"]["preprocessing"], description["checksums"]
     (tmp_path / "model" / "model.json").write_text(json.dumps(description))
     loaded = load_model(tmp_path / "model")
     scores = clf.decision_function(FEW[:4])
@@ -264,15 +248,22 @@ def test_a_model_saved_before_preprocessing_was_is_loaded_as_it_was(tmp_path: Pa
 
 @pytest.fixture
 def small_resnets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the built-in networks have few layers."""
-    for name in DEPTHS:
-        monkeypatch.setitem(DEPTHS, name, (1, 1, 1, 1))
+    """Let ResNets have few layers."""
+    models = import_torchvision("a test").models
+    resnet = models.resnet
+
+    def make(*_: Any, **__: Any) -> nn.Module:
+        network: nn.Module = resnet.ResNet(resnet.Bottleneck, [1, 1, 1, 1])
+        return network
+
+    monkeypatch.setattr(models, "get_model", make)
 
 
 @pytest.mark.usefixtures("small_resnets")
 @pytest.mark.long
 def test_strides_of_weights_are_found_and_saved(tmp_path: Path) -> None:
-    trained = Backbone(ResNet((1, 1, 1, 1), strides="v1")).train()
+    trained = make_backbone("resnet50").train()
+    set_strides(trained.network, "v1")
     for module in trained.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.momentum = 1.0  # remembers the variances of these pictures
@@ -282,9 +273,9 @@ def test_strides_of_weights_are_found_and_saved(tmp_path: Path) -> None:
     torch.save(trained.network.state_dict(), tmp_path / "v1.pth")
     clf = classifier(backbone="resnet50", weights=tmp_path / "v1.pth", image_size=64)
     clf.set_params(probe_epochs=2).fit(PIXELS[:8], CANDIDATES[:8])
-    assert isinstance(clf.network_.backbone.network, ResNet)
-    assert clf.network_.backbone.network.strides == "v1"
-    check_saved(clf, tmp_path / "model")
+    assert get_strides(clf.network_.backbone.network) == "v1"
+    loaded = check_saved(clf, tmp_path / "model")
+    assert get_strides(loaded.network_.backbone.network) == "v1"
 
 
 @pytest.mark.usefixtures("small_resnets")
@@ -296,14 +287,14 @@ def test_weights_by_name_come_from_the_net_and_are_checked(
     torch.save(state, tmp_path / "w.pth")
     server.content = (tmp_path / "w.pth").read_bytes()
     checksum = f"sha256:{hashlib.sha256(server.content).hexdigest()}"
-    monkeypatch.setattr(pretrained, "IMAGENET", {"resnet50": (server.address("w.pth"), checksum)})
+    monkeypatch.setattr(backbones, "IMAGENET", {"resnet50": (server.address("w.pth"), checksum)})
     clf = classifier(backbone="resnet50", weights="imagenet", probe_epochs=1)
     for _ in range(2):
         clf.fit(PIXELS[:8], CANDIDATES[:8])
     assert clf.network_.views is not None and clf.network_.views.classifier is not None
     assert len(server.asked) == 1  # the second time it was there
     wrong = {"resnet50": (server.address("other.pth"), f"sha256:{'0' * 64}")}
-    monkeypatch.setattr(pretrained, "IMAGENET", wrong)
+    monkeypatch.setattr(backbones, "IMAGENET", wrong)
     with pytest.raises(ComesError, match="sha256"):
         clf.fit(PIXELS[:8], CANDIDATES[:8])
     with pytest.raises(ComesError, match="no address is known for weights of resnet101"):
@@ -311,21 +302,19 @@ def test_weights_by_name_come_from_the_net_and_are_checked(
 
 
 def test_features_are_computed_once() -> None:
-    backbone = make_backbone(tiny())
+    backbone = make_backbone(tiny(), size=SIZE)
     calls = []
 
     def count(_: nn.Module, inputs: Any, output: Any) -> None:
         calls.append(len(inputs[0]))
 
     backbone.register_forward_hook(count)
-    images = as_pictures(FEW)
-    first = features_of(backbone, images, SIZE, torch.device("cpu"))
-    again = features_of(backbone, images, SIZE, torch.device("cpu"))
+    first, again = (compute_features(backbone, FEW, "cpu") for _ in range(2))
     np.testing.assert_array_equal(first, again)
     assert calls.count(len(FEW)) == 1  # one more picture told the number of features
     with torch.no_grad():
         next(backbone.parameters()).add_(1)
-    assert not np.array_equal(features_of(backbone, images, SIZE, torch.device("cpu")), first)
+    assert not np.array_equal(compute_features(backbone, FEW, "cpu"), first)
     assert calls.count(len(FEW)) == 2
 
 

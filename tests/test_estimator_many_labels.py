@@ -10,7 +10,8 @@ from scipy import sparse
 from comes import Answers, CandidateClassifier
 from comes.answers import State
 from comes.errors import ComesError
-from comes.estimator import count_seen_rows, fit_together, reading_answers
+from comes.estimator import counted, fit_together, prepare
+from comes.methods import Likelihood
 
 N, D, Q = 300, 12, 30
 RNG = np.random.default_rng(0)
@@ -28,9 +29,9 @@ ANSWERS = {
 }
 KNOWN: dict[str, dict[str, Any]] = {
     "candidates": {"class_prior": PRIOR},
-    "answers": {"class_prior": PRIOR, "no_rate": 0.9, "yes_rate": 0.8},
-    "no and maybe": {"class_prior": PRIOR, "no_rate": 0.9, "yes_rate": 0.0},
-    "positives": {"yes_rate": 0.3},
+    "answers": {"class_prior": PRIOR, "rates": {"no": 0.9, "yes": 0.8}},
+    "no and maybe": {"class_prior": PRIOR, "rates": {"no": 0.9, "yes": 0.0}},
+    "positives": {"rates": {"yes": 0.3}},
 }
 KINDS_OF_METHOD = {
     "likelihood": ["candidates", "answers", "no and maybe", "positives"],
@@ -44,16 +45,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
 
 @pytest.fixture(autouse=True)
 def few_pairs_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading_answers, "MANY_PAIRS", 1000)
+    monkeypatch.setattr(counted, "MANY_PAIRS", 1000)
 
 
 def as_sparse(answers: Answers) -> Answers:
     return Answers.from_codes(answers.states, answers.kind)
 
 
-def make(method: str, **settings: Any) -> CandidateClassifier:
+def make(method: Any = "likelihood", **settings: Any) -> CandidateClassifier:
     given: dict[str, Any] = {"epochs": 2, "hidden": 8, "device": "cpu", "random_state": 0}
-    given |= {"prior_weight": 0.0}
+    method = Likelihood(prior_weight=0.0) if method == "likelihood" else method
     return CandidateClassifier(method, **(given | settings))
 
 
@@ -61,8 +62,8 @@ def make(method: str, **settings: Any) -> CandidateClassifier:
 def fitted() -> CandidateClassifier:
     """A model of sparse candidates whose rates were estimated."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading_answers, "MANY_PAIRS", 1000)
-        return make("likelihood").fit(X, answers=as_sparse(ANSWERS["candidates"]))
+        patch.setattr(counted, "MANY_PAIRS", 1000)
+        return make().fit(X, answers=as_sparse(ANSWERS["candidates"]))
 
 
 @pytest.mark.parametrize("method", KINDS_OF_METHOD)
@@ -79,26 +80,22 @@ def test_a_fit_in_chunks_is_the_fit_on_a_matrix(method: str) -> None:
 
 def test_sparse_complementary_labels_are_candidates() -> None:
     fits = [
-        make("likelihood", exclude_rate=0.3, class_prior=PRIOR).fit(X, **given)
-        for given in ({"answers": as_sparse(ANSWERS["candidates"])}, {"complementary": as_csr(NO)})
+        make(rates={"exclude": 0.3}, class_prior=PRIOR).fit(X, **given)
+        for given in (
+            {"answers": as_sparse(ANSWERS["candidates"])},
+            {"complementary": sparse.csr_array(NO)},
+        )
     ]
     np.testing.assert_array_equal(*(fit.decision_function(X) for fit in fits))
-
-
-def as_csr(mask: Any) -> Any:
-    return sparse.csr_array(mask)
 
 
 def test_rates_are_estimated_from_counts(fitted: CandidateClassifier) -> None:
     assert fitted.no_rate_ is not None
     assert np.abs(fitted.no_rate_ - 0.3).max() < 0.1
-    others = [make("likelihood", epochs=1).fit(X, as_sparse(ANSWERS[k])) for k in OTHER_KINDS]
-    for kind, clf in zip(["candidates", *OTHER_KINDS], [fitted, *others], strict=True):
+    for kind in ("answers", "no and maybe", "positives"):
+        clf = make(epochs=1).fit(X, as_sparse(ANSWERS[kind]))
         assert clf.class_prior_ is not None, kind
         assert ((clf.class_prior_ >= 0) & (clf.class_prior_ <= 1)).all(), kind
-
-
-OTHER_KINDS = ["answers", "no and maybe", "positives"]
 
 
 def test_early_stopping_judges_held_out_rows_in_chunks() -> None:
@@ -117,12 +114,14 @@ def test_a_model_of_sparse_answers_is_saved_and_knows_its_rows(
     fitted.save(tmp_path / "model")
     loaded = CandidateClassifier.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
-    assert count_seen_rows(fitted, X) == count_seen_rows(loaded, X) == N
+    assert fitted.count_seen_rows(X) == loaded.count_seen_rows(X) == N
+    risks = [clf.risk(X, ANSWERS["candidates"]) for clf in (fitted, loaded)]
+    assert risks == [clf.risk(X, as_sparse(ANSWERS["candidates"])) for clf in (loaded, fitted)]
 
 
 def test_maybe_can_be_left_out() -> None:
     answers = as_sparse(ANSWERS["answers"])
-    with_it, without = (make("likelihood", uses_maybe=uses).fit(X, answers) for uses in (1, 0))
+    with_it, without = (make(Likelihood(uses_maybe=uses)).fit(X, answers) for uses in (True, False))
     assert not np.array_equal(with_it.decision_function(X), without.decision_function(X))
 
 
@@ -131,20 +130,35 @@ def test_what_needs_a_matrix_is_refused() -> None:
         ({"method": "comes-rl"}, {}, "'comes-rl' needs the scores of all labels at once"),
         ({"method": "ctl"}, {}, "Take method='comes-hl', 'bce', 'comes-hl-unbiased' or 'likel"),
         ({"threshold": "f1"}, {}, "threshold='f1' is learned from the scores of all pairs"),
-        ({"exclude_rate": "instance"}, {}, "depend on the instance were removed"),
+        ({"rates": {"exclude": "instance"}}, {}, "depend on the instance were removed"),
         ({"model": "linear"}, {}, "a network that ends in one linear layer"),
         ({}, {"sample_weight": np.ones(N)}, "sample_weight and clean need a matrix"),
     ]
     for settings, given, message in wrong:
-        classifier = make(**({"method": "likelihood"} | settings))
         with pytest.raises(ComesError, match=message):
-            classifier.fit(X, answers=as_sparse(ANSWERS["candidates"]), **given)
+            make(**settings).fit(X, answers=as_sparse(ANSWERS["candidates"]), **given)
+
+
+def test_a_network_that_no_memory_holds_is_refused_before_any_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("mlp", "Ensemble", "low_rank", "determine_rates"):
+        monkeypatch.setattr(prepare, name, None)  # so that calling it would be another error
+    settings: list[tuple[dict[str, Any], str]] = [
+        ({"model": "mlp", "n_networks": 1}, "1 x 1000000000000 hidden units .* 156462 GiB"),
+        ({"model": "mlp", "n_networks": 4}, "4 x 1000000000000 hidden units"),
+        ({"model": "low_rank"}, "1 x 1000000000000 hidden units .*Lower hidden"),
+    ]
+    for given, message in settings:
+        for answers in ANSWERS["candidates"], as_sparse(ANSWERS["candidates"]):
+            with pytest.raises(ComesError, match=message):
+                make(hidden=10**12, **given).fit(X, answers=answers)
 
 
 def test_small_sparse_answers_are_a_matrix_for_every_method(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(reading_answers, "MANY_PAIRS", 2**26)
+    monkeypatch.setattr(counted, "MANY_PAIRS", 2**26)
     fits = [
         make("comes-rl", class_prior=PRIOR, threshold="prior").fit(X, answers=answers)
         for answers in (ANSWERS["candidates"], as_sparse(ANSWERS["candidates"]))
@@ -179,9 +193,9 @@ def test_parts_of_a_stream_are_counted_together() -> None:
 
 
 def test_all_rows_decide_whether_a_prior_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading_answers, "MANY_PAIRS", N * Q - 1)  # fewer rows are not many
+    monkeypatch.setattr(counted, "MANY_PAIRS", N * Q - 1)  # fewer rows are not many
     fits = [
-        make("likelihood", prior_weight=weight, early_stopping=True).fit(
+        make(Likelihood(prior_weight=weight), early_stopping=True).fit(
             X, answers=as_sparse(ANSWERS["candidates"])
         )
         for weight in (None, 0.0)

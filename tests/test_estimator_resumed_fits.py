@@ -14,7 +14,7 @@ from torch import nn
 
 from comes import Answers, CandidateClassifier
 from comes.errors import ComesError
-from comes.estimator import count_seen_rows, fit_together
+from comes.estimator import fit_together
 from comes.generation import case_b
 from comes.metrics import average_precision
 from comes.training import TrainedEpoch
@@ -25,7 +25,7 @@ X = RNG.normal(size=(600, 5))
 RELEVANT = X[:, :3] + 0.3 * RNG.normal(size=(600, 3)) > [0.0, 0.5, 1.0]
 CANDIDATES = case_b(RELEVANT, 0.5, seed=0)
 PRIOR = RELEVANT.mean(axis=0)
-SAID = Answers(no=~RELEVANT, yes=RELEVANT, maybe=np.zeros_like(RELEVANT))
+ANSWERS = Answers(no=~RELEVANT, yes=RELEVANT)
 NAMES = ["sky", "sea", "sun"]
 # Of priors that are estimated in a few steps.
 pytestmark = pytest.mark.filterwarnings("ignore:.*standard error is:comes.errors.ComesWarning")
@@ -49,34 +49,29 @@ def quickly_estimated() -> Iterator[None]:
 # Callbacks and printed epochs
 
 
-def test_a_callback_sees_every_epoch_and_may_end_the_training() -> None:
+def do_nothing(done: TrainedEpoch) -> None:
+    pass
+
+
+def test_every_callback_sees_every_epoch_and_may_end_the_training() -> None:
     seen: list[TrainedEpoch] = []
+    calls: list[int] = []
 
     def watch(done: TrainedEpoch) -> bool:
         seen.append(done)
         return done.epoch == 3
 
-    clf = make(epochs=10, callbacks=[watch]).fit(X, CANDIDATES)
-    assert [done.epoch for done in seen] == [1, 2, 3]
+    def count(done: TrainedEpoch) -> None:
+        calls.append(done.epoch)
+
+    clf = make(epochs=10, callbacks=[watch, count]).fit(X, CANDIDATES)
+    assert [done.epoch for done in seen] == calls == [1, 2, 3]
     assert [done.risk for done in seen] == clf.history_.risk
     assert {done.epochs for done in seen} == {10} and seen[0].held_out_risk is None
     assert seen[0].model is clf.module_ and not clf.history_.interrupted
-    alone = make(epochs=10, callbacks=watch)  # one function needs no list
-    assert len(alone.fit(X, CANDIDATES).history_.risk) == 3
-
-
-def test_every_callback_is_called_even_if_one_ends_the_training() -> None:
-    calls: list[int] = []
-    clf = make(epochs=5, callbacks=[lambda done: True, lambda done: calls.append(done.epoch)])
-    clf.fit(X, CANDIDATES)
-    assert calls == [1]
-
-
-def test_a_callback_sees_the_risk_of_held_out_rows() -> None:
-    seen: list[Any] = []
-    clf = make(epochs=3, early_stopping=True)
-    clf.set_params(callbacks=lambda done: seen.append(done.held_out_risk)).fit(X, CANDIDATES)
-    assert seen == clf.history_.validation
+    alone = make(epochs=3, callbacks=watch, early_stopping=True)  # one function needs no list
+    alone.fit(X, CANDIDATES)
+    assert [done.held_out_risk for done in seen[3:]] == alone.history_.validation
 
 
 def test_an_error_in_a_callback_leaves_the_classifier_as_it_was() -> None:
@@ -86,25 +81,20 @@ def test_an_error_in_a_callback_leaves_the_classifier_as_it_was() -> None:
     def fail(done: TrainedEpoch) -> None:
         raise KeyError("mine")
 
-    with pytest.raises(KeyError, match="mine"):
-        clf.set_params(callbacks=fail, warm_start=True).fit(X, CANDIDATES)
-    np.testing.assert_array_equal(clf.predict_proba(X), before)
-    with pytest.raises(KeyError, match="mine"):
-        clf.partial_fit(X, CANDIDATES)
-    np.testing.assert_array_equal(clf.predict_proba(X), before)
+    clf.set_params(callbacks=fail, warm_start=True)
+    for train in (clf.fit, clf.partial_fit):
+        with pytest.raises(KeyError, match="mine"):
+            train(X, CANDIDATES)
+        np.testing.assert_array_equal(clf.predict_proba(X), before)
 
 
 def test_callbacks_do_not_change_the_weights_and_are_not_saved(tmp_path: Path) -> None:
     plain = make(epochs=2).fit(X, CANDIDATES)
-    watched = make(epochs=2, callbacks=[print_nothing], verbose=0).fit(X, CANDIDATES)
-    torch.testing.assert_close(weights(plain), weights(watched), rtol=0, atol=0)
+    watched = make(epochs=2, callbacks=[do_nothing]).fit(X, CANDIDATES)
+    assert torch.equal(weights(plain), weights(watched))
     watched.save(tmp_path / "model")
     assert CandidateClassifier.load(tmp_path / "model").callbacks is None
-    assert clone(watched).callbacks == [print_nothing]
-
-
-def print_nothing(done: TrainedEpoch) -> None:
-    pass
+    assert clone(watched).callbacks == [do_nothing]
 
 
 def test_verbose_prints_a_line_per_epoch(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,8 +102,9 @@ def test_verbose_prints_a_line_per_epoch(capsys: pytest.CaptureFixture[str]) -> 
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("epoch 1 of 2: risk ") and ", held out " in first
     assert second.startswith("epoch 2 of 2: risk ")
-    make(epochs=2).fit(X, CANDIDATES)
-    assert capsys.readouterr().out == ""
+    for verbose in (0, -1):
+        make(epochs=2, verbose=verbose).fit(X, CANDIDATES)
+        assert capsys.readouterr() == ("", "")
 
 
 def test_classifiers_with_callbacks_are_trained_alone() -> None:
@@ -127,11 +118,12 @@ def test_classifiers_with_callbacks_are_trained_alone() -> None:
 def test_wrong_settings_are_named() -> None:
     for wrong, message in (
         ({"callbacks": "print"}, "callbacks must be a function of a comes.training.TrainedEpoch"),
-        ({"verbose": -1}, "verbose must be a whole number of at least 0; got -1"),
-        ({"output": "polars"}, "output must be one of default, pandas; got 'polars'"),
+        ({"verbose": -2}, "verbose must be a whole number of at least -1; got -2"),
     ):
         with pytest.raises(ComesError, match=message):
             make(**wrong).fit(X, CANDIDATES)
+    with pytest.raises(ComesError, match="transform must be 'default' or 'pandas'; got 'polars'"):
+        make().set_output(transform="polars")
 
 
 # Warm starts
@@ -159,7 +151,8 @@ def test_a_warm_start_wants_the_same_labels_and_features() -> None:
 
 
 def test_several_short_warm_starts_learn_as_one_long_fit_does() -> None:
-    clf = make(epochs=2, warm_start=True, cosine=False, learning_rate=5e-3, hidden=30)
+    constant = {"optimizer": {"cosine": False}, "learning_rate": 5e-3}
+    clf = make(epochs=2, warm_start=True, hidden=30, **constant)
     first = average_precision(clf.fit(X, CANDIDATES).decision_function(X), RELEVANT)
     for _ in range(6):
         clf.fit(X, CANDIDATES)
@@ -211,7 +204,7 @@ def test_the_optimiser_goes_on_and_every_part_has_its_own_dropout() -> None:
     clf.partial_fit(X, CANDIDATES)
     assert clf.stream_.optimizer["state"][0]["step"] == 2 * first
     again = make().partial_fit(X, CANDIDATES).partial_fit(X, CANDIDATES)
-    torch.testing.assert_close(weights(clf), weights(again), rtol=0, atol=0)
+    assert torch.equal(weights(clf), weights(again))
 
 
 def test_a_stream_goes_on_from_a_fit_and_from_a_saved_model(tmp_path: Path) -> None:
@@ -229,27 +222,29 @@ def test_answers_sparse_rows_and_weights_stream_too() -> None:
     clf = make(class_prior=None, hidden=100)
     for rows in np.array_split(np.arange(600), 6):
         part = sparse.csr_array(X[rows])
-        clf.partial_fit(part, answers=SAID[rows], sample_weight=np.full(len(rows), 2.0))
+        clf.partial_fit(part, answers=ANSWERS[rows], sample_weight=np.full(len(rows), 2.0))
     assert clf.stream_.counts.n == 1200
     assert average_precision(clf.decision_function(sparse.csr_array(X)), RELEVANT) > 0.8
 
 
 def test_a_stream_of_answers_is_not_gone_on_with_candidates() -> None:
-    clf = make(no_rate=0.9, yes_rate=0.9).partial_fit(X, answers=SAID)
+    clf = make(rates={"no": 0.9, "yes": 0.9}).partial_fit(X, answers=ANSWERS)
     with pytest.raises(ComesError, match="must go on with answers, as before, .* of candidates"):
         clf.partial_fit(X, CANDIDATES)
 
 
 def test_what_needs_all_rows_is_refused() -> None:
-    with pytest.raises(ComesError, match="sees every row once.*early_stopping=True"):
-        make(early_stopping=True).partial_fit(X, CANDIDATES)
-    with pytest.raises(ComesError, match="threshold='f1'"):
-        make(threshold="f1").partial_fit(X, CANDIDATES)
+    for setting, message in (
+        ({"early_stopping": True}, "sees every row once.*early_stopping=True"),
+        ({"threshold": "f1"}, "threshold='f1'"),
+    ):
+        with pytest.raises(ComesError, match=message):
+            make(**setting).partial_fit(X, CANDIDATES)
 
 
 def test_rows_of_all_parts_are_remembered() -> None:
     clf = make().partial_fit(X[:200], CANDIDATES[:200]).partial_fit(X[200:400], CANDIDATES[200:400])
-    assert count_seen_rows(clf, X) == 400
+    assert clf.count_seen_rows(X) == 400
 
 
 # Tables
@@ -280,8 +275,8 @@ def test_a_weighted_fit_of_a_table() -> None:
 def test_frames_come_out_with_names_of_labels_and_the_index_of_x() -> None:
     index = [f"row {i}" for i in range(600)]
     frame = pd.DataFrame(X, columns=list("abcde"), index=index)
-    clf = make(epochs=2, output="pandas").fit(frame, CANDIDATES, label_names=NAMES)
     arrays = make(epochs=2).fit(frame, CANDIDATES, label_names=NAMES)
+    clf = make(epochs=2).set_output(transform="pandas").fit(frame, CANDIDATES, label_names=NAMES)
     for name in ("predict", "predict_proba", "decision_function"):
         found, expected = getattr(clf, name)(frame), getattr(arrays, name)(frame)
         assert isinstance(found, pd.DataFrame) and isinstance(expected, np.ndarray)
@@ -290,15 +285,16 @@ def test_frames_come_out_with_names_of_labels_and_the_index_of_x() -> None:
     assert clf.score(frame, RELEVANT) == arrays.score(frame, RELEVANT)
     with pytest.warns(UserWarning, match="feature names"):
         assert list(clf.predict(X).index) == list(range(600))  # an array has no index
+    assert isinstance(clf.set_output(transform=None).predict(frame), pd.DataFrame)
+    assert isinstance(clf.set_output(transform="default").predict(frame), np.ndarray)
 
 
-def test_frames_do_not_disturb_what_is_inside(tmp_path: Path) -> None:
-    clf = make(epochs=2, output="pandas", threshold="f1").fit(X, CANDIDATES, label_names=NAMES)
+def test_frames_do_not_disturb_what_is_inside_and_clones_give_them_too() -> None:
     plain = make(epochs=2, threshold="f1").fit(X, CANDIDATES, label_names=NAMES)
+    clf = clone(make(epochs=2, threshold="f1").set_output(transform="pandas"))
+    clf.fit(X, CANDIDATES, label_names=NAMES)
     np.testing.assert_allclose(clf.threshold_, plain.threshold_)
-    clf.save(tmp_path / "model")
-    loaded = CandidateClassifier.load(tmp_path / "model")
-    assert list(loaded.predict(X).columns) == NAMES
+    assert list(clf.predict(X).columns) == NAMES
 
 
 # Fits that were stopped
@@ -352,7 +348,7 @@ def test_the_state_of_another_fit_is_refused(tmp_path: Path) -> None:
     for change in changes:
         with pytest.raises(ComesError, match="belongs to another training"):
             fit(path, **change)
-    again = fit(path, verbose=1, threshold="zero", output="pandas")  # which decide nothing
+    again = fit(path, verbose=1, threshold="zero")  # which decide nothing
     assert torch.equal(weights(again), weights(first))
 
 

@@ -1,6 +1,7 @@
 """Many classifiers fitted at once: each as its own fit."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from comes.answers import Answers
+from comes.columns import ColumnEncoder
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier, fit_together, together
 from comes.estimator.together import Fitting
 from comes.generation import case_b, simulate_answers
-from comes.methods import METHODS
+from comes.methods import CCMN, COMESRL, METHODS, Likelihood
 from comes.models import mlp
 from comes.risks import bce_risk
 from comes.training import loop
@@ -32,26 +34,37 @@ FOLDS = [train for train, _ in KFold(4).split(X)]  # 152 or 153 rows
 PRIOR = RELEVANT.mean(axis=0)
 # Of priors that are estimated in a few steps.
 pytestmark = pytest.mark.filterwarnings("ignore:.*standard error is:comes.errors.ComesWarning")
-
-
 PLAIN: dict[str, Any] = {"n_networks": 1, "dropout": 0.0}  # what can be batched
 
 
-def classifiers(method: str | None = "comes-hl", **options: Any) -> list[CandidateClassifier]:
-    settings: dict[str, Any] = {"epochs": 2, "batch_size": 50, "hidden": 8, "progress": False}
+def classifiers(method: Any = "comes-hl", **options: Any) -> list[CandidateClassifier]:
+    settings: dict[str, Any] = {"epochs": 2, "batch_size": 50, "hidden": 8, "verbose": -1}
     settings |= options
     return [CandidateClassifier(method, random_state=k, **settings) for k in range(4)]
 
 
-def fitting(classifier: CandidateClassifier, data: Any) -> Fitting:
+def can_be_batched(classifier: CandidateClassifier, data: Any) -> bool:
     rows = np.arange(data.shape[0])
-    return Fitting(classifier, data, np.zeros((len(rows), 7)), rows)
+    return Fitting(classifier, data, np.zeros((len(rows), 7)), rows).make_key() is not None
 
 
 @pytest.fixture(autouse=True, scope="module")
 def quickly_estimated() -> Iterator[None]:
     with quick_priors():
         yield
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return the list of batches that will have been trained as one."""
+    trained: list[Any] = []
+
+    def spy(trainees: Any, *arguments: Any, **options: Any) -> Any:
+        trained.append(trainees)
+        return train_together(trainees, *arguments, **options)
+
+    monkeypatch.setattr(together, "train_together", spy)
+    return trained
 
 
 def assert_as_alone(
@@ -69,20 +82,13 @@ def assert_as_alone(
         assert one.label_names_ == alone.label_names_
 
 
-def test_every_method_is_trained_as_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-
-    def spy(*arguments: Any, **options: Any) -> Any:
-        calls.append(len(arguments[0]))
-        return train_together(*arguments, **options)
-
-    monkeypatch.setattr(together, "train_together", spy)
-    for method, named in METHODS.items():
-        known: dict[str, Any] = {"flip_rate": 0.5} if named.needs_flip_rate else {}
-        given = classifiers(method, class_prior=PRIOR, **PLAIN, **known)
-        calls.clear()
+def test_every_method_is_trained_as_alone(batches: list[Any]) -> None:
+    for method in METHODS.values():
+        chosen = CCMN(flip_rate=0.5) if method.needs_flip_rate else method
+        given = classifiers(chosen, class_prior=PRIOR, **PLAIN)
+        batches.clear()
         assert_as_alone(fit_together(given, X, CANDIDATES, FOLDS), given, X, CANDIDATES)
-        assert calls == [4], method
+        assert [len(batch) for batch in batches] == [4], method
 
 
 def test_dropout_and_several_networks_are_trained_one_by_one(
@@ -106,22 +112,21 @@ def test_each_with_its_own_prior_and_candidates() -> None:
     assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
 
 
-def test_each_with_its_own_flood_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given, or by the rule from its own prior; one without any has another risk."""
-    calls = []
-
-    def spy(*arguments: Any, **options: Any) -> Any:
-        calls.append([float(trainee.risk.flood_level) for trainee in arguments[0]])
-        return train_together(*arguments, **options)
-
-    monkeypatch.setattr(together, "train_together", spy)
+def test_each_with_its_own_flood_level_or_flip_rate(batches: list[Any]) -> None:
+    """Given, or by the rule from its own prior; one without a flood has another risk."""
     given = classifiers("comes-rl")
-    for which, classifier in enumerate(given):
-        classifier.set_params(class_prior=PRIOR * (0.6 + 0.1 * which))
-    given[1].set_params(flood_level=1.5)
-    given[3].set_params(flood_level=0.0)
+    levels: list[Any] = ["auto", 1.5, "auto", 0.0]
+    for k, (classifier, level) in enumerate(zip(given, levels, strict=True)):
+        own = COMESRL(flood_level=level) if k else "comes-rl"  # the same as "auto"
+        classifier.set_params(class_prior=PRIOR * (0.6 + 0.1 * k), method=own)
     assert_as_alone(fit_together(given, X, CANDIDATES, FOLDS), given, X, CANDIDATES)
-    assert len(calls) == 1 and len(set(calls[0])) == 3 and 1.5 in calls[0]
+    (floods,) = [[float(trainee.risk.flood_level) for trainee in batch] for batch in batches]
+    assert len(set(floods)) == 3 and 1.5 in floods
+    given = [classifiers(CCMN(flip_rate=0.2 + 0.2 * k))[k] for k in range(4)]
+    given[3].set_params(method__variant="ranking", class_prior=PRIOR)
+    batches.clear()
+    assert_as_alone(fit_together(given, X, CANDIDATES, FOLDS), given, X, CANDIDATES)
+    assert [len(batch) for batch in batches] == [3]
 
 
 def test_answers_candidates_and_known_priors_side_by_side() -> None:
@@ -129,22 +134,25 @@ def test_answers_candidates_and_known_priors_side_by_side() -> None:
     answers = simulate_answers(RELEVANT, asked_rate=0.6)
     people = {"ann": (0.9, 0.9), "bob": (0.7, 0.9)}
     said = simulate_answers(RELEVANT, asked_rate=0.6, people=people, people_per_pair=2)
-    given = classifiers(None, **PLAIN)
+    given = classifiers("likelihood", **PLAIN)
     given[1].set_params(class_prior=PRIOR)
     labels = [said, answers, CANDIDATES, said]
     assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
 
 
-def test_answers_with_and_without_a_yes_side_by_side() -> None:
-    """Whose class priors have other weights."""
+def test_answers_with_and_without_a_yes_side_by_side(batches: list[Any]) -> None:
+    """Whose class priors have other weights, unless these are given; and mistakes, or none."""
     answers = simulate_answers(RELEVANT, asked_rate=0.6)
     no_yes = Answers(no=answers.excluded, maybe=answers.confirmed | answers.doubtful)
     labels = [answers, answers, no_yes, no_yes]
-    for prior in (None, PRIOR):
-        given = classifiers(None, no_rate=0.8, yes_rate=0.8, class_prior=prior, **PLAIN)
+    for prior, method in ((None, "likelihood"), (PRIOR, Likelihood(prior_weight=1.0))):
+        given = classifiers(method, rates={"no": 0.8, "yes": 0.8}, class_prior=prior, **PLAIN)
         for classifier in given[2:]:
-            classifier.set_params(yes_rate=None)
+            classifier.set_params(rates={"no": 0.7})
+        given[3].set_params(rates={"no": 0.8, "mistake": 0.1})
+        batches.clear()
         assert_as_alone(fit_together(given, X, labels, FOLDS), given, X, labels)
+        assert [len(batch) for batch in batches] == [2]
 
 
 def test_many_labels_over_pairs() -> None:
@@ -168,7 +176,6 @@ def test_sparse_rows_are_fitted_apart() -> None:
     """In processes of their own; tests/system has those of several processes."""
     data = sparse.csr_array(np.where(np.abs(X) > 1, X, 0))
     given = classifiers(class_prior=PRIOR, device="cpu")
-    assert not fitting(given[0], data).can_be_batched
     found = fit_together(given, data, CANDIDATES, FOLDS, n_jobs=1)
     assert_as_alone(found, given, data, CANDIDATES)
 
@@ -178,9 +185,8 @@ def test_different_settings_are_fitted_apart() -> None:
     given = [
         *classifiers(class_prior=PRIOR)[:2],
         classifiers(class_prior=PRIOR, hidden=9)[2],
-        classifiers(class_prior=PRIOR, model=lambda d, q: mlp(d, q, 4))[3],
+        classifiers(class_prior=PRIOR, model=partial(mlp, hidden=4))[3],
     ]
-    assert [fitting(c, X).can_be_batched for c in given] == [True, True, True, False]
     found = fit_together(given, X, CANDIDATES, FOLDS, n_jobs=1)
     assert_as_alone(found, given, X, CANDIDATES)
     networks: list[Any] = [model.module_ for model in found]
@@ -190,10 +196,26 @@ def test_different_settings_are_fitted_apart() -> None:
     assert [len(model.history_.risk) for model in found] == [2] * 4
 
 
-def test_large_steps_are_not_batched() -> None:
-    (classifier,) = classifiers(class_prior=PRIOR, hidden=500, batch_size=256, device="cpu")[:1]
-    assert fitting(classifier, np.zeros((1000, 100))).can_be_batched
-    assert not fitting(classifier, np.zeros((1000, 2000))).can_be_batched
+def test_what_is_large_or_stops_prints_or_encodes_by_itself_is_not_batched() -> None:
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    momentum = {"name": "sgd", "momentum": 0.5}
+    settings: dict[str, Any] = {"hidden": 500, "batch_size": 256, "device": "cpu"}
+    plain = classifiers(class_prior=PRIOR, optimizer=momentum, **settings)[0]
+    assert all(can_be_batched(plain, data) for data in (X, frame, np.zeros((1000, 100))))
+    for data in (np.zeros((1000, 2000)), frame.assign(colour="red"), sparse.csr_array(X)):
+        assert not can_be_batched(plain, data)
+    assert not can_be_batched(clone(plain).set_params(encoder=ColumnEncoder()), frame)
+    changes: list[dict[str, Any]] = [
+        {"early_stopping": True},
+        {"callbacks": print},
+        {"verbose": 1},
+        {"model": "low_rank"},
+        {"model": partial(mlp, hidden=4)},
+        {"optimizer": {"name": torch.optim.Adam}},
+        {"method": bce_risk},
+    ]
+    for change in changes:
+        assert not can_be_batched(clone(plain).set_params(**change), X), change
 
 
 def test_groups_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,17 +226,11 @@ def test_groups_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [len(batch) for batch in together._make_batches(fittings)] == [2, 2]
 
 
-def test_the_given_classifiers_stay_as_they_are() -> None:
-    given = classifiers(class_prior=PRIOR)
-    fit_together(given, X, CANDIDATES, FOLDS)
-    assert not any(hasattr(classifier, "module_") for classifier in given)
-
-
 def test_workers_are_used_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also for settings of which there is only one, which makes no batch."""
     seen: list[Any] = []
 
-    def spy(fittings: list[Fitting], n_jobs: int | None, goes_on: bool) -> Any:
+    def spy(fittings: list[Fitting], n_jobs: int | None, keep_errors: bool) -> Any:
         seen.append((len(fittings), n_jobs))
         return [one.run() for one in fittings]
 
@@ -229,7 +245,7 @@ def test_an_interrupted_fit_gives_nothing(monkeypatch: pytest.MonkeyPatch) -> No
         raise KeyboardInterrupt
 
     monkeypatch.setattr(loop, "check_finite", interrupt)
-    own: dict[str, Any] = {"model": lambda d, q: mlp(d, q, 4)}
+    own: dict[str, Any] = {"model": partial(mlp, hidden=4)}
     for options in ({}, own):
         with pytest.raises(KeyboardInterrupt):
             fit_together(classifiers(class_prior=PRIOR, **options), X, CANDIDATES, FOLDS, n_jobs=1)
@@ -242,9 +258,10 @@ def test_a_training_that_diverges_is_an_error_of_all() -> None:
 
 
 def test_what_fit_takes_is_taken() -> None:
-    """Lists, other sparse formats, ranges and masks of rows."""
+    """Lists, other sparse formats, ranges and masks of rows; the classifiers stay as they are."""
     given = classifiers(class_prior=PRIOR)
     expected = fit_together(given, X, CANDIDATES, [np.arange(150)] * 4)
+    assert not any(hasattr(classifier, "module_") for classifier in given)
     rows: list[Any] = [range(150), np.arange(203) < 150, list(range(150)), np.arange(150)]
     found = fit_together(given, X.tolist(), CANDIDATES.tolist(), rows)
     for one, two in zip(found, expected, strict=True):

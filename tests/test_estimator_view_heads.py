@@ -327,3 +327,16 @@ def test_a_student_is_told_of_maybe_only_where_it_is_used(
         known = told.pop()
         assert (known[ASKED.excluded] == -1).all() and (known[ASKED.confirmed] == 1).all()
         assert ((known[ASKED.doubtful] != 0) == uses).all()
+
+
+def test_evidence_is_cut_by_columns_and_rows() -> None:
+    shown = np.arange(20, dtype=np.float32).reshape(4, 5)
+    said = Answers(no=np.eye(4, 2, dtype=bool), yes=np.zeros((4, 2), dtype=bool))
+    evidence = Evidence(shown, said, n_sparse=3)
+    np.testing.assert_array_equal(evidence.sparse, shown[:, :3])
+    np.testing.assert_array_equal(evidence.pooled, shown[:, 3:])
+    assert np.shares_memory(evidence.sparse, shown)
+    some = evidence[[2, 0]]
+    np.testing.assert_array_equal(some.sparse, shown[[2, 0], :3])
+    np.testing.assert_array_equal(some.answers.codes, said.codes[[2, 0]])
+    assert Evidence(shown, said, n_sparse=5).pooled is None

@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from comes.answers import Answers
-from comes.datasets import make_scenes, write_dataset
+from comes.datasets import Dataset, make_scenes, write_dataset
 from comes.errors import ComesError
-from comes.estimator import CandidateClassifier
 from comes.experiment import fitting, read_experiment, run_task, tasks_of
-from comes.experiment.repeats import draw_repeats, load_data
+from comes.experiment.judging import Found
+from comes.experiment.repeats import Repeat, draw_repeats, load_data
 from comes.generation import case_b
-from comes.results import SearchSpec
+from comes.methods import METHODS, find_method
+from comes.results import SearchSpec, TaskSpec
 from comes.results.task_spec import as_json
+from refusals import refused
 from small_experiments import DATA, SETTINGS, small_task, small_tasks
 
 
@@ -25,7 +27,9 @@ def settings_of_classifiers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, A
     seen: list[dict[str, Any]] = []
 
     def spy(classifiers: Any, *data: Any, **options: Any) -> Any:
-        seen.extend(c.get_params() for c in classifiers)
+        seen.extend(
+            c.get_params(deep=False) | {"method": find_method(c.method)} for c in classifiers
+        )
         raise InterruptedError
 
     monkeypatch.setattr(fitting, "fit_together", spy)
@@ -43,7 +47,7 @@ def test_true_priors_come_from_training_rows_and_ccmn_knows_the_same(
     for k, repeat in enumerate(draw_repeats(task.spec, dataset)):
         prior = dataset.known_relevant()[repeat.train].mean(axis=0)
         np.testing.assert_allclose(seen[k]["class_prior"], prior)
-        assert seen[k]["flip_rate"] == "class_prior"
+        assert seen[k]["method"].flip_rate == "class_prior"
         assert seen[k]["random_state"] == k
     own = {"methods": [{"method": "comes-hl", "class_prior": "estimated"}], "class_prior": "true"}
     for changes in ({"prior_noise": 0.3}, {"class_prior": "estimated"}, own):
@@ -55,13 +59,13 @@ def test_true_priors_come_from_training_rows_and_ccmn_knows_the_same(
         assert (given is None) == ("class_prior" in changes)
         assert given is None or np.abs(given - prior).max() > 0.05
         assert given is None or (given.min() >= 0 and given.max() <= 0.999)
-        assert seen[0]["flip_rate"] is None
+        assert seen[0]["method"].name == "comes-hl"
 
 
 def test_what_is_estimated_is_not_told(settings_of_classifiers: list[dict[str, Any]]) -> None:
     with pytest.raises(InterruptedError):
         run_task(small_task("ccmn", class_prior="estimated"))
-    assert settings_of_classifiers[0]["flip_rate"] is None
+    assert settings_of_classifiers[0]["method"].flip_rate is None
 
 
 def test_the_flood_level_is_in_units_of_the_floor_of_the_risk(
@@ -74,7 +78,7 @@ def test_the_flood_level_is_in_units_of_the_floor_of_the_risk(
     first = next(iter(draw_repeats(task.spec, dataset)))
     irrelevant = ~dataset.known_relevant()[first.train]
     floor = sum((irrelevant[:, j] & irrelevant[:, k]).mean() for j in range(10) for k in range(j))
-    assert settings_of_classifiers[0]["flood_level"] == pytest.approx(0.5 * floor)
+    assert settings_of_classifiers[0]["method"].flood_level == pytest.approx(0.5 * floor)
 
 
 def test_a_flood_level_that_is_left_out_is_the_papers(
@@ -90,42 +94,121 @@ def test_a_flood_level_that_is_left_out_is_the_papers(
         settings_of_classifiers.clear()
         with pytest.raises(InterruptedError):
             run_task(small_task("comes-rl", settings=SETTINGS | given))
-        assert [own["flood_level"] for own in settings_of_classifiers] == [expected] * 3
+        assert [own["method"].flood_level for own in settings_of_classifiers] == [expected] * 3
 
 
-def test_settings_that_are_left_out_are_the_papers(
-    settings_of_classifiers: list[dict[str, Any]],
-) -> None:
-    """Whatever `CandidateClassifier` does by default."""
-    known = ("class_prior", "flip_rate", "random_state", "progress")
-    for method in ("comes-hl", "comes-rl", "bce", "ccmn", "likelihood"):
-        settings_of_classifiers.clear()
-        (task,) = small_tasks(methods=[{"method": method}], settings={})
-        with pytest.raises(InterruptedError):
-            run_task(task)
-        expected = CandidateClassifier.as_published(method).get_params()
-        assert len(settings_of_classifiers) == 3
-        for own in settings_of_classifiers:
-            assert own | {name: expected[name] for name in known} == expected, method
+def make_classifier(spec: TaskSpec) -> Any:
+    """Return the classifier of a task, with rows of no data set."""
+    repeat = Repeat(np.arange(30), np.arange(30, 50), np.zeros((50, 4), dtype=bool))
+    relevant = np.random.default_rng(0).random((50, 4)) < 0.3
+    dataset = Dataset(np.zeros((50, 1)), list("abcd"), relevant=relevant)
+    return fitting._make_classifier(spec, dataset, fitting.Trial(0, repeat, Found()))
 
 
-def test_training_by_default_is_a_choice_that_changes_the_key(
-    settings_of_classifiers: list[dict[str, Any]],
-) -> None:
+# What version 1.0.0 made of a spec that names no setting; these numbers belong to stored results.
+PAPER: dict[str, Any] = {
+    "epochs": 200,
+    "batch_size": 256,
+    "learning_rate": 5e-3,
+    "dropout": 0.0,
+    "n_networks": 1,
+    "optimizer": {"name": "sgd", "starts_at_prior": False},
+}
+MEASURED: dict[str, Any] = {
+    "epochs": None,
+    "batch_size": 64,
+    "learning_rate": 5e-4,
+    "dropout": 0.5,
+    "n_networks": 4,
+    "optimizer": {"name": "adam", "starts_at_prior": True},
+}
+ROWS: dict[str, Any] = {
+    "model": "mlp",
+    "hidden": 500,
+    "weight_decay": 1e-4,
+    "threshold": "auto",
+    "early_stopping": False,
+    "rates": None,
+    "encoder": None,
+    "patience": None,
+    "device": "auto",
+    "require_candidates": False,
+    "callbacks": None,
+    "warm_start": False,
+}
+IMAGES: dict[str, Any] = {
+    "backbone": "resnet50",
+    "weights": "imagenet",
+    "image_size": None,
+    "features": "auto",
+    "probe_epochs": None,
+    "epochs": 0,
+    "batch_size": 64,
+    "learning_rate": 1e-4,
+    "backbone_learning_rate": 1e-5,
+    "weight_decay": 0.0,
+    "optimizer": None,
+    "augment": "flip",
+    "soft_targets": None,
+    "threshold": "auto",
+    "early_stopping": False,
+    "patience": None,
+    "part_size": None,
+    "precision": "auto",
+    "device": "auto",
+    "rates": None,
+}
+
+
+def test_what_a_spec_leaves_out_is_what_1_0_0_had() -> None:
+    """Whatever the classifiers do by default."""
+    images = {"images": True, "folds": None, "label_seeds": 2}
+    for method in METHODS:
+        measured = MEASURED if method in ("likelihood", "bce") else PAPER
+        expected: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+            ({}, ROWS | PAPER | {"scale": "dense"}),
+            ({"training": "default"}, ROWS | measured | {"scale": "auto"}),
+            (images, IMAGES),
+        )
+        for changes, settings in expected:
+            own = {"method": method} | {k: v for k, v in changes.items() if k == "training"}
+            changes = {k: v for k, v in changes.items() if k != "training"}
+            (task,) = small_tasks(methods=[own], settings={}, class_prior="estimated", **changes)
+            found = make_classifier(task.spec).get_params(deep=False)
+            of_method = find_method(found.pop("method")).get_params()
+            usual: dict[str, Any] = {} if task.spec.training else {"flood_level": 0.0}
+            known = METHODS[method].get_params()
+            assert of_method == known | {k: v for k, v in usual.items() if k in known}, method
+            told = {"class_prior": None, "random_state": 0, "verbose": -1}
+            assert found == settings | told, (method, changes)
+
+
+def test_training_by_default_is_a_choice_that_changes_the_key() -> None:
     (plain,) = small_tasks(methods=[{"method": "bce"}])
     (task,) = small_tasks(methods=[{"method": "bce", "training": "default"}])
     assert plain.spec.training is None and task.spec.training == "default"
     assert plain.key != task.key and "training" not in as_json(plain.spec)
-    with pytest.raises(InterruptedError):
-        run_task(task)
-    own = settings_of_classifiers[0]
-    given = SETTINGS.keys() | {"class_prior", "random_state", "progress", "method"}
-    expected = CandidateClassifier("bce").get_params()
-    assert {k: v for k, v in own.items() if k not in given} == {
-        k: v for k, v in expected.items() if k not in given
-    }
     with pytest.raises(ValueError, match="training"):
         small_tasks(methods=[{"method": "bce", "training": "other"}])
+
+
+def test_experiments_of_1_0_0_can_be_run_but_for_features_that_are_gone() -> None:
+    root, gone, n = Path(__file__).parents[1] / "experiments", set(), 0
+    for path in sorted(root.glob("*.toml")):
+        for task in tasks_of(read_experiment(path)):
+            classifier, n = make_classifier(task.spec), n + 1
+            features = task.spec.settings.get("features")
+            if features not in ("both", "classes", "clusters"):
+                classifier._check_settings()
+                continue
+            with refused(f"features='{features}' was removed after version 1.0.0; what was stored"):
+                classifier.fit(np.zeros((4, 8, 8, 3), np.uint8), np.ones((4, 2), bool))
+            gone.add((path.name, features))
+    assert n > 600
+    assert gone == {
+        ("images-ablation.toml", "classes"),
+        *(("images-views.toml", features) for features in ("both", "classes", "clusters")),
+    }
 
 
 def test_the_stored_results_of_the_paper_have_the_keys_of_its_config() -> None:
@@ -189,12 +272,16 @@ def test_data_and_a_method_of_ones_own(tmp_path: Path) -> None:
     )
     (tmp_path / "mine.py").write_text(
         "def risk(scores, candidates):\n    return (scores * ~candidates).square().mean()\n"
+        "def knowing(scores, candidates, class_prior):\n"
+        "    assert class_prior.shape == (10,) and 0 < class_prior.min() < class_prior.max() < 1\n"
+        "    return ((scores.sigmoid() - class_prior) * ~candidates).square().mean()\n"
     )
     data = [{"name": str(tmp_path / "mine.npz")}]
-    methods = [{"method": f"{tmp_path / 'mine.py'}:risk", "label": "my risk"}]
-    (task,) = small_tasks(data=data, methods=methods)
-    assert (task.names.data, task.names.method) == ("mine", "my risk")
-    assert len(run_task(task).repeats) == 3
+    for function, prior in (("risk", "true"), ("knowing", "true"), ("knowing", "estimated")):
+        methods = [{"method": f"{tmp_path / 'mine.py'}:{function}", "label": "my risk"}]
+        (task,) = small_tasks(data=data, methods=methods, class_prior=prior)
+        assert (task.names.data, task.names.method) == ("mine", "my risk")
+        assert len(run_task(task).repeats) == 3
     for wrong, message in (
         ("mine.py:nothing", "has no nothing"),
         ("no.py:risk", "not a Python file"),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from comes import CandidateClassifier
 from comes.datasets import Dataset, prediction_table, write_dataset, write_prediction_table
-from comes.files import replacing_folder
 from refusals import refused
 
 
@@ -45,12 +45,18 @@ def test_a_full_disk_leaves_the_files_that_were_there(tmp_path: Path) -> None:
         path.unlink()
 
 
-def test_a_full_disk_leaves_the_folder_that_was_there(tmp_path: Path) -> None:
-    for text in ("old", "new" * 1000):
-        try:
-            with full_disk(1000), replacing_folder(tmp_path / "model", ["model.json"]) as folder:
-                (folder / "model.json").write_text(text)
-        except ValueError as error:
-            assert "cannot be written" in str(error) and len(text) > 1000
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-    assert (tmp_path / "model" / "model.json").read_text() == "old"
+def test_a_full_disk_leaves_the_model_that_was_there(tmp_path: Path) -> None:
+    X, path = np.random.default_rng(0).normal(size=(30, 2)), tmp_path / "model"
+
+    def fit(hidden: int, length: int) -> CandidateClassifier:
+        clf = CandidateClassifier("bce", epochs=1, hidden=hidden, n_networks=1)
+        return clf.fit(X, X > 0, label_names=["a" * length, "b"])
+
+    small = fit(4, 1)
+    small.save(path)
+    for large in (fit(4000, 1), fit(4, 10_000)):  # in weights, and in their description
+        with refused("model cannot be written: File too large"), full_disk(5000):
+            large.save(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+    loaded = CandidateClassifier.load(path)
+    np.testing.assert_array_equal(loaded.predict_proba(X), small.predict_proba(X))

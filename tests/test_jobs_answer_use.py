@@ -10,6 +10,7 @@ from comes.answers import LongAnswers
 from comes.datasets import Dataset
 from comes.jobs import fit_model
 from comes.jobs.answer_use import describe_use
+from comes.methods import Likelihood
 
 pytestmark = pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
 
@@ -22,15 +23,15 @@ CHOSEN = np.logical_and(CODES > 0, IS_CHOSEN)
 ALL = f"{NO + YES + MAYBE} answers ({NO} no, {YES} yes, {MAYBE} maybe"
 
 
-def use(answers: Answers, method: str | None = None, **settings: Any) -> str:
+def use(answers: Answers, method: Any = "likelihood", **settings: Any) -> str:
     classifier = CandidateClassifier(
-        method, epochs=1, hidden=4, random_state=0, progress=False, **settings
+        method, epochs=1, hidden=4, random_state=0, verbose=-1, **settings
     )
     return describe_use(classifier.fit(X, answers), answers)
 
 
 def test_a_rate_that_is_known_is_given() -> None:
-    said = use(Answers.from_codes(CODES), no_rate=0.8, yes_rate=[0.5, 0.9])
+    said = use(Answers.from_codes(CODES), rates={"no": 0.8, "yes": [0.5, 0.9]})
     assert said == f"{ALL}); no rate 0.80 given; yes rate 0.50 to 0.90 given"
 
 
@@ -41,7 +42,7 @@ def test_answers_of_people_are_counted_one_by_one() -> None:
     chosen = np.zeros(CODES.shape, dtype=bool)
     chosen[0, 0] = True
     answers = Answers.from_long(people, CODES.shape, chosen=chosen)
-    said = use(answers, no_rate=0.8, yes_rate=0.7)
+    said = use(answers, rates={"no": 0.8, "yes": 0.7})
     assert said.startswith("4 answers (2 no, 1 yes, 1 maybe; 2 chosen by a model) of 2 people; no")
 
 
@@ -52,7 +53,7 @@ def test_candidates_and_ticked_labels() -> None:
     assert use(candidates, "comes-hl", class_prior=prior) == plain
     given = use(candidates, class_prior=prior)
     assert given == f"{plain}; exclude rate 0.60 from the class prior"
-    ticked = use(Answers.from_positives(CODES == 2), yes_rate=0.4)
+    ticked = use(Answers.from_positives(CODES == 2), rates={"yes": 0.4})
     assert ticked == f"{YES} ticked labels; yes rate 0.40 given"
 
 
@@ -66,9 +67,11 @@ def test_the_summary_of_a_fit_has_it() -> None:
 def test_what_a_method_does_not_use_is_named() -> None:
     answers = Answers.from_codes(CODES, chosen=CHOSEN)
     head = f"{ALL}; {CHOSEN.sum()} chosen by a model)"
-    known: dict[str, Any] = {"no_rate": 0.8, "yes_rate": 0.7}
+    known: dict[str, Any] = {"rates": {"no": 0.8, "yes": 0.7}}
     assert use(answers, **known).startswith(f"{head}; no rate")
-    assert use(answers, uses_maybe=False, **known).startswith(f"{head}, without maybe; no rate")
+    assert use(answers, Likelihood(uses_maybe=False), **known).startswith(
+        f"{head}, without maybe; no rate"
+    )
     assert use(answers, "bce") == f"{head}, without maybe"
     prior = np.full(2, 0.5)
     unused = "yes and what a model chose"

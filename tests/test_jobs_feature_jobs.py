@@ -10,8 +10,8 @@ import torch
 
 from comes.datasets import Reading, read_features
 from comes.errors import ComesError
+from comes.images import make_backbone
 from comes.jobs import compute_features, feature_jobs, fit_model
-from comes.models import make_backbone
 from comes.training.pixels import PixelRows
 from command_line import Run, command_runner
 from pictures import SIZE, tiny, write_pictures
@@ -60,10 +60,10 @@ def test_a_written_file_is_read_with_its_names(home: Path) -> None:
 def test_a_model_of_the_same_images_finds_them(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from comes import ImageClassifier
     from comes.datasets import Images
-    from comes.estimator import features as module
+    from comes.images import features as module
 
     found = compute_features(home / "photos", **settings(home))
-    monkeypatch.setattr(module, "_stream_parts", pytest.fail)
+    monkeypatch.setattr(module, "_stream", pytest.fail)
     rng = np.random.default_rng(0)
     clf = ImageClassifier("bce", features="pooled", **settings(home))
     clf.fit(Images(home / "photos", found.items), rng.random((N, 2)) < 0.5)
@@ -79,7 +79,7 @@ def test_classes_are_square_roots_of_probabilities(home: Path) -> None:
 def test_what_cannot_be_is_refused_before_anything_is_computed(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feature_jobs, "features_of", pytest.fail)
+    monkeypatch.setattr(feature_jobs, "put_through", pytest.fail)
     for wrong, message in (
         ({"output": home / "features.xlsx"}, "should end in .npz, .parquet or .npy; got .xlsx"),
         ({"output": home / "no" / "features.npz"}, "is not a folder"),

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from comes import CandidateClassifier
+from comes import CandidateClassifier, load_model
 from comes.datasets import make_scenes
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import load_model, storage
+from comes.estimator import storage
 from comes.files import defer_from_here, deferring_interrupts, no_longer_defer
 from comes.jobs import fit_model, generate_candidates
 from comes.training import loop

@@ -28,7 +28,7 @@ SAID = simulate_answers(SCENES.known_relevant(), asked_rate=0.7, seed=0).rename_
 @pytest.fixture(scope="module")
 def model() -> CandidateClassifier:
     settings: dict[str, Any] = {"hidden": 8, "n_networks": 1, "epochs": 1, "random_state": 0}
-    clf = CandidateClassifier(no_rate=0.8, yes_rate=0.6, **settings)
+    clf = CandidateClassifier(rates={"no": 0.8, "yes": 0.6}, **settings)
     return clf.fit(SCENES.X, answers=SAID)
 
 
@@ -77,7 +77,8 @@ def test_bits_are_those_of_people_where_these_are_known(model: CandidateClassifi
 
 
 def test_rates_of_candidates_are_not_those_of_people() -> None:
-    settings: dict[str, Any] = {"epochs": 1, "hidden": 8, "random_state": 0, "exclude_rate": 0.5}
+    settings: dict[str, Any] = {"epochs": 1, "hidden": 8, "random_state": 0}
+    settings |= {"rates": {"exclude": 0.5}}
     candidates = case_b(SCENES.known_relevant(), exclude_rate=0.5)
     model = CandidateClassifier(class_prior=[0.22] * 10, **settings).fit(SCENES.X, candidates)
     assert model.no_rate_ is not None

@@ -20,7 +20,7 @@ from comes.datasets import (
     write_top_tables,
 )
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import top_predictions
+from comes.estimator import base
 from comes.jobs import judge_top, write_top
 from comes.top_metrics import ndcg_at_k, precision_at_k
 from command_line import command_runner
@@ -36,7 +36,7 @@ TOP = MODEL.predict_top(SCENES.X, K)
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(top_predictions, "ROWS_AT_ONCE", 17)  # so that a file has several parts
+    monkeypatch.setattr(base, "ROWS_AT_ONCE", 17)  # so that a file has several parts
 
 
 def test_a_table_has_a_row_for_each_item_and_label(tmp_path: Path) -> None:

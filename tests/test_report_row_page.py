@@ -77,13 +77,12 @@ def test_the_command_writes_the_page_of_a_saved_model(
     answers = Answers(no=asked & ~relevant, yes=asked & relevant, label_names=["sky", "sea"])
     clf = CandidateClassifier(
         class_prior=relevant.mean(axis=0),
-        no_rate=0.9,
-        yes_rate=0.9,
+        rates={"no": 0.9, "yes": 0.9},
         hidden=4,
         n_networks=1,
         epochs=2,
         random_state=0,
-        progress=False,
+        verbose=-1,
     ).fit(table, answers)
     clf.save("model")
     for j, name in enumerate(("sky", "sea")):

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from torch import Tensor, nn
 
 from comes import risks
 from comes.answers import State
 from comes.errors import ComesError
-from comes.methods import METHODS, Rates, RiskOptions, find_method
+from comes.methods import METHODS, Counts, Method, Rates
 from comes.models.tabular import EnsembleRisk
 
 N, Q = 14, 5
@@ -24,26 +25,29 @@ STATES = torch.randint(0, 4, (N, Q), generator=DRAW, dtype=torch.int8)
 TIMES = torch.tensor([1, 3, 0, 2, 5, 1, 0, 4, 2, 1, 1, 2, 3, 1])  # how often each row counts
 RATES: Any = np.linspace(0.2, 0.7, Q)
 TRANSITION: Any = np.full((Q, Q), 1 / (Q - 1)) * (1 - np.eye(Q))
-EVERYTHING = Rates(
-    RATES, RATES, TRANSITION, no_rate=RATES, yes_rate=np.zeros(Q), class_prior_error=None
-)
-SHARES = {"exclude_share": RATES / 2, "asked_share": RATES}
-VARIANTS = [(name, variant) for name, method in METHODS.items() for variant in method.variants]
+COUNTS = Counts(N, N * (1 - RATES / 2), drawn=N * RATES, asked=N * RATES)
+VARIANTS: list[Method] = [
+    clone(method).set_params(**({"variant": variant} if variant else {}))
+    for method in METHODS.values()
+    for variant in method.variants or (None,)
+]
 SIGHTS = {"candidates": CANDIDATES, "states": STATES}
 
 
-def sights_of(name: str, variant: str) -> list[str]:
+def sights_of(method: Method) -> list[str]:
     """Return what a method learns from: candidates, and states where it can."""
-    only_candidates = find_method(name, variant).uses_only_candidates
-    return ["candidates"] if only_candidates else ["candidates", "states"]
+    return ["candidates"] if method.uses_only_candidates else ["candidates", "states"]
 
 
-def make(name: str, variant: str, sight: str, **options: Any) -> Any:
-    """Return the risk of a method in float64."""
-    rates = EVERYTHING
-    if sight == "states":
-        rates = Rates(RATES, RATES, TRANSITION, no_rate=RATES, yes_rate=RATES)
-    risk = find_method(name, variant).make_risk(rates, RiskOptions(**options))
+def make(method: Method, sight: str, *, by_dataset: bool = True, prior_weight: float = 0.0) -> Any:
+    """Return the risk of a method in float64; n_j are those of the data set or of a batch."""
+    yes_rate = RATES if sight == "states" else np.zeros(Q)
+    rates = Rates(
+        RATES, RATES, TRANSITION, no_rate=RATES, yes_rate=yes_rate, prior_weight=prior_weight
+    )
+    if not by_dataset and "normaliser" in method.get_params():
+        method = clone(method).set_params(normaliser="batch")
+    risk = method.make_risk(rates, COUNTS)
     assert isinstance(risk, nn.Module)
     return risk.double()
 
@@ -55,12 +59,12 @@ def value_and_gradient(risk: Any, scores: Tensor, *rest: Any) -> tuple[Tensor, T
     return value.detach(), torch.autograd.grad(value, scores)[0]
 
 
-@pytest.mark.parametrize(("name", "variant"), VARIANTS)
-def test_a_row_of_weight_k_is_k_rows(name: str, variant: str) -> None:
+@pytest.mark.parametrize("method", VARIANTS, ids=repr)
+def test_a_row_of_weight_k_is_k_rows(method: Method) -> None:
     copies = torch.repeat_interleave(torch.arange(N), TIMES)  # none of a row of weight 0
-    every_option = SHARES | {"prior_weight": 1.0, "label_weight": RATES}
-    for sight, options in itertools.product(sights_of(name, variant), ({}, every_option)):
-        risk, seen = make(name, variant, sight, **options), SIGHTS[sight]
+    for sight, by_dataset in itertools.product(sights_of(method), (False, True)):
+        risk = make(method, sight, by_dataset=by_dataset, prior_weight=float(by_dataset))
+        seen = SIGHTS[sight]
         repeated, each = value_and_gradient(risk, SCORES[copies], seen[copies])
         weighted, gradient = value_and_gradient(risk, SCORES, seen, TIMES.double())
         torch.testing.assert_close(weighted, repeated, rtol=1e-12, atol=1e-12)
@@ -73,17 +77,17 @@ def test_a_row_of_weight_k_is_k_rows(name: str, variant: str) -> None:
 
 
 def test_a_batch_that_weighs_nothing_is_finite() -> None:
-    for name, variant in VARIANTS:
-        for sight in sights_of(name, variant):
-            risk = make(name, variant, sight, prior_weight=1.0)
+    for method in VARIANTS:
+        for sight in sights_of(method):
+            risk = make(method, sight, prior_weight=1.0)
             value, gradient = value_and_gradient(risk, SCORES, SIGHTS[sight], torch.zeros(N))
-            assert value.isfinite() and gradient.isfinite().all(), (name, variant, sight)
+            assert value.isfinite() and gradient.isfinite().all(), (method, sight)
 
 
 def test_arrays_are_taken_as_tensors_are() -> None:
-    for name, variant in VARIANTS:
-        for sight in sights_of(name, variant):
-            risk, seen = make(name, variant, sight), SIGHTS[sight]
+    for method in VARIANTS:
+        for sight in sights_of(method):
+            risk, seen = make(method, sight), SIGHTS[sight]
             expected = risk(SCORES, seen)
             torch.testing.assert_close(risk(SCORES, seen.numpy()), expected)
             torch.testing.assert_close(risk(SCORES.numpy(), seen.numpy()), expected)

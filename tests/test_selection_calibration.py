@@ -336,7 +336,7 @@ def fit_once(method: str, **options: Any) -> CandidateClassifier:
         hidden=16,
         n_networks=1,
         random_state=0,
-        progress=False,
+        verbose=-1,
         **options,
     )
     return clf.fit(X[FIT], CANDIDATES[FIT])

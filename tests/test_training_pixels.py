@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from comes.datasets import Images
 from comes.errors import ComesError
-from comes.models.views import zero_linear
+from comes.images.network import zero_linear
 from comes.risks import HammingRisk
 from comes.training import TrainOptions, make_optimizer, predict_scores, train
 from comes.training.pixels import Augmentation, PixelRows, augment_pixels, mix_pairs

@@ -8,7 +8,9 @@ import torch
 from scipy import sparse
 
 from comes import Answers, CandidateClassifier, ImageClassifier
-from comes.estimator import choose_classifier, count_seen_rows, cross_fit, export_onnx, per_label
+from comes.estimator import choose_classifier, cross_fit, export_onnx
+from comes.estimator.inputs import per_label
+from comes.methods import CCMN, COMESHL, Likelihood
 from hostile.casework import CASES, Case, Place, handled, refused, said
 from hostile.materials import (
     LABELS,
@@ -36,18 +38,24 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "no networks": (lambda: _fit(n_networks=0), r"n_networks"),
     "a learning rate that is a word": (lambda: _fit(learning_rate="fast"), r"learning_rate"),
     "an infinite learning rate": (lambda: _fit(learning_rate=np.inf), r"learning_rate"),
-    "a momentum of two": (lambda: _fit(momentum=2.0, optimizer="sgd"), r"momentum"),
+    "a momentum of two": (lambda: _fit(optimizer={"name": "sgd", "momentum": 2.0}), r"momentum"),
     "a weight decay below zero": (lambda: _fit(weight_decay=-1.0), r"weight_decay"),
     "an optimiser that does not exist": (lambda: _fit(optimizer="adamax9"), r"optimizer.*adam"),
     "a scale that does not exist": (lambda: _fit(scale="log"), r"scale.*standard"),
-    "a normaliser that does not exist": (lambda: _fit(normaliser="row"), r"normaliser.*batch"),
+    "a normaliser that does not exist": (
+        lambda: _fit(method=COMESHL(normaliser="row")),
+        r"normaliser.*batch",
+    ),
     "a share of all rows held out": (
-        lambda: _fit(early_stopping=True, validation_share=1.0),
-        r"validation_share",
+        lambda: _fit(early_stopping=1.0),
+        r"early_stopping.*share",
     ),
     "a patience of nothing": (lambda: _fit(early_stopping=True, patience=0), r"patience"),
     "patience without early stopping": (lambda: _fit(patience=3), r"patience.*early_stopping"),
-    "an output that does not exist": (lambda: _fit(output="polars"), r"output.*pandas"),
+    "an output that does not exist": (
+        lambda: _fit().set_output(transform="polars"),
+        r"output.*pandas",
+    ),
     "a callback that is no function": (lambda: _fit(callbacks="print"), r"callback"),
     "a random state that is a word": (lambda: _fit(random_state="lucky"), r"random_state"),
     "a model that is a number": (lambda: _fit(model=3), r"model.*mlp"),
@@ -57,7 +65,10 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a risk that is no tensor": (lambda: _fit(method=lambda s, c: 1.0), r"tensor|scalar"),
     "a risk for each row": (lambda: _fit(method=lambda s, c: s.sum(dim=1)), r"scalar"),
-    "a prior weight below zero": (lambda: _fit(prior_weight=-1.0), r"prior_weight"),
+    "a prior weight below zero": (
+        lambda: _fit(method=Likelihood(prior_weight=-1.0)),
+        r"prior_weight",
+    ),
     "a prior of fewer labels": (lambda: _fit(class_prior=[0.1, 0.2]), r"class_prior.*4"),
     "a prior above one": (lambda: _fit(class_prior=[0.1, 0.2, 0.3, 1.4]), r"class_prior.*1\.4"),
     "a prior that is no number": (
@@ -71,8 +82,8 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         ),
         r"sea|sky",
     ),
-    "flip rates of one": (lambda: _fit(method="ccmn", flip_rate=1.0), r"flip_rate"),
-    "uses maybe as a word": (lambda: _fit(uses_maybe="no"), r"uses_maybe"),
+    "flip rates of one": (lambda: _fit(method=CCMN(flip_rate=1.0)), r"flip_rate"),
+    "uses maybe as a word": (lambda: _fit(method=Likelihood(uses_maybe="no")), r"uses_maybe"),
     # features
     "a feature vector": (lambda: small().fit(features()[:, 0], candidates()), r"2D|reshape"),
     "features of three axes": (lambda: small().fit(features()[:, :, None], candidates()), r"dim"),
@@ -217,7 +228,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
         r"classifier|one",
     ),
     "rows of another width that were seen": (
-        lambda: count_seen_rows(_fit(), features()[:, :1]),
+        lambda: _fit().count_seen_rows(features()[:, :1]),
         r"features|column|1",
     ),
     "onnx of what was not fitted": (lambda: export_onnx(small(), "m.onnx"), r"fit"),

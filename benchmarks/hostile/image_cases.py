@@ -241,13 +241,13 @@ def _images_that_are_a_file(_: Place) -> object:
 @refused(AREA, r"shape|height|pixels|channel|3")
 def _pixels_of_two_channels(_: Place) -> object:
     pixels = np.zeros((N, 8, 8, 2), dtype=np.uint8)
-    return ImageClassifier(weights=None, progress=False).fit(pixels, candidates()[:N])
+    return ImageClassifier(weights=None, verbose=-1).fit(pixels, candidates()[:N])
 
 
 @refused(AREA, r"uint8|0 to 255|integer|type")
 def _pixels_between_0_and_1(_: Place) -> object:
     pixels = np.random.default_rng(0).random((N, 16, 16, 3))
-    return ImageClassifier(weights=None, progress=False).fit(pixels, candidates()[:N])
+    return ImageClassifier(weights=None, verbose=-1).fit(pixels, candidates()[:N])
 
 
 @refused(AREA, r"nowhere")

@@ -115,7 +115,7 @@ def fitted() -> CandidateClassifier:
 def small(**settings: Any) -> CandidateClassifier:
     """Return a classifier that trains in a moment."""
     return CandidateClassifier(
-        **{"epochs": 2, "hidden": 8, "n_networks": 1, "device": "cpu", "progress": False} | settings
+        **{"epochs": 2, "hidden": 8, "n_networks": 1, "device": "cpu", "verbose": -1} | settings
     )
 
 

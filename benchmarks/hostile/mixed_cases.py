@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from comes import load_model
 from comes.datasets import Reading, read_predictions
-from comes.estimator import load_model
 from comes.jobs import fit_model
 from hostile.casework import Place, handled, refused, refused_commands, said
 from hostile.materials import ROWS, candidates, frame, joined, relevant, text_of

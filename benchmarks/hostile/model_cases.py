@@ -12,8 +12,7 @@ import pandas as pd
 import torch
 from safetensors.numpy import load_file, save_file
 
-from comes import CandidateClassifier
-from comes.estimator import load_model
+from comes import CandidateClassifier, load_model
 from hostile.casework import Place, handled, refused, refused_commands
 from hostile.materials import (
     LABELS,

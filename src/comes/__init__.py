@@ -1,33 +1,47 @@
-"""Multi-label classification from candidate labels and complementary labels.
+"""Multi-label classification from answers, candidate labels and complementary labels.
 
-The rooms are public: ``from comes.risks import hamming_risk``. The names below are
-loaded on first use, so that importing `comes` stays cheap.
+The names below are loaded on first use, so that importing `comes` stays cheap; those of a package
+come from it: ``from comes.risks import hamming_risk``.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from comes.answers import Answers
-    from comes.estimator import CandidateClassifier, ImageClassifier
-    from comes.priors import estimate_class_prior
+    from comes.answers import AnswerRates, Answers
+    from comes.errors import ComesError, ComesWarning
+    from comes.estimator import CandidateClassifier, choose_classifier, cross_fit
+    from comes.images import ImageClassifier, load_model
+    from comes.priors import CleanSample, estimate_answer_rates, estimate_class_prior
 
 __version__ = "1.0.0"
-__all__ = ["Answers", "CandidateClassifier", "ImageClassifier", "estimate_class_prior"]
+__all__ = [
+    "AnswerRates",
+    "Answers",
+    "CandidateClassifier",
+    "CleanSample",
+    "ComesError",
+    "ComesWarning",
+    "ImageClassifier",
+    "choose_classifier",
+    "cross_fit",
+    "estimate_answer_rates",
+    "estimate_class_prior",
+    "load_model",
+]
+PACKAGES = {
+    "answers": ("AnswerRates", "Answers"),
+    "errors": ("ComesError", "ComesWarning"),
+    "estimator": ("CandidateClassifier", "choose_classifier", "cross_fit"),
+    "images": ("ImageClassifier", "load_model"),
+    "priors": ("CleanSample", "estimate_answer_rates", "estimate_class_prior"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Answers":
-        from comes.answers import Answers
-
-        return Answers
-    if name in ("CandidateClassifier", "ImageClassifier"):
-        from comes import estimator
-
-        return getattr(estimator, name)
-    if name == "estimate_class_prior":
-        from comes.priors import estimate_class_prior
-
-        return estimate_class_prior
+    for package, names in PACKAGES.items():
+        if name in names:
+            return getattr(import_module(f"comes.{package}"), name)
     raise AttributeError(f"module 'comes' has no attribute {name!r}")
 
 

@@ -19,7 +19,13 @@ from scipy import sparse
 from starlette.testclient import TestClient
 from torch import nn
 
-from comes import Answers, CandidateClassifier, ImageClassifier, estimate_class_prior
+from comes import (
+    Answers,
+    CandidateClassifier,
+    ImageClassifier,
+    estimate_class_prior,
+    load_model,
+)
 from comes.annotate import (
     collect_answers,
     create_project,
@@ -30,7 +36,7 @@ from comes.annotate import (
 )
 from comes.answers import LongAnswers
 from comes.datasets import open_shards
-from comes.estimator import load_model
+from comes.flat_settings import from_flat
 from comes.experiment import Experiment, read_experiment, run_tasks, tasks_of
 from comes.generation import case_a, case_b, independent, simulate_answers
 from comes.label_metrics import measure_labels
@@ -80,7 +86,7 @@ def fit_rows(
     n = X.shape[0]
     q = labels.shape[1] if hasattr(labels, "shape") else labels["no"].shape[1]
     q = 1 + labels["label"].max() if kind == "annotators" else q
-    classifier = CandidateClassifier(**settings)
+    classifier = CandidateClassifier(**from_flat(settings))
     with silent():
         classifier.fit(X, make_answers(kind, labels, (n, q)), **fit_options)
     return learned(classifier, X)
@@ -88,7 +94,7 @@ def fit_rows(
 
 def fit_in_parts(X: Any, candidates: Any, settings: Mapping[str, Any], parts: int) -> Numbers:
     """Fit by `partial_fit`, part by part."""
-    classifier = CandidateClassifier(**settings)
+    classifier = CandidateClassifier(**from_flat(settings))
     with silent():
         for rows in np.array_split(np.arange(len(X)), parts):
             classifier.partial_fit(X[rows], candidates=candidates[rows])
@@ -101,7 +107,7 @@ def fit_sparse(
     """Fit on a sparse matrix of features, with answers that are sparse, too, or not."""
     rows = sparse.csr_array(X)
     as_given = sparse.csr_array if sparse_answers else np.asarray
-    classifier = CandidateClassifier(**settings)
+    classifier = CandidateClassifier(**from_flat(settings))
     with silent():
         classifier.fit(rows, Answers(no=as_given(no), yes=as_given(yes)))
     return learned(classifier, rows)
@@ -117,7 +123,7 @@ def fit_shards(
         for label in range(candidates.shape[1]):
             part[f"is_{label}"] = candidates[rows, label].astype(int)
         part.to_parquet(folder / f"part-{number}.parquet", index=False)
-    classifier = CandidateClassifier(**settings)
+    classifier = CandidateClassifier(**from_flat(settings))
     with silent():
         classifier.fit_stream(open_shards(folder, labels=("is_*",)), buffer_rows=100)
     return learned(classifier, pd.DataFrame(X, columns=names))
@@ -127,7 +133,7 @@ def fit_table(
     frame: pd.DataFrame, answers: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> Numbers:
     """Fit on a table of mixed columns."""
-    classifier = CandidateClassifier(**settings)
+    classifier = CandidateClassifier(**from_flat(settings))
     with silent():
         classifier.fit(frame, Answers(**answers))
     encoded = classifier.encoder_.transform(frame)
@@ -292,7 +298,7 @@ def fit_images(
     pixels: Any, kind: str, labels: Any, shape: tuple[int, int], settings: Mapping[str, Any]
 ) -> Numbers:
     """Fit a classifier of pictures on a tiny network."""
-    classifier = ImageClassifier(backbone=TinyNetwork(), **settings)
+    classifier = ImageClassifier(backbone=TinyNetwork(), **from_flat(settings))
     with silent():
         classifier.fit(pixels, make_answers(kind, labels, shape))
         return learned_images(classifier, pixels)

@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 from comes.annotate import open_project, run_robots, serve_in_thread
 from comes.cli import app
 from comes.errors import ComesError
-from comes.estimator import ImageClassifier
-from comes.models import make_backbone
+from comes.images import ImageClassifier, make_backbone
 from pictures import LABELS, pictures, write_pictures
 
 BACKBONE = "timm:resnet10t"

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from comes.errors import ComesWarning
-from comes.estimator import load_model
+from comes.images import load_model
 from command_line import command_runner
 
 WORDS = np.array(["red", "green", "blue", "sky", "sea", "tree", "car", "road"])

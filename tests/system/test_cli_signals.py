@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from comes.datasets import make_scenes
-from comes.estimator import load_model
+from comes.images import load_model
 from comes.jobs import generate_candidates
 
 BENCH = """

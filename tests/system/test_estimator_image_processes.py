@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from torch.multiprocessing.spawn import spawn
 
 from comes.generation import case_b
-from comes.models import make_backbone
+from comes.images import make_backbone
 from pictures import pictures, write_pictures
 from pictures import small_classifier as classifier
 

@@ -36,7 +36,7 @@ CHILD = """
         return shards.load_rows(file, place)
 
     clf = CandidateClassifier("likelihood", epochs=4, hidden=8, device="cpu", random_state=0,
-        progress=False, batch_size=16, class_prior=[0.4, 0.4, 0.4])
+        verbose=-1, batch_size=16, class_prior=[0.4, 0.4, 0.4])
     clf.fit_stream(replace(shards, load_rows=load), buffer_rows=120, checkpoint=state,
         checkpoint_every=0.0)
     clf.save(state + ".model")

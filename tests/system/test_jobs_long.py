@@ -12,7 +12,7 @@ from comes import CandidateClassifier
 from comes.answers import Answers
 from comes.datasets import Dataset, Reading, make_scenes
 from comes.errors import ComesWarning
-from comes.estimator.training_length import choose_epochs, count_sure
+from comes.estimator.prepare import count_epochs
 from comes.generation import case_b, independent, simulate_answers
 from comes.jobs import choose_model, estimate_priors, fit_model
 from comes.jobs.answer_use import describe_use
@@ -83,9 +83,9 @@ def test_settings_are_chosen_for_the_method_of_answers() -> None:
     start = CandidateClassifier(hidden=8, random_state=0, class_prior=PRIOR)
     best, choice = choose_model(data, start, ["epochs"])
     assert set(choice.table["method"]) == {DEFAULT}
-    usual = choose_epochs(*ANSWERS.shape, count_sure(ANSWERS), batch_size=64)
+    usual = count_epochs({"epochs": None, "batch_size": 64}, ANSWERS)
     assert choice.table["epochs"].tolist() == [round(usual / 10), usual]  # not those of COMES
-    assert best.method == DEFAULT and start.method is None
+    assert best.method == DEFAULT
     assert np.isfinite(choice.table["ranking_risk"]).all()
 
 

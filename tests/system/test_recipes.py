@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from comes import CandidateClassifier
-from comes.models.backbones import import_torchvision
+from comes.images.backbones import import_torchvision
 from comes.risks import HammingRisk
 from comes.training import split_risk
 

@@ -176,6 +176,7 @@ def attempt(extra, use):
 
 import comes.annotate
 from comes import CandidateClassifier
+from comes.annotate.remote_items import export_hub_dataset
 from comes.clusters import Cluster
 from comes.columns import open_embedding
 from comes.datasets import Images, open_shards
@@ -186,7 +187,7 @@ from comes.models import make_backbone
 model = CandidateClassifier("bce", epochs=1, hidden=4).fit([[0.0], [1.0]], [[0], [1]])
 attempt("annotate", lambda: comes.annotate.open_project)
 attempt("chem", lambda: morgan_fingerprints(["CCO"]))
-attempt("hub", lambda: model.push_to_hub("someone/model"))
+attempt("hub", lambda: export_hub_dataset("hf:someone/texts", None, Path("copies")))
 attempt("images", lambda: make_backbone("timm:resnet18"))
 attempt("onnx", lambda: export_onnx(model, "model.onnx"))
 attempt("remote", lambda: open_shards("s3://bucket/rows", labels=["label"]))

@@ -126,10 +126,11 @@ def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
     if np.ma.is_masked(values):
         raise ComesError(f"{name} must not have masked entries. {advice}")
     if hasattr(values, "toarray"):
+        check_indices(values, name)
         refuse_huge(values.shape, "Give sparse no=, yes= and maybe= to comes.Answers.")
     try:
         array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
-    except ValueError as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise ComesError(f"{name} must be a matrix of 0 and 1; {error}.") from None
     if array.ndim != 2:
         raise ComesError(
@@ -155,6 +156,20 @@ def as_indicators(values: Any, name: str, advice: str = "") -> BoolMatrix:
             f"{name} must be 0 or 1; got {value!r} at row {row}, label {shown}. {advice}".rstrip()
         )
     return np.asarray(ones, dtype=bool)
+
+
+def check_indices(matrix: Any, name: str) -> None:
+    """Raise an error if a sparse matrix has an index outside of its shape, which scipy trusts."""
+    try:
+        if hasattr(matrix, "check_format"):
+            matrix.check_format(full_check=True)
+        elif getattr(matrix, "format", "") == "coo":
+            type(matrix)((matrix.data, matrix.coords), shape=matrix.shape)
+    except ValueError as error:
+        raise ComesError(
+            f"{name} must be a sound sparse matrix; scipy says: {error}. Make it anew, from its "
+            "rows, columns and values."
+        ) from None
 
 
 def refuse_huge(shape: tuple[int, ...], advice: str) -> None:
@@ -207,7 +222,7 @@ def show_label(label: int, label_names: Sequence[str] | None) -> str:
 
 
 def check_names(names: Sequence[str], q: int | None = None) -> list[str]:
-    """Return label names; raise an error if one is empty or repeated, or they are not q."""
+    """Return label names; raise unless they are q, differ, and can be written."""
     names = [str(name) for name in names]
     if q is not None and len(names) != q:
         raise ComesError(f"label_names must name each of {q} labels; got {len(names)} names.")
@@ -216,6 +231,14 @@ def check_names(names: Sequence[str], q: int | None = None) -> list[str]:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise ComesError(f"label names must differ; got {repeated[0]!r} more than once.")
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError as error:
+        broken = next(name for name in names if error.object[error.start] in name)
+        raise ComesError(
+            f"label names must be text that a file can hold; {broken!r} has half of a character (a "
+            "lone surrogate). Rename it."
+        ) from None
     return names
 
 

@@ -114,6 +114,39 @@ def answer_evidence(answers: Answers, rates: AnswerRates) -> npt.NDArray[np.floa
     return _evidence(*likelihoods).astype(np.float32)
 
 
+def mean_log_likelihood(
+    probabilities: npt.ArrayLike, answers: Answers, rates: AnswerRates
+) -> float:
+    """Return the log-likelihood per answer, given the probabilities that pairs are relevant.
+
+    In candidates and ticked labels every pair has an answer. Rates of 0 cannot be given, as in
+    `answer_evidence`.
+    """
+    p = np.asarray(probabilities, dtype=np.float64)
+    if answers.annotations is None:
+        row, label = np.nonzero(answers.filled_codes)
+        groups = [(answers.filled_codes[row, label], row, label, rates.no_rate, rates.yes_rate)]
+        mistake = rates.mistake_rate
+    else:
+        long, mistake = answers.annotations, max(rates.mistake_rate, LEAST_MISTAKE_RATE)
+        groups = []
+        for number, name in enumerate(long.people):
+            own = long.person == number
+            a, b = rates.people.get(name, (rates.no_rate, rates.yes_rate))
+            groups.append((long.code[own], long.row[own], long.label[own], a, b))
+    total, count = 0.0, 0
+    for code, row, label, a, b in groups:
+        irrelevant, relevant = (
+            likelihood[code, label] for likelihood in _state_likelihoods(a, b, mistake)
+        )
+        likelihood = (1 - p[row, label]) * irrelevant + p[row, label] * relevant
+        total += float(np.log(np.maximum(likelihood, np.finfo(float).tiny)).sum())
+        count += len(code)
+    if not count:
+        raise ComesError("the likelihood needs an answer; got none about these rows.")
+    return total / count
+
+
 def state_evidence(rates: AnswerRates) -> FloatArray:
     """Return the evidence of every `State` for each label, (4, n_labels)."""
     return _evidence(*_state_likelihoods(rates.no_rate, rates.yes_rate, rates.mistake_rate))

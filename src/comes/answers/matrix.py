@@ -19,6 +19,7 @@ from comes.answers.convert import (
     BoolMatrix,
     as_candidates,
     as_indicators,
+    check_indices,
     check_names,
     check_paired,
     from_sets,
@@ -36,6 +37,21 @@ Kind = Literal["answers", "candidates", "positives"]  # what a pair without an a
 MASKS = {"no": State.NO, "yes": State.YES, "maybe": State.MAYBE}
 MASK_ADVICE = "1 means that somebody gave this answer; a pair without this answer is 0."
 MOST_INT32 = np.iinfo(np.int32).max
+
+
+class _Cell(int):
+    """A state that cannot be encoded as a class: a fit would take the classes for candidates."""
+
+    def __hash__(self) -> int:
+        raise ComesError(
+            "answers cannot be made classes, as scikit-learn's LabelEncoder and "
+            "cross_val_predict(method='predict_proba') want; write the loop: for train, test in "
+            "KFold(5).split(X): probabilities[test] = clone(classifier).fit(X[train], "
+            "answers[train]).predict_proba(X[test])."
+        )
+
+
+CELLS = np.array([_Cell(state) for state in sorted(State)], dtype=object)
 
 
 class Answers:
@@ -382,6 +398,9 @@ class Answers:
         return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """Return the `State` numbers; without a dtype as objects that cannot be made classes."""
+        if dtype is None or np.dtype(dtype).kind == "O":
+            return CELLS[self.codes]
         return np.array(self.codes, dtype=dtype)
 
     def has(self, state: State) -> bool:
@@ -506,6 +525,7 @@ def _as_states(values: Any, name: str, highest: State, names: Sequence[str] | No
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ComesError(f"{name} must be a matrix with rows and labels; got {matrix.shape}.")
     if is_sparse(matrix):
+        check_indices(matrix, name)
         matrix = _as_sorted_rows(matrix)
     numbers = matrix.data if is_sparse(matrix) else matrix
     if numbers.dtype.kind in "biu":  # without the copies that isin makes

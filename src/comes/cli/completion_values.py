@@ -20,7 +20,7 @@ def offer(*values: str) -> Completer:
 
 complete_method = offer(*METHODS, "auto")
 complete_network = offer("mlp", "low_rank", "linear")
-complete_backbone = offer("resnet50", "timm:", "torchvision:", "folder:")
+complete_backbone = offer("resnet50", "timm:", "torchvision:")
 complete_device = offer("auto", "cpu", "cuda")
 
 

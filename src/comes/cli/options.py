@@ -32,10 +32,6 @@ ImageSource = Annotated[
 SkipBroken = Annotated[
     bool, image_option("--skip-broken", help="Leave out images that cannot be read.")
 ]
-CentreCrop = Annotated[
-    bool,
-    image_option("--centre-crop", help="Show the network the centre of an image, not all of it."),
-]
 Json = Annotated[bool, typer.Option("--json", help="Print json.")]
 ModelFolder = Annotated[Path, typer.Option("--model", "-m", help="Folder that 'comes fit' wrote.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")]

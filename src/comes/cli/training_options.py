@@ -10,21 +10,15 @@ from comes.cli.completion_values import (
     offer,
 )
 from comes.cli.help_pages import options_under
-from comes.cli.options import CentreCrop, Seed, drop_missing, image_option, parse_numbers
+from comes.cli.options import Seed, drop_missing, image_option, parse_numbers
 from comes.errors import ComesError
-from comes.methods import BEST_PUBLISHED, DEFAULT, METHODS, PAPER_SETTINGS
+from comes.flat_settings import PUBLISHED_1_0_0
+from comes.methods import BEST_PUBLISHED, DEFAULT, METHODS
 
-FLIPPED = ", ".join(
-    name
-    for name, method in METHODS.items()
-    if any(variant.needs_flip_rate for variant in method.list_variants())
+FLIPPED, FLOODED = (
+    [name for name, method in METHODS.items() if setting in method.get_params()]
+    for setting in ("flip_rate", "flood_level")
 )
-
-FLOODED = [
-    name
-    for name, method in METHODS.items()
-    if any(variant.is_over_pairs for variant in method.list_variants())
-]
 
 option = options_under("Training")
 rate_option = options_under("Rates")
@@ -67,8 +61,8 @@ def training_options(
     flip_rate: Annotated[
         str | None,
         rate_option(
-            help=f"For {FLIPPED}: one number, one per label separated by commas, or class_prior. "
-            "Default: estimated."
+            help=f"For {', '.join(FLIPPED)}: one number, one per label separated by commas, or "
+            "class_prior. Default: estimated."
         ),
     ] = None,
     flood_level: Annotated[
@@ -88,8 +82,7 @@ def training_options(
     backbone: Annotated[
         str | None,
         image_option(
-            help="Network for images: resnet50 (default), timm:NAME, torchvision:NAME, or "
-            "folder:PATH, as timm or transformers save it.",
+            help="Network for images: resnet50 (default), timm:NAME or torchvision:NAME.",
             autocompletion=complete_backbone,
         ),
     ] = None,
@@ -102,8 +95,8 @@ def training_options(
     image_features: Annotated[
         str | None,
         image_option(
-            help="What the head reads of images: auto, all, both, classes, clusters or pooled.",
-            autocompletion=offer("auto", "all", "both", "classes", "clusters", "pooled"),
+            help="What the head reads of images: auto, all or pooled.",
+            autocompletion=offer("auto", "all", "pooled"),
         ),
     ] = None,
     image_size: Annotated[
@@ -112,7 +105,6 @@ def training_options(
             help="Height and width of images. Default: the network's own, 224 for resnet50.", min=8
         ),
     ] = None,
-    centre_crop: CentreCrop = False,
     augment: Annotated[
         str | None,
         image_option(
@@ -186,7 +178,8 @@ def training_options(
         raise ComesError(
             f"--flood-level is for {', '.join(FLOODED)}; got method {trained}. Leave it out."
         )
-    published = {"method": BEST_PUBLISHED, **PAPER_SETTINGS} if as_published else {}
+    published = {"method": BEST_PUBLISHED, **PUBLISHED_1_0_0, "reduction": "sum"}
+    published = published if as_published else {}
     return published | drop_missing(
         method=method,
         variant=variant,
@@ -202,7 +195,6 @@ def training_options(
         weights=weights,
         features=image_features,
         image_size=image_size,
-        centre_crop=centre_crop or None,
         augment=augment,
         backbone_learning_rate=backbone_learning_rate,
         part_size=part_size,
@@ -210,7 +202,7 @@ def training_options(
         epochs=epochs,
         batch_size=batch_size,
         learning_rate=learning_rate,
-        reduction=reduction,
+        reduction=None if reduction == "auto" else reduction,
         threshold=threshold,
         early_stopping=early_stopping,
         device=device,

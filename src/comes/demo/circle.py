@@ -233,7 +233,8 @@ def _train_and_test(
     """Return the average precision on new scenes, the class prior estimated, and the seconds."""
     test = make_scenes("test", 2000, seed)
     started = time.perf_counter()
-    classifier = CandidateClassifier(method, epochs=epochs, random_state=seed, progress=progress)
+    verbose = -1 if progress is False else 0
+    classifier = CandidateClassifier(method, epochs=epochs, random_state=seed, verbose=verbose)
     classifier.fit(X, answers)
     if classifier.history_.interrupted:
         raise KeyboardInterrupt

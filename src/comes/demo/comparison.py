@@ -76,7 +76,7 @@ def run_demo(
 
     def train_and_test(given: str, method: str, labels: Any) -> DemoRow:
         classifier = CandidateClassifier(
-            method, epochs=epochs, random_state=seed, progress=progress
+            method, epochs=epochs, random_state=seed, verbose=-1 if progress is False else 0
         ).fit(train.X, labels)
         if classifier.history_.interrupted:
             raise KeyboardInterrupt  # a table of half-trained models would mislead

@@ -1,125 +1,119 @@
-"""`CandidateClassifier`: scikit-learn's contract around models, risks and training."""
+"""`CandidateClassifier`: a scikit-learn estimator of rows with answers or candidate labels."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
-from torch import nn
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
 
-from comes.answers import Answers
-from comes.columns import ColumnEncoder
+from comes.answers import AnswerRates, Answers
+from comes.answers.convert import check_paired
+from comes.columns import ColumnEncoder, match_by_name, needs_encoding
+from comes.errors import ComesError, listed
 from comes.estimator import storage
-from comes.estimator.finishing import finish_fit
-from comes.estimator.fit_checks import warn_of
-from comes.estimator.inputs import as_feature_matrix, check_same_order
-from comes.estimator.predictions import PredictsFromScores, keeping_earlier_fit
-from comes.estimator.preparation import Training
-from comes.estimator.reading_answers import read_answers
-from comes.estimator.resumed_fits import (
-    LearnsFromStreams,
-    find_earlier_fit,
-    prepare_weighted,
-    read_training_rows,
+from comes.estimator.base import BaseCandidateClassifier, FloatArray
+from comes.estimator.checks import warn_of
+from comes.estimator.inputs import (
+    add_rows,
+    as_matrix,
+    check_entries,
+    check_same_rows,
+    count_seen,
+    read_answers,
+    read_weight,
+    remember_rows,
+    warn_of_constant,
 )
-from comes.estimator.row_checkpoints import keep_state
-from comes.estimator.row_scores import ScoresRows
-from comes.methods import BEST_PUBLISHED, PAPER_SETTINGS
+from comes.estimator.prepare import LEARNED_THRESHOLDS, Training, make_targets, prepare
+from comes.estimator.rates import weigh_prior
+from comes.estimator.scaling import Scaling
+from comes.estimator.stream import ShardStream
+from comes.methods import (
+    BEST_PUBLISHED,
+    DEFAULT,
+    PAPER_TRAINING,
+    Counts,
+    CustomRisk,
+    Likelihood,
+    Method,
+    Rates,
+    find_method,
+    publish,
+)
+from comes.metrics import average_precision
 from comes.priors import CleanSample
-from comes.training import History
+from comes.risks.checks import value_or_nan
+from comes.selection.thresholds import recalibrate_to_prior
+from comes.training import History, predict_scores
 from comes.training.gradients import Risk
-from comes.training.options import Callback
+from comes.training.options import Callback, MakeOptimizer
+from comes.training.rows import choose_device, to_device
 
 Model = str | nn.Module | Callable[[int, int], nn.Module]
 
 
-class CandidateClassifier(
-    LearnsFromStreams,
-    ScoresRows,
-    PredictsFromScores,
-    ClassifierMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class CandidateClassifier(BaseCandidateClassifier):
     """Multi-label classifier trained on answers, candidate labels or complementary labels.
 
     Parameters
     ----------
-    method : str, or function (scores, candidates) -> scalar tensor, optional
-        "likelihood", the default, uses all that was said. "comes-hl" estimates the Hamming loss,
+    method : str, method object, or function (scores, candidates, ...) -> scalar tensor
+        "likelihood", the default, uses all answers. "comes-hl" estimates the Hamming loss,
         "comes-rl" the ranking loss; "bce" takes every candidate for relevant. Also "ccmn", "gdf",
-        "ctl", "mlcl", "comes-hl-unbiased", "comrank": docs/explain/methods.md. Or your own risk.
-    variant : str, optional
-        For methods with variants, such as "ranking" of "ccmn"; docs/explain/methods.md names them.
+        "ctl", "mlcl", "comes-hl-unbiased", "comrank": docs/explain/methods.md. An object has
+        settings of its own: ``comes.methods.COMESRL(flood_level=0.0)``. A function of your own gets
+        what it asks for by name, such as ``class_prior``: docs/guide/own-loop.md.
     class_prior : array of shape (n_labels,), or ClassPriorEstimate, optional
         How often each label is relevant; by default estimated, by `comes.estimate_class_prior` or
         `comes.priors.estimate_answer_rates`.
-    exclude_rate : float or array of shape (n_labels,), optional
-        For candidates: how often an irrelevant label is excluded, if that is known.
-    no_rate, yes_rate : float or array of shape (n_labels,), optional
-        For answers and "likelihood": how often an irrelevant pair that is asked about is called
-        "no", a relevant one "yes". By default estimated.
-    mistake_rate : float
-        For "likelihood": how often a relevant pair is called "no", or an irrelevant one "yes".
-    uses_maybe : bool
-        For "likelihood": whether "maybe" counts, with the probability that the rates give it. False
-        is right where doubt depends on the item: docs/guide/answers.md.
-    prior_weight : float, optional
-        For "likelihood": how strongly mean probabilities are kept near the class prior. By default
-        1; for answers without a yes 0.3 if a class prior is given that is no estimate, else 0.
-    flip_rate : float, array of shape (n_labels,), or "class_prior", optional
-        For "ccmn": how often an irrelevant label is a candidate, at most 0.95. By default estimated
-        by `comes.priors.estimate_flip_rate`; "class_prior" takes what the class prior implies.
+    rates : dict or AnswerRates, optional
+        What is known of how often answers are given, a number or one per label. For candidates
+        ``exclude``: how often an irrelevant label is excluded. For answers and "likelihood" ``no``
+        and ``yes``: how often an irrelevant pair that is asked about is called "no", a relevant one
+        "yes"; ``mistake``, one number: how often a relevant pair is called "no", or an irrelevant
+        one "yes". The rest is estimated, but for mistakes, of which there are none by default.
     model : {"mlp", "low_rank", "linear"}, module, or function (n_features, n_labels) -> module
-        A module is copied and trained on from its weights.
+        A module is copied and trained on from its weights, but for the bias of its last layer: see
+        ``optimizer``. The settings below do not depend on whose network it is.
     hidden : int, hidden units of the ``mlp``, or the rank of ``low_rank``
     dropout : float, optional
         Share of the hidden units of the ``mlp`` that are left out of every step.
     n_networks : int, optional; of ``mlp`` networks that train at once, to average their scores
-    starts_at_prior : bool, optional
-        Start the bias of the last layer at the log odds of the class prior.
-    reduction : {"auto", "sum", "mean", "per_label"}
-        What the risk is divided by for the gradient. ``sum`` over labels, or over pairs of labels
-        for COMES-RL; ``mean`` over these; ``per_label`` divides the sum by the number of labels.
-        ``auto`` is ``per_label`` for risks over pairs (COMES-RL, CCMN ranking, ComRank), ``mean``
-        for MLCL, else ``sum``.
-    normaliser : {"dataset", "batch"}
-        Which n_j divides the sums over rows that exclude label j: the data set's share, as the
-        paper writes it, or the batch's own count (a label that nothing excludes in a batch is then
-        left out of that batch).
-    flood_level : float or "auto"
-        The beta of COMES-RL (Equation 14), in units of the pair sum; 0 is the paper's Equation 13.
-        "auto" is 0.75 sum_{j<k} (1 - pi_j)(1 - pi_k), a rule whose factor was read off test rows:
-        docs/guide/training.md.
+    encoder : comes.columns.ColumnEncoder, optional; of tables that are more than numbers
     scale : {"auto", "dense", "standard", "centre", "maxabs"} or None
         Scaling of the features, part of the model. ``dense`` is ``standard`` for dense X and none
         for sparse X; ``auto`` is the same, but leaves columns of 0 and 1 as they are.
-    encoder : comes.columns.ColumnEncoder, optional; of tables that are more than numbers
     epochs, batch_size : int, optional
-    optimizer : {"sgd", "adam", "adamw"} or function of parameters -> torch optimiser, optional
-        A function of your own sets its own learning rate and weight decay.
+    optimizer : {"sgd", "adam", "adamw"}, function of parameters -> torch optimiser, or dict
+        A function sets its own learning rate and weight decay. A dict has the ``name`` and what is
+        rarely changed: ``momentum`` of sgd, 0.9; ``cosine``, True: the learning rate falls to zero
+        along a half cosine; ``starts_at_prior``: whether the bias of the last layer starts at the
+        log odds of the class prior.
     learning_rate : float, optional
         These, dropout, n_networks and starts_at_prior are the method's own by default. "likelihood"
         and "bce": four networks, dropout 0.5, Adam at 5e-4 in batches of 64, started at the class
-        prior, for up to 25 epochs (fewer where little is sure, more on small sets:
-        docs/guide/training.md). Others: as the paper trains, see `as_published`.
-    momentum, weight_decay : float; the momentum is for ``sgd``
-    cosine : bool
-        Let the learning rate fall to zero along a half cosine.
+        prior, for up to 25 epochs (fewer where few answers are sure, more on small sets:
+        docs/guide/training.md). Others: as the paper trains, see `as_published`. "sgd" and the
+        linear model have the paper's steps with every method.
+    weight_decay : float
     threshold : {"auto", "zero", "prior", "risk", "f1", "minmax"}
         Where `predict` cuts the scores. ``auto`` is zero, or for risks over pairs, whose scores
         have no natural zero, the level that fits the class prior. ``risk`` (least Hamming loss),
         ``f1`` and ``prior`` (as often as it says) are learned per label, from rows held out or
         scored by three more trainings, or from a clean sample. ``minmax`` is the upper half of the
         probabilities of each row.
-    early_stopping : bool
-        Hold rows out and keep the weights of the epoch with the least risk on what was said about
-        them, without the corrections that training needs.
-    validation_share : float, of the rows, that early stopping holds out
+    early_stopping : bool or float
+        Hold rows out, a fifth or the share given, and keep the weights of the epoch with the least
+        risk on their answers, without the corrections that training needs.
     patience : int, optional
         With early stopping, give up after this many epochs without a better one; by default never.
     device : str; ``auto`` is the GPU if torch sees one, else the CPU
@@ -127,30 +121,31 @@ class CandidateClassifier(
     require_candidates : bool
         Refuse ``fit(X, y)`` without ``candidates=``, ``complementary=`` or ``answers=``: in
         cross-validation y is the truth, and a forgotten ``params=`` would train on it.
-    progress : bool, optional; by default if standard error is a terminal
-    verbose : int; 1 prints a line after every epoch, in place of the progress bar
+    verbose : int
+        0 shows a progress bar if standard error is a terminal, 1 prints a line after every epoch,
+        -1 shows nothing.
     callbacks : function of a `comes.training.TrainedEpoch`, or list of such, optional
         Called after every epoch; one that returns True ends the training, whose weights are kept.
         An error that one raises ends `fit`, and leaves the classifier as it was before.
     warm_start : bool
         Go on from the weights of the `fit` before, with its scaling and the same labels.
-    output : {"default", "pandas"}
-        Arrays; or DataFrames with the names of the labels, and the index of X if it has one.
 
     Attributes
     ----------
-    classes_ : array of shape (n_labels,), the column numbers of the labels
+    classes_ : array of shape (n_labels,), the names of the labels
     label_names_ : list of str, "0", "1", ... if the answers had no names
-    method_ : str or function
+    method_ : method object
     class_prior_, class_prior_error_, no_rate_, yes_rate_, flip_rate_ : (n_labels,) each, or None
         What was given or estimated, None where neither the risk nor the cut needs it. The error is
         the standard error of an estimated class prior, NaN where it is not known.
+    people_rates_ : dict of str to pair of arrays of shape (n_labels,)
+        The rates of "no" and "yes" of every annotator, where several answered.
     transition_ : array of shape (n_labels, n_labels), or None; for "mlcl"
     module_ : the network, on scaled features
     encoder_ : ColumnEncoder, if X was a table with categories, dates, texts or missing values
     history_ : History
         Risk of every epoch, seconds, whether training was interrupted, and with early stopping
-        the risk on held-out rows and the epoch that was kept; what was found wrong (``warnings``).
+        the risk on held-out rows and the epoch that was kept; what is wrong (``warnings``).
     score_offset_ : array of shape (n_labels,)
         0, or for risks over pairs the level at which mean probabilities fit the class prior.
     threshold_ : array of shape (n_labels,), where `predict` cuts the scores
@@ -165,102 +160,111 @@ class CandidateClassifier(
     array([[1, 0]])
     """
 
+    COUNTS: ClassVar[dict[str, int]] = {
+        **{"epochs": 1, "batch_size": 1, "n_networks": 1, "hidden": 1, "patience": 1},
+        "verbose": -1,
+    }
+
+    module_: nn.Module
+    scaling_: Scaling
+    encoder_: ColumnEncoder
+    item_column_: str | None = None  # the column of a file that named the rows
+    stream_: "Stream"
+
     def __init__(
         self,
-        method: str | Risk | None = None,
+        method: str | Method | Risk = DEFAULT,
         *,
-        variant: str | None = None,
         class_prior: npt.ArrayLike | None = None,
-        exclude_rate: npt.ArrayLike | None = None,
-        no_rate: npt.ArrayLike | None = None,
-        yes_rate: npt.ArrayLike | None = None,
-        mistake_rate: float = 0.0,
-        uses_maybe: bool = True,
-        prior_weight: float | None = None,
-        flip_rate: npt.ArrayLike | str | None = None,
+        rates: dict[str, Any] | AnswerRates | None = None,
         model: Model = "mlp",
         hidden: int = 500,
         dropout: float | None = None,
         n_networks: int | None = None,
-        starts_at_prior: bool | None = None,
-        reduction: str = "auto",
-        normaliser: str = "dataset",
-        flood_level: float | Literal["auto"] = "auto",
-        scale: str | None = "auto",
         encoder: ColumnEncoder | None = None,
+        scale: str | None = "auto",
         epochs: int | None = None,
         batch_size: int | None = None,
-        optimizer: str | Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None = None,
+        optimizer: str | MakeOptimizer | dict[str, Any] | None = None,
         learning_rate: float | None = None,
-        momentum: float = 0.9,
         weight_decay: float = 1e-4,
-        cosine: bool = True,
         threshold: str = "auto",
-        early_stopping: bool = False,
-        validation_share: float = 0.2,
+        early_stopping: bool | float = False,
         patience: int | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         require_candidates: bool = False,
-        progress: bool | None = None,
         verbose: int = 0,
         callbacks: Callback | Sequence[Callback] | None = None,
         warm_start: bool = False,
-        output: str = "default",
     ) -> None:
         self.method = method
-        self.variant = variant
         self.class_prior = class_prior
-        self.exclude_rate = exclude_rate
-        self.no_rate = no_rate
-        self.yes_rate = yes_rate
-        self.mistake_rate = mistake_rate
-        self.uses_maybe = uses_maybe
-        self.prior_weight = prior_weight
-        self.flip_rate = flip_rate
+        self.rates = rates
         self.model = model
         self.hidden = hidden
         self.dropout = dropout
         self.n_networks = n_networks
-        self.starts_at_prior = starts_at_prior
-        self.reduction = reduction
-        self.normaliser = normaliser
-        self.flood_level = flood_level
-        self.scale = scale
         self.encoder = encoder
+        self.scale = scale
         self.epochs = epochs
         self.batch_size = batch_size
         self.optimizer = optimizer
         self.learning_rate = learning_rate
-        self.momentum = momentum
         self.weight_decay = weight_decay
-        self.cosine = cosine
         self.threshold = threshold
         self.early_stopping = early_stopping
-        self.validation_share = validation_share
         self.patience = patience
         self.device = device
         self.random_state = random_state
         self.require_candidates = require_candidates
-        self.progress = progress
         self.verbose = verbose
         self.callbacks = callbacks
         self.warm_start = warm_start
-        self.output = output
 
     @classmethod
     def as_published(cls, method: str = BEST_PUBLISHED, **changes: Any) -> Self:
-        """Return a classifier with the settings of the paper, and the field's where it is silent.
+        """Return a classifier that trains as the paper does, but for ``changes``.
 
-        One network of 500 hidden units, SGD with momentum 0.9, learning rate 5e-3 and weight decay
-        1e-4, 200 epochs in batches of 256, no dropout, no flood level; but for ``changes``.
+        The paper says: an MLP, 200 epochs of SGD at a learning rate of 5e-3 with cosine decay and a
+        weight decay of 1e-4. It leaves open, and this takes: one hidden layer of 500 units, no
+        dropout, momentum 0.9, batches of 256, dense features standardised, the sum over labels (for
+        COMES-RL over pairs of labels, as Equation 13 has it), the last epoch, and no flood: the
+        paper has a level beta for COMES-RL (Equation 14) and does not say which, so beta is 0 here.
+        These are the settings of the rows of docs/explain/paper.md. The paper also gives the class
+        priors of all training rows: pass ``class_prior``, or they are estimated.
+
+        Parameters
+        ----------
+        method : str
+            A name of comes.methods.METHODS.
+        **changes
+            Other parameters.
+
+        Returns
+        -------
+        classifier : CandidateClassifier
 
         Examples
         --------
-        >>> CandidateClassifier.as_published("comes-rl", epochs=100).optimizer
-        'sgd'
+        >>> clf = CandidateClassifier.as_published("comes-rl", epochs=100)
+        >>> clf.method, clf.optimizer
+        (COMESRL(flood_level=0.0, reduction='sum'), 'sgd')
         """
-        return cls(method, **{**PAPER_SETTINGS, **changes})
+        published = publish(method, reduction="sum")
+        steps = {k: v for k, v in PAPER_TRAINING.items() if k != "starts_at_prior"}
+        if published.training["starts_at_prior"]:
+            steps["optimizer"] = {"name": steps["optimizer"], "starts_at_prior": False}
+        return cls(published, **{**steps, "hidden": 500, "scale": "dense", **changes})
+
+    def _check_settings(self) -> None:
+        """Raise an error unless numbers and names among the parameters are valid."""
+        super()._check_settings()
+        dropout = self.dropout
+        if dropout is not None and not (
+            isinstance(dropout, int | float | np.floating) and 0 <= dropout < 1
+        ):
+            raise ComesError(f"dropout must be at least 0 and below 1; got {dropout!r}.")
 
     def fit(
         self,
@@ -283,9 +287,10 @@ class CandidateClassifier(
         ----------
         X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
         y : Answers, array, DataFrame or sparse matrix of shape (n_samples, n_labels), optional
-            Answers, or candidates: 1 where a label is still possible. If one of those below is
-            given, y is the truth, as in scikit-learn's cross-validation; it is then only checked
-            to lie inside the candidates, never trained on.
+            Answers, a DataFrame of the words yes, no and maybe, or candidates: 1 where a label is
+            still possible. If one of those below is given, y is the truth, as in scikit-learn's
+            cross-validation; it is then only checked to lie inside the candidates, never trained
+            on.
         candidates, complementary : as y, optional
             Complementary labels are the other view: 1 where a label is surely irrelevant.
         answers : comes.Answers, optional
@@ -304,29 +309,425 @@ class CandidateClassifier(
         -------
         self : CandidateClassifier
         """
-        with keeping_earlier_fit(self):
-            earlier = find_earlier_fit(self)
+        with self._keeping_earlier_fit():
+            self.__dict__.pop("stream_", None)
+            begun: dict[str, Any] = {}  # a warm start goes on from the fit before
+            if self.warm_start and hasattr(self, "module_"):
+                begun = {"network": self.module_, "scaling": self.scaling_}
+                n_features, names = self.n_inputs_, self.label_names_
             for labels in (y, candidates, complementary, answers):
-                check_same_order(X, labels)
-            X = read_training_rows(self, X, earlier)
-            is_strict = self.require_candidates
-            given = read_answers(
-                y, candidates, complementary, answers, label_names, require_candidates=is_strict
+                check_paired(X=X, labels=labels)
+            X = self._learn_features(X)
+            warn_of_constant(X)
+            labels = (y, candidates, complementary, answers, label_names)
+            read = read_answers(
+                *labels, require_candidates=self.require_candidates, may_be_encoded=True
             )
-            sample = None if clean is None else CleanSample.read(clean, given.label_names)
+            if begun and (X.shape[1] != n_features or read.label_names != names):
+                raise ComesError(
+                    "warm_start=True goes on with the network of the fit before, which has "
+                    f"{n_features} features and the labels {listed(names)}; got {X.shape[1]} and "
+                    f"{listed(read.label_names or [])}. Set warm_start=False to start anew."
+                )
+            sample = None if clean is None else CleanSample.read(clean, read.label_names)
             if sample is not None and sample.X is not None:
-                as_feature_matrix(self, sample.X)  # before anything takes long
-            start = replace(earlier.check(X, given), clean=sample, is_shared=is_shared)
-            training = prepare_weighted(self, X, given, sample_weight, start)
-            training = keep_state(self, training, start.module, checkpoint, checkpoint_every)
-            self._finish(training, training.run())
+                self._read_features(sample.X)  # before anything takes long
+            X, read, weight = self._weigh_rows(X, read, sample_weight)
+            training = prepare(
+                self, X, read, weight=weight, clean=sample, is_shared=is_shared, **begun
+            )
+            if checkpoint is not None:
+                network = begun.get("network")
+                training = training.with_checkpoint(self, checkpoint, checkpoint_every, network)
+            self._keep(training, training.run())
             warn_of(self.history_)
         return self
 
-    def _finish(self, training: Training, history: History) -> Self:
-        """Keep the results of the training."""
-        finish_fit(self, training, history)
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,
+        *,
+        candidates: Any = None,
+        complementary: Any = None,
+        answers: Answers | None = None,
+        label_names: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Train on the next part of a stream of rows: one pass over it, at a constant rate.
+
+        The first call fixes the labels, the scaling, and the class priors and rates: those that
+        are given, else estimates from its rows, so that it should bring some hundred. After `fit`,
+        those of `fit` stay. The shares of excluding rows, which COMES divides by, are counted over
+        all parts. The state of the optimiser goes on, too; it is not saved with the model.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
+        y, candidates, complementary, answers, label_names, sample_weight
+            As in `fit`. Names of labels are matched to those of the first call.
+        classes
+            Not used: labels are columns. scikit-learn's own `partial_fit` has it.
+
+        Returns
+        -------
+        self : CandidateClassifier
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> clf = CandidateClassifier("bce", random_state=0)
+        >>> for part in range(30):
+        ...     X = rng.normal(size=(200, 2))
+        ...     clf = clf.partial_fit(X, X > 0)
+        >>> clf.predict([[2.0, -2.0]])
+        array([[1, 0]])
+        """
+        self._refuse_held_out_rows("partial_fit sees every row once, so it")
+        with self._keeping_earlier_fit():
+            for labels in (y, candidates, complementary, answers):
+                check_paired(X=X, labels=labels)
+            labels = (y, candidates, complementary, answers, label_names)
+            read = read_answers(*labels, require_candidates=self.require_candidates)
+            begun: dict[str, Any] = {}
+            stream, before, n_before, seen = None, History(), 0, None
+            if not hasattr(self, "module_"):
+                X = self._learn_features(X)
+            else:
+                X = self._read_features(X)
+                check_entries(X)
+                read = read.align_labels(self.label_names_)
+                trained_on = self.trained_on_ or {"kind": read.kind, "rows": 0}
+                if read.kind != trained_on["kind"]:
+                    raise ComesError(
+                        f"partial_fit must go on with {trained_on['kind']}, as before, since rates "
+                        f"of {read.kind} mean something else. Give the same kind, or start anew "
+                        "with fit."
+                    )
+                stream = getattr(self, "stream_", None)
+                before, n_before, seen = self.history_, trained_on["rows"], self.seen_rows_
+                begun = {
+                    "rates": self._rates_for(read),
+                    "network": self.module_,
+                    "scaling": self.scaling_,
+                    "counts": Counts.of(read).of_no_rows() if stream is None else stream.counts,
+                }
+            X, read, weight = self._weigh_rows(X, read, sample_weight)
+            training = prepare(self, X, read, weight=weight, **begun)
+            optimizer = _ResumedOptimizer(training.options.optimizer, stream and stream.optimizer)
+            n_parts = stream.n_parts if stream else 0
+            options = replace(
+                training.options,
+                epochs=1,
+                cosine=False,
+                optimizer=optimizer,
+                seed=training.options.seed + n_parts,
+                progress=False,
+            )
+            training = replace(training, options=options, is_ours=False)  # no graph for one pass
+            history = training.run()
+            risks, seconds = before.risk + history.risk, before.seconds + history.seconds
+            self._keep(training, replace(history, risk=risks, seconds=seconds))
+            self.seen_rows_ = add_rows(seen, remember_rows(X))
+            self.trained_on_ = {"rows": len(read) + n_before, "kind": read.kind}
+            assert optimizer.made is not None
+            self.stream_ = Stream(training.counts, optimizer.made.state_dict(), n_parts + 1)
         return self
+
+    def fit_stream(
+        self,
+        shards: Any,
+        *,
+        buffer_rows: int = 2**17,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: float = 300.0,
+        is_shared: bool = False,
+    ) -> Self:
+        r"""Train on more rows than memory holds, read from disk block by block in every epoch.
+
+        A first pass learns the scaling of numbers, the encoder of a table and how often each answer
+        was given. Class priors and rates of many labels come from these counts, of others from
+        20000 rows. An epoch takes blocks in random order and mixes the rows of a few.
+
+        Parameters
+        ----------
+        shards : comes.datasets.ShardedDataset, or path
+            A folder, file or pattern as `comes.datasets.open_shards` takes it.
+        buffer_rows : int
+            About how many rows are mixed; twice as many are in memory.
+        checkpoint, checkpoint_every, is_shared
+            As in `fit`; training goes on in the middle of an epoch.
+
+        Returns
+        -------
+        self : CandidateClassifier
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from comes.datasets import open_shards
+        >>> folder, rng = Path(tempfile.mkdtemp()), np.random.default_rng(0)
+        >>> for part in range(3):
+        ...     table = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+        ...     table["is_right"], table["is_up"] = table["a"] > 0, table["b"] > 0
+        ...     table.to_parquet(folder / f"part-{part}.parquet")
+        >>> shards = open_shards(folder, labels=["is_*"])
+        >>> clf = CandidateClassifier("bce", epochs=20, random_state=0).fit_stream(shards)
+        >>> clf.predict(pd.DataFrame({"a": [2.0], "b": [-2.0]}))
+        array([[1, 0]])
+        """
+        self._check_settings()
+        self._refuse_held_out_rows("fit_stream")
+        if self.warm_start:
+            raise ComesError("fit_stream starts anew; got warm_start=True. Leave it out.")
+        with self._keeping_earlier_fit():
+            for name in ("encoder_", "feature_names_in_", "stream_"):
+                self.__dict__.pop(name, None)  # of an earlier fit
+            stream = ShardStream(self, shards, buffer_rows, is_shared)
+            self.n_features_in_ = stream.n_features
+            if stream.encoder is not None:
+                self._keep_encoder(stream.encoder)
+            elif stream.shards.feature_names is not None:
+                self.feature_names_in_ = np.array(stream.shards.feature_names, dtype=object)
+            training = prepare(self, None, stream.answers, stream=stream, is_shared=is_shared)
+            if checkpoint is not None:
+                training = training.with_checkpoint(self, checkpoint, checkpoint_every)
+            self._keep(stream.sampled(training), training.run())
+            self.trained_on_ = {"rows": len(stream.answers), "kind": stream.answers.kind}
+            self.seen_rows_ = stream.remember_rows()
+            warn_of(self.history_)
+        return self
+
+    def _rates_for(self, answers: Answers) -> Rates:
+        """Return the rates, with the weight of the class prior, which no saved model holds."""
+        if not isinstance(self.method_, Likelihood):
+            return self.rates_
+        weight = weigh_prior(self.method_, answers, self.class_prior)
+        return replace(self.rates_, prior_weight=weight)
+
+    def _keep(self, training: Training, history: History) -> Self:
+        """Set what a training learned: here the network and its scaling, the rest in the base."""
+        self.module_, self.scaling_ = training.network, training.scaling
+        self.seen_rows_ = remember_rows(training.features)
+        return super()._keep(training, history)
+
+    def _refuse_held_out_rows(self, what: str) -> None:
+        """Raise an error if a setting needs all rows at once."""
+        if self.early_stopping or self.threshold in LEARNED_THRESHOLDS:
+            raise ComesError(
+                f"{what} can neither hold rows out nor learn thresholds; got early_stopping="
+                f"{self.early_stopping} and threshold={self.threshold!r}. Set them to False and "
+                "'auto'."
+            )
+
+    def _weigh_rows(self, X: Any, answers: Answers, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Return rows, answers and their weights; rows of weight 0 are left out."""
+        check_same_rows(X, answers)
+        weight = read_weight(sample_weight, len(answers))
+        if weight is None:
+            return X, answers, None
+        if self.threshold in LEARNED_THRESHOLDS:
+            raise ComesError(
+                f"threshold={self.threshold!r} is learned from rows that all count the same; "
+                "with sample_weight take 'auto', 'zero' or 'minmax'."
+            )
+        method = find_method(self.method)
+        if isinstance(method, CustomRisk) and not method.takes_weight:
+            raise ComesError(
+                "sample_weight needs a risk of your own that takes the weights of the rows by that "
+                "name, risk(scores, candidates, sample_weight=None). Add it, or leave "
+                "sample_weight out."
+            )
+        if not weight.all():
+            rows = np.flatnonzero(weight)
+            X, answers, weight = _safe_indexing(X, rows), answers[rows], weight[rows]
+        return X, answers, weight
+
+    # Features
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features if `fit` saw a DataFrame, else None."""
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    @property
+    def n_inputs_(self) -> int:
+        """How many numbers the network takes for a row."""
+        encoder = getattr(self, "encoder_", None)
+        return int(self.n_features_in_) if encoder is None else encoder.n_features
+
+    def _learn_features(self, X: Any) -> Any:
+        """Return X as a finite float matrix, dense or CSR; keep its encoder and feature names.
+
+        A table of complete numbers is no more than a matrix, unless an encoder was given. A warm
+        start encodes a table as the fit before did.
+        """
+        if self.warm_start and hasattr(self, "encoder_"):
+            X = self._read_features(X)
+            check_entries(X)
+            return X
+        self.__dict__.pop("encoder_", None)  # of an earlier fit
+        is_table = isinstance(X, pd.DataFrame) and 0 not in X.shape
+        if is_table and (self.encoder is not None or needs_encoding(X)):
+            encoder = ColumnEncoder() if self.encoder is None else clone(self.encoder)
+            X = self._validate(encoder.fit_transform(X), reset=True)
+            self._keep_encoder(encoder)
+        else:
+            X = self._validate(X, reset=True)
+        check_entries(X)
+        return X
+
+    def _keep_encoder(self, encoder: ColumnEncoder) -> None:
+        """Let the features be the columns that an encoder uses."""
+        self.encoder_ = encoder
+        self.feature_names_in_ = np.array(encoder.used_columns, dtype=object)
+        self.n_features_in_ = len(encoder.used_columns)
+
+    def _read_features(self, X: Any) -> Any:
+        """Return X for a fitted classifier as a float matrix, dense or CSR; entries not checked.
+
+        Columns of a table are found by name, and encoded as in training.
+        """
+        encoder, names = getattr(self, "encoder_", None), self.feature_names
+        if encoder is not None:
+            if not isinstance(X, pd.DataFrame):
+                shape = getattr(X, "shape", None)
+                came = f"a {type(X).__name__}" + ("" if shape is None else f" of shape {shape}")
+                raise ComesError(
+                    "this model was trained on a table with the columns "
+                    f"{listed(encoder.used_columns)}; got {came}. Pass a DataFrame."
+                )
+            return encoder.transform(X)
+        if names is not None and isinstance(X, pd.DataFrame):
+            X = X if list(X.columns) == names else match_by_name(X, names)
+            for name in X.columns[[not pd.api.types.is_numeric_dtype(t) for t in X.dtypes]]:
+                numbers = pd.to_numeric(X[name], errors="coerce")
+                wrong = (numbers.isna() & X[name].notna()).to_numpy()
+                if wrong.any():
+                    row = int(wrong.argmax())
+                    raise ComesError(
+                        f"column {name!r} must hold numbers, as in training; got "
+                        f"{X[name].iloc[row]!r} at row {row}. Correct it."
+                    )
+        return self._validate(X, reset=False)
+
+    def _validate(self, X: Any, *, reset: bool) -> Any:
+        """Return X as a float matrix; ``reset`` sets the number and the names of features."""
+        try:
+            return validate_data(
+                self,
+                as_matrix(X),
+                reset=reset,
+                accept_sparse="csr",
+                dtype=(np.float64, np.float32),
+                ensure_all_finite=False,
+            )
+        except ComesError:
+            raise
+        except (ValueError, TypeError) as error:
+            message = " ".join(line.strip() for line in str(error).splitlines())
+            raise ComesError(message) from error
+
+    def count_seen_rows(self, X: Any) -> int:
+        """Return how many rows have the features of a row that the classifier was trained on.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        n_seen : int
+            0 if the classifier was saved by a version that did not remember its rows.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(60, 2))
+        >>> classifier = CandidateClassifier("bce", epochs=1).fit(X[:40], X[:40] > 0)
+        >>> classifier.count_seen_rows(X[30:])
+        10
+        """
+        seen = self.seen_rows_
+        return 0 if seen is None else count_seen(seen, self._read_features(X))
+
+    # Scores
+
+    def _raw_scores(self, X: Any) -> FloatArray:
+        """Return raw scores, always as an array."""
+        scores = self._trained_scores(X)
+        if self.score_power_ is None:
+            return scores
+        return recalibrate_to_prior(scores, self.score_power_)  # a model of 1.0.0
+
+    def _trained_scores(self, X: Any) -> FloatArray:
+        """Return the scores whose risk training minimised."""
+        check_is_fitted(self)
+        return self._score_matrix(self._read_features(X))
+
+    def _score_matrix(self, X: Any) -> FloatArray:
+        """Return the scores of a matrix of features."""
+        return np.asarray(self._score_scaled(self.scaling_(X)).cpu().numpy())
+
+    def _score_scaled(self, X: Any) -> Tensor:
+        """Return the scores of scaled features, on the device of the network."""
+        device = choose_device(self.device)
+        return predict_scores(self.module_.to(device), to_device(X, device))
+
+    def _stream_scores(self, X: Any, at_once: int) -> Iterator[Tensor]:
+        """Give scores of `decision_function` for so many rows at a time, where they are made."""
+        scaled = self.scaling_(self._read_features(X))
+        for start in range(0, scaled.shape[0], at_once):
+            scores = self._score_scaled(scaled[start : start + at_once])
+            if self.score_power_ is not None:
+                power = self.score_power_
+                scores = torch.as_tensor(recalibrate_to_prior(scores.cpu().numpy(), power))
+            yield scores
+
+    def score(self, X: Any, y: Any, sample_weight: None = None) -> float:
+        """Return the average precision against true labels, or the log-likelihood of `Answers`.
+
+        Parameters
+        ----------
+        X : as in `predict`
+        y : array or DataFrame of shape (n_samples, n_labels), or Answers
+            True labels, whose columns are matched by name: the average precision in the ``pml``
+            convention. `Answers`: their log-likelihood per answer, by the probabilities and rates
+            of the model (those that the class prior implies where the method has none; where it
+            has neither, as "bce", every answer is taken at its word). Greater is better.
+        sample_weight : None
+            Not supported.
+
+        Returns
+        -------
+        score : float
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> clf = CandidateClassifier("bce", epochs=20, random_state=0).fit(X, X > 0)
+        >>> clf.score(X, X > 0) > 0.9, clf.score(X, Answers(no=X < -1, yes=X > 1)) > -0.2
+        (True, True)
+        """
+        return self._score_labels(X, y, sample_weight, average_precision)
+
+    def risk(self, X: Any, candidates: Any, *, corrected: bool = False) -> float:
+        """Return the estimate of the method's risk on other rows with candidates or answers.
+
+        Without a true label: lower is better, among classifiers of one method. What training needs
+        beside it (absolute values, clamps, the flood, the pull to the class prior) is left out,
+        unless ``corrected``: a clamp at 0 would make classifiers look alike.
+        """
+        check_paired(X=X, labels=candidates)
+        scores = torch.as_tensor(self._trained_scores(X))
+        answers = read_answers(candidates).align_labels(self.label_names_)
+        rates = self._rates_for(answers)
+        risk = self.method_.make_risk(rates, Counts.of(answers), corrected=corrected)
+        targets = make_targets(self.method_, rates, answers, scores.device, 0)
+        return value_or_nan(risk, scores, targets)
+
+    # Files
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a folder, as safetensors and json, replacing one there.
@@ -346,3 +747,26 @@ class CandidateClassifier(
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """What goes from one part of `partial_fit` to the next, beside the model."""
+
+    counts: Counts
+    optimizer: dict[str, Any]  # its state
+    n_parts: int
+
+
+class _ResumedOptimizer:
+    """Makes an optimiser that goes on from the state of an earlier one."""
+
+    def __init__(self, make: MakeOptimizer, state: dict[str, Any] | None) -> None:
+        self.make, self.state = make, state
+        self.made: torch.optim.Optimizer | None = None
+
+    def __call__(self, parameters: Any) -> torch.optim.Optimizer:
+        self.made = self.make(parameters)
+        if self.state is not None:
+            self.made.load_state_dict(copy.deepcopy(self.state))
+        return self.made

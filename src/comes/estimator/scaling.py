@@ -77,11 +77,10 @@ def fit_scaling(X: Any, how: str | None, weight: npt.NDArray[np.float64] | None 
     check_scaling(how, is_sparse)
     if how is None or (is_sparse and how in ("auto", "dense")):
         return Scaling()
-    if how == "auto":
-        return _leave_flags(X, fit_scaling(X, "standard", weight))
-    if how in ("dense", "standard"):
+    if how in ("auto", "dense", "standard"):
         scaler = StandardScaler().fit(X, sample_weight=weight)
-        return Scaling(scaler.mean_, scaler.scale_)
+        flags = find_flags(X) if how == "auto" else None
+        return _standard(scaler.mean_, scaler.scale_, flags)
     if how == "centre":
         if weight is not None:
             return Scaling(shift=np.average(np.asarray(X, np.float64), axis=0, weights=weight))
@@ -101,15 +100,46 @@ def check_scaling(how: str | None, is_sparse: bool) -> None:
         )
 
 
-def _leave_flags(X: Any, scaling: Scaling) -> Scaling:
-    """Return the scaling with columns that hold nothing but 0 and 1 left as they are."""
-    assert scaling.shift is not None and scaling.scale is not None
-    flags = find_flags(X)
-    return Scaling(np.where(flags, 0.0, scaling.shift), np.where(flags, 1.0, scaling.scale))
-
-
 def find_flags(X: Any) -> npt.NDArray[np.bool_]:
     """Return which columns hold nothing but 0 and 1, (d,)."""
     values = np.asarray(X)
     found: npt.NDArray[np.bool_] = ((values == 0) | (values == 1)).all(axis=0)
     return found
+
+
+def _standard(mean: Any, deviation: Any, flags: Any) -> Scaling:
+    """Return the scaling by mean and standard deviation, with columns of 0 and 1 as they are."""
+    if flags is None:
+        return Scaling(mean, deviation)
+    return Scaling(np.where(flags, 0.0, mean), np.where(flags, 1.0, deviation))
+
+
+class ScaleFold:
+    """Learn a scaling in one pass over blocks of rows: what `fit_scaling` learns of all of them."""
+
+    def __init__(self, how: str | None, is_sparse: bool) -> None:
+        check_scaling(how, is_sparse)
+        self.how = None if is_sparse and how in ("auto", "dense") else how
+        self._moments = StandardScaler()  # merges means and variances of blocks
+        self._largest = MaxAbsScaler()
+        self._flags: npt.NDArray[np.bool_] | None = None
+
+    def add(self, X: Any) -> None:
+        """Learn from some rows."""
+        if self.how == "maxabs":
+            self._largest.partial_fit(X)
+        elif self.how is not None:
+            self._moments.partial_fit(X)
+            flags = find_flags(X)
+            self._flags = flags if self._flags is None else self._flags & flags
+
+    def finish(self) -> Scaling:
+        """Return the scaling."""
+        if self.how is None:
+            return Scaling()
+        if self.how == "maxabs":
+            return Scaling(scale=self._largest.scale_)
+        if self.how == "centre":
+            return Scaling(self._moments.mean_)
+        flags = self._flags if self.how == "auto" else None
+        return _standard(self._moments.mean_, self._moments.scale_, flags)

@@ -1,6 +1,13 @@
-"""A fitted classifier as a folder: ``model.json`` and ``model.safetensors``, no pickle."""
+"""A fitted classifier as a folder: ``model.json`` and ``model.safetensors``, no pickle.
 
+``model.json`` holds the checksum of the weights' file, and that of all else it says, so that
+weights that rot and descriptions that are edited are noticed.
+"""
+
+import hashlib
 import json
+import re
+import shutil
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,15 +18,15 @@ from sklearn.base import clone
 from torch import nn
 
 import comes
+from comes.answers import AnswerRates
 from comes.columns import ColumnEncoder
-from comes.errors import ComesError
-from comes.estimator.checksums import add_checksums, check_checksums, find_system_error
-from comes.estimator.row_training import make_module
+from comes.errors import ComesError, first_line
+from comes.estimator.base import BaseCandidateClassifier
+from comes.estimator.prepare import OWN, as_plain, choose_settings, make_network
 from comes.estimator.scaling import Scaling
-from comes.estimator.settings import find_settings
-from comes.estimator.table_inputs import count_inputs, find_encoder
 from comes.files import check_folder_target, expanded, replacing_folder
-from comes.methods import Rates
+from comes.flat_settings import from_flat
+from comes.methods import METHODS, Rates, find_method
 from comes.selection.calibration import Calibration
 from comes.training import History
 from comes.training.seeding import seeded
@@ -31,71 +38,195 @@ if TYPE_CHECKING:
 
 FILES = DESCRIPTION, WEIGHTS = "model.json", "model.safetensors"
 COLUMNS = "columns."  # begins the names of what the encoder of a table learned
-FORMAT = 1
-OWN = "your own"  # stands for a parameter that is code
+FORMAT = 2  # 1 had the flat parameters of version 1.0.0
 PLAIN_NETWORK = {"dropout": 0.0, "n_networks": 1}  # of models that were saved without these
+ARRAYS = ("score_offset_", "score_power_", "threshold_", "seen_rows_")
 
 
 def check_model_target(path: str | Path) -> None:
-    """Raise an error unless a model can be saved there; call it before a long training.
-
-    Parameters
-    ----------
-    path : path
-        A folder that does not exist yet, is empty, or holds a model.
-
-    Examples
-    --------
-    >>> check_model_target("model-of-photos")  # may be written
-    >>> check_model_target("missing/model")
-    Traceback (most recent call last):
-    comes.errors.ComesError: ...missing is not a folder. Create it first, or correct the path.
-    """
+    """Raise an error unless a model can be saved there; call it before a long training."""
     check_folder_target(path, FILES)
 
 
 def save(classifier: "CandidateClassifier", path: str | Path) -> None:
-    """Write a fitted classifier to a folder."""
-    arrays = {
-        **rate_arrays(classifier.rates_),
-        "score_offset": classifier.score_offset_,
-        "score_power": classifier.score_power_,
-        **calibration_arrays(classifier),
-        "threshold": classifier.threshold_,
-        "seen_rows": getattr(classifier, "seen_rows_", None),
+    """Write a fitted classifier of rows to a folder."""
+    settings = choose_settings(classifier, classifier.method_)
+    description, tensors = describe(classifier, classifier.module_, "module.", leave="encoder")
+    scaling = {
         "feature_shift": classifier.scaling_.shift,
         "feature_scale": classifier.scaling_.scale,
     }
-    tensors = {name: torch.as_tensor(a) for name, a in arrays.items() if a is not None}
-    for name, tensor in classifier.module_.state_dict().items():
-        tensors[f"module.{name}"] = tensor.cpu().clone().contiguous()  # tied weights twice
-    parameters = {
-        k: plain(v) for k, v in classifier.get_params(deep=False).items() if k != "encoder"
-    }
-    parameters["method"] = plain(classifier.method_)
-    parameters["device"] = "auto"  # where it was trained need not be where it is used
-    parameters["callbacks"] = None  # they are code
-    description = {
-        "parameters": parameters,
+    tensors |= {name: torch.as_tensor(a) for name, a in scaling.items() if a is not None}
+    description |= {
         "n_features": classifier.n_features_in_,
         "feature_names": classifier.feature_names,
-        "item": getattr(classifier, "item_column_", None),
-        "label_names": classifier.label_names_,
-        "network": _describe_network(classifier),
-        "history": vars(classifier.history_),
-        "trained_on": classifier.trained_on_,
+        "item": classifier.item_column_,
+        # The size of the network, so that later defaults do not change what is loaded.
+        "network": {name: settings[name] for name in PLAIN_NETWORK},
     }
-    encoder = find_encoder(classifier)
+    encoder = getattr(classifier, "encoder_", None)
     if encoder is not None:
         description["columns"], arrays = encoder.state()
         tensors |= {COLUMNS + name: torch.as_tensor(a) for name, a in arrays.items()}
     write_model(path, description, tensors)
 
 
-def _describe_network(classifier: "CandidateClassifier") -> dict[str, Any]:
-    """Return the size of the network, so that later defaults do not change what is loaded."""
-    settings = find_settings(classifier, classifier.method_)
-    return {name: settings[name] for name in PLAIN_NETWORK}
+def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
+    """Read a fitted classifier of rows from a folder."""
+    description, tensors = read_model(path)
+    try:
+        parameters = read_parameters(description, path, "model", model)
+        classifier = cls(**parameters)
+        restore(classifier, description, tensors)
+        classifier.n_features_in_ = description["n_features"]
+        if description["feature_names"] is not None:
+            names = np.asarray(description["feature_names"], dtype=object)
+            classifier.feature_names_in_ = names
+        classifier.item_column_ = description.get("item")
+        if "columns" in description:
+            own = take_tensors(tensors, COLUMNS)
+            arrays = {name: tensor.numpy() for name, tensor in own.items()}
+            classifier.encoder_ = ColumnEncoder.from_state(description["columns"], arrays)
+            classifier.encoder = clone(classifier.encoder_)
+        shift, scale = (_as_array(tensors, f"feature_{name}") for name in ("shift", "scale"))
+        classifier.scaling_ = Scaling(shift, scale)
+        settings = choose_settings(classifier, classifier.method_)
+        settings |= description.get("network", PLAIN_NETWORK)
+        d, q = classifier.n_inputs_, len(classifier.label_names_)
+        with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
+            module = make_network(classifier.model, d, q, classifier.hidden, settings)
+        classifier.module_ = load_weights(module, take_tensors(tensors, "module."))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ComesError(f"{Path(path) / DESCRIPTION} is damaged: {error!r}.") from error
+    return classifier
+
+
+def describe(
+    classifier: BaseCandidateClassifier, network: nn.Module, prefix: str, leave: str
+) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """Return what both kinds of classifiers write: a description, and tensors by name."""
+    rates, calibration = classifier.rates_, classifier.calibration_
+    arrays = {name: value for name, value in vars(rates).items() if isinstance(value, np.ndarray)}
+    arrays |= {name.removesuffix("_"): getattr(classifier, name) for name in ARRAYS}
+    arrays |= {f"calibration_{k}": v for k, v in (vars(calibration) if calibration else {}).items()}
+    people = classifier.people_rates_
+    if people:
+        arrays["people_no_rate"], arrays["people_yes_rate"] = map(
+            np.stack, zip(*people.values(), strict=True)
+        )
+    tensors = {
+        name: torch.as_tensor(np.ascontiguousarray(array))
+        for name, array in arrays.items()
+        if array is not None
+    }
+    for name, tensor in network.state_dict().items():
+        tensors[prefix + name] = tensor.cpu().clone().contiguous()  # tied weights twice
+    parameters = {
+        name: as_plain(value)
+        for name, value in classifier.get_params(deep=False).items()
+        if name != leave
+    }
+    is_custom = classifier.method_.is_custom
+    parameters["method"] = OWN if is_custom else as_plain(classifier.method_)
+    parameters["device"] = "auto"  # where it was trained need not be where it is used
+    parameters |= {"callbacks": None} if "callbacks" in parameters else {}  # they are code
+    description = {
+        "parameters": parameters,
+        "label_names": classifier.label_names_,
+        "mistake_rate": rates.mistake_rate,
+        "people": list(people),
+        "history": vars(classifier.history_),
+        "trained_on": classifier.trained_on_,
+    }
+    return description, tensors
+
+
+def read_parameters(
+    description: dict[str, Any], path: str | Path, code: str, given: Any
+) -> dict[str, Any]:
+    """Return the parameters of a stored classifier; ``code`` names one that may be the user's."""
+    parameters = dict(description["parameters"])
+    if parameters[code] == OWN:
+        if given is None:
+            raise ComesError(
+                f"{path} holds weights of a {code} of your own: pass it, load(path, {code}=...)."
+            )
+        parameters[code] = given
+    method = parameters["method"]
+    if method == OWN:
+        parameters["method"] = _lost_risk
+    if description["format"] == 1:
+        return from_flat(parameters)
+    if isinstance(method, dict):
+        own = {name: value for name, value in method.items() if name != "name"}
+        parameters["method"] = clone(METHODS[method["name"]]).set_params(**own)
+        if find_method(method["name"]).get_params() == own:
+            parameters["method"] = method["name"]
+    rates = parameters["rates"]
+    if isinstance(rates, dict) and "people" in rates:
+        no, yes = np.asarray(rates["no"]), np.asarray(rates["yes"])
+        people = {name: (np.asarray(a), np.asarray(b)) for name, (a, b) in rates["people"].items()}
+        parameters["rates"] = AnswerRates(no, yes, rates["mistake"], people)
+    return parameters
+
+
+def _lost_risk(scores: Any, candidates: Any) -> Any:
+    """Stand for a risk of the user's own, which is not written with a model."""
+    raise ComesError(
+        "this model was trained with a risk of your own, which is not saved: set it again, "
+        "set_params(method=...)."
+    )
+
+
+def restore(
+    classifier: BaseCandidateClassifier, description: dict[str, Any], tensors: dict[str, Any]
+) -> None:
+    """Set the fitted attributes that both kinds of classifiers have."""
+    classifier.label_names_ = description["label_names"]
+    classifier.classes_ = np.array(classifier.label_names_, dtype=object)
+    method: Any = classifier.get_params(deep=False)["method"]
+    classifier.method_ = find_method(method)
+    stored: dict[str, Any] = {
+        field.name: _as_array(tensors, field.name)
+        for field in fields(Rates)
+        if field.name in tensors
+    }
+    rates: Any = classifier.get_params(deep=False)["rates"]
+    given = rates.get("mistake", 0.0) if isinstance(rates, dict) else 0.0
+    stored["mistake_rate"] = description.get("mistake_rate", given)
+    if description.get("people"):
+        no, yes = (_as_array(tensors, f"people_{name}_rate") for name in ("no", "yes"))
+        pairs = zip(no, yes, strict=True)
+        stored["people"] = dict(zip(description["people"], pairs, strict=True))
+    classifier.rates_ = Rates(**stored)
+    for name in ARRAYS:
+        setattr(classifier, name, _as_array(tensors, name.removesuffix("_")))
+    if "threshold" not in tensors:
+        classifier.threshold_ = classifier.score_offset_
+    slope, level = (_as_array(tensors, f"calibration_{name}") for name in ("slope", "level"))
+    classifier.calibration_ = None if slope is None else Calibration(slope, level)
+    classifier.history_ = History(**description["history"])
+    classifier.trained_on_ = description.get("trained_on")
+
+
+def take_tensors(tensors: dict[str, Any], prefix: str) -> dict[str, torch.Tensor]:
+    """Return the tensors whose names begin so, by the rest of their names."""
+    return {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
+
+
+def load_weights(network: nn.Module, weights: dict[str, torch.Tensor]) -> nn.Module:
+    """Return a network with stored weights."""
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise ComesError(f"the saved weights do not fit the network: {reason}") from None
+    return network.eval()
+
+
+def _as_array(tensors: dict[str, torch.Tensor], name: str) -> Any:
+    """Return a stored array, None if none has that name."""
+    return tensors[name].numpy() if name in tensors else None
 
 
 def write_model(
@@ -111,10 +242,13 @@ def write_model(
         try:
             save_file(tensors, folder / WEIGHTS)
         except SafetensorError as error:
-            raise find_system_error(str(error)) or error from None
-        whole = add_checksums(whole, folder / WEIGHTS)
+            # safetensors quotes the error of the system, such as that of a full disk.
+            quoted = re.search(r"(?:I/O error: )?([^:()]+) \(os error (\d+)\)", str(error))
+            raise OSError(int(quoted[2]), quoted[1].strip()) if quoted else error from None
+        whole["checksums"] = _compute_checksums(whole, folder / WEIGHTS)
         text = json.dumps(whole, indent=2, ensure_ascii=False)
         (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+        shutil.copymode(folder / DESCRIPTION, folder / WEIGHTS)
 
 
 def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
@@ -123,128 +257,64 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor
     from safetensors.torch import load_file
 
     path = expanded(path)
+    for name in FILES:
+        if not (path / name).is_file():
+            raise ComesError(
+                f"{path} is not a saved model: it has no {name}. Give the folder that "
+                "'comes fit -o' or CandidateClassifier.save wrote."
+            )
     try:
         description = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         tensors = load_file(path / WEIGHTS)
-    except FileNotFoundError as error:
-        raise ComesError(
-            f"{path} is not a saved model: it has no {Path(error.filename or WEIGHTS).name}. "
-            "Give the folder that 'comes fit -o' or CandidateClassifier.save wrote."
-        ) from None
-    except (ValueError, SafetensorError, OSError) as error:
+    except (ValueError, SafetensorError, OSError, RecursionError) as error:
         which = WEIGHTS if isinstance(error, SafetensorError) else DESCRIPTION
         raise ComesError(
-            f"{path} is not a saved model, or a damaged one: {which} cannot be read ({error}). "
-            "Take another copy, or fit it again."
+            f"{path} is not a saved model, or a damaged one: {which} cannot be read "
+            f"({first_line(error)}). Take another copy, or fit it again."
         ) from None
     if not isinstance(description, dict) or "format" not in description:
         raise ComesError(f"{path / DESCRIPTION} is damaged: it names no format.")
-    if description["format"] != FORMAT:
+    version = str(description.get("comes_version"))
+    if description["format"] not in (1, FORMAT):
         raise ComesError(
-            f"{path} has format {description['format']}; this version of comes reads {FORMAT}. "
-            f"It was written by comes {description.get('comes_version')}."
+            f"{path} has format {description['format']}; this version of comes reads 1 and "
+            f"{FORMAT}. It was written by comes {version}."
         )
-    check_checksums(description, path / DESCRIPTION, path / WEIGHTS)
+    is_first = description["format"] == 1 and version.startswith("0.")  # which had none
+    if "checksums" in description or not is_first:
+        _check_checksums(description, path)
     return description, tensors
 
 
-def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
-    """Read a fitted classifier from a folder."""
-    description, tensors = read_model(path)
-    try:
-        parameters = description["parameters"]
-        if parameters["model"] == OWN:
-            if model is None:
-                raise ComesError(
-                    f"{path} holds weights of a model of your own: pass it, load(path, model=...)."
-                )
-            parameters["model"] = model
-        classifier = cls(**parameters)
-        _restore(classifier, description, tensors)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ComesError(f"{Path(path) / DESCRIPTION} is damaged: {error!r}.") from error
-    return classifier
+def _check_checksums(description: dict[str, Any], path: Path) -> None:
+    """Raise an error if the weights or the description of a model are not what was saved."""
+    stored, actual = description.get("checksums"), _compute_checksums(description, path / WEIGHTS)
+    if not isinstance(stored, dict):
+        raise ComesError(
+            f"{path / DESCRIPTION} is damaged: its checksums are {stored!r}. Take another copy of "
+            "the model, or fit it again."
+        )
+    if stored.get("weights") != actual["weights"]:
+        raise ComesError(
+            f"{path / WEIGHTS} is damaged: its bytes are not those that were saved. Take another "
+            "copy of the model, or fit it again."
+        )
+    if stored.get("description") != actual["description"]:
+        raise ComesError(
+            f"{path / DESCRIPTION} was changed after it was saved, so what it says may not belong "
+            "to the weights (such as the order of features and labels). Take another copy of the "
+            "model, or fit it again."
+        )
 
 
-def _restore(
-    classifier: "CandidateClassifier", description: dict[str, Any], tensors: dict[str, Any]
-) -> None:
-    """Set the fitted attributes."""
-    q = len(description["label_names"])
-    classifier.n_features_in_ = description["n_features"]
-    if description["feature_names"] is not None:
-        classifier.feature_names_in_ = np.asarray(description["feature_names"], dtype=object)
-    classifier.item_column_ = description.get("item")
-    if "columns" in description:
-        arrays = {name: t.numpy() for name, t in tensors.items() if name.startswith(COLUMNS)}
-        own = {name.removeprefix(COLUMNS): array for name, array in arrays.items()}
-        classifier.encoder_ = ColumnEncoder.from_state(description["columns"], own)
-        classifier.encoder = clone(classifier.encoder_)
-    classifier.label_names_ = description["label_names"]
-    classifier.method_ = classifier.method
-    classifier.classes_ = np.arange(q)
-    classifier.rates_ = stored_rates(tensors, classifier.mistake_rate)
-    classifier.score_offset_ = stored_array(tensors, "score_offset")
-    classifier.score_power_ = stored_array(tensors, "score_power")
-    classifier.calibration_ = stored_calibration(tensors)
-    classifier.seen_rows_ = stored_array(tensors, "seen_rows")
-    classifier.threshold_ = tensors.get("threshold", tensors["score_offset"]).numpy()
-    shift, scale = (stored_array(tensors, f"feature_{name}") for name in ("shift", "scale"))
-    classifier.scaling_ = Scaling(shift, scale)
-    classifier.history_ = History(**description["history"])
-    classifier.trained_on_ = description.get("trained_on")
-    with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
-        network = description.get("network", PLAIN_NETWORK)
-        classifier.module_ = make_module(classifier, count_inputs(classifier), q, network)
-    weights = {
-        name.removeprefix("module."): tensor
-        for name, tensor in tensors.items()
-        if name.startswith("module.")
+def _compute_checksums(description: dict[str, Any], weights: Path) -> dict[str, str]:
+    """Return the SHA-256 of the weights' file and of what a description says, by name."""
+    content = {name: value for name, value in description.items() if name != "checksums"}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    with weights.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    described = hashlib.sha256(text.encode())
+    return {
+        "weights": f"sha256:{digest.hexdigest()}",
+        "description": f"sha256:{described.hexdigest()}",
     }
-    try:
-        classifier.module_.load_state_dict(weights)
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())
-        raise ComesError(f"the saved weights do not fit the model: {reason}") from None
-    classifier.module_.eval()
-
-
-def rate_arrays(rates: Rates) -> dict[str, Any]:
-    """Return what was known, as arrays; rates of single people are of no use later."""
-    arrays = {name: a for name, a in vars(rates).items() if isinstance(a, np.ndarray)}
-    return {name: np.ascontiguousarray(a) for name, a in arrays.items()}
-
-
-def stored_rates(tensors: dict[str, torch.Tensor], mistake_rate: float) -> Rates:
-    """Return the rates of the method of a stored model."""
-    names = [part.name for part in fields(Rates) if part.name in tensors]
-    arrays = {name: stored_array(tensors, name) for name in names}
-    return Rates(**arrays, mistake_rate=mistake_rate)
-
-
-def calibration_arrays(classifier: Any) -> dict[str, Any]:
-    """Return the calibration of a classifier, as arrays."""
-    found = classifier.calibration_
-    return {f"calibration_{name}": a for name, a in (vars(found) if found else {}).items()}
-
-
-def stored_calibration(tensors: dict[str, torch.Tensor]) -> Calibration | None:
-    """Return the calibration of a stored model; None if it has none."""
-    slope, level = (stored_array(tensors, f"calibration_{name}") for name in ("slope", "level"))
-    return None if slope is None else Calibration(slope, level)
-
-
-def stored_array(tensors: dict[str, torch.Tensor], name: str) -> Any:
-    """Return a stored array, None if none has that name."""
-    return tensors[name].numpy() if name in tensors else None
-
-
-def plain(value: Any) -> Any:
-    """Return a parameter in a form that json can hold."""
-    if isinstance(value, np.random.RandomState):
-        return None
-    if isinstance(value, nn.Module) or callable(value):
-        return OWN
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
-    return np.asarray(value).tolist()

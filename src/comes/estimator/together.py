@@ -1,53 +1,45 @@
-"""Fit many classifiers on rows of one data set: the folds of a cross-validation, label seeds."""
+"""Fit many classifiers on rows of one data set: as one batched computation, or in processes."""
 
 import math
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing
-from torch import Tensor, nn
 
-from comes.answers import Answers
+from comes.answers import Answers, State
 from comes.answers.convert import check_paired
+from comes.columns import needs_encoding
 from comes.errors import ComesError
+from comes.estimator.checks import warn_of_many
 from comes.estimator.classifier import CandidateClassifier
-from comes.estimator.fit_checks import warn_of_many
-from comes.estimator.inputs import check_training_features
-from comes.estimator.preparation import Training
-from comes.estimator.reading_answers import has_many_labels, read_answers
-from comes.estimator.row_risks import weigh_prior
-from comes.estimator.row_training import prepare_rows
-from comes.estimator.settings import check_row_settings, find_settings
-from comes.estimator.table_inputs import is_table
-from comes.estimator.training_length import choose_epochs, count_sure
+from comes.estimator.counted import has_many_labels
+from comes.estimator.inputs import read_answers
+from comes.estimator.prepare import Training, choose_settings, count_epochs, prepare
+from comes.estimator.rates import read_rates, weigh_prior
 from comes.files import end_with_parent
-from comes.methods import DEFAULT
+from comes.methods import Likelihood, find_method
 from comes.training.rows import becomes_dense, choose_device
 from comes.training.stacked import Trainee, train_together
 
+Rows = npt.NDArray[np.intp]
+Split = tuple[Rows, Rows]  # rows to train on, rows held out
 # Up to this many products per step a CPU spends more time on starting operations than on doing
 # them, and batching pays: benchmarks/many_trainings.py.
 SMALL_STEP = 2**27
 # Numbers of X that the trainings of a batch may hold together (1 and 8 GiB).
 NUMBERS_TOGETHER = {"cpu": 2**28, "cuda": 2**31}
-# Within a batch.
-MAY_DIFFER = (
-    "random_state",
-    "class_prior",
-    "flip_rate",
-    "exclude_rate",
-    "no_rate",
-    "yes_rate",
-    "flood_level",
-)
+# Parameters of a classifier and of its method that may differ within a batch.
+MAY_DIFFER = {"random_state", "class_prior", "rates", "method", "flip_rate", "flood_level"}
 
 
 @dataclass(eq=False, frozen=True)
@@ -56,7 +48,7 @@ class Fitting:
 
     classifier: CandidateClassifier
     X: Any
-    candidates: Any
+    candidates: Any  # or answers
     rows: npt.NDArray[Any]
 
     def __post_init__(self) -> None:
@@ -69,71 +61,61 @@ class Fitting:
         return n, self.X.shape[1], self.candidates.shape[1]
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """How it is trained, with the number of epochs."""
-        method = DEFAULT if self.classifier.method is None else self.classifier.method
-        found = find_settings(self.classifier, method)
-        if found["epochs"] is None:
-            answers = self._read_labels()
-            n_sure = count_sure(answers)
-            found["epochs"] = choose_epochs(*answers.shape, n_sure, found["batch_size"])
-        return found
-
-    def _read_labels(self) -> Answers:
-        """Return what was said about its rows."""
-        own = _safe_indexing(self.candidates, self.rows)
-        return read_answers(**{"answers" if isinstance(own, Answers) else "candidates": own})
-
-    @property
-    def form(self) -> tuple[Any, ...]:
-        """What decides, beside the settings, which parts a risk has; equal within a batch."""
-        floods = self.classifier.flood_level != 0
-        if not isinstance(self.candidates, Answers) or self.candidates.kind == "candidates":
-            return "candidates", floods
-        # How strongly it is kept near the class prior is one number of the risks of a batch.
-        weight = weigh_prior(self.classifier, self._read_labels())
-        return self.candidates.kind, floods, self.candidates.annotations is not None, weight
-
-    @property
     def on_gpu(self) -> bool:
         """Whether it is to be trained on a GPU."""
         return choose_device(self.classifier.device).type == "cuda"
 
-    @property
-    def can_be_batched(self) -> bool:
-        """Whether it can be one of a batch, and is likely to gain by it."""
-        c, (n, d, q) = self.classifier, self.shape
-        if not all(isinstance(part, str | None) for part in (c.method, c.model, c.optimizer)):
-            return False
-        said = self.candidates
-        if c.model == "low_rank" or (isinstance(said, Answers) and has_many_labels(said)):
-            return False  # these cannot be stacked
-        if c.early_stopping or c.callbacks is not None or c.verbose:  # each stops where it likes
-            return False
-        settings = self.settings
-        if c.model == "mlp" and (settings["dropout"] or settings["n_networks"] > 1):
-            return False  # each draws what it leaves out, and is a batch already
-        weights = c.hidden * (d + q) if c.model == "mlp" else d * q
-        small = self.on_gpu or min(n, settings["batch_size"]) * weights <= SMALL_STEP
-        # Each encodes the rows of a table that it is trained on.
-        return small and not is_table(self.X) and becomes_dense(self.X, choose_device(c.device))
+    def _read_answers(self) -> Answers:
+        own = _safe_indexing(self.candidates, self.rows)
+        return read_answers(**{"answers" if isinstance(own, Answers) else "candidates": own})
+
+    def make_key(self) -> tuple[Any, ...] | None:
+        """Return what all of its batch have in common; None if it is better trained alone."""
+        own, (n, d, q), device = self.classifier, self.shape, choose_device(self.classifier.device)
+        method = find_method(own.method)
+        settings = choose_settings(own, method)
+        can_be_stacked = own.model in ("mlp", "linear") and isinstance(settings["optimizer"], str)
+        may_stop = own.early_stopping or own.callbacks is not None or own.verbose > 0
+        if method.is_custom or not can_be_stacked or may_stop:
+            return None
+        if own.model == "mlp" and (settings["dropout"] or settings["n_networks"] > 1):
+            return None  # each draws what it leaves out, and is a batch already
+        weights = own.hidden * (d + q) if own.model == "mlp" else d * q
+        is_small = min(n, settings["batch_size"]) * weights <= SMALL_STEP
+        if not (is_small or self.on_gpu) or not becomes_dense(self.X, device):
+            return None
+        is_frame = isinstance(self.X, pd.DataFrame)
+        if is_frame and (own.encoder is not None or needs_encoding(self.X)):
+            return None  # each encodes its own rows
+        answers = self._read_answers()
+        if has_many_labels(answers):
+            return None
+        settings["epochs"] = count_epochs(settings, answers)
+        parameters = method.get_params() | own.get_params(deep=False) | settings
+        shared = [(name, parameters[name]) for name in sorted(parameters.keys() - MAY_DIFFER)]
+        # What decides which parts a risk has, and the numbers of it that are no buffers.
+        parts: list[Any] = [answers.kind, answers.has(State.YES), answers.annotations is not None]
+        parts.append(getattr(method, "flood_level", 0) != 0)
+        parts.append(read_rates(own.rates, answers.kind).get("mistake", 0.0))
+        if isinstance(method, Likelihood):
+            parts.append(weigh_prior(method, answers, own.class_prior))
+        n_batches = math.ceil(n / settings["batch_size"])
+        return type(method), *shared, *parts, n_batches, d, q
 
     def prepare(self) -> tuple[CandidateClassifier, Training]:
         """Return a clone, and its training, ready to run."""
         classifier = clone(self.classifier)
-        X = check_training_features(classifier, _safe_indexing(self.X, self.rows))
-        return classifier, prepare_rows(classifier, X, self._read_labels())
+        X = classifier._learn_features(_safe_indexing(self.X, self.rows))
+        return classifier, prepare(classifier, X, self._read_answers())
 
-    def run(self) -> CandidateClassifier:
-        """Return a clone, fitted alone."""
-        classifier, training = self.prepare()
-        return classifier._finish(training, training.run(return_on_interrupt=False))
-
-    def try_to_run(self) -> CandidateClassifier | ComesError:
+    def run(self, keep_error: bool = False) -> Any:
         """Return a clone, fitted alone, or the error that it raised."""
         try:
-            return self.run()
+            classifier, training = self.prepare()
+            return classifier._keep(training, training.run(return_on_interrupt=False))
         except ComesError as error:
+            if not keep_error:
+                raise
             return error
 
 
@@ -156,7 +138,7 @@ def fit_together(
     ----------
     classifiers : list of CandidateClassifier
         They may differ in anything; those that differ in no more than ``random_state``, class
-        priors, rates and flood levels can be batched.
+        priors, rates, flip rates and flood levels can be batched.
     X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
     candidates : array, DataFrame or Answers of shape (n_samples, n_labels), or a list of such
         For all classifiers, or one for each.
@@ -171,7 +153,6 @@ def fit_together(
 
     Examples
     --------
-    >>> from sklearn.model_selection import KFold
     >>> from comes.generation import case_b
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> candidates = case_b(X > 0, exclude_rate=0.5)
@@ -188,9 +169,9 @@ def fit_together(
             "fit_together needs rows for every classifier, and candidates too if they are a list; "
             f"got {len(classifiers)} classifiers, {len(rows)} rows and {len(of_each)} candidates."
         )
-    X = as_matrix(X, "X")
+    X = as_rows(X, "X")
     fittings = [
-        Fitting(classifier, X, as_matrix(own, "candidates"), np.asarray(some))
+        Fitting(classifier, X, as_rows(own, "candidates"), np.asarray(some))
         for classifier, own, some in zip(classifiers, of_each, rows, strict=True)
     ]
     fitted = dict(fit_each(fittings, n_jobs))
@@ -198,42 +179,88 @@ def fit_together(
     return [fitted[fitting] for fitting in fittings]
 
 
-def fit_each(
-    fittings: Sequence[Fitting], n_jobs: int | None
-) -> Iterator[tuple[Fitting, CandidateClassifier]]:
-    """Yield every fitted clone as soon as it is ready, so that few are in memory at a time."""
-    for fitting, outcome in _run_each(fittings, n_jobs, goes_on=False):
-        assert isinstance(outcome, CandidateClassifier)
-        yield fitting, outcome
+class CrossFitted(NamedTuple):
+    """Scores of all rows by classifiers that were fitted without them.
+
+    Attributes
+    ----------
+    scores : array of shape (n_samples, n_labels)
+    level : array of shape (n_samples, n_labels)
+        The ``score_offset_`` of the classifier that scored a row. Risks over pairs leave it open,
+        so only scores above it can be compared between rows of different folds.
+
+    Examples
+    --------
+    >>> crossed = CrossFitted(np.array([[2.0]]), np.array([[0.5]]))
+    >>> crossed.scores - crossed.level
+    array([[1.5]])
+    """
+
+    scores: npt.NDArray[np.float64]
+    level: npt.NDArray[np.float64]
 
 
-def try_each(
-    fittings: Sequence[Fitting], n_jobs: int | None
-) -> Iterator[tuple[Fitting, CandidateClassifier | ComesError]]:
-    """Yield every fitted clone, or the error of a training that failed, e.g. by diverging."""
-    return _run_each(fittings, n_jobs, goes_on=True)
+def cross_fit(
+    classifiers: Sequence[CandidateClassifier],
+    X: Any,
+    candidates: Any,
+    *,
+    folds: int = 3,
+    seed: int = 0,
+    n_jobs: int | None = None,
+) -> list[CrossFitted]:
+    """Return, for every classifier, scores of all rows by clones that were fitted without them.
+
+    Parameters
+    ----------
+    classifiers : list of CandidateClassifier
+        They are not fitted themselves.
+    X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
+    candidates : array, DataFrame or Answers of shape (n_samples, n_labels)
+    folds : int
+        Rows are shuffled and split; each part is scored by a clone that was fitted on the others.
+    seed : int
+        Of the split; the same for all classifiers.
+    n_jobs : int, optional
+        As in `fit_together`, which trains them.
+
+    Returns
+    -------
+    crossed : list of CrossFitted
+
+    Examples
+    --------
+    >>> from comes.generation import case_b
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> candidates = case_b(X > 0, exclude_rate=0.5)
+    >>> classifier = CandidateClassifier(epochs=2, class_prior=[0.5, 0.5], random_state=0)
+    >>> cross_fit([classifier], X, candidates)[0].scores.shape
+    (200, 2)
+    """
+    X, candidates = as_rows(X, "X"), as_rows(candidates, "candidates")
+    shape = candidates.shape
+    crossed = [CrossFitted(np.empty(shape), np.empty(shape)) for _ in classifiers]
+    places = {
+        Fitting(classifier, X, candidates, train): (own, held)
+        for classifier, own in zip(classifiers, crossed, strict=True)
+        for train, held in split_into_folds(shape[0], folds, seed)
+    }
+    for fitting, fitted in fit_each(list(places), n_jobs):
+        own, held = places[fitting]
+        own.scores[held] = fitted._raw_scores(_safe_indexing(X, held))
+        own.level[held] = fitted.score_offset_
+    return crossed
 
 
-def _run_each(
-    fittings: Sequence[Fitting], n_jobs: int | None, *, goes_on: bool
-) -> Iterator[tuple[Fitting, CandidateClassifier | ComesError]]:
-    """Yield the outcome of every fitting: first batches, then workers, then singly on a GPU."""
-    for fitting in fittings:
-        check_row_settings(fitting.classifier)
-    batched: set[Fitting] = set()
-    for batch in _make_batches(fittings):
-        batched |= set(batch)
-        yield from zip(batch, _fit_batch(batch, goes_on), strict=True)
-    others = [fitting for fitting in fittings if fitting not in batched]
-    for_workers = [fitting for fitting in others if not fitting.on_gpu]
-    yield from zip(for_workers, _fit_in_workers(for_workers, n_jobs, goes_on), strict=True)
-    for fitting in others:
-        if fitting.on_gpu:
-            yield fitting, _fit_alone(fitting, goes_on)
+def split_into_folds(n: int, folds: int, seed: int) -> list[Split]:
+    """Return the rows to train on and to hold out, for every fold of shuffled rows."""
+    if not 2 <= folds <= n:
+        raise ComesError(f"{n} rows cannot be split into {folds} folds; 2 to {n} are possible.")
+    return list(KFold(folds, shuffle=True, random_state=seed).split(np.zeros(n)))
 
 
-def as_matrix(values: Any, name: str) -> Any:
-    """Return values whose rows can be selected; refuse anything but a matrix."""
+def as_rows(values: Any, name: str) -> Any:
+    """Return a matrix whose rows can be selected; refuse anything but a matrix."""
     if sparse.issparse(values):
         return values.tocsr()
     values = values if hasattr(values, "shape") else np.asarray(values)
@@ -242,75 +269,74 @@ def as_matrix(values: Any, name: str) -> Any:
     return values
 
 
+def fit_each(
+    fittings: Sequence[Fitting], n_jobs: int | None, *, keep_errors: bool = False
+) -> Iterator[tuple[Fitting, Any]]:
+    """Yield every fitted clone, or its error, as soon as it is ready: few are in memory at a time.
+
+    First batches, then those for workers, then single ones on a GPU.
+    """
+    for fitting in fittings:
+        fitting.classifier._check_settings()
+    batched: set[Fitting] = set()
+    for batch in _make_batches(fittings):
+        batched.update(batch)
+        yield from zip(batch, _fit_batch(batch, keep_errors), strict=True)
+    others = [fitting for fitting in fittings if fitting not in batched]
+    for_workers = [fitting for fitting in others if not fitting.on_gpu]
+    yield from zip(for_workers, _fit_in_workers(for_workers, n_jobs, keep_errors), strict=True)
+    for fitting in others:
+        if fitting.on_gpu:
+            yield fitting, fitting.run(keep_errors)
+
+
 def _make_batches(fittings: Sequence[Fitting]) -> Iterator[list[Fitting]]:
     """Yield fittings that can be trained as one: same settings, shapes and number of batches."""
-    alike: dict[Any, list[Fitting]] = defaultdict(list)
+    groups: dict[Any, list[Fitting]] = defaultdict(list)
     for fitting in fittings:
-        if fitting.can_be_batched:
-            settings = fitting.classifier.get_params()
-            shared = tuple(settings[name] for name in sorted(settings) if name not in MAY_DIFFER)
-            n, d, q = fitting.shape
-            trained = fitting.settings
-            n_batches = math.ceil(n / trained["batch_size"])
-            alike[shared, fitting.form, trained["epochs"], n_batches, d, q].append(fitting)
-    for same in alike.values():
-        n, d, _ = max(fitting.shape for fitting in same)
-        size = NUMBERS_TOGETHER["cuda" if same[0].on_gpu else "cpu"] // max(1, n * d)
-        for start in range(0, len(same), max(2, size)):
-            batch = same[start : start + max(2, size)]
-            if len(batch) > 1:
-                yield batch
+        key = fitting.make_key()
+        if key is not None:
+            groups[key].append(fitting)
+    for group in groups.values():
+        n, d, _ = max(fitting.shape for fitting in group)
+        numbers = NUMBERS_TOGETHER["cuda" if group[0].on_gpu else "cpu"]
+        most = max(2, numbers // max(1, n * d))
+        batches = [group[start : start + most] for start in range(0, len(group), most)]
+        yield from (batch for batch in batches if len(batch) > 1)
 
 
-def _fit_batch(
-    fittings: list[Fitting], goes_on: bool
-) -> Sequence[CandidateClassifier | ComesError]:
-    """Return clones that were trained as one; if that fails, raise, or go on with each alone."""
-    try:
-        return _train_batch(fittings)
-    except ComesError:  # one diverged: which?
-        if not goes_on:
-            raise
-        return [fitting.try_to_run() for fitting in fittings]
-
-
-def _train_batch(fittings: list[Fitting]) -> list[CandidateClassifier]:
+def _fit_batch(fittings: list[Fitting], keep_errors: bool) -> list[Any]:
     """Return clones that were trained as one batched computation."""
-    classifiers, trainings = zip(*(fitting.prepare() for fitting in fittings), strict=True)
-    first = trainings[0]
-    trainees = [
-        Trainee(t.module, cast(Tensor, t.X), t.seen, cast(nn.Module, t.risk), t.options.seed)
-        for t in trainings
-    ]
-    options = replace(
-        first.options,
-        description=f"{first.options.description} x {len(fittings)}",
-        graph=first.can_be_a_graph,
-        return_on_interrupt=False,
-    )
-    histories = train_together(trainees, options, vectorised_risk=not first.has_large_risk)
-    return [
-        classifier._finish(training, history)
-        for classifier, training, history in zip(classifiers, trainings, histories, strict=True)
-    ]
-
-
-def _fit_alone(fitting: Fitting, goes_on: bool) -> CandidateClassifier | ComesError:
-    """Return a fitted clone; if that fails, raise the error, or return it to go on."""
-    return fitting.try_to_run() if goes_on else fitting.run()
+    try:
+        classifiers, trainings = zip(*(fitting.prepare() for fitting in fittings), strict=True)
+        first = trainings[0]
+        options = replace(
+            first.options,
+            description=f"{first.options.description} x {len(fittings)}",
+            graph=first.can_be_a_graph,
+            return_on_interrupt=False,
+        )
+        trainees = [Trainee(t.network, t.X, t.targets, t.risk, t.options.seed) for t in trainings]
+        histories = train_together(trainees, options, vectorised_risk=not first.has_large_risk)
+        results = zip(classifiers, trainings, histories, strict=True)
+        return [classifier._keep(training, history) for classifier, training, history in results]
+    except ComesError:
+        if not keep_errors:
+            raise
+        return [fitting.run(keep_error=True) for fitting in fittings]  # one diverged: which?
 
 
 def _fit_in_workers(
-    fittings: list[Fitting], n_jobs: int | None, goes_on: bool
-) -> Iterator[CandidateClassifier | ComesError]:
+    fittings: list[Fitting], n_jobs: int | None, keep_errors: bool
+) -> Iterator[Any]:
     """Yield clones in the order of the fittings, each fitted by one of several processes."""
     workers = min(effective_n_jobs(-1 if n_jobs is None else n_jobs), len(fittings))
     if workers <= 1:
         for fitting in fittings:
-            yield _fit_alone(fitting, goes_on)
+            yield fitting.run(keep_errors)
         return
     # One thread per process: two processes of two threads on two cores wait for each other.
     watch = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
     with parallel_config(backend="loky", inner_max_num_threads=1, **watch):
         run = Parallel(n_jobs=workers, return_as="generator")
-    yield from run(delayed(_fit_alone)(fitting, goes_on) for fitting in fittings)
+    yield from run(delayed(fitting.run)(keep_errors) for fitting in fittings)

@@ -32,8 +32,10 @@ from pydantic import (
 
 from comes.datasets import as_reading
 from comes.errors import ComesError
-from comes.estimator import CandidateClassifier, ImageClassifier
+from comes.estimator import CandidateClassifier
+from comes.flat_settings import flat_names
 from comes.generation import Case
+from comes.images import ImageClassifier
 from comes.methods import METHODS
 from comes.results import SearchCriterion, Sees, SweepKey
 
@@ -181,7 +183,8 @@ class Experiment(Strict):
 
     @model_validator(mode="after")
     def _check_settings(self) -> Self:
-        known = set((ImageClassifier if self.images else CandidateClassifier)().get_params())
+        classifier = (ImageClassifier if self.images else CandidateClassifier)()
+        known = flat_names(classifier.get_params(deep=False))
         for where, settings in (
             ("settings", self.settings),
             *((f"methods.{k}.settings", m.settings) for k, m in enumerate(self.methods)),

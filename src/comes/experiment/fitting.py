@@ -10,18 +10,14 @@ from sklearn.model_selection import train_test_split
 
 from comes.datasets import Dataset, take_rows
 from comes.errors import ComesError
-from comes.estimator import (
-    CandidateClassifier,
-    Choice,
-    Contest,
-    ImageClassifier,
-    choose_each,
-    estimate_shared_prior,
-    fit_together,
-)
+from comes.estimator import CandidateClassifier
+from comes.estimator.choose import Choice, Contest, choose_each, estimate_shared_prior
+from comes.estimator.together import fit_together
 from comes.experiment.judging import Classifier, Found, risk_floor
 from comes.experiment.protocols import true_rates
 from comes.experiment.repeats import Repeat
+from comes.flat_settings import from_flat, frozen_settings
+from comes.images import ImageClassifier
 from comes.methods import method_of_label
 from comes.priors import count_class_prior
 from comes.results import SearchSpec, TaskSpec
@@ -71,13 +67,9 @@ def _make_classifier(spec: TaskSpec, dataset: Dataset, trial: Trial) -> Any:
     if spec.flood is not None:
         known["flood_level"] = spec.flood * risk_floor(relevant)
     settings = known | dict(spec.settings) | dict(trial.found.settings)
-    method = load_method(spec.method)
-    # What a spec leaves out keeps the paper's value, so that stored results keep their meaning.
-    if spec.images:
-        return ImageClassifier(method, **{"flood_level": 0.0} | settings)
-    if spec.training == "default":
-        return CandidateClassifier(method, **settings)
-    return CandidateClassifier.as_published(method, **settings)
+    settings = frozen_settings(spec.method, spec.training, spec.images, settings)
+    make = ImageClassifier if spec.images else CandidateClassifier
+    return make(**from_flat({"method": load_method(spec.method), **settings}))
 
 
 def choose_settings(spec: TaskSpec, dataset: Dataset, repeats: list[Repeat]) -> list[Found]:

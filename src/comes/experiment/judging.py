@@ -10,8 +10,9 @@ import torch
 
 from comes.answers.convert import BoolMatrix
 from comes.datasets import Dataset, take_rows
-from comes.estimator import CandidateClassifier, ImageClassifier
+from comes.estimator import CandidateClassifier
 from comes.experiment.repeats import Repeat
+from comes.images import ImageClassifier
 from comes.label_metrics import LABEL_METRICS, measure_labels
 from comes.metrics import evaluate, hamming_loss
 from comes.results import HammingByCut, RepeatResult, TrueRisk

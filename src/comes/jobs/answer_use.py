@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from comes.answers import Answers, State
+from comes.answers import AnswerRates, Answers, State
 from comes.jobs.fitted_models import Classifier
-from comes.methods import Method, find_method
+from comes.methods import Method
 
 WIDE = 0.05  # rates of labels that differ by more are shown as a range
 
 
 def describe_use(classifier: Classifier, answers: Answers) -> str:
     """Return what a fitted classifier used of the answers, and which rates of answers it knew."""
-    method = find_method(classifier.method_, classifier.variant)
+    method = classifier.method_
     if answers.kind == "candidates":
         used = f"{answers.excluded.sum()} exclusions; who was asked is not known"
     elif answers.kind == "positives":
@@ -39,7 +39,7 @@ def _describe_answers(classifier: Classifier, method: Method, answers: Answers) 
         "who was asked": method.uses_only_candidates,
         "yes": counts["yes"] and not method.accepts_positives,
         "maybe": counts["maybe"]
-        and (not classifier.uses_maybe or (method.ignores_maybe and counts["yes"])),
+        and (not getattr(method, "uses_maybe", True) or (method.ignores_maybe and counts["yes"])),
         "what a model chose": n_chosen and not method.accepts_positives,
     }
     names = [name for name, is_unused in unused.items() if is_unused]
@@ -65,10 +65,8 @@ def _describe_rates(classifier: Classifier, answers: Answers) -> Iterator[str]:
 
 def _find_origin(classifier: Classifier, name: str) -> str:
     """Return where a rate comes from."""
-    given = getattr(classifier, f"{name}_rate")
-    if isinstance(given, str):
-        return "on average, less where a label is likely, from the class prior"
-    if given is not None:
+    given = classifier.rates
+    if isinstance(given, AnswerRates) or (given or {}).get(name) is not None:
         return "given"
     if name == "exclude" and classifier.class_prior is not None:
         return "from the class prior"

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import ImageClassifier, export_onnx, measure_onnx
+from comes.estimator.export import export_onnx, measure_onnx
 from comes.files import check_file_target, refuse_inputs
+from comes.images import ImageClassifier
 from comes.jobs.fitted_models import Classifier, as_model
 
 LARGEST_DIFFERENCE = 1e-5  # of a probability, by rounding

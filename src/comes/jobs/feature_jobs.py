@@ -1,6 +1,6 @@
 """The job that puts images through a network once, for whatever is to be learned on top."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -8,16 +8,16 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from comes.clusters import Cluster
 from comes.datasets import (
     Dataset,
     check_feature_target,
     read_images,
     write_features,
 )
-from comes.errors import ComesError, first_line
-from comes.estimator import features_of, pretrained_backbone
+from comes.errors import ComesError
 from comes.files import refuse_inputs
+from comes.images import compute_features as put_through
+from comes.images import make_backbone
 from comes.training.rows import choose_device
 
 KINDS = ("pooled", "classes")
@@ -57,11 +57,9 @@ def compute_features(
     weights: str | Path | None = "imagenet",
     features: str = "pooled",
     image_size: int | None = None,
-    centre_crop: bool = False,
     skip_broken: bool = False,
     part_size: int | None = None,
     device: str = "auto",
-    cluster: Cluster | None = None,
 ) -> ImageFeatures:
     """Return the features of images by a frozen network; write them if asked.
 
@@ -76,7 +74,7 @@ def compute_features(
         A .npz, .parquet or .npy file.
     images : path, optional
         The folder or .zip of the images that a table names.
-    backbone, weights, image_size, centre_crop, device
+    backbone, weights, image_size, device
         As in `ImageClassifier`. Features of a module are not kept in the cache.
     features : {"pooled", "classes"}
         The last layer, or square roots of class probabilities.
@@ -84,9 +82,6 @@ def compute_features(
         Leave out images that cannot be read, with a warning.
     part_size : int, optional
         Images at a time; by default 256.
-    cluster : Cluster, optional
-        Computes the features, on the device; auto is that of this machine. Its machines see the
-        images and the cache (``COMES_CACHE``) under the same paths.
 
     Returns
     -------
@@ -96,58 +91,35 @@ def compute_features(
     --------
     >>> import tempfile
     >>> from PIL import Image
-    >>> from comes.models import ResNet
     >>> folder = Path(tempfile.mkdtemp())
     >>> Image.new("RGB", (32, 32), "red").save(folder / "red.png")
-    >>> network = ResNet((1, 1, 1, 1), width=4)
+    >>> network = nn.Conv2d(3, 8, 5)
     >>> found = compute_features(folder, backbone=network, weights=None, image_size=32)
     >>> found.X.shape, found.items
-    ((1, 128), ['red.png'])
+    ((1, 8), ['red.png'])
     """
     if output is not None:
         check_feature_target(output)
         refuse_inputs(output, data, images, weights)
     if features not in KINDS:
         raise ComesError(f"features must be {' or '.join(KINDS)}; got {features!r}.")
-    if cluster is not None and isinstance(backbone, nn.Module):
-        raise ComesError(
-            "a cluster takes a network by its name; got a module. Save it in a folder."
-        )
-    where = choose_device(device) if cluster is None else _find_device(device)
-    here = where if cluster is None else torch.device("cpu")
+    where = choose_device(device)
     pictures = (
         data.known_images() if isinstance(data, Dataset) else read_images(data, images, skip_broken)
     )
-    network = pretrained_backbone(
-        backbone, weights, pictures, image_size, here, centre_crop=centre_crop
-    )
+    network = make_backbone(backbone, weights, pictures, size=image_size, device=where)
     if features == "pooled":
         network.classifier = None
     elif network.classifier is None:
         raise ComesError("this network has no classes of its own. Take features='pooled'.")
-    X = features_of(
+    X = put_through(
         network,
         pictures,
-        None,
         where,
         torch.bfloat16 if where.type == "cuda" else None,
         cache=isinstance(backbone, str),
         at_once=part_size or AT_ONCE,
-        cluster=cluster and replace(cluster, gpus=int(where.type == "cuda")),
     )
     if output is not None:
         write_features(X, pictures.names, output)
     return ImageFeatures(X, pictures.names)
-
-
-def _find_device(device: str) -> torch.device:
-    """Return the device of workers, which this machine may not have."""
-    if device == "auto":
-        return choose_device(device)
-    try:
-        return torch.device(device)
-    except RuntimeError as error:
-        raise ComesError(
-            f"device must be one that torch knows; got {device!r} ({first_line(error)}). Use 'cpu' "
-            "or 'cuda'."
-        ) from None

@@ -10,17 +10,18 @@ from sklearn.base import clone
 from comes.columns import Column, encode_table
 from comes.datasets import Dataset, Images, Reading
 from comes.errors import ComesError
-from comes.estimator import (
-    CandidateClassifier,
+from comes.estimator import CandidateClassifier
+from comes.estimator.choose import (
     Choice,
-    ImageClassifier,
-    check_model_target,
     choose_classifier,
     estimate_shared_prior,
-    per_label,
     vary_settings,
 )
+from comes.estimator.inputs import per_label
+from comes.estimator.storage import check_model_target
 from comes.files import refuse_inputs
+from comes.flat_settings import from_flat
+from comes.images import ImageClassifier
 from comes.jobs.answer_use import describe_use
 from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset, reading_files
@@ -31,7 +32,6 @@ from comes.jobs.prior_advice import advise
 from comes.jobs.project_data import with_text_column
 from comes.jobs.setting_checks import refuse_settings
 from comes.jobs.table_columns import make_encoder, name_item_column, summarise_columns
-from comes.methods import DEFAULT
 from comes.priors import ClassPriorEstimate
 from comes.training import History
 from comes.training.processes import leave_processes, process_number
@@ -92,7 +92,7 @@ class FittedModel:
         kept = len(history.risk) if history.best_epoch is None else history.best_epoch
         found: dict[str, Any] = {
             "data": str(self.dataset),
-            "method": self.classifier.method_,
+            "method": self.classifier.method_.name,
             **summarise_columns(self.columns),
             "used": describe_use(self.classifier, self.dataset.known_answers()),
             "epochs": len(history.risk),
@@ -192,7 +192,7 @@ def fit_model(
     refuse_settings(chosen, ImageClassifier, CandidateClassifier, freeze)
     encoder = make_encoder(dataset, reading, embedding)
     chosen |= {} if encoder is None else {"encoder": encoder}
-    classifier, choice = CandidateClassifier(**chosen), None
+    classifier, choice = CandidateClassifier(**from_flat(chosen)), None
     if varied:
         classifier, choice = choose_model(dataset, classifier, varied)
         on_choice(choice)
@@ -259,8 +259,6 @@ def choose_model(
             "choosing (--select, --method auto) compares models on labels that somebody said no "
             "to, and ticked labels have none. Leave it out."
         )
-    if classifier.method is None:
-        classifier = clone(classifier).set_params(method=DEFAULT)  # what will be trained
     seed: Any = classifier.random_state
     prior: Any = classifier.class_prior
     if prior is None:
@@ -304,7 +302,7 @@ def _fit_images(
             f"{unused[0]} is for fine-tuning: say for how many epochs (--epochs), or leave it out."
         )
     checkpoint = None if output is None or not epochs else name_checkpoint(output)
-    classifier = ImageClassifier(**settings)
+    classifier = ImageClassifier(**from_flat(settings))
     answers = dataset.known_answers().rename_labels(dataset.label_names)
 
     def train() -> None:

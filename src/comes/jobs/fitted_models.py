@@ -8,8 +8,9 @@ import numpy.typing as npt
 
 from comes.datasets import Dataset, Reading, open_dataset
 from comes.errors import ComesError
-from comes.estimator import CandidateClassifier, ImageClassifier, load_model
+from comes.estimator import CandidateClassifier
 from comes.files import expanded
+from comes.images import ImageClassifier, load_model
 from comes.jobs.project_data import open_if_project
 
 Classifier = CandidateClassifier | ImageClassifier
@@ -55,5 +56,5 @@ def open_for_model(
 def score_dataset(classifier: Classifier, dataset: Dataset) -> npt.NDArray[np.floating]:
     """Return the scores of every row, (n_samples, n_labels)."""
     if isinstance(classifier, ImageClassifier):  # whose features `fit` may have kept
-        return classifier.decision_function(dataset.known_images(), cache=True)
+        return np.asarray(classifier.decision_function(dataset.known_images(), cache=True))
     return np.asarray(classifier.decision_function(dataset.known_features()))

@@ -12,7 +12,8 @@ from comes.answers.convert import BoolMatrix
 from comes.answers.matrix import Kind
 from comes.datasets import Dataset, Reading
 from comes.errors import ComesError
-from comes.estimator import ImageClassifier, count_seen_rows, per_label
+from comes.estimator.inputs import per_label
+from comes.images import ImageClassifier
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.label_metrics import LabelQuality, list_qualities, measure_labels
 from comes.metrics import Convention, count_degenerate, evaluate
@@ -240,7 +241,7 @@ def judge_scores(
         by_label = list_qualities(table, dataset.label_names, COUNTS)
     if dataset.answers is not None:
         estimated = _estimate_quality(classifier, dataset, scores, cut, priors, n_seen)
-    n, method = len(dataset), str(classifier.method_)
+    n, method = len(dataset), classifier.method_.name
     return Judgement(n, method, convention, metrics, degenerate, estimated, by_label, n_seen)
 
 
@@ -248,7 +249,7 @@ def count_seen(classifier: Classifier, dataset: Dataset) -> int:
     """Return how many rows training saw; 0 if so few that they may be equal by chance."""
     if isinstance(classifier, ImageClassifier):
         return 0
-    n_seen = count_seen_rows(classifier, dataset.known_features())
+    n_seen = classifier.count_seen_rows(dataset.known_features())
     return n_seen if n_seen > SEEN_SHARE * len(dataset) else 0
 
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from comes.datasets import Dataset, Reading
 from comes.errors import ComesError
-from comes.estimator import ImageClassifier
 from comes.files import check_folder_target, refuse_inputs
+from comes.images import ImageClassifier
 from comes.jobs.data_jobs import reading_files
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model, score_dataset
 from comes.jobs.judge_jobs import judge_scores
@@ -105,13 +105,13 @@ def show_examples(
     >>> import numpy as np
     >>> from PIL import Image
     >>> from comes.datasets import Images
-    >>> from comes.models import ResNet
+    >>> from torch import nn
     >>> home, names = Path(tempfile.mkdtemp()), ["one.png", "two.png"]
     >>> for name in names:
     ...     Image.new("RGB", (32, 32)).save(home / name)
     >>> data = Dataset(Images(home, names), ["sky"], np.array([[True], [False]]))
     >>> model = ImageClassifier(
-    ...     backbone=ResNet((1, 1, 1, 1), width=4), weights=None, image_size=32, class_prior=[0.5]
+    ...     backbone=nn.Conv2d(3, 8, 5), weights=None, image_size=32, class_prior=[0.5]
     ... )
     >>> page, n_images = show_examples(model.fit(data.X, data.candidates), data, home / "page")
     >>> page.name, n_images
@@ -217,4 +217,4 @@ def _list_facts(
 ) -> dict[str, str]:
     """Return what the page says first."""
     named = {} if isinstance(data, Dataset) else {"file": Path(data).name}
-    return {**named, "data": str(dataset), "method": str(classifier.method_)}
+    return {**named, "data": str(dataset), "method": classifier.method_.name}

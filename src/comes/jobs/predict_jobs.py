@@ -22,8 +22,9 @@ from comes.datasets import (
     write_table,
 )
 from comes.errors import ComesError, ComesWarning, listed
-from comes.estimator import ImageClassifier, evidence_maps, lay_over
 from comes.files import check_file_target, check_folder_target, refuse_inputs, refuse_same
+from comes.images import ImageClassifier, evidence_maps
+from comes.images.maps import lay_over
 from comes.jobs.fitted_models import Classifier, as_model, find_word_columns
 from comes.jobs.project_data import open_if_project
 from comes.jobs.question_jobs import ask_next, read_asked

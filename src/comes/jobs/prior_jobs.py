@@ -13,7 +13,7 @@ from comes.datasets import (
     write_table,
 )
 from comes.errors import ComesError
-from comes.estimator import per_label
+from comes.estimator.inputs import per_label
 from comes.files import check_file_target, refuse_inputs, refuse_same
 from comes.jobs.clean_rows import read_clean
 from comes.jobs.data_jobs import as_dataset, reading_files

@@ -6,16 +6,17 @@ from typing import Any
 
 from comes.errors import ComesError, listed
 from comes.estimator import CandidateClassifier
+from comes.flat_settings import flat_names
 
 
 def refuse_settings(
     settings: Mapping[str, Any], other: type[Any], own: type[Any], freeze: bool
 ) -> None:
     """Raise if a setting is not one of the classifier, but of the other kind or of neither."""
-    known, foreign = own().get_params(), other().get_params()
+    known, foreign = (flat_names(kind().get_params(deep=False)) for kind in (own, other))
     for name in settings:
         if name not in known and name not in foreign:
-            near = difflib.get_close_matches(name, known, n=1)
+            near = difflib.get_close_matches(name, sorted(known), n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ComesError(f"{own.__name__} has no setting {name!r}.{hint}")
     names = [name for name in settings if name not in known] + (["freeze"] if freeze else [])

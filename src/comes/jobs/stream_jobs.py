@@ -7,7 +7,10 @@ from typing import Any
 
 from comes.datasets import Reading, ShardedDataset, open_shards
 from comes.errors import ComesError
-from comes.estimator import CandidateClassifier, ImageClassifier, check_model_target
+from comes.estimator import CandidateClassifier
+from comes.estimator.storage import check_model_target
+from comes.flat_settings import from_flat
+from comes.images import ImageClassifier
 from comes.jobs.fit_jobs import train_together
 from comes.jobs.model_keeping import name_checkpoint, name_partial
 from comes.jobs.setting_checks import refuse_settings
@@ -51,7 +54,7 @@ class FittedStream:
         """Return the main facts by name."""
         return {
             "data": str(self.shards),
-            "method": self.classifier.method_,
+            "method": self.classifier.method_.name,
             "epochs": len(self.history.risk),
             "interrupted": self.history.interrupted,
             "seconds": round(self.history.seconds, 2),
@@ -120,7 +123,7 @@ def fit_stream(
         check_model_target(output)
         check_model_target(name_partial(output))
         checkpoint = name_checkpoint(output)
-    shards, classifier = open_shards(source, reading), CandidateClassifier(**chosen)
+    shards, classifier = open_shards(source, reading), CandidateClassifier(**from_flat(chosen))
 
     def train() -> None:
         classifier.fit_stream(

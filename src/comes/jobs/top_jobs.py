@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from comes.datasets import Dataset, Reading, check_top, top_table, write_top_tables
-from comes.estimator import ImageClassifier
+from comes.images import ImageClassifier
 from comes.jobs.fitted_models import Classifier, as_model, open_for_model
 from comes.jobs.judge_jobs import count_seen
 from comes.jobs.predict_jobs import check_targets, read_inputs, warn_of_repeated

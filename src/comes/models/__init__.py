@@ -1,23 +1,9 @@
-"""Networks for rows of features and, pretrained, for images.
+"""Networks for rows of features.
 
-`linear`, `mlp` and `low_rank` make networks for rows: functions of (number of features, number of
-labels) that return a module; an `Ensemble` is several at once. `make_backbone` makes a network for
-images, a `Backbone`, which maps pixels to features.
+`linear`, `mlp` and `low_rank` make them: functions of (number of features, number of labels) that
+return a module; an `Ensemble` is several at once.
 """
 
-from comes.models.backbones import Backbone, Preprocessing, make_backbone
-from comes.models.resnet import ResNet
 from comes.models.tabular import Dropout, Ensemble, InputLayer, linear, low_rank, mlp
 
-__all__ = [
-    "Backbone",
-    "Dropout",
-    "Ensemble",
-    "InputLayer",
-    "Preprocessing",
-    "ResNet",
-    "linear",
-    "low_rank",
-    "make_backbone",
-    "mlp",
-]
+__all__ = ["Dropout", "Ensemble", "InputLayer", "linear", "low_rank", "mlp"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from comes.methods import PAPER_TRAINING, settings_of
+from comes.flat_settings import frozen_settings
 from comes.report.published import PART_OF, source_name
 from comes.results import Result, Sees
 
@@ -226,9 +226,6 @@ def _describe_images(results: Sequence[Result]) -> list[str]:
 
 def _list_values(results: Sequence[Result], key: str, default: object) -> str:
     """Return the values of a setting, in words; a method trained by default may have its own."""
-    own = [
-        {**(settings_of(r.spec.method) if r.spec.training else PAPER_TRAINING), **r.spec.settings}
-        for r in results
-    ]
+    own = [frozen_settings(r.spec.method, r.spec.training, None, r.spec.settings) for r in results]
     values = {settings.get(key, default) for settings in own}
     return ", ".join(sorted("by what was said" if v is None else str(v) for v in values))

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from comes.flat_settings import from_flat
 from comes.methods import METHODS, find_method, table_rank
 from comes.plots import INK, STYLE, Look, escape_name
 from comes.report.metric_tables import MetricTable, title_of
@@ -119,10 +120,12 @@ def plot_estimation_error(results: Sequence[Result], look: Look) -> Figure:
 
 def _has_hamming_risk(result: Result) -> bool:
     """Return whether a method fixes the level of its scores; the user's own are said to."""
-    method = result.spec.method
-    return (
-        method not in METHODS or find_method(method, result.spec.settings.get("variant")).has_zero
-    )
+    method, variant = result.spec.method, result.spec.settings.get("variant")
+    if method not in METHODS:
+        return True
+    return not find_method(
+        from_flat({"method": method, "variant": variant})["method"]
+    ).is_over_pairs
 
 
 def _draw_gaps(axes: Any, results: Sequence[Result], risk: TrueRiskName, look: Look) -> None:

@@ -12,6 +12,14 @@ The paper is "Rethinking Consistent Multi-Label Classification Under Inexact Sup
 sums over rows, so the risk of a batch is not the mean of the risks of its parts. It is a function
 of per-label sums, `HammingSums`, that do add up: over micro-batches and processes.
 
+Which :math:`n_j` a batch has: with ``exclude_share``, the share of the rows of the data set that
+exclude label j, it is that share times the rows of the batch; the estimators do this by default
+(``normaliser="dataset"``). Without, it is the batch's own count (``normaliser="batch"``). With the
+share, the mean over batches of Equation 7 is Equation 7 of the whole data set, whatever the size of
+the batches. Of Equation 8 it is not: a first term that is below 0 in a batch by chance is counted
+as if it were above, so that the mean is too high, and the gradient of the term is reversed there;
+the more so, the smaller the batches and the fewer the rows that exclude the label.
+
 Where it is known who was asked, the mean over all rows becomes the mean over the rows that somebody
 was asked about, and the class prior is that of these rows.
 """
@@ -72,8 +80,8 @@ def hamming_risk(
         below), ``torch.relu`` a clamp.
     exclude_share : float tensor of shape (n_labels,), optional
         n_j / n of the whole data set. By default n_j is the batch's own count; with this it is
-        the share times the batch size: unbiased at any batch size, with a larger spread. If rows
-        have weights, the share must be weighted too.
+        the share times the batch size: see the head of this file. If rows have weights, the share
+        must be weighted too.
     asked_share : float tensor of shape (n_labels,), optional
         Likewise the share of the rows that somebody was asked about.
     skip_empty : bool

@@ -9,8 +9,11 @@ The paper is "Rethinking Consistent Multi-Label Classification Under Inexact Sup
 
 (The paper's sum over pairs j < k, regrouped by the excluded label: every excluded label must score
 below every other label of the same row.) The per-label sums, `RankingSums`, add up over batches and
-processes. An estimator by default takes for n_j the data set's share times the batch size
-(``exclude_share``), and divides the risk by q, after the flood (`comes.methods.Method.risk_scale`).
+processes. Which :math:`n_j` a batch has: with ``exclude_share`` that share of the data set times
+the rows of the batch, as the estimators take it by default; without, the batch's own count
+(`comes.risks.hamming_risk` has the same rule). With the share, the mean over batches of
+:math:`\hat R` is that of the whole data set, whatever their size; of :math:`\tilde R` it is not. An
+estimator by default divides the risk by q, after the flood (`comes.methods.Method.risk_scale`).
 
 The flood is the step from :math:`\hat R` to :math:`\tilde R`. If the loss is symmetric, the
 expectation of :math:`\hat R` is the supervised ranking risk plus a constant: the sum over pairs of

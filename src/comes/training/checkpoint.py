@@ -1,11 +1,13 @@
 """The state of a training on disk, so that a resumed training ends with the same weights."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from warnings import warn
 
 import torch
+from torch import nn
 
 from comes.errors import ComesError, ComesWarning, first_line
 from comes.files import replacing_file
@@ -57,3 +59,12 @@ class Checkpoint:
                 ComesWarning,
                 stacklevel=2,
             )
+
+
+def weights_hash(module: nn.Module) -> str:
+    """Return a hash of all weights, and of the layers, which tell the strides of a ResNet."""
+    found = hashlib.sha256(repr(module).encode())
+    for name, tensor in module.state_dict().items():
+        found.update(name.encode())
+        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return found.hexdigest()

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -12,13 +13,81 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from comes.errors import ComesError
-from comes.models import Preprocessing
 
+Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]  # names that Pillow knows
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of pixels in [0, 1]
 AUGMENTATIONS = ("none", "flip", "crop", "mixup")
 Augmentation = Literal["none", "flip", "crop", "mixup"]
 SMALLEST_CROP = 0.6  # of the side, for "crop"
 SHARE_OF_MEMORY = 0.4  # of the free memory, for decoded pictures
 AHEAD = 2  # batches that are decoded during a step
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """What happens to a picture before a network sees it.
+
+    The whole picture is stretched to a square: labels are about everything in it.
+
+    Parameters
+    ----------
+    size : int
+        Height and width that the network sees.
+    interpolation : {"nearest", "bilinear", "bicubic", "lanczos"}
+    short_side : int, optional
+        Resize the shorter side to this length, keeping proportions, and cut out the square in the
+        centre: for models that were trained so.
+    mean, std : three floats
+        Of the pixels, in [0, 1], that the network was trained on.
+
+    Examples
+    --------
+    >>> wide = np.zeros((10, 40, 3), np.uint8)
+    >>> wide[:, :10] = 255
+    >>> Preprocessing(4, "nearest").apply(wide)[0, :, 0].tolist()
+    [255, 0, 0, 0]
+    """
+
+    size: int = 224
+    interpolation: Interpolation = "bilinear"
+    short_side: int | None = None
+    mean: tuple[float, ...] = IMAGENET_MEAN
+    std: tuple[float, ...] = IMAGENET_STD
+
+    @property
+    def least(self) -> int:
+        """The length of a shorter side from which a picture is resized without a visible loss."""
+        return 2 * max(self.size, self.short_side or 0)
+
+    def sized(self, size: int | None) -> "Preprocessing":
+        """Return the same for another size; None keeps it."""
+        if size is None or size == self.size:
+            return self
+        short = None if self.short_side is None else round(self.short_side * size / self.size)
+        return replace(self, size=int(size), short_side=short)
+
+    def apply(self, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """Return a picture, uint8 of shape (height, width, 3), as (size, size, 3)."""
+        from PIL import Image
+
+        height, width = picture.shape[:2]
+        if self.short_side is None and height == width == self.size:
+            return picture
+        resample = Image.Resampling[self.interpolation.upper()]
+        square, box = (self.size, self.size), self.find_box(height, width)
+        return np.asarray(Image.fromarray(picture).resize(square, resample, box))
+
+    def find_box(self, height: int, width: int) -> tuple[float, float, float, float]:
+        """Return the part of a picture that the network sees: left, top, right and bottom."""
+        if self.short_side is None:
+            return 0, 0, width, height
+        starts, ends = [], []
+        for side in (width, height):
+            resized = int(self.short_side * side / min(width, height))
+            start = round((resized - self.size) / 2) * side / resized
+            starts.append(max(start, 0))
+            ends.append(min(start + self.size * side / resized, side))
+        return starts[0], starts[1], ends[0], ends[1]
 
 
 class PixelRows:

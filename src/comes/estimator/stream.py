@@ -1,0 +1,197 @@
+"""Rows that lie in blocks on disk: one pass of statistics, then epochs over the blocks."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import sparse
+
+from comes.answers import Answers, State
+from comes.answers.convert import keep_one_excluded
+from comes.columns import SAMPLE_ROWS, ColumnEncoder, EncoderFold, needs_encoding
+from comes.datasets import Dataset, Images, ShardedDataset, open_shards
+from comes.errors import ComesError
+from comes.estimator.counted import CountedAnswers
+from comes.estimator.inputs import add_rows, remember_rows
+from comes.estimator.prepare import Training, draw_seed
+from comes.estimator.scaling import ScaleFold, Scaling, fit_scaling
+from comes.methods import Method, Rates, find_method
+from comes.priors.pooled import AnswerCounts
+from comes.training.label_chunks import SparseTargetRows
+from comes.training.processes import join_processes
+from comes.training.rows import StreamedRows, choose_device, to_device
+
+if TYPE_CHECKING:
+    from comes.estimator.classifier import CandidateClassifier
+
+ROWS_TO_CHECK = 2048
+BLOCKS_FOR_SAMPLES = 16
+LARGEST_DENSE_BLOCK = 2**28  # pairs of a block that a method may have as a matrix
+
+
+class ShardStream:
+    """Rows on disk, and what was learned of them in the first pass."""
+
+    def __init__(
+        self,
+        classifier: "CandidateClassifier",
+        source: ShardedDataset | str | Path,
+        buffer_rows: int,
+        is_shared: bool,
+    ) -> None:
+        shards = open_shards(source) if isinstance(source, str | Path) else source
+        if shards.features in ("images", "none") or shards.kind is None:
+            raise ComesError(
+                f"a stream needs rows with features and answers; got {shards}. Turn pictures into "
+                "features first (comes features)."
+            )
+        largest = max(shards.sizes) * len(shards.label_names)
+        can_be_dense = largest <= LARGEST_DENSE_BLOCK
+        if not find_method(classifier.method).has_sparse_targets and can_be_dense:
+            shards = replace(shards, is_sparse=False)
+        if is_shared:
+            join_processes(choose_device(classifier.device))
+        self.seed = draw_seed(classifier.random_state, is_shared=is_shared)
+        learned = gather_statistics(
+            shards, scale=classifier.scale, encoder=classifier.encoder, seed=self.seed
+        )
+        self.encoder, self.scaling, self.buffer = learned.encoder, learned.scaling, buffer_rows
+        self.answers = CountedAnswers(
+            learned.counts, learned.kind, list(shards.label_names), shards.is_sparse
+        )
+        self.shards = shards.prepared(learned.prepare)
+        self.n_features = int(self.shards.read(0)[0].shape[1])
+
+    def rows(self, method: Method, rates: Rates, device: torch.device) -> StreamedRows:
+        """Return the rows as training reads them, with the targets of a method."""
+
+        def read(block: int) -> tuple[Any, Any]:
+            X, answers = self.shards.read(block)
+            return X, self._make_targets(method, rates, answers, device, self.seed + block)
+
+        return StreamedRows(self.shards.sizes, self.buffer, read, device)
+
+    def _make_targets(
+        self, method: Method, rates: Rates, answers: Answers, device: torch.device, seed: int
+    ) -> Any:
+        """Return what the risk takes of some answers."""
+        if method.ignores_maybe and self.answers.has(State.YES):
+            answers = answers.without_maybe()  # even where nobody says yes in this block
+        if self.shards.is_sparse:
+            return SparseTargetRows(*method.sparse_targets(answers), device)
+        targets = method.targets(answers, rates)
+        if method.keeps_one_excluded:
+            targets = keep_one_excluded(targets, seed)
+        return torch.tensor(targets)
+
+    def sample(self, n: int) -> tuple[Any, Answers]:
+        """Return scaled features and answers of about n rows, drawn from a few blocks."""
+        rng, n_blocks = np.random.default_rng(self.seed), len(self.shards.sizes)
+        chosen = rng.permutation(n_blocks)[:BLOCKS_FOR_SAMPLES]
+        share = n / sum(self.shards.sizes[block] for block in chosen)
+        features, states = [], []
+        for block in map(int, chosen):
+            X, answers = self.shards.read(block)
+            rows = np.flatnonzero(rng.random(len(answers)) < share)
+            rows = rows if len(rows) else np.arange(1)
+            features.append(X[rows])
+            states.append(answers[rows].states)
+        is_sparse = sparse.issparse(features[0])
+        X = sparse.vstack(features, "csr") if is_sparse else np.concatenate(features)
+        codes = sparse.vstack(states, "csr")
+        codes = codes if self.shards.is_sparse else codes.toarray()
+        return X, Answers.from_codes(codes, self.answers.kind, self.answers.label_names)
+
+    def sampled(self, training: Training) -> Training:
+        """Return the training with some of its rows in memory, to check its result on."""
+        X, answers = self.sample(min(ROWS_TO_CHECK, len(self.answers)))
+        device = next(training.network.parameters()).device
+        targets = self._make_targets(training.method, training.rates, answers, device, self.seed)
+        if isinstance(targets, torch.Tensor):
+            targets = targets.to(device)
+        return replace(
+            training, X=to_device(X, device), targets=targets, features=X, answers=answers
+        )
+
+    def remember_rows(self) -> Any:
+        """Return the numbers by which rows of the first blocks are known again."""
+        numbers = None
+        for block in range(min(BLOCKS_FOR_SAMPLES, len(self.shards.sizes))):
+            X = self.shards.load(block).X
+            X = X if self.encoder is None else self.encoder.transform(X)
+            X = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+            numbers = add_rows(numbers, remember_rows(X))
+        return numbers
+
+
+@dataclass(frozen=True, eq=False)
+class StreamStatistics:
+    """What one pass over blocks of rows learned before training."""
+
+    kind: Any
+    counts: AnswerCounts
+    encoder: ColumnEncoder | None  # what makes a matrix of a table; None where X is one
+    scaling: Scaling
+
+    def prepare(self, X: Any) -> Any:
+        """Return features as the network takes them: float32, a matrix or CSR; images as is."""
+        if X is None or isinstance(X, Images):
+            return X
+        return self.scaling(X if self.encoder is None else self.encoder.transform(X))
+
+
+def gather_statistics(
+    blocks: Iterable[Dataset],
+    *,
+    scale: str | None = "auto",
+    encoder: ColumnEncoder | None = None,
+    sample_rows: int = SAMPLE_ROWS,
+    seed: int = 0,
+) -> StreamStatistics:
+    """Learn from all rows, in one pass over blocks of them, what a training must know.
+
+    Numbers that are features as they are give exact means and deviations, and answers exact counts.
+    A table of numbers, words and dates is encoded, and scaled, as a sample of its rows says; its
+    texts are counted in every row.
+    """
+    counts, kind, features = None, None, None
+    for block in blocks:
+        answers = block.known_answers()
+        kind = kind or answers.kind
+        if answers.kind != kind:
+            raise ComesError(
+                f"the labels must be of one kind in every block; got {kind} and {answers.kind}. "
+                "Read all of them alike."
+            )
+        new = AnswerCounts.of(answers)
+        if counts is None:
+            counts = new
+        else:
+            if counts.n_rows.sum() % 2:  # the first row of the block has an odd number
+                parts = (new.n_rows, new.no, new.yes, new.maybe)
+                new = AnswerCounts(*(part[::-1] for part in parts))
+            counts = counts + new
+        X = block.X
+        if X is None or isinstance(X, Images):
+            continue
+        if features is None:
+            is_table = isinstance(X, pd.DataFrame) and (encoder is not None or needs_encoding(X))
+            features = (
+                EncoderFold(encoder, sample_rows, seed)
+                if is_table
+                else ScaleFold(scale, sparse.issparse(X))
+            )
+        features.add(X)
+    if counts is None:
+        raise ComesError("statistics need rows; got no block. Open shards that hold some.")
+    scaling, fitted = Scaling(), None
+    if isinstance(features, ScaleFold):
+        scaling = features.finish()
+    elif features is not None:
+        fitted = features.finish()
+        scaling = fit_scaling(fitted.transform(features.sample.rows()), scale)
+    return StreamStatistics(kind, counts, fitted, scaling)
