@@ -34,7 +34,12 @@ EPOCHS, BATCH, REPEATS = 20, 256, 5
 def fit_ours(X: Any, candidates: Any) -> None:
     """Fit a CandidateClassifier, with the settings of the paper."""
     CandidateClassifier.as_published(
-        "bce", epochs=EPOCHS, batch_size=BATCH, cosine=False, random_state=0, progress=False
+        "bce",
+        epochs=EPOCHS,
+        batch_size=BATCH,
+        optimizer={"name": "sgd", "cosine": False, "starts_at_prior": False},
+        random_state=0,
+        verbose=-1,
     ).fit(X, candidates)
 
 

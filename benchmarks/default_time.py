@@ -30,7 +30,7 @@ def draw(rate: float) -> tuple[Any, Any]:
 
 def main() -> None:
     """Measure both and write medians and their ratio."""
-    shared: dict[str, Any] = {"random_state": 0, "device": "cpu", "progress": False}
+    shared: dict[str, Any] = {"random_state": 0, "device": "cpu", "verbose": -1}
     result: dict[str, Any] = {"rows": N, "features": D, "labels": Q, "repeats": REPEATS}
     result["seconds"] = {}
     for rate in RATES:

@@ -26,6 +26,7 @@ from torch import nn
 
 from comes.datasets import Dataset, read_dataset
 from comes.estimator import CandidateClassifier, fit_together
+from comes.flat_settings import from_flat, frozen_settings
 from comes.models import mlp
 from comes.priors import count_class_prior
 from comes.risks import HammingRisk, RankingRisk
@@ -45,13 +46,12 @@ def seven_methods(dataset: Dataset, epochs: int) -> dict[str, float]:
     prior = count_class_prior(dataset.known_relevant())
     seconds: dict[str, float] = {}
     for method in METHODS:
-        known: dict[str, Any] = {"class_prior": prior} if method.startswith("comes") else {}
+        known: dict[str, Any] = {"method": method, "epochs": epochs, "progress": False}
+        known |= {"class_prior": prior} if method.startswith("comes") else {}
         known |= {"class_prior": prior, "flip_rate": "class_prior"} if method == "ccmn" else {}
         classifiers = [
-            CandidateClassifier.as_published(
-                method, epochs=epochs, random_state=k, progress=False, **known
-            )
-            for k in range(10)
+            CandidateClassifier(**from_flat(frozen_settings(method, None, None, known | seed)))
+            for seed in ({"random_state": k} for k in range(10))
         ]
         started = time.perf_counter()
         fit_together(classifiers, X, S, folds)

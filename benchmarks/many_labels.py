@@ -20,6 +20,7 @@ from measuring import RESULTS, machine, write
 from scipy import sparse
 
 from comes import Answers, CandidateClassifier
+from comes.methods import Likelihood
 
 N_LABELS, N_FEATURES, EACH, EXCLUDED = 10**5, 2 * 10**5, 60, 10
 
@@ -50,11 +51,11 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     states = None if options.dense else answers.states
     del no
     before = peak_memory()
+    is_likelihood = options.method == "likelihood"
     classifier = CandidateClassifier(
-        options.method,
-        exclude_rate=EXCLUDED / options.labels if options.method == "likelihood" else None,
+        Likelihood(prior_weight=0.0) if is_likelihood else options.method,
+        rates={"exclude": EXCLUDED / options.labels} if is_likelihood else None,
         class_prior=np.full(options.labels, 1e-4),
-        prior_weight=0.0,
         hidden=128,
         n_networks=1,
         dropout=0.0,
@@ -64,7 +65,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         learning_rate=1e-3,
         device=options.device,
         random_state=0,
-        progress=None,
     )
     started = time.perf_counter()
     classifier.fit(X, answers)

@@ -29,7 +29,7 @@ Folds = list[np.ndarray]
 
 def ours(X: Any, S: Any, prior: Any, folds: Folds, epochs: int = EPOCHS) -> None:
     """Fit all folds at once."""
-    options: dict[str, Any] = {"epochs": epochs, "class_prior": prior, "progress": False}
+    options: dict[str, Any] = {"epochs": epochs, "class_prior": prior, "verbose": -1}
     published = CandidateClassifier.as_published
     classifiers = [published(random_state=k, **options) for k in range(len(folds))]
     fit_together(classifiers, X, S, folds)
@@ -38,7 +38,7 @@ def ours(X: Any, S: Any, prior: Any, folds: Folds, epochs: int = EPOCHS) -> None
 def one_by_one(X: Any, S: Any, prior: Any, folds: Folds, epochs: int) -> None:
     """Fit fold by fold with our own loop."""
     for k, rows in enumerate(folds):
-        options: dict[str, Any] = {"epochs": epochs, "class_prior": prior, "progress": False}
+        options: dict[str, Any] = {"epochs": epochs, "class_prior": prior, "verbose": -1}
         CandidateClassifier.as_published(random_state=k, **options).fit(X[rows], S[rows])
 
 

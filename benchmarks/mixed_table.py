@@ -181,7 +181,7 @@ def compare(seed: int) -> dict[str, Any]:
     labelled = train.assign(maybe=name_sets(candidates)), test.assign(maybe=name_sets(said))
     with tempfile.TemporaryDirectory() as folder:
         by_command = run_commands(Path(folder), *labelled, truth)
-    by_hand = make_pipeline(make_by_hand(), CandidateClassifier(random_state=0, progress=False))
+    by_hand = make_pipeline(make_by_hand(), CandidateClassifier(random_state=0, verbose=-1))
     by_hand.fit(train, candidates)
     score = average_precision(by_hand.decision_function(test), truth)
     return {"seed": seed, "by_hand": significant(score, 4), **by_command}

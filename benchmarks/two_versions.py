@@ -31,6 +31,10 @@ def measure() -> dict[str, float]:
 
     from comes import Answers, CandidateClassifier
 
+    try:
+        from comes.flat_settings import from_flat
+    except ImportError:  # settings are flat before 1.1
+        from_flat = dict  # type: ignore[assignment]
     seconds = {"import": time.process_time() - started}
     from scipy import sparse
 
@@ -48,8 +52,8 @@ def measure() -> dict[str, float]:
     prior = relevant.mean(axis=0)
 
     def fit(X: Any, labels: Any, **settings: Any) -> None:
-        model = CandidateClassifier(random_state=0, device="cpu", progress=False, **settings)
-        model.fit(X, labels)
+        settings |= {"random_state": 0, "device": "cpu", "progress": False}
+        CandidateClassifier(**from_flat(settings)).fit(X, labels)
 
     def step(risk: Callable[..., Any], q: int, calls: int) -> None:
         scores = torch.randn(256, q, requires_grad=True)

@@ -38,6 +38,7 @@ MODEL_KEYS = {
     "network": "size of the network",
     "history": "risk of each epoch, seconds, warnings",
     "trained_on": "what the data was: rows, labels, answers",
+    "output": "what predictions are: null for arrays, or pandas",
     "columns": "how columns that are no numbers are encoded, if there are any",
     "images": "the backbone and how it sees images, in a model of images",
     "checksums": "of both files; damage is found when the model is loaded",

@@ -63,8 +63,7 @@ model = CandidateClassifier(
     learning_rate=0.01,
     weight_decay=0.0,
     epochs=15,
-    no_rate=0.8,
-    yes_rate=0.8,
+    rates={"no": 0.8, "yes": 0.8},
     threshold="prior",
     random_state=0,
 )

@@ -77,8 +77,8 @@ for column in describe_columns(data.X):
 # fit that stops too early warns of it.
 from comes import CandidateClassifier
 
-model = CandidateClassifier(epochs=60, n_networks=1, random_state=0, output="pandas")
-model.fit(data.X, data.answers)
+model = CandidateClassifier(epochs=60, n_networks=1, random_state=0)
+model.set_output(transform="pandas").fit(data.X, data.answers)
 print("crossed out, if wrong:", model.no_rate_.round(2))
 
 # %%

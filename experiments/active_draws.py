@@ -53,7 +53,7 @@ def fit(X: Matrix, codes: Matrix, asked: Asked, seed: int) -> CandidateClassifie
     """Fit on the answers to what was asked; rates are estimated from the first round alone."""
     said = np.where(asked.number >= 0, codes, np.int8(State.NOT_ASKED))
     answers = Answers.from_codes(said, chosen=asked.number > 0 if asked.kept else None)
-    return CandidateClassifier(random_state=seed, progress=False).fit(X, answers=answers)
+    return CandidateClassifier(random_state=seed, verbose=-1).fit(X, answers=answers)
 
 
 def ask_first(shape: tuple[int, int], share: float, rng: np.random.Generator) -> Asked:

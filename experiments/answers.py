@@ -35,6 +35,7 @@ from comes.datasets import Dataset, load_dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
+from comes.flat_settings import from_flat, frozen_settings
 from comes.generation import simulate_answers
 from comes.metrics import evaluate
 from comes.priors import count_class_prior, estimate_answer_rates
@@ -103,10 +104,13 @@ def look(answers: Answers, relevant: BoolMatrix, sees: str) -> BoolMatrix | Answ
 
 def make_classifier(learner: Learner, known: dict[str, Any]) -> CandidateClassifier:
     """Return a classifier with what the learner knows, not fitted."""
+    settings = {"method": learner.method, **known}
     if learner.method != "likelihood":
-        return CandidateClassifier.as_published(learner.method, **known)
-    weight = None if learner.sees == "candidates" else 0.0
-    return CandidateClassifier("likelihood", prior_weight=weight, **TRAINING, **known)
+        return CandidateClassifier(
+            **from_flat(frozen_settings(learner.method, None, None, settings))
+        )
+    settings["prior_weight"] = None if learner.sees == "candidates" else 0.0
+    return CandidateClassifier(**from_flat({**TRAINING, **settings}))
 
 
 def run(

@@ -36,7 +36,7 @@ def load(name: str) -> Dataset:
 
 def judge(X: Any, relevant: Any, answers: Answers, test: Any, seed: int) -> tuple[Any, Any]:
     """Fit on answers; return the classifier, and how good it is on test rows."""
-    classifier = CandidateClassifier(random_state=seed, progress=False).fit(X, answers=answers)
+    classifier = CandidateClassifier(random_state=seed, verbose=-1).fit(X, answers=answers)
     scores = classifier.decision_function(test[0])
     return classifier, {
         "average_precision": average_precision(scores, test[1]),

@@ -96,7 +96,7 @@ def measure(title: str, seed: int) -> dict[str, Any]:
     everything = np.concatenate([rows.X, unseen.X]), np.concatenate([relevant, truth])
     drawn = DRAWS[title](*everything, np.random.default_rng(seed))
     said, held_out = drawn[:N_ROWS], drawn[N_ROWS:]
-    model = CandidateClassifier(n_networks=1, random_state=seed, progress=False)
+    model = CandidateClassifier(n_networks=1, random_state=seed, verbose=-1)
     model.fit(rows.X, said)
     prior, scores = np.asarray(model.class_prior_), model.decision_function(unseen.X)
     predictions = model.cut_scores(scores)

@@ -112,7 +112,7 @@ def run(dataset: Dataset, draw: str, seed: int, method: str) -> dict[str, Any]:
     said = say(relevant, draw, seed)
     X = dataset.known_features()
     X = X.to_numpy() if hasattr(X, "to_numpy") else X
-    classifier = CandidateClassifier(method, random_state=seed, progress=False)
+    classifier = CandidateClassifier(method, random_state=seed, verbose=-1)
     classifier.fit(X[rows], answers=said[rows])
     scores, judged = (
         classifier.decision_function(X[some]).astype(np.float64) - classifier.score_offset_

@@ -30,6 +30,7 @@ from comes.datasets import Dataset, load_dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier, fit_together
 from comes.files import replacing_file
+from comes.flat_settings import from_flat, frozen_settings
 from comes.generation import independent, simulate_answers
 from comes.metrics import average_precision, mean_average_precision
 from comes.priors import estimate_answer_rates, estimate_class_prior
@@ -110,7 +111,8 @@ def make_classifier(model: Model, known: Known, seed: int) -> CandidateClassifie
     if model.method == "ccmn":
         more = {"flip_rate": "class_prior"}
     more |= {"class_prior": known.class_prior, "random_state": seed, "progress": False}
-    return CandidateClassifier.as_published(**model._asdict(), **more)
+    settings = frozen_settings(model.method, None, None, {**model._asdict(), **more})
+    return CandidateClassifier(**from_flat(settings))
 
 
 def judge(classifier: CandidateClassifier, X: Any, said: Answers, prior: Any) -> dict[str, float]:

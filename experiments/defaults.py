@@ -39,6 +39,7 @@ from comes.datasets import Dataset, load_dataset, make_scenes, open_dataset
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
+from comes.flat_settings import from_flat, frozen_settings
 from comes.generation import case_b, independent, simulate_answers
 from comes.metrics import average_precision, mean_average_precision
 from comes.priors import count_class_prior
@@ -173,7 +174,7 @@ def run(
     X = X.to_numpy() if isinstance(X, pd.DataFrame) else X
     shared: dict[str, Any] = {"random_state": seed, "progress": False, "device": device}
     started = time.perf_counter()
-    first = CandidateClassifier(**shared).fit(X[train], said[train])
+    first = CandidateClassifier(**from_flat(shared)).fit(X[train], said[train])
     seconds = time.perf_counter() - started
     prior = first.class_prior_
     assert prior is not None
@@ -191,9 +192,10 @@ def run(
                 known = {"class_prior": known["class_prior"]}
             if learner.method == "ccmn":
                 known["flip_rate"] = "class_prior"
-            make: Any = CandidateClassifier
-            make = make.as_published if learner.as_published else make
-            classifier = make(learner.method, **known | shared | dict(learner.settings))
+            settings = {"method": learner.method, **known, **shared, **learner.settings}
+            if learner.as_published:
+                settings = frozen_settings(str(learner.method), None, None, settings)
+            classifier = CandidateClassifier(**from_flat(settings))
             started = time.perf_counter()
             classifier.fit(X[train], said[train])
             seconds = time.perf_counter() - started

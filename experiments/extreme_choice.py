@@ -43,7 +43,7 @@ def run(settings: dict[str, Any], X: Any, relevant: Any) -> dict[str, Any]:
     """Return the loss and P@1 of held-out rows after training on the others."""
     n_train = round(X.shape[0] * (1 - HELD_OUT))
     classifier = CandidateClassifier(
-        "bce", random_state=0, progress=False, device="cpu", **ALWAYS, **settings
+        "bce", random_state=0, verbose=-1, device="cpu", **ALWAYS, **settings
     )
     started = time.perf_counter()
     classifier.fit(X[:n_train], answers=Answers.from_positives(relevant[:n_train]))

@@ -34,10 +34,12 @@ def fit_ours(X: Any, ticked: Any, settings: dict[str, Any]) -> Fitted:
     from comes.answers import Answers
     from comes.errors import ComesWarning
     from comes.estimator import CandidateClassifier
+    from comes.flat_settings import from_flat
 
     torch.set_num_threads(THREADS)
     warnings.simplefilter("ignore", ComesWarning)
-    classifier = CandidateClassifier(random_state=0, progress=False, device="cpu", **settings)
+    settings = {"random_state": 0, "progress": False, "device": "cpu", **settings}
+    classifier = CandidateClassifier(**from_flat(settings))
     classifier.fit(X, answers=Answers.from_positives(ticked))
     return lambda rows: np.asarray(classifier.predict_top(rows, TOP).labels)
 

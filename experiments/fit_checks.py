@@ -27,6 +27,7 @@ from comes.datasets import load_dataset, make_scenes
 from comes.errors import ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
+from comes.flat_settings import from_flat
 from comes.jobs.prior_advice import WORTH_SAYING, measure_prior_cost
 from comes.methods import PAPER_TRAINING
 from comes.metrics import average_precision
@@ -86,7 +87,8 @@ def draw(name: str, rate: float | None, seed: int) -> Draw:
 
 def fit(data: Draw, settings: dict[str, Any]) -> CandidateClassifier:
     """Return a fitted classifier; its warnings are in its history."""
-    return CandidateClassifier(random_state=0, progress=False, **settings).fit(data.X, data.said)
+    settings = from_flat({"random_state": 0, "progress": False, **settings})
+    return CandidateClassifier(**settings).fit(data.X, data.said)
 
 
 def judge(fitted: CandidateClassifier, data: Draw) -> float:

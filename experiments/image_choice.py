@@ -30,16 +30,10 @@ from torch import nn
 from comes.answers import AnswerRates, Answers, answer_evidence, posterior_probability
 from comes.datasets import open_dataset
 from comes.errors import ComesWarning
-from comes.estimator import (
-    Evidence,
-    ViewHead,
-    cross_score,
-    fit_view_head,
-    view_probe,
-)
 from comes.files import replacing_file
 from comes.generation import generate, simulate_answers
-from comes.images import Backbone, compute_features, make_backbone
+from comes.images import Backbone, compute_features, heads, make_backbone
+from comes.images.heads import Evidence, Head, cross_score, fit_view_head, view_probe
 from comes.images.network import Views, find_clusters, show_views
 from comes.metrics import hamming_loss, mean_average_precision
 from comes.selection import likelihood_losses
@@ -127,20 +121,20 @@ def run(
     """Return the likelihood and the true mAP of every head."""
     known, about = None, {}
     clusters = find_clusters(pooled["train"], seed)
-    heads: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     for kind, temperature, errors in GRID:
         classes = None if kind == "clusters" else classifier
         groups = None if kind == "classes" else clusters
         views = Views(groups, classes, temperature, pooled=kind == "all")
         X, unseen = (show_views(views, pooled[split], device) for split in ("train", "val"))
         evidence = Evidence(X, answers, views.n_sparse)
-        probe = view_probe(random_state=seed, device=str(device), progress=False)
-        head, _ = fit_view_head(probe, evidence, errors, known)
-        known = probe.rates_  # estimated with the first, and used by all
-        losses = likelihood_losses(
-            cross_score(probe, evidence, errors, seed), answers, known.class_prior
-        )
-        heads.append(
+        probe = view_probe(random_state=seed, device=str(device), verbose=-1)
+        heads.STANDARD_ERRORS = errors
+        head, training, _ = fit_view_head(probe, evidence, known)
+        known = training.rates  # estimated with the first, and used by all
+        scores = cross_score(probe, evidence, known, seed)
+        losses = likelihood_losses(scores, answers, known.class_prior)
+        found.append(
             {
                 "features": kind,
                 "temperature": temperature,
@@ -155,16 +149,16 @@ def run(
     off = np.abs(known.class_prior - truth["train"].mean(axis=0)).mean()
     return {
         "prior_error": round(float(off), 4),
-        "chosen": min(heads, key=lambda head: head["loss"]),
-        "default": heads[GRID.index(DEFAULT)],
-        "best_by_truth": max(heads, key=lambda head: head["mAP"]),
+        "chosen": min(found, key=lambda head: head["loss"]),
+        "default": found[GRID.index(DEFAULT)],
+        "best_by_truth": max(found, key=lambda head: head["mAP"]),
         "about_default": about,
-        "heads": heads,
+        "heads": found,
     }
 
 
 def judge(
-    head: ViewHead, rates: AnswerRates, evidence: Evidence, unseen: Array, relevant: Any
+    head: Head, rates: AnswerRates, evidence: Evidence, unseen: Array, relevant: Any
 ) -> dict[str, Any]:
     """Return what teacher and student bring, and how good the head's probabilities are."""
     n, layer = evidence.n_sparse, cast(nn.Linear, head.layer)

@@ -72,7 +72,7 @@ def judge(dataset: Dataset, rate: float, drawing: str, seed: int) -> list[Judged
         learning_rate=0.005,
         epochs=20,
         random_state=seed,
-        progress=False,
+        verbose=-1,
     )
     candidates = exclude(train.known_relevant(), rate, drawing, rng)
     model.fit(train.X, candidates, label_names=dataset.label_names)

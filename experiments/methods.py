@@ -20,6 +20,7 @@ from comes.datasets import Dataset, load_dataset, make_scenes
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
 from comes.files import replacing_file
+from comes.flat_settings import ONLY_VARIANTS, from_flat, frozen_settings
 from comes.generation import case_b
 from comes.methods import DEFAULT, METHODS
 from comes.metrics import evaluate
@@ -36,7 +37,7 @@ def runs() -> list[dict[str, Any]]:
     settings: list[dict[str, Any]] = [
         {"method": method, "variant": variant, **PUBLISHED.get(method, {})}
         for method, named in METHODS.items()
-        for variant in named.variants
+        for variant in named.variants or (ONLY_VARIANTS[method],)
         if method != DEFAULT  # is no method of the paper
     ]
     ccmn = [setting for setting in settings if setting["method"] == "ccmn"]
@@ -52,9 +53,9 @@ def compare(
     """Train with every setting on candidates and measure on the true labels of the test rows."""
     rows = []
     for setting in runs():
-        classifier = CandidateClassifier.as_published(
-            **setting, class_prior=class_prior, epochs=epochs, random_state=SEED, progress=False
-        )
+        known = {"class_prior": class_prior, "epochs": epochs, "random_state": SEED}
+        settings = frozen_settings(setting["method"], None, None, {**setting, **known})
+        classifier = CandidateClassifier(**from_flat(settings), verbose=-1)
         row: dict[str, Any] = dict(setting)
         try:
             classifier.fit(train.X, candidates)

@@ -88,7 +88,7 @@ def training() -> list[dict[str, Any]]:
                 }
                 for which, prior in priors.items():
                     classifier = CandidateClassifier.as_published(
-                        class_prior=prior, random_state=seed, progress=False
+                        class_prior=prior, random_state=seed, verbose=-1
                     ).fit(train.X, candidates)
                     score = classifier.score(test.X, test.known_relevant())
                     row = {"data": name, "exclude_rate": rate, "seed": seed, "prior": which}

@@ -19,6 +19,7 @@ from comes.datasets import load_dataset
 from comes.estimator import CandidateClassifier, fit_together
 from comes.files import replacing_file
 from comes.generation import case_b
+from comes.methods import COMESRL
 from comes.metrics import average_precision
 from comes.priors import count_class_prior
 from comes.selection import check_ranking_risk
@@ -34,11 +35,10 @@ def compare(name: str, X: Any, relevant: Any, candidates: Any, folds: list[Any])
     for title, level in LEVELS.items():
         models = [
             CandidateClassifier(
-                "comes-rl",
-                flood_level=level,
+                COMESRL(flood_level=level),
                 class_prior=count_class_prior(relevant[train]),
                 random_state=k,
-                progress=False,
+                verbose=-1,
             )
             for k, (train, _) in enumerate(folds)
         ]

@@ -26,6 +26,7 @@ from comes.datasets import load_dataset
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier, cross_fit, fit_together
 from comes.files import replacing_file
+from comes.flat_settings import from_flat, frozen_settings
 from comes.generation import case_b
 from comes.metrics import average_precision, ranking_loss
 from comes.priors import count_class_prior, estimate_class_prior
@@ -96,11 +97,13 @@ def make_classifier(
     method: str, learning_rate: float, epochs: int, prior: Any, seed: int
 ) -> CandidateClassifier:
     """Return one of the models, not fitted, with the class prior."""
-    known: dict[str, Any] = {} if method == "gdf" else {"class_prior": prior}
+    known: dict[str, Any] = {"method": method}
+    known |= {} if method == "gdf" else {"class_prior": prior}
     if method == "ccmn":
         known["flip_rate"] = "class_prior"
     known |= {"learning_rate": learning_rate, "epochs": epochs, "random_state": seed}
-    return CandidateClassifier.as_published(method, progress=False, **known)
+    settings = from_flat(frozen_settings(method, None, None, known))
+    return CandidateClassifier(**settings, verbose=-1)
 
 
 def _choice(

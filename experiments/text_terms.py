@@ -60,18 +60,18 @@ def draw(kind: str, relevant: Any) -> tuple[Answers, dict[str, Any]]:
     """Return what is said about the labels, and the rates, which all know."""
     if kind == "candidates":
         drawn = independent(relevant, exclude_rate=0.5, seed=0)
-        return Answers.from_candidates(drawn), {"exclude_rate": 0.5}
+        return Answers.from_candidates(drawn), {"exclude": 0.5}
     said = simulate_answers(relevant, asked_rate=0.1, no_rate=0.8, yes_rate=0.8, seed=0)
-    return said, {"no_rate": 0.8, "yes_rate": 0.8}
+    return said, {"no": 0.8, "yes": 0.8}
 
 
 def count_prior(said: Answers, rates: dict[str, Any]) -> Any:
     """Return class priors from what is said, given the rates: pi = 1 - share / p, or share / b."""
-    if "exclude_rate" in rates:
-        return np.clip(1 - said.excluded.mean(axis=0) / rates["exclude_rate"], 1e-3, 1)
+    if "exclude" in rates:
+        return np.clip(1 - said.excluded.mean(axis=0) / rates["exclude"], 1e-3, 1)
     asked = said.asked
     assert asked is not None
-    return np.clip(said.confirmed.sum(axis=0) / asked.sum(axis=0) / rates["yes_rate"], 1e-3, 1)
+    return np.clip(said.confirmed.sum(axis=0) / asked.sum(axis=0) / rates["yes"], 1e-3, 1)
 
 
 def run(kind: str, way: Way, texts: list[str], relevant: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def run(kind: str, way: Way, texts: list[str], relevant: Any) -> dict[str, Any]:
     )
     X = vectorizer.fit_transform(texts[train])
     classifier = CandidateClassifier(
-        "likelihood", n_networks=1, random_state=0, progress=False, device="cpu", **rates
+        "likelihood", n_networks=1, rates=rates, random_state=0, verbose=-1, device="cpu"
     )
     started = time.perf_counter()
     classifier.fit(X, answers=said[numbers[train]])

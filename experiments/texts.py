@@ -77,7 +77,7 @@ def run(features: str, title: str, n_rows: int) -> dict[str, Any]:
     encoder = ColumnEncoder(kinds={"text": "text"}, text=features)
     X = encoder.fit_transform(train.X)
     encoded = time.perf_counter()
-    classifier = CandidateClassifier(method, random_state=0, progress=False, device="cpu")
+    classifier = CandidateClassifier(method, random_state=0, verbose=-1, device="cpu")
     classifier.fit(X, answers=draw(sees, train.known_relevant()))
     fitted = time.perf_counter()
     scores = classifier.decision_function(encoder.transform(test.X))

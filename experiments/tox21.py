@@ -33,6 +33,7 @@ from comes.answers import Answers, State
 from comes.errors import ComesError, ComesWarning
 from comes.estimator import CandidateClassifier
 from comes.files import cache_folder, data_folder, replacing_file
+from comes.flat_settings import from_flat, frozen_settings
 
 RESULT = Path(__file__).parent / "results" / "tox21.json"
 TABLE = Path("chem") / "tox21.csv.gz"  # in $COMES_DATA
@@ -137,10 +138,11 @@ def measure(scores: npt.NDArray[np.floating], answers: Answers) -> dict[str, Any
 
 def make_classifier(method: str, sees: str, **known: Any) -> CandidateClassifier:
     """Return a classifier with what the learner knows, not fitted."""
+    settings = {"method": method, "scale": "standard", **known}
     if method != "likelihood":
-        return CandidateClassifier.as_published(method, scale="standard", **known)
-    weight = None if sees == "candidates" else 0.0
-    return CandidateClassifier(method, scale="standard", prior_weight=weight, **TRAINING, **known)
+        return CandidateClassifier(**from_flat(frozen_settings(method, None, None, settings)))
+    settings["prior_weight"] = None if sees == "candidates" else 0.0
+    return CandidateClassifier(**from_flat({**TRAINING, **settings}))
 
 
 def run(split: int, title: str, cache: Path, device: str) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def small_classifier(**settings: Any) -> ImageClassifier:
         "image_size": SIZE,
         "class_prior": count_class_prior(pictures()[1]),
         "random_state": 0,
-        "progress": False,
+        "verbose": -1,
     }
     return ImageClassifier(**known | settings)
 

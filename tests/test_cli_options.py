@@ -8,14 +8,19 @@ from typing import Any
 import pytest
 import typer
 
+from comes import CandidateClassifier
 from comes.cli import app
 from comes.cli.advice import drop_foreign_options, find_options
+from comes.cli.completion_values import METHOD_NAMES
 from comes.cli.options import parse_numbers, parse_pairs, split_names
 from comes.cli.printing import print_json, print_rounded
 from comes.cli.reading_options import reading_options
 from comes.cli.training_options import training_options
 from comes.datasets import Reading
 from comes.errors import ComesError
+from comes.estimator.prepare import choose_settings
+from comes.flat_settings import from_flat
+from comes.methods import BEST_PUBLISHED, DEFAULT, METHODS, find_method
 
 
 def test_every_reading_option_is_in_the_reading() -> None:
@@ -83,11 +88,43 @@ def test_every_training_option_is_a_setting() -> None:
     published = training_options(as_published=True, epochs=3)
     assert published["optimizer"] == "sgd" and published["epochs"] == 3
     assert published["flood_level"] == 0
+    for method in (None, *METHODS):  # the option is what the function of Python is
+        own = from_flat(training_options(method=method, as_published=True))
+        expected = CandidateClassifier.as_published(method or BEST_PUBLISHED, random_state=0)
+        made = CandidateClassifier(**own)
+        assert find_method(made.method).get_params() == expected.method.get_params(), method
+        settings = [choose_settings(each, find_method(each.method)) for each in (made, expected)]
+        assert settings[0] == settings[1], method
+        rest = [
+            {
+                k: v
+                for k, v in each.get_params(deep=False).items()
+                if k not in ("method", "optimizer")
+            }
+            for each in (made, expected)
+        ]
+        assert rest[0] == rest[1], method
+
+
+def test_help_names_methods_as_they_are() -> None:
+    """Their file takes long to import, so that their names stand in the help."""
+    assert tuple(METHODS) == METHOD_NAMES
+    defaults = f"or auto. Default: {DEFAULT}.", f"as the paper does, by default {BEST_PUBLISHED}."
+    flipped, flooded = (
+        f"For {', '.join(name for name, known in METHODS.items() if key in known.get_params())}: "
+        for key in ("flip_rate", "flood_level")
+    )
+    parameters = inspect.signature(training_options).parameters
+    for name, words in (
+        *zip(("method", "as_published"), defaults, strict=True),
+        *(("flip_rate", flipped), ("flood_level", flooded)),
+    ):
+        (option,) = parameters[name].annotation.__metadata__
+        assert words in option.help, name
 
 
 def test_settings_that_were_not_given_are_left_to_the_classifier() -> None:
     assert training_options() == {
-        "reduction": "auto",
         "threshold": "auto",
         "early_stopping": False,
         "device": "auto",

@@ -122,8 +122,9 @@ class Unwritable(nn.Linear):
     """A network with an operation that ONNX does not have."""
 
     def forward(self, x: Tensor) -> Tensor:
-        scores = super().forward(x)
-        return scores + 1e-6 * torch.linalg.eigvalsh(scores.mT @ scores)
+        scores: Tensor = super().forward(x)
+        found: Tensor = scores + 1e-6 * torch.linalg.eigvalsh(scores.mT @ scores)
+        return found
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ from scipy import sparse
 from comes import Answers, CandidateClassifier
 from comes.answers import State
 from comes.errors import ComesError
-from comes.estimator import counted, fit_together, prepare
+from comes.estimator import fit_together, prepare
 from comes.methods import Likelihood
 
 N, D, Q = 300, 12, 30
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::comes.errors.ComesWarning")
 
 @pytest.fixture(autouse=True)
 def few_pairs_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counted, "MANY_PAIRS", 1000)
+    monkeypatch.setattr(inputs, "MANY_PAIRS", 1000)
 
 
 def as_sparse(answers: Answers) -> Answers:
@@ -62,7 +62,7 @@ def make(method: Any = "likelihood", **settings: Any) -> CandidateClassifier:
 def fitted() -> CandidateClassifier:
     """A model of sparse candidates whose rates were estimated."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counted, "MANY_PAIRS", 1000)
+        patch.setattr(inputs, "MANY_PAIRS", 1000)
         return make().fit(X, answers=as_sparse(ANSWERS["candidates"]))
 
 
@@ -158,7 +158,7 @@ def test_a_network_that_no_memory_holds_is_refused_before_any_work(
 def test_small_sparse_answers_are_a_matrix_for_every_method(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(counted, "MANY_PAIRS", 2**26)
+    monkeypatch.setattr(inputs, "MANY_PAIRS", 2**26)
     fits = [
         make("comes-rl", class_prior=PRIOR, threshold="prior").fit(X, answers=answers)
         for answers in (ANSWERS["candidates"], as_sparse(ANSWERS["candidates"]))
@@ -193,7 +193,7 @@ def test_parts_of_a_stream_are_counted_together() -> None:
 
 
 def test_all_rows_decide_whether_a_prior_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counted, "MANY_PAIRS", N * Q - 1)  # fewer rows are not many
+    monkeypatch.setattr(inputs, "MANY_PAIRS", N * Q - 1)  # fewer rows are not many
     fits = [
         make(Likelihood(prior_weight=weight), early_stopping=True).fit(
             X, answers=as_sparse(ANSWERS["candidates"])

@@ -245,6 +245,7 @@ def test_what_needs_all_rows_is_refused() -> None:
 def test_rows_of_all_parts_are_remembered() -> None:
     clf = make().partial_fit(X[:200], CANDIDATES[:200]).partial_fit(X[200:400], CANDIDATES[200:400])
     assert clf.count_seen_rows(X) == 400
+    assert clf.trained_on_ == {"rows": 400, "kind": "candidates"}
 
 
 # Tables

@@ -73,7 +73,7 @@ def test_in_one_batch_a_row_of_weight_k_trains_as_k_rows(method: Method) -> None
     for labels in (Answers.from_candidates(CANDIDATES), ANSWERS):
         rates = {"no": 0.8, "yes": 0.7} if method.needs_rates and labels is ANSWERS else None
         n_networks = None if method.needs_class_prior else 2
-        clf = CandidateClassifier(method, **ONE_BATCH, rates=rates, n_networks=n_networks)
+        clf: Any = CandidateClassifier(method, **ONE_BATCH, rates=rates, n_networks=n_networks)
         weighted = clf.fit(X, answers=labels, sample_weight=TIMES).decision_function(X)
         level, scale = clf.score_offset_, clf.scaling_.scale
         repeated = clf.fit(X[COPIES], answers=labels[COPIES]).decision_function(X)

@@ -368,7 +368,8 @@ def test_a_description_without_checksums_of_an_early_version_is_read_with_care(
     tmp_path: Path,
 ) -> None:
     model = Path(shutil.copytree(FIRST / "rows", tmp_path / "model"))
-    for change in ({"parameters": {}}, {"history": 3}, {"label_names": None}):
+    wrong: list[dict[str, Any]] = [{"parameters": {}}, {"history": 3}, {"label_names": None}]
+    for change in wrong:
         describe(model, FIRST / "rows", **change)
         refuses(model, "damaged")
     describe(model, FIRST / "rows", checksums=None)
@@ -536,3 +537,16 @@ def test_a_model_saved_before_there_were_several_networks_has_one(tmp_path: Path
         old = {"format": 1, "comes_version": "0.1.0", "parameters": parameters}
         describe(tmp_path / "model", **old, network=..., checksums=...)
         assert_same(CandidateClassifier.load(tmp_path / "model"), clf)
+
+
+def test_what_predictions_are_comes_back_and_what_only_trained_is_left_out(tmp_path: Path) -> None:
+    """In 1.0.0 both were parameters of every method."""
+    clf = classifier("bce").set_output(transform="pandas").fit(FEATURES, CANDIDATES)
+    loaded = save_and_load(clf, tmp_path)
+    assert list(loaded.predict(FEATURES).columns) == ["0", "1", "2"]
+    stored = json.loads((FIRST / "rows" / "model.json").read_text())["parameters"]
+    own = {"method": "bce", "hidden": 8, "output": "pandas", "uses_maybe": False}
+    old = {"format": 1, "comes_version": "0.1.0", "parameters": stored | own}
+    describe(tmp_path / "model", **old, output=..., checksums=...)
+    loaded = CandidateClassifier.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(loaded.predict(FEATURES), clf.predict(FEATURES))

@@ -171,7 +171,7 @@ def test_what_is_chosen_for_answers_is_trained_on_them(monkeypatch: pytest.Monke
     relevant = DATA.known_relevant()
     answers = simulate_answers(relevant, asked_rate=0.5, seed=2).rename_labels(NAMES)
     data = Dataset(DATA.X, NAMES, answers=answers)
-    known = {"class_prior": PRIOR, "no_rate": 0.8, "yes_rate": 0.8}
+    known: dict[str, Any] = {"class_prior": PRIOR, "rates": {"no": 0.8, "yes": 0.8}}
     start = CandidateClassifier(epochs=10, hidden=8, n_networks=1, random_state=0, **known)
     with warnings.catch_warnings():  # of rates that so few rows leave uncertain
         warnings.simplefilter("ignore", ComesWarning)
@@ -238,7 +238,7 @@ def test_auto_is_a_method_to_choose_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(fit_jobs, "choose_model", choose)
     for select in ([], ["method"]):
-        with pytest.raises(ComesError, match=r"None: \['method'\]"):
+        with pytest.raises(ComesError, match=r"likelihood: \['method'\]"):
             fit_model(DATA, {"method": "auto"}, select=select)
 
 

@@ -54,7 +54,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "patience without early stopping": (lambda: _fit(patience=3), r"patience.*early_stopping"),
     "an output that does not exist": (
         lambda: _fit().set_output(transform="polars"),
-        r"output.*pandas",
+        r"transform.*pandas",
     ),
     "a callback that is no function": (lambda: _fit(callbacks="print"), r"callback"),
     "a random state that is a word": (lambda: _fit(random_state="lucky"), r"random_state"),

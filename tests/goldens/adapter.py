@@ -36,8 +36,8 @@ from comes.annotate import (
 )
 from comes.answers import LongAnswers
 from comes.datasets import open_shards
-from comes.flat_settings import from_flat
 from comes.experiment import Experiment, read_experiment, run_tasks, tasks_of
+from comes.flat_settings import from_flat
 from comes.generation import case_a, case_b, independent, simulate_answers
 from comes.label_metrics import measure_labels
 from comes.metrics import evaluate

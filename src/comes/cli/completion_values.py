@@ -1,12 +1,15 @@
-"""What shells offer for the values of options and arguments, without importing torch."""
+"""What shells offer for the values of options and arguments, without importing torch or pandas."""
 
 from collections.abc import Callable
 from glob import escape, glob
 from pathlib import Path
 
-from comes.methods import METHODS
-
 Completer = Callable[[str], list[str]]
+# The keys of comes.methods.METHODS, which takes long to import.
+METHOD_NAMES = (
+    *("comes-hl", "comes-rl", "bce", "ccmn", "gdf", "ctl", "mlcl"),
+    *("comes-hl-unbiased", "comrank", "likelihood"),
+)
 
 
 def offer(*values: str) -> Completer:
@@ -18,7 +21,7 @@ def offer(*values: str) -> Completer:
     return complete
 
 
-complete_method = offer(*METHODS, "auto")
+complete_method = offer(*METHOD_NAMES, "auto")
 complete_network = offer("mlp", "low_rank", "linear")
 complete_backbone = offer("resnet50", "timm:", "torchvision:")
 complete_device = offer("auto", "cpu", "cuda")

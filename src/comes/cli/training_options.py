@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from comes.cli.completion_values import (
+    METHOD_NAMES,
     complete_backbone,
     complete_device,
     complete_method,
@@ -12,13 +13,6 @@ from comes.cli.completion_values import (
 from comes.cli.help_pages import options_under
 from comes.cli.options import Seed, drop_missing, image_option, parse_numbers
 from comes.errors import ComesError
-from comes.flat_settings import PUBLISHED_1_0_0
-from comes.methods import BEST_PUBLISHED, DEFAULT, METHODS
-
-FLIPPED, FLOODED = (
-    [name for name, method in METHODS.items() if setting in method.get_params()]
-    for setting in ("flip_rate", "flood_level")
-)
 
 option = options_under("Training")
 rate_option = options_under("Rates")
@@ -28,7 +22,7 @@ def training_options(
     method: Annotated[
         str | None,
         option(
-            help=f"One of {', '.join(METHODS)}, or auto. Default: {DEFAULT}.",
+            help=f"One of {', '.join(METHOD_NAMES)}, or auto. Default: likelihood.",
             autocompletion=complete_method,
         ),
     ] = None,
@@ -61,8 +55,8 @@ def training_options(
     flip_rate: Annotated[
         str | None,
         rate_option(
-            help=f"For {', '.join(FLIPPED)}: one number, one per label separated by commas, or "
-            "class_prior. Default: estimated."
+            help="For ccmn: one number, one per label separated by commas, or class_prior. "
+            "Default: estimated."
         ),
     ] = None,
     flood_level: Annotated[
@@ -158,7 +152,7 @@ def training_options(
         bool,
         option(
             "--as-published",
-            help=f"Train on a table as the paper does, by default {BEST_PUBLISHED}.",
+            help="Train on a table as the paper does, by default comes-hl.",
         ),
     ] = False,
     early_stopping: Annotated[
@@ -171,12 +165,16 @@ def training_options(
     seed: Seed = 0,
 ) -> dict[str, Any]:
     """Return the settings that were given; the parameters are the options."""
+    from comes.flat_settings import PUBLISHED_1_0_0
+    from comes.methods import BEST_PUBLISHED, DEFAULT, METHODS
+
     rates = flip_rate if flip_rate == "class_prior" else parse_numbers(flip_rate, "--flip-rate")
     trained = method or (BEST_PUBLISHED if as_published else DEFAULT)
     level = _parse_flood_level(flood_level)
-    if isinstance(level, float) and trained in METHODS and trained not in FLOODED:
+    flooded = [name for name, known in METHODS.items() if "flood_level" in known.get_params()]
+    if isinstance(level, float) and trained in METHODS and trained not in flooded:
         raise ComesError(
-            f"--flood-level is for {', '.join(FLOODED)}; got method {trained}. Leave it out."
+            f"--flood-level is for {', '.join(flooded)}; got method {trained}. Leave it out."
         )
     published = {"method": BEST_PUBLISHED, **PUBLISHED_1_0_0, "reduction": "sum"}
     published = published if as_published else {}

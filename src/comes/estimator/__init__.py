@@ -1,10 +1,10 @@
 """The scikit-learn estimator of rows of features, and what fits or compares many of them."""
 
+from comes.estimator.base import TopPredictions
 from comes.estimator.choose import Choice, choose_classifier
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.export import export_onnx, measure_onnx
 from comes.estimator.together import CrossFitted, cross_fit, fit_together
-from comes.estimator.top import TopPredictions
 
 __all__ = [
     "CandidateClassifier",

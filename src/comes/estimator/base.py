@@ -2,16 +2,16 @@
 
 import copy
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from numbers import Real
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
+from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
@@ -24,7 +24,6 @@ from comes.errors import ComesError, ComesWarning
 from comes.estimator.checks import FitCheck
 from comes.estimator.inputs import match_columns, read_answers
 from comes.estimator.prepare import LEARNED_THRESHOLDS, OPTIMIZER_SETTINGS, Training
-from comes.estimator.top import TopPredictions, find_top
 from comes.methods import Likelihood, Method, Rates
 from comes.selection import choose_thresholds, fit_calibration
 from comes.selection.calibration import Calibration, rates_given_prior
@@ -40,6 +39,59 @@ Numbers = npt.NDArray[np.float64] | None
 FEWEST_CLEAN = 5  # relevant, and irrelevant, clean rows that the threshold of a label needs
 SCORES_AT_ONCE, ROWS_AT_ONCE = 2**24, 4096  # of `predict_top`
 THRESHOLDS = ("auto", "zero", *LEARNED_THRESHOLDS, "minmax")
+
+
+@dataclass(frozen=True, eq=False)
+class TopPredictions:
+    """The k labels of highest score of every row, the best first.
+
+    Attributes
+    ----------
+    labels : int array of shape (n_samples, k)
+        Numbers of labels, from 0: places in ``label_names_`` of the classifier.
+    scores : float32 array of shape (n_samples, k)
+        As in ``decision_function``; they do not rise along a row.
+    probabilities : float array of shape (n_samples, k)
+        As in ``predict_proba``. Where labels have levels of their own (``score_offset_``,
+        `calibrate`), these may rise along a row: labels are ordered by their scores.
+    n_labels : int
+        Of all labels.
+
+    Examples
+    --------
+    >>> labels, scores = np.array([[2, 0]]), np.array([[1.5, -1.0]], np.float32)
+    >>> top = TopPredictions(labels, scores, np.array([[0.8, 0.3]]), n_labels=3)
+    >>> top.to_csr().toarray()
+    array([[0.3, 0. , 0.8]])
+    """
+
+    labels: npt.NDArray[np.int64]
+    scores: FloatArray
+    probabilities: FloatArray
+    n_labels: int
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def to_csr(self) -> sparse.csr_array:
+        """Return the probabilities as a sparse matrix of shape (n_samples, n_labels)."""
+        n, k = self.labels.shape
+        starts = np.arange(0, n * k + 1, k)
+        parts = self.probabilities.ravel(), self.labels.ravel(), starts
+        found = sparse.csr_array(parts, shape=(n, self.n_labels), copy=True)
+        found.sort_indices()
+        return found
+
+    @classmethod
+    def join(cls, parts: Iterable["TopPredictions"]) -> "TopPredictions":
+        """Return the rows of all parts, one after the other."""
+        found = list(parts)
+        return cls(
+            np.concatenate([part.labels for part in found]),
+            np.concatenate([part.scores for part in found]),
+            np.concatenate([part.probabilities for part in found]),
+            found[0].n_labels,
+        )
 
 
 def _read_rate(name: str, meaning: str) -> Any:
@@ -60,7 +112,6 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     early_stopping: Any
     patience: int | None
     optimizer: Any
-    learning_rate: Any
     verbose: int
     callbacks: Any = None
     COUNTS: ClassVar[dict[str, int]] = {}  # parameters that are whole numbers, with the least
@@ -117,12 +168,6 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             if parameters[name] not in allowed:
                 names = ", ".join(map(str, allowed))
                 raise ComesError(f"{name} must be one of {names}; got {parameters[name]!r}.")
-        rate = self.learning_rate
-        if rate is not None and (not isinstance(rate, Real) or rate == 0):
-            raise ComesError(
-                "learning_rate must be a finite number above 0, else nothing is learned; got "
-                f"{rate!r}."
-            )
         stopping = self.early_stopping
         is_share = isinstance(stopping, int | float | np.number) and 0 <= float(stopping) < 1
         if stopping is not True and not is_share:
@@ -170,7 +215,7 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         check = FitCheck(training)
         check.refuse_runaway()
         answers = training.answers
-        self.method_, self.rates_ = training.method, training.rates
+        self.method_, self.rates_ = clone(training.method), training.rates
         self.label_names_ = list(answers.label_names)
         self.classes_ = np.array(self.label_names_, dtype=object)
         self.history_, self.calibration_, self.score_power_ = history, None, None
@@ -493,3 +538,21 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
 def _print_epoch(done: "TrainedEpoch") -> None:
     """Print what an epoch did."""
     print(done, flush=True)
+
+
+def find_top(scores: Tensor, k: int) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """Return the labels of the k highest scores of each row, ties by column, and these scores."""
+    values, labels = scores.topk(min(k + 1, scores.shape[1]), dim=1)
+    tied = values[:, k - 1] == values[:, -1]  # so that topk took any of several labels
+    labels = labels[:, :k]
+    if k < scores.shape[1] and tied.any():
+        # Those above the border and, of those at it, the first columns.
+        border = values[tied, k - 1, None]
+        above, at_border = scores[tied] > border, scores[tied] == border
+        places_left = k - above.sum(dim=1, keepdim=True)
+        first = at_border.cumsum(dim=1, dtype=torch.int32) <= places_left
+        labels[tied] = (above | (at_border & first)).nonzero()[:, 1].view(-1, k)
+    labels = labels.sort(dim=1).values
+    values = scores.gather(1, labels)
+    order = values.argsort(dim=1, descending=True, stable=True)
+    return labels.gather(1, order).cpu().numpy(), values.gather(1, order).cpu().numpy()

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -265,6 +266,12 @@ class CandidateClassifier(BaseCandidateClassifier):
             isinstance(dropout, int | float | np.floating) and 0 <= dropout < 1
         ):
             raise ComesError(f"dropout must be at least 0 and below 1; got {dropout!r}.")
+        rate: Any = self.learning_rate
+        if rate is not None and (not isinstance(rate, Real) or rate == 0):
+            raise ComesError(
+                "learning_rate must be a finite number above 0, else nothing is learned; got "
+                f"{rate!r}."
+            )
 
     def fit(
         self,

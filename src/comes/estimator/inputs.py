@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
@@ -22,7 +23,9 @@ from comes.answers.convert import (
     refuse_huge,
     row_index,
 )
+from comes.answers.matrix import Kind
 from comes.errors import ComesError, ComesWarning, listed
+from comes.priors.pooled import AnswerCounts
 
 Array = npt.NDArray[np.float64]
 
@@ -40,6 +43,7 @@ REFUSED_KINDS = {  # of numpy's types
     "S": "X must hold numbers; got bytes. Write X.astype(float).",
     "V": "X must hold numbers; got a structured array. Make a DataFrame: pd.DataFrame(X).",
 }
+MANY_PAIRS = 2**26  # sparse answers about more pairs than these are not made a matrix
 MOST_REMEMBERED = 100_000  # rows of a model
 TOLERANCE = 1e-9  # relative: the same row may come as a dense or a sparse one
 WORDS = {"no": State.NO, "n": State.NO, "yes": State.YES, "y": State.YES}
@@ -462,3 +466,41 @@ def _refuse_encoded(y: Any, read: Answers) -> None:
         "for train, test in KFold(5).split(X): probabilities[test] = clone(classifier).fit("
         "X[train], candidates=y[train]).predict_proba(X[test])."
     )
+
+
+@dataclass(frozen=True, eq=False)
+class CountedAnswers:
+    """What a fit asks of `comes.Answers` that counts can answer."""
+
+    counts: AnswerCounts
+    kind: Kind
+    label_names: list[str]
+    is_sparse: bool  # as the answers are that were counted
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and labels."""
+        return len(self), self.counts.n_labels
+
+    def __len__(self) -> int:
+        return int(self.counts.n_rows.sum())
+
+    def count_state(self, state: State) -> npt.NDArray[np.int64]:
+        """Return how many pairs of each label are in a state, (q,); not for NOT_ASKED."""
+        counts = {State.NO: "no", State.YES: "yes", State.MAYBE: "maybe"}
+        return np.asarray(getattr(self.counts, counts[state]).sum(axis=0))
+
+    def has(self, state: State) -> bool:
+        """Return whether anything is in a state."""
+        return bool(self.count_state(state).any())
+
+    def without_chosen(self) -> "CountedAnswers":
+        """Return the same: what a model asked for was not counted."""
+        return self
+
+
+def has_many_labels(answers: Any) -> bool:
+    """Return whether answers are trained on without a matrix of all pairs."""
+    n, q = answers.shape
+    is_large = isinstance(answers, CountedAnswers) or n * q > MANY_PAIRS
+    return bool(answers.is_sparse and is_large)

@@ -28,7 +28,7 @@ from comes.answers import AnswerRates, Answers, State
 from comes.answers.convert import keep_one_excluded
 from comes.errors import ComesError
 from comes.estimator.checks import check_labels
-from comes.estimator.counted import has_many_labels
+from comes.estimator.inputs import has_many_labels
 from comes.estimator.rates import determine_rates
 from comes.estimator.scaling import Scaling, fit_scaling, is_scaled_for_priors
 from comes.methods import METHODS, PAPER_TRAINING, Counts, Method, Rates, find_method, sum_rows

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from comes.answers import AnswerRates, Answers, State
 from comes.errors import ComesError, ComesWarning, listed
-from comes.estimator.counted import CountedAnswers, has_many_labels
-from comes.estimator.inputs import per_label
+from comes.estimator.inputs import CountedAnswers, has_many_labels, per_label
 from comes.methods import CCMN, Likelihood, Method, Rates
 from comes.priors import (
     ClassPriorEstimate,
@@ -363,8 +362,8 @@ class _FirstStage:
             wrong = np.flatnonzero((rate > 0) & (rate <= result.mistake_rate))
             if len(wrong):
                 raise ComesError(
-                    f"the rate of 'mistake' must be below that of {name[:-5]!r} for every label; got "
-                    f"{result.mistake_rate:g}, and {rate[wrong[0]]:.3g} for label "
+                    f"the rate of 'mistake' must be below that of {name[:-5]!r} for every label; "
+                    f"got {result.mistake_rate:g}, and {rate[wrong[0]]:.3g} for label "
                     f"{self.names[wrong[0]]!r}. Lower it."
                 )
 

@@ -26,7 +26,7 @@ from comes.estimator.prepare import OWN, as_plain, choose_settings, make_network
 from comes.estimator.scaling import Scaling
 from comes.files import check_folder_target, expanded, replacing_folder
 from comes.flat_settings import from_flat
-from comes.methods import METHODS, Rates, find_method
+from comes.methods import DEFAULT, METHODS, Rates, find_method
 from comes.selection.calibration import Calibration
 from comes.training import History
 from comes.training.seeding import seeded
@@ -137,6 +137,7 @@ def describe(
         "people": list(people),
         "history": vars(classifier.history_),
         "trained_on": classifier.trained_on_,
+        "output": getattr(classifier, "_sklearn_output_config", {}).get("transform"),
     }
     return description, tensors
 
@@ -156,6 +157,9 @@ def read_parameters(
     if method == OWN:
         parameters["method"] = _lost_risk
     if description["format"] == 1:
+        description.setdefault("output", parameters.pop("output", None))
+        if "uses_maybe" not in find_method(parameters["method"] or DEFAULT).get_params():
+            parameters.pop("uses_maybe", None)  # every method had it; it acts only in training
         return from_flat(parameters)
     if isinstance(method, dict):
         own = {name: value for name, value in method.items() if name != "name"}
@@ -185,7 +189,7 @@ def restore(
     classifier.label_names_ = description["label_names"]
     classifier.classes_ = np.array(classifier.label_names_, dtype=object)
     method: Any = classifier.get_params(deep=False)["method"]
-    classifier.method_ = find_method(method)
+    classifier.method_ = clone(find_method(method))
     stored: dict[str, Any] = {
         field.name: _as_array(tensors, field.name)
         for field in fields(Rates)
@@ -207,6 +211,7 @@ def restore(
     classifier.calibration_ = None if slope is None else Calibration(slope, level)
     classifier.history_ = History(**description["history"])
     classifier.trained_on_ = description.get("trained_on")
+    classifier.set_output(transform=description.get("output"))
 
 
 def take_tensors(tensors: dict[str, Any], prefix: str) -> dict[str, torch.Tensor]:

@@ -15,8 +15,7 @@ from comes.answers.convert import keep_one_excluded
 from comes.columns import SAMPLE_ROWS, ColumnEncoder, EncoderFold, needs_encoding
 from comes.datasets import Dataset, Images, ShardedDataset, open_shards
 from comes.errors import ComesError
-from comes.estimator.counted import CountedAnswers
-from comes.estimator.inputs import add_rows, remember_rows
+from comes.estimator.inputs import CountedAnswers, add_rows, remember_rows
 from comes.estimator.prepare import Training, draw_seed
 from comes.estimator.scaling import ScaleFold, Scaling, fit_scaling
 from comes.methods import Method, Rates, find_method

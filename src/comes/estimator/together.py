@@ -22,8 +22,7 @@ from comes.columns import needs_encoding
 from comes.errors import ComesError
 from comes.estimator.checks import warn_of_many
 from comes.estimator.classifier import CandidateClassifier
-from comes.estimator.counted import has_many_labels
-from comes.estimator.inputs import read_answers
+from comes.estimator.inputs import has_many_labels, read_answers
 from comes.estimator.prepare import Training, choose_settings, count_epochs, prepare
 from comes.estimator.rates import read_rates, weigh_prior
 from comes.files import end_with_parent

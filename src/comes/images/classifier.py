@@ -27,11 +27,7 @@ from comes.estimator.prepare import LEARNED_THRESHOLDS, Training, draw_seed, pre
 from comes.estimator.rates import read_rates
 from comes.images import storage
 from comes.images.backbones import Backbone, make_backbone, place_network
-from comes.images.features import (
-    as_pictures,
-    compute_features,
-    stream_features,
-)
+from comes.images.features import as_pictures, compute_features, stream_features
 from comes.images.fine_tuning import FineTuning
 from comes.images.heads import (
     Evidence,
@@ -52,6 +48,10 @@ from comes.training.processes import join_processes, process_number
 from comes.training.rows import choose_device
 
 AT_ONCE = 256  # pictures, where no gradient is needed
+OF_PROBES = (
+    *("rates_", "label_names_", "classes_", "history_", "trained_on_", "calibration_"),
+    *("score_offset_", "threshold_"),
+)
 
 
 class ImageClassifier(BaseCandidateClassifier):
@@ -239,6 +239,10 @@ class ImageClassifier(BaseCandidateClassifier):
         method = find_method(self.method)
         if self.probe_epochs == self.epochs == 0:
             raise ComesError("probe_epochs and epochs are both 0: nothing would be learned.")
+        for name in ("learning_rate", "backbone_learning_rate", "weight_decay"):
+            value: Any = getattr(self, name)
+            if not (isinstance(value, int | float | np.floating) and 0 <= value < np.inf):
+                raise ComesError(f"{name} must be a finite number of at least 0; got {value!r}.")
         if not (self.optimizer is None or isinstance(self.optimizer, dict)):
             raise ComesError(
                 "optimizer of images must be None or a dict such as {'cosine': False}; got "
@@ -249,8 +253,7 @@ class ImageClassifier(BaseCandidateClassifier):
                 f"threshold={self.threshold!r} of a fine-tuned network is learned on held-out "
                 "pictures: set early_stopping=True."
             )
-        gives_soft_targets = method.reads_views and self.probe_epochs != 0
-        if self.soft_targets and not gives_soft_targets:
+        if self.soft_targets and not (method.reads_views and self._is_probed):
             raise ComesError(
                 "soft_targets must go with method 'likelihood' and a probe, which give them; got "
                 f"{method.name!r} and probe_epochs={self.probe_epochs}. Leave it out."
@@ -262,11 +265,16 @@ class ImageClassifier(BaseCandidateClassifier):
             )
 
     @property
+    def _is_probed(self) -> bool:
+        """Whether a head is trained on the frozen network."""
+        return self.probe_epochs != 0
+
+    @property
     def _uses_soft_targets(self) -> bool:
         """Whether fine-tuning learns probabilities, by default where a head can give them."""
         if self.soft_targets is not None:
             return self.soft_targets
-        return find_method(self.method).reads_views and self.probe_epochs != 0
+        return find_method(self.method).reads_views and self._is_probed
 
     def fit(
         self,
@@ -301,6 +309,11 @@ class ImageClassifier(BaseCandidateClassifier):
         device = join_processes(choose_device(self.device))
         with self._keeping_earlier_fit(), self._explaining_memory():
             images = as_pictures(images)
+            if len(images) != len(read):
+                raise ComesError(
+                    "images and answers must have the same number of rows; got "
+                    f"{len(images)} and {len(read)}."
+                )
             seed = self.random_state
             if not isinstance(seed, int | np.integer):
                 seed = draw_seed(seed, is_shared=True)
@@ -322,75 +335,76 @@ class ImageClassifier(BaseCandidateClassifier):
         self, backbone: Backbone, images: Any, answers: Answers, seed: int, device: torch.device
     ) -> Training:
         """Train a head on the frozen network and put it on top; return how it was trained."""
-        method, classes = find_method(self.method), backbone.classifier
+        method, classes, is_probed = find_method(self.method), backbone.classifier, self._is_probed
         kind = self._choose_features(method, has_classes=classes is not None)
         if kind != "classes":
             backbone.classifier = None  # the features are those below it
         needs_estimates = method.needs_transition or method.needs_flip_rate or method.needs_rates
-        if self.probe_epochs != 0 or self.class_prior is None or needs_estimates:
+        if is_probed or self.class_prior is None or needs_estimates:
             X = compute_features(backbone, images, device=device, **self._in_parts(device, True))
         else:
             X = np.zeros((len(images), backbone.count_features()), np.float32)
+        probe, views, history = self._make_probe(kind, X, answers, seed, device), None, History()
+        if kind == "all":
+            views = make_views(X, classes, backbone.temperature, seed)
+            views.requires_grad_(False)  # fine-tuning leaves them as they are
+            evidence = Evidence.of(views, X, answers, device)
+            _, training, history = fit_view_head(probe, evidence)
+            crossed = partial(cross_score, probe, evidence, training.rates, seed)
+            training = replace(training, cross_score=crossed)
+        else:
+            if kind == "pooled" and is_probed:
+                X = power_normalised(torch.from_numpy(np.asarray(X))).numpy()
+            training = prepare(probe, probe._learn_features(X), answers)
+            if is_probed:
+                history = training.run()
+        shift, scale = (
+            None if numbers is None else torch.as_tensor(numbers, dtype=torch.float32)
+            for numbers in (training.scaling.shift, training.scaling.scale)
+        )
+        network = ImageNetwork(
+            backbone,
+            training.network,
+            shift,
+            scale,
+            power=kind == "pooled" and is_probed,
+            freezes_statistics=(self.optimizer or {}).get("freezes_statistics", True),
+            views=views,
+        )
+        self.network_, self.history_ = place_network(network, device), history
+        if is_probed:
+            probe._keep(training, history)
+            for name in OF_PROBES:
+                setattr(self, name, getattr(probe, name))
+            self.method_ = method  # the probe's may name a reduction
+        return replace(training, method=method)
+
+    def _make_probe(
+        self, kind: str, X: Any, answers: Answers, seed: int, device: torch.device
+    ) -> CandidateClassifier:
+        """Return the classifier of features, to be prepared, that becomes the head."""
         names = ("threshold", "early_stopping", "patience", "verbose", "class_prior", "rates")
         settings = {name: getattr(self, name) for name in names}
         settings |= {"random_state": seed, "device": str(device)}
         if self.probe_epochs:
             settings["epochs"] = self.probe_epochs
-        views = None
         if kind == "all":
-            views = make_views(X, classes, backbone.temperature, seed)
-            views.requires_grad_(False)  # fine-tuning leaves them as they are
-            evidence = Evidence.of(views, X, answers, device)
-            probe = view_probe(self.method, **settings)
-            head, training, history = fit_view_head(probe, evidence)
-            crossed = partial(cross_score, probe, evidence, training.rates, seed)
-            training = replace(training, cross_score=crossed)
-            layer: Any = head.layer
-            shift: Any = head.shift
-            scale: Any = head.scale
-        else:
-            if kind == "classes":
-                prior = self._find_prior(X, answers, seed)
-                candidates = answers.without_chosen().candidates
-                del settings["class_prior"]
-                probe = class_head(X, candidates, prior, self.method, **settings)
-            else:
-                probe = pooled_head(self.method, **settings)
-                if self.probe_epochs == 0:
-                    probe.set_params(scale=None, epochs=None)
-                else:
-                    X = power_normalised(torch.from_numpy(np.asarray(X))).numpy()
-            training = prepare(probe, probe._learn_features(X), answers)
-            layer, history = training.network, History()
-            shift, scale = training.scaling.shift, training.scaling.scale
-            if self.probe_epochs != 0:
-                history = training.run()
-        how = self.optimizer or {}
-        network = ImageNetwork(
-            backbone,
-            layer,
-            None if shift is None else torch.as_tensor(shift, dtype=torch.float32),
-            None if scale is None else torch.as_tensor(scale, dtype=torch.float32),
-            power=kind == "pooled" and self.probe_epochs != 0,
-            freezes_statistics=how.get("freezes_statistics", True),
-            views=views,
-        )
-        self.network_, self.history_ = place_network(network, device), history
-        if self.probe_epochs != 0:
-            probe._keep(training, history)
-            self.method_, self.rates_, self.calibration_ = probe.method_, probe.rates_, None
-            self.label_names_, self.classes_ = probe.label_names_, probe.classes_
-            self.history_, self.trained_on_ = probe.history_, probe.trained_on_
-            self.score_offset_, self.threshold_ = probe.score_offset_, probe.threshold_
-        return training
+            return view_probe(self.method, **settings)
+        if kind == "classes":
+            settings["class_prior"] = self._find_prior(X, answers, seed)
+            candidates = answers.without_chosen().candidates
+            return class_head(X, candidates, method=self.method, **settings)
+        if not self._is_probed:
+            settings |= {"scale": None, "epochs": None}
+        return pooled_head(self.method, **settings)
 
     def _choose_features(self, method: Method, *, has_classes: bool) -> str:
         """Return what the head reads: what was asked for, or the best that is possible."""
-        can_be_sparse = method.reduction in ("auto", "sum") and self.probe_epochs != 0
+        can_be_sparse = method.reduction in ("auto", "sum") and self._is_probed
         if self.features == "all" and not (method.reads_views and can_be_sparse):
             reason = f"method {method.name!r} trains no such head"
             if method.reads_views:
-                reason = "probe_epochs is 0" if self.probe_epochs == 0 else "reduction is not 'sum'"
+                reason = "reduction is not 'sum'" if self._is_probed else "probe_epochs is 0"
             raise ComesError(f"features='all' is not possible here: {reason}. Take 'pooled'.")
         if self.features == "pooled" or not can_be_sparse:
             return "pooled"

@@ -26,7 +26,7 @@ from comes.answers.convert import BoolMatrix
 from comes.errors import ComesWarning
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.prepare import SMALLEST_PRIOR, Training, guess_prior, prepare, split_rows
-from comes.estimator.scaling import fit_scaling
+from comes.estimator.scaling import Scaling, fit_scaling
 from comes.estimator.together import split_into_folds
 from comes.images.network import AT_ONCE, Views, show_views, zero_linear
 from comes.methods import Likelihood, Method, Rates, find_method
@@ -46,8 +46,8 @@ class Head:
     """A linear layer on scaled features: scores are ``layer((X - shift) / scale)``."""
 
     layer: nn.Module
-    shift: npt.NDArray[np.floating]
-    scale: npt.NDArray[np.floating]
+    shift: npt.NDArray[np.float64]
+    scale: npt.NDArray[np.float64]
 
     def scaled(self, X: Any) -> Array:
         """Return features as the layer reads them, with one copy of X."""
@@ -114,7 +114,7 @@ def fit_view_head(
     """Train the teacher and, if there is something for it to read, the student.
 
     Rows that early stopping holds out are trained on by neither. The head scores ``evidence.X``;
-    the training is that of the teacher, with the rows and the layer of the head.
+    the training is that of the teacher, with rows, scaling and layer of the head.
     """
     X, answers = probe._learn_features(evidence.sparse), evidence.answers
     if answers.label_names is None:
@@ -130,7 +130,12 @@ def fit_view_head(
     if own.pooled is not None:
         head = _add_student(head, own, training)
     device = training.targets.device
-    training = replace(training, network=head.layer, X=to_device(head.scaled(own.X), device))
+    training = replace(
+        training,
+        network=head.layer,
+        scaling=Scaling(head.shift, head.scale),
+        X=to_device(head.scaled(own.X), device),
+    )
     if training.held_out is not None and held is not None:
         shown = to_device(head.scaled(held.X), device)
         training = replace(training, held_out=replace(training.held_out, X=shown))
@@ -150,7 +155,14 @@ def _penalise(training: Training, prior: npt.NDArray[np.float64]) -> Training:
     moves = torch.linspace(-1, 1, 5, device=odds.device)
     slopes = torch.stack([_find_residuals(training, odds + move).mean(dim=0) for move in moves])
     bends = (4 * slopes.diff(dim=0) / moves.diff()[:, None]).amax(dim=0).clamp(min=1)
-    steps = partial(_make_steps, penalty=penalty, curvature=largest_curvature(X), bends=bends)
+    steps = partial(
+        _make_steps,
+        penalty=penalty,
+        curvature=largest_curvature(X),
+        bias_step=BIAS_STEP,
+        accelerated=True,
+        bends=bends,
+    )
     options = replace(training.options, optimizer=steps, batch_size=len(X))
     return replace(training, options=options, is_ours=False)
 
@@ -164,15 +176,19 @@ def _find_residuals(training: Training, odds: Tensor) -> Tensor:
 
 
 def _make_steps(
-    parameters: Iterable[nn.Parameter], penalty: Tensor, curvature: float, bends: Tensor
+    parameters: Iterable[nn.Parameter],
+    penalty: Tensor,
+    curvature: float,
+    bias_step: float,
+    **settings: Any,
 ) -> torch.optim.Optimizer:
     """Return the optimiser of a linear layer whose weights are penalised."""
     weight, bias = parameters
     groups = [
         {"params": [weight], "lr": 1 / max(curvature, 1e-12)},
-        {"params": [bias], "lr": BIAS_STEP},
+        {"params": [bias], "lr": bias_step},
     ]
-    return ProximalGradient(groups, penalty, accelerated=True, bends=bends)
+    return ProximalGradient(groups, penalty.to(weight.device), **settings)
 
 
 def _add_student(teacher: Head, evidence: Evidence, training: Training) -> Head:
@@ -210,33 +226,13 @@ def cross_score(
     return scores
 
 
-@dataclass(frozen=True, eq=False)
-class _LinearAtPrior:
-    """Makes a linear layer with weights of zero that predicts the class prior."""
-
-    class_prior: npt.NDArray[np.float64]
-
-    def __call__(self, d: int, q: int) -> nn.Module:
-        layer = zero_linear(d, q)
-        assert isinstance(layer, nn.Linear)
-        with torch.no_grad():
-            layer.bias.copy_(torch.logit(torch.as_tensor(self.class_prior), eps=1e-3))
-        return layer
-
-
-@dataclass(frozen=True, eq=False)
-class _ProximalSteps:
-    """Makes the optimiser of a linear layer whose weights are penalised."""
-
-    penalty: npt.NDArray[np.float64]  # (q, d)
-    curvature: float  # of the logistic loss in the weights
-
-    def __call__(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        weight, bias = parameters
-        penalty = torch.as_tensor(self.penalty, dtype=torch.float32, device=weight.device)
-        # Steps at which a logistic loss does not overshoot; its curvature in the bias is 1/4.
-        weights = {"params": [weight], "lr": 1 / max(self.curvature, 1e-12)}
-        return ProximalGradient([weights, {"params": [bias], "lr": 1.0}], penalty)
+def _linear_at_prior(d: int, q: int, class_prior: npt.NDArray[np.float64]) -> nn.Module:
+    """Return a linear layer with weights of zero that predicts the class prior."""
+    layer = zero_linear(d, q)
+    assert isinstance(layer, nn.Linear)
+    with torch.no_grad():
+        layer.bias.copy_(torch.logit(torch.as_tensor(class_prior), eps=SMALLEST_PRIOR))
+    return layer
 
 
 def gradient_error(
@@ -271,13 +267,18 @@ def class_head(
     """
     penalty = STANDARD_ERRORS * gradient_error(X, candidates, class_prior)
     centred = X - X.mean(axis=0)
-    curvature = float(np.linalg.eigvalsh(centred.T @ centred)[-1]) / (4 * len(X))
+    steps = partial(
+        _make_steps,
+        penalty=torch.as_tensor(penalty, dtype=torch.float32),
+        curvature=float(np.linalg.eigvalsh(centred.T @ centred)[-1]) / (4 * len(X)),
+        bias_step=1.0,
+    )
     return CandidateClassifier(
         clone(find_method(method)).set_params(reduction="sum"),
         **{"epochs": CLASS_EPOCHS, **settings},
         class_prior=class_prior,
-        model=_LinearAtPrior(class_prior),
-        optimizer={"name": _ProximalSteps(penalty, curvature), "cosine": False},
+        model=partial(_linear_at_prior, class_prior=class_prior),
+        optimizer={"name": steps, "cosine": False},
         scale="centre",
         batch_size=len(X),
     )

@@ -63,10 +63,11 @@ def evidence_maps(
     --------
     >>> from comes import ImageClassifier
     >>> rng = np.random.default_rng(0)
-    >>> images = rng.integers(0, 255, size=(40, 16, 16, 3), dtype=np.uint8)
+    >>> colours = rng.integers(0, 255, size=(40, 1, 1, 3), dtype=np.uint8)
+    >>> images = np.tile(colours, (1, 16, 16, 1))
     >>> clf = ImageClassifier(
-    ...     backbone=nn.Conv2d(3, 8, 8, stride=8), weights=None, image_size=16, class_prior=[0.3]
-    ... ).fit(images, rng.random((40, 1)) < 0.4)
+    ...     backbone=nn.AvgPool2d(8), weights=None, image_size=16, class_prior=[0.5]
+    ... ).fit(images, colours[:, 0, 0, :1] > 127)
     >>> evidence_maps(clf, images[:3], "0").shape
     (3, 2, 2)
     """
@@ -115,7 +116,7 @@ def trace_evidence(network: ImageNetwork, pixels: Tensor, labels: Tensor) -> Ten
 
     ``labels`` are n columns of the scores, one for each picture.
     """
-    inner, outputs, found = network.backbone.network, [], None
+    inner, outputs, found = network.backbone.network, list[Tensor](), None
 
     def keep(module: nn.Module, _: Any, output: Any) -> None:
         if isinstance(output, tuple) and output:  # some networks add outputs
@@ -133,14 +134,12 @@ def trace_evidence(network: ImageNetwork, pixels: Tensor, labels: Tensor) -> Ten
             hook.remove()
     score = scores.gather(1, labels[:, None]).sum()  # rows do not see each other
     for output in reversed(outputs):
-        if not _has_places(output, inner):
-            continue
-        gradients: Any = torch.autograd.grad(score, output, retain_graph=True, allow_unused=True)
-        gradient = gradients[0]
+        grad: Any = torch.autograd.grad
+        (gradient,) = grad(score, output, retain_graph=True, allow_unused=True)
         if gradient is None:
             continue
         evidence = _sum_channels(output.detach() * gradient, inner)
-        if evidence.any():
+        if evidence is not None and evidence.any():
             return evidence
         found = evidence if found is None else found  # of a label without weights: nothing
     if found is None:
@@ -151,32 +150,21 @@ def trace_evidence(network: ImageNetwork, pixels: Tensor, labels: Tensor) -> Ten
     return found
 
 
-def _has_places(output: Tensor, network: nn.Module) -> bool:
-    """Return whether an output has two places or more: maps, or tokens of patches."""
-    if output.ndim == 4:  # maps of square pictures; else heads of attention, over tokens
-        first, second, third = output.shape[1:]
-        return second > 1 and second in (first, third)
-    side = _side_of_patches(output.shape[1], network) if output.ndim == 3 else None
-    return side is not None and side > 1
-
-
-def _side_of_patches(n_tokens: int, network: nn.Module) -> int | None:
-    """Return how many patches lie side by side; None if the tokens are not those of a square."""
-    prefix = getattr(network, "num_prefix_tokens", None)  # timm's name
+def _sum_channels(product: Tensor, network: nn.Module) -> Tensor | None:
+    """Return the sums over channels as maps, (n, height, width); None of fewer than two places."""
+    if product.ndim == 4:  # maps of square pictures; else heads of attention, over tokens
+        first, second, third = product.shape[1:]
+        if second < 2 or second not in (first, third):
+            return None
+        return product.sum(dim=1 if second == third else 3)
+    if product.ndim != 3:
+        return None
+    n_tokens, prefix = product.shape[1], getattr(network, "num_prefix_tokens", None)  # of timm
     n_patches = n_tokens - prefix if isinstance(prefix, int) else math.isqrt(n_tokens) ** 2
     side = math.isqrt(max(n_patches, 0))
-    fits = side**2 == n_patches and n_tokens - n_patches <= MOST_OTHER_TOKENS
-    return side if fits else None
-
-
-def _sum_channels(product: Tensor, network: nn.Module) -> Tensor:
-    """Return the sums over channels as maps, (n, height, width)."""
-    if product.ndim == 3:  # tokens: the patches come last
-        side = _side_of_patches(product.shape[1], network)
-        assert side is not None
-        return product.sum(dim=2)[:, -(side**2) :].reshape(-1, side, side)
-    channels_last = product.shape[2] != product.shape[3]  # pictures, and so maps, are square
-    return product.sum(dim=3 if channels_last else 1)
+    if side < 2 or side**2 != n_patches or n_tokens - n_patches > MOST_OTHER_TOKENS:
+        return None
+    return product.sum(dim=2)[:, -n_patches:].reshape(-1, side, side)  # patches come last
 
 
 def _number_labels(labels: Any, names: Sequence[str], n: int) -> list[int]:

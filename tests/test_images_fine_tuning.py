@@ -11,10 +11,10 @@ from torch import nn
 
 from comes import ImageClassifier
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import fine_tuning
-from comes.estimator.preparation import split_rows
+from comes.estimator.prepare import Training, split_rows
 from comes.generation import case_b
-from comes.images import Backbone, make_backbone
+from comes.images import Backbone, fine_tuning, make_backbone
+from comes.images.fine_tuning import FineTuning
 from comes.priors import count_class_prior
 from comes.training.pixels import PixelRows, Preprocessing
 from pictures import pictures, randomised, tiny
@@ -43,14 +43,14 @@ def probed() -> ImageClassifier:
 def trained_on(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Soft targets of every fit, as they come, and the seed that splits rows."""
     found: list[Any] = []
-    real = fine_tuning.find_soft_targets
+    real = FineTuning._make_soft_targets
 
-    def spy(clf: Any, probed: Any) -> torch.Tensor:
-        targets = real(clf, probed)
-        found.append((targets, probed.options.seed))
+    def spy(tuning: FineTuning) -> torch.Tensor:
+        targets = real(tuning)
+        found.append((targets, tuning.probed.options.seed))
         return targets
 
-    monkeypatch.setattr(fine_tuning, "find_soft_targets", spy)
+    monkeypatch.setattr(FineTuning, "_make_soft_targets", spy)
     return found
 
 
@@ -219,12 +219,17 @@ def test_targets_are_those_of_the_rows_that_are_trained_on(trained_on: list[Any]
 def test_the_network_ends_halfway_between_its_weights_before_and_after(
     probed: ImageClassifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings: dict[str, Any] = {"epochs": 1, "backbone_learning_rate": 1e-3, "augment": "mixup"}
-    name = f"backbone.{CONV}"
-    before = probed.network_.state_dict()[name]
-    halfway = classifier(**settings).fit(PIXELS, CANDIDATES).network_.state_dict()[name]
-    monkeypatch.setattr(fine_tuning, "meet_halfway", lambda *_: None)
-    after = classifier(**settings).fit(PIXELS, CANDIDATES).network_.state_dict()[name]
+    name, real, trained = f"backbone.{CONV}", Training.run, []
+
+    def spy(training: Training) -> Any:
+        history = real(training)
+        trained.append({key: value.clone() for key, value in training.network.state_dict().items()})
+        return history
+
+    monkeypatch.setattr(Training, "run", spy)
+    clf = classifier(epochs=1, backbone_learning_rate=1e-3, augment="mixup")
+    halfway = clf.fit(PIXELS, CANDIDATES).network_.state_dict()[name]
+    before, after = probed.network_.state_dict()[name], trained[-1][name]
     assert not torch.equal(before, after)
     torch.testing.assert_close(halfway, (before + after) / 2)
 
