@@ -73,7 +73,8 @@ def try_chem() -> None:
 def try_onnx() -> None:
     """Write a model as ONNX, and compare the two."""
     from comes import CandidateClassifier
-    from comes.estimator import export_onnx, measure_onnx
+    from comes.estimator import export_onnx
+    from comes.estimator.export import measure_onnx
 
     model = CandidateClassifier("bce", epochs=1).fit([[0.0], [1.0]], [[0], [1]])
     print(measure_onnx(model, export_onnx(model, "model.onnx")))

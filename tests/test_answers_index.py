@@ -35,10 +35,10 @@ MIXED = "must have their rows in the same order"
 
 def classifier(form: str = "answers") -> CandidateClassifier:
     rates = {
-        "answers": {"no_rate": 0.7, "yes_rate": 0.7},
-        "positives": {"yes_rate": 0.7},
-    }.get(form, {"exclude_rate": 0.7})
-    known: dict[str, Any] = {"class_prior": [0.5, 0.5], **rates}
+        "answers": {"no": 0.7, "yes": 0.7},
+        "positives": {"yes": 0.7},
+    }.get(form, {"exclude": 0.7})
+    known: dict[str, Any] = {"class_prior": [0.5, 0.5], "rates": rates}
     return CandidateClassifier(epochs=1, model="linear", random_state=0, **known)
 
 

@@ -119,12 +119,11 @@ def test_a_flood_level_is_an_option_and_a_contradiction_is_printed(files: Path) 
     priors = write_priors(files / "some.csv", 0.22)
     fit = ["fit", files / "train.npz", "--method", "comes-rl", "--priors", priors]
     fit += ["--learning-rate", 0.05, "-o", files / "rl"]
-    own = {"name": "comes-rl", "flood_level": 0.5, "normaliser": "dataset", "reduction": "auto"}
     flooded, usual = ("--epochs", 1, "--flood-level", "0.5"), ("--epochs", 60)
-    for options, stored in ((flooded, own), (usual, "comes-rl")):
+    for options, stored in ((flooded, 0.5), (usual, "auto")):
         run(*fit, *options)
         described = json.loads((files / "rl" / "model.json").read_text())
-        assert described["parameters"]["method"] == stored
+        assert described["parameters"]["method"]["flood_level"] == stored
     evaluate = ("evaluate", files / "test-blind.npz", "--model", files / "rl")
     assert "Warning" not in run(*evaluate).stdout
     low = run(*evaluate, "--priors", write_priors(files / "low.csv", 0.001)).stdout

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from comes import CandidateClassifier
 from comes.errors import ComesError
-from comes.estimator import export_onnx, measure_onnx
-from comes.estimator.export import WholeModel
+from comes.estimator import export_onnx
+from comes.estimator.export import WholeModel, measure_onnx
 from comes.generation import case_b
 
 X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)

@@ -10,7 +10,7 @@ from scipy import sparse
 from comes import Answers, CandidateClassifier
 from comes.answers import State
 from comes.errors import ComesError
-from comes.estimator import fit_together, prepare
+from comes.estimator import fit_together, inputs, prepare
 from comes.methods import Likelihood
 
 N, D, Q = 300, 12, 30
@@ -187,7 +187,7 @@ def test_parts_of_a_stream_are_counted_together() -> None:
         fitted = make("comes-hl", class_prior=PRIOR)
         for rows in parts:
             fitted.partial_fit(X[rows], answers=answers[rows])
-        counts.append(fitted.stream_.counts)
+        counts.append(fitted.partial_fit_state_.counts)
     assert counts[0].n == counts[1].n == N
     np.testing.assert_array_equal(counts[0].possible, counts[1].possible)
 

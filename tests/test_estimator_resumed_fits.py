@@ -171,8 +171,8 @@ def test_a_stream_is_learned_from_parts(method: str) -> None:
         relevant = part[:, :3] > [0.0, 0.5, 1.0]
         clf.partial_fit(part, case_b(relevant, 0.5, seed=int(rng.integers(99))))
     assert average_precision(clf.decision_function(X), RELEVANT) > 0.85
-    assert len(clf.history_.risk) == 12 and clf.stream_.n_parts == 12
-    assert clf.stream_.counts.n == 12 * 200
+    assert len(clf.history_.risk) == 12 and clf.partial_fit_state_.n_parts == 12
+    assert clf.partial_fit_state_.counts.n == 12 * 200
 
 
 def test_the_first_part_fixes_scaling_labels_and_priors() -> None:
@@ -195,14 +195,14 @@ def test_the_first_part_fixes_scaling_labels_and_priors() -> None:
 def test_a_part_may_be_one_row_that_excludes_nothing() -> None:
     clf = make(method="comes-hl").partial_fit(X[:300], CANDIDATES[:300])
     clf.partial_fit(X[300:301], np.ones((1, 3)))
-    assert clf.stream_.counts.n == 301 and np.isfinite(clf.predict_proba(X)).all()
+    assert clf.partial_fit_state_.counts.n == 301 and np.isfinite(clf.predict_proba(X)).all()
 
 
 def test_the_optimiser_goes_on_and_every_part_has_its_own_dropout() -> None:
     clf = make().partial_fit(X, CANDIDATES)
-    first = clf.stream_.optimizer["state"][0]["step"]
+    first = clf.partial_fit_state_.optimizer["state"][0]["step"]
     clf.partial_fit(X, CANDIDATES)
-    assert clf.stream_.optimizer["state"][0]["step"] == 2 * first
+    assert clf.partial_fit_state_.optimizer["state"][0]["step"] == 2 * first
     again = make().partial_fit(X, CANDIDATES).partial_fit(X, CANDIDATES)
     assert torch.equal(weights(clf), weights(again))
 
@@ -223,7 +223,7 @@ def test_answers_sparse_rows_and_weights_stream_too() -> None:
     for rows in np.array_split(np.arange(600), 6):
         part = sparse.csr_array(X[rows])
         clf.partial_fit(part, answers=ANSWERS[rows], sample_weight=np.full(len(rows), 2.0))
-    assert clf.stream_.counts.n == 1200
+    assert clf.partial_fit_state_.counts.n == 1200
     assert average_precision(clf.decision_function(sparse.csr_array(X)), RELEVANT) > 0.8
 
 

@@ -24,7 +24,8 @@ from comes.flat_settings import from_flat, frozen_settings
 from comes.generation import case_b, simulate_answers
 from comes.images import Backbone, backbones, classifier, compute_features, features, make_backbone
 from comes.images.backbones import get_strides, import_torchvision, set_strides
-from comes.images.heads import class_head
+from comes.images.fine_tuning import FineTuning
+from comes.images.heads import class_head, cross_score
 from comes.images.network import Clusters, Views
 from comes.methods import METHODS, Likelihood, find_method
 from comes.priors import count_class_prior, estimate_class_prior
@@ -173,7 +174,7 @@ def test_as_published_is_the_recipe_of_the_experiment(method: str) -> None:
 
 def test_as_published_trains_all_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     tunings: list[Any] = []
-    real = classifier.FineTuning
+    real = FineTuning
 
     def spy(*args: Any) -> Any:
         tunings.append(real(*args))
@@ -285,7 +286,7 @@ def test_learned_thresholds_see_scores_of_rows_that_were_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[Any] = []
-    real = classifier.cross_score
+    real = cross_score
 
     def spy(*args: Any) -> Any:
         asked.append(real(*args))

@@ -11,9 +11,9 @@ import torch
 
 from comes.datasets import Images, image_names
 from comes.errors import ComesError, ComesWarning
-from comes.estimator import image_classifier
 from comes.files import growing
 from comes.generation import case_b
+from comes.images import classifier
 from comes.images.features import as_pictures, compute_features, stream_features
 from comes.training.pixels import Preprocessing
 from counted_features import (
@@ -167,7 +167,7 @@ def test_a_prediction_holds_few_features_at_a_time(monkeypatch: pytest.MonkeyPat
     pixels, relevant = pictures(N)
     clf = small_classifier(probe_epochs=2).fit(pixels, case_b(relevant, 0.5, seed=0))
     whole = clf.decision_function(pixels)
-    monkeypatch.setattr(image_classifier, "compute_features", pytest.fail)
+    monkeypatch.setattr(classifier, "compute_features", pytest.fail)
     rows: list[int] = []
     score = clf.network_.score_features
 

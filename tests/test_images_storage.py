@@ -15,8 +15,8 @@ from torch import nn
 
 from comes import AnswerRates, CandidateClassifier, load_model
 from comes.errors import ComesError
-from comes.estimator import base, export_onnx, measure_onnx
-from comes.estimator.export import WholeModel
+from comes.estimator import base, export_onnx
+from comes.estimator.export import WholeModel, measure_onnx
 from comes.estimator.prepare import as_plain
 from comes.images import Backbone, ImageClassifier
 from comes.methods import COMESRL, Likelihood
@@ -56,6 +56,7 @@ def test_parameters_and_predictions_come_back(tmp_path: Path) -> None:
         {"method": Likelihood(uses_maybe=False, prior_weight=0.3), "rates": {"exclude": 0.8}},
         {"method": COMESRL(flood_level=0.0), "early_stopping": 0.3, "verbose": -1},
         {"rates": rates, "optimizer": {"cosine": False}, "epochs": 1, "augment": "none"},
+        {"probe_epochs": 0, "epochs": 1, "optimizer": {"freezes_statistics": False}},
     ]
     for given in cases:
         clf = make(**given).fit(PIXELS, RELEVANT, label_names=LABELS)
@@ -70,6 +71,20 @@ def test_parameters_and_predictions_come_back(tmp_path: Path) -> None:
         assert as_plain(clone(loaded).get_params(deep=False)) == expected, given
         with pytest.raises(ComesError, match=r"backbone of your own: pass it, load\(path, backb"):
             load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize("method", ["comes-hl", "likelihood"])
+def test_a_model_with_classes_by_name_loads_by_itself(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMES_CACHE", str(tmp_path / "cache"))
+    clf = make(method=method, backbone="timm:resnet10t").fit(PIXELS, RELEVANT)
+    views = clf.network_.views
+    above = clf.network_.backbone.classifier if views is None else views.classifier
+    assert isinstance(above, nn.Linear) and above.out_features == 1000
+    clf.save(tmp_path / "model")
+    loaded, scores = load_model(tmp_path / "model"), clf.decision_function(PIXELS[:8])
+    np.testing.assert_allclose(loaded.decision_function(PIXELS[:8]), scores, atol=1e-4)
 
 
 def test_load_model_takes_both_kinds_and_checks_both(
@@ -177,6 +192,39 @@ def test_parameters_of_1_0_0_are_in_their_new_places(tmp_path: Path) -> None:
     (model / "model.json").write_text(json.dumps(described))
     with pytest.raises(ComesError, match="damaged: its checksums are None"):
         ImageClassifier.load(model, backbone=backbone)
+
+
+def with_five_classes() -> Backbone:
+    return Backbone(Golden(), nn.Linear(16, 5))
+
+
+def test_models_of_1_0_0_predict_with_what_was_removed(tmp_path: Path) -> None:
+    """Written by it with features="both", temperature=0.5 and standard_errors=1."""
+    images = pictures(6, seed=1)[0]
+    stored = json.loads((WRITTEN / "images_both" / "scores.json").read_text())
+    old = ImageClassifier.load(WRITTEN / "images_both", backbone=with_five_classes())
+    old.save(tmp_path / "again")
+    again = ImageClassifier.load(tmp_path / "again", backbone=with_five_classes())
+    for clf in (old, again):
+        np.testing.assert_allclose(clf.decision_function(images), stored["scores"], atol=1e-4)
+        np.testing.assert_array_equal(clf.predict(images), stored["predictions"])
+        with pytest.raises(ComesError, match=r"features='both' was removed after version 1\.0\.0"):
+            clone(clf).fit(PIXELS, RELEVANT)
+
+
+def test_a_model_that_sees_the_centre_still_does(tmp_path: Path) -> None:
+    """As models of earlier versions do that were fitted with ``centre_crop``."""
+    model = Path(shutil.copytree(WRITTEN / "images", tmp_path / "model"))
+    described = json.loads((model / "model.json").read_text())
+    described["parameters"]["centre_crop"] = True
+    described["images"]["preprocessing"] |= {"short_side": 37, "interpolation": "bicubic"}
+    del described["checksums"]
+    described["comes_version"] = "0.9.0"  # which wrote none
+    (model / "model.json").write_text(json.dumps(described))
+    loaded = ImageClassifier.load(model, backbone=Golden())
+    assert loaded.network_.backbone.preprocessing == Preprocessing(SIZE, "bicubic", 37)
+    whole = ImageClassifier.load(WRITTEN / "images", backbone=Golden())
+    assert not np.allclose(loaded.decision_function(PIXELS), whole.decision_function(PIXELS))
 
 
 # The best labels

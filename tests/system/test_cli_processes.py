@@ -103,5 +103,5 @@ def test_an_error_before_training_ends_all_processes(tmp_path: Path) -> None:
     ended = fit_in_processes(2, tmp_path, *arguments, "--exclude-rate", "0.2")
     assert [code for code, _, _ in ended] == [1, 1], ended
     for _, _, errors in ended:
-        assert "mistake_rate must be below" in errors
+        assert "the rate of 'mistake' must be below" in errors
         assert "Traceback" not in errors

@@ -14,7 +14,8 @@ from torch import nn
 
 from comes import CandidateClassifier
 from comes.datasets import make_scenes
-from comes.estimator import export_onnx, measure_onnx
+from comes.estimator import export_onnx
+from comes.estimator.export import measure_onnx
 from comes.generation import case_b
 from comes.images import Backbone, ImageClassifier, make_backbone
 from comes.training.pixels import Preprocessing

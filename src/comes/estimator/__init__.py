@@ -3,7 +3,7 @@
 from comes.estimator.base import TopPredictions
 from comes.estimator.choose import Choice, choose_classifier
 from comes.estimator.classifier import CandidateClassifier
-from comes.estimator.export import export_onnx, measure_onnx
+from comes.estimator.export import export_onnx
 from comes.estimator.together import CrossFitted, cross_fit, fit_together
 
 __all__ = [
@@ -15,5 +15,4 @@ __all__ = [
     "cross_fit",
     "export_onnx",
     "fit_together",
-    "measure_onnx",
 ]

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -154,13 +155,14 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     def _check_settings(self) -> None:
         """Raise an error unless numbers and names among the parameters are valid.
 
-        The method, model and optimiser are checked where they are made.
+        The method and the model are checked where they are made.
         """
         parameters = self.get_params(deep=False)
         for name, least in self.COUNTS.items():
             value = parameters[name]
             is_count = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if value is not None and not (is_count and value >= least):
+            may_be_none = signature(type(self)).parameters[name].default is None
+            if not (is_count and value >= least) and not (value is None and may_be_none):
                 raise ComesError(
                     f"{name} must be a whole number of at least {least}; got {value!r}."
                 )
@@ -211,7 +213,10 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
     # The end of every fit
 
     def _keep(self, training: Training, history: History) -> Self:
-        """Set what a training learned, where its scores are cut, and what is wrong with it."""
+        """Set what a training learned, where its scores are cut, and what is wrong with it.
+
+        A learned threshold may train three more times.
+        """
         check = FitCheck(training)
         check.refuse_runaway()
         answers = training.answers
@@ -237,7 +242,10 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
         return np.asarray(scores.cpu().numpy())
 
     def _find_thresholds(self, training: Training) -> FloatArray:
-        """Return where to cut the scores of each label."""
+        """Return where to cut the scores of each label.
+
+        At zero; at the offset; or learned on clean rows, on held-out rows, or by cross-fitting.
+        """
         if self.threshold == "zero":
             return np.zeros(len(self.classes_))
         if self.threshold not in LEARNED_THRESHOLDS:

@@ -52,22 +52,23 @@ OTHER_CUT = (
 
 def check_labels(answers: Any, method: Method) -> None:
     """Raise an error if nothing can be learned; warn of labels from which little can be."""
-    kind, (says_no, says_yes, says_maybe) = (
-        answers.kind,
-        map(answers.has, (State.NO, State.YES, State.MAYBE)),
-    )
+    kind = answers.kind
+    has_no, has_yes, has_maybe = map(answers.has, (State.NO, State.YES, State.MAYBE))
     if kind == "positives" and not method.accepts_positives:
         raise ComesError(
             f"method {method.name!r} learns from excluded labels, and ticked labels exclude none. "
             f"Take method={DEFAULT!r}."
         )
-    if kind != "candidates" and not (says_yes or (kind == "answers" and (says_no or says_maybe))):
+    if kind != "candidates" and not (has_yes or (kind == "answers" and (has_no or has_maybe))):
         raise ComesError("nothing can be learned: there is no answer about any pair.")
-    if kind == "answers":
-        if not (says_no or says_yes):
+    cases: dict[str, npt.NDArray[np.bool_]] = {}
+    if kind == "candidates":
+        cases = _find_idle_candidates(answers, method)
+    elif kind == "answers":
+        if not (has_no or has_yes):
             raise ComesError("nothing can be learned: every answer is 'maybe'.")
         if not method.accepts_positives and not answers.without_chosen().has(State.NO):
-            chosen = " to a question drawn at random" if says_no else ""
+            chosen = " to a question drawn at random" if has_no else ""
             raise ComesError(
                 f"method {method.name!r} learns from labels that somebody said 'no' to, and no "
                 f"answer{chosen} is 'no'. Take method={DEFAULT!r}."
@@ -78,10 +79,6 @@ def check_labels(answers: Any, method: Method) -> None:
                 f"Method {method.name!r} takes candidates only: who was asked, and yes, are not "
                 "used."
             )
-    cases = {}
-    if kind == "candidates":
-        cases = _find_idle_candidates(answers, method)
-    elif kind == "answers":
         cases = _find_idle_answers(answers)
     for message, concerned in cases.items():
         if concerned.any():
@@ -95,36 +92,31 @@ def _find_idle_answers(answers: Any) -> dict[str, npt.NDArray[np.bool_]]:
     """Return which labels nobody was asked about, or have answers of one kind, by message."""
     n_no, n_yes, n_maybe = map(answers.count_state, (State.NO, State.YES, State.MAYBE))
     no, yes, maybe = n_no > 0, n_yes > 0, n_maybe > 0
-    other_no, other_yes = no.any(), yes.any()  # of any label
     cases = {
         "Nobody was asked about label {}: nothing is learned about it.": ~(no | yes | maybe),
         "Every answer about label {} is 'maybe': nothing is learned about it.": ~no & ~yes & maybe,
-        "Every sure answer about label {} is 'yes': it is learned as relevant.": (
-            yes & ~no & other_no
-        ),
-        "Every sure answer about label {} is 'no': it is learned as irrelevant.": (
-            no & ~yes & other_yes
-        ),
     }
-    if len(answers) >= FEWEST_ROWS:
-        few = f"Fewer than {FEWEST_ANSWERS} answers about label {{}} are {{word}}: {TOO_FEW}"
-        few_yes, few_no = n_yes < FEWEST_ANSWERS, n_no < FEWEST_ANSWERS
-        cases[few.replace("{word}", "'yes'")] = yes & few_yes & (no | ~other_no)
-        cases[few.replace("{word}", "'no'")] = no & few_no & (yes | ~other_yes)
+    both = (("yes", "relevant", n_yes, n_no), ("no", "irrelevant", n_no, n_yes))
+    for word, learned, n_word, n_other in both:
+        message = f"Every sure answer about label {{}} is {word!r}: it is learned as {learned}."
+        cases[message] = (n_word > 0) & (n_other == 0) & (n_other > 0).any()
+    for word, _, n_word, n_other in both if len(answers) >= FEWEST_ROWS else ():
+        message = f"Fewer than {FEWEST_ANSWERS} answers about label {{}} are {word!r}: {TOO_FEW}"
+        is_rare = (n_word > 0) & (n_word < FEWEST_ANSWERS)
+        cases[message] = is_rare & ((n_other > 0) | ~(n_other > 0).any())
     return cases
 
 
 def _find_idle_candidates(answers: Any, method: Method) -> dict[str, npt.NDArray[np.bool_]]:
     """Return which labels no row, few rows or every row excludes, by message."""
+    never = {
+        "relevant": "it is taken for relevant everywhere.",
+        "unknown": "nothing shows where it is irrelevant.",
+        "left out": "it is left out of the risk, since nothing shows where it is irrelevant, and "
+        "its scores mean nothing.",
+    }[method.never_excluded]
     if method.is_over_pairs:
         never = "nothing pushes its scores down, and they mean nothing."
-    else:
-        never = {
-            "relevant": "it is taken for relevant everywhere.",
-            "unknown": "nothing shows where it is irrelevant.",
-            "left out": "it is left out of the risk, since nothing shows where it is irrelevant, "
-            "and its scores mean nothing.",
-        }[method.never_excluded]
     always = "it is learned as irrelevant."
     if method.needs_class_prior:
         always = "it is learned as irrelevant; its class prior is taken as 0."
@@ -163,15 +155,40 @@ def warn_of_many(histories: list[History]) -> None:
 
 
 class FitCheck:
-    """A look at some training rows of a network that was trained: its risk beside plainer ones."""
+    """The risk of a trained network on some of its training rows, beside those of plain scores."""
 
+    @torch.no_grad()
     def __init__(self, training: "Training") -> None:
-        self.training = training
-        self.rows = self._draw_rows()
-        self.scores = self._score_rows()
+        self.training, X, options = training, training.X, training.options
+        n, q = training.targets.shape
+        most = min(MOST_ROWS, max(FEWEST_ROWS, MOST_SCORES // q))
+        if isinstance(X, PixelRows):
+            most = MOST_PICTURES
+        elif training.method.is_over_pairs:  # whose risk is large
+            most = 2 * options.batch_size
+        generator = torch.Generator().manual_seed(options.seed)
+        self.rows = torch.randperm(n, generator=generator)[:most]  # in main memory
+        training.network.eval()
+        if isinstance(X, PixelRows):
+            precision = options.precision
+            with torch.autocast(X.device.type, precision, enabled=precision is not None):
+                batches = X.batches(self.rows.split(options.part_size or MOST_PICTURES))
+                self.scores = torch.cat([training.network(batch).float() for batch in batches])
+        else:
+            self.scores = training.network(self._take_rows(self.rows)).float()
+        constant = self.scores.mean(dim=0, keepdim=True).expand_as(self.scores).contiguous()
+        targets = training.targets.index_select(0, self.rows.to(training.targets.device))
         # Of the network; of the mean score of each label; of zeros.
-        self.own, self.constant, self.zero = self._compare_risks()
-        self.gain = self.constant - self.own
+        self.risk, self.constant, self.zero = (
+            value_or_nan(training.risk, scores, targets)
+            for scores in (self.scores, constant, torch.zeros_like(self.scores))
+        )
+        self.gain = self.constant - self.risk
+
+    def _take_rows(self, rows: Tensor) -> Any:
+        """Return rows of the features."""
+        X = self.training.X
+        return X[rows.to(X.device)] if isinstance(X, Tensor) else X[rows]
 
     def refuse_runaway(self) -> None:
         """Raise an error if the risk is finite, but far above that of a network without knowledge.
@@ -181,165 +198,117 @@ class FitCheck:
         """
         if self.training.method.is_custom or not self.zero > 0:
             return
-        ratio = self.own / self.zero
+        ratio = self.risk / self.zero
         is_dead = ratio > WORSE and self.gain <= NO_GAIN * abs(self.constant)
         if is_dead or not (ratio <= RAN_AWAY and abs(ratio) <= FAR_AWAY):
             raise ComesError(
-                f"the training ran away: the risk is {self.own:.3g} at its end, and "
+                f"the training ran away: the risk is {self.risk:.3g} at its end, and "
                 f"{self.zero:.3g} where all scores are 0. Lower the learning rate, or scale the "
                 "features."
             )
 
     def find_problems(self, classifier: "BaseCandidateClassifier", history: History) -> list[str]:
         """Return what is wrong with a fit, a sentence each."""
-        if history.interrupted or len(self.rows) < FEWEST_ROWS:
-            return self._find_impossible_risk(classifier)
         training, options = self.training, self.training.options
-        is_head = training.cross_score is not None  # its steps are fixed, its weights penalised
-        n_steps = options.epochs * math.ceil(len(training.targets) / options.batch_size)
-        is_short = getattr(classifier, "epochs", None) is not None and n_steps < FEWEST_STEPS
-        problems: list[str] = []
-        if is_short and not is_head:  # somebody asked for very few steps, as in an example
-            if not training.method.is_custom and self.own >= FAR_WORSE * self.zero:
-                problems = self._find_worse_than_zero()
-        else:
-            if not training.method.is_custom:
-                problems = self._find_worse_than_zero()
-            problems = problems or self._find_nothing_learned(is_head)
-            if not problems:
-                problems = [] if is_head else self._find_undertrained(history)
-                problems += self._find_flat_labels(classifier)
-                problems += self._find_extremes(classifier)
-        return problems + self._find_impossible_risk(classifier)
+        problems: list[str | None] = []
+        if not history.interrupted and len(self.rows) >= FEWEST_ROWS:
+            is_head = training.cross_score is not None  # its steps are fixed, its weights penalised
+            n_steps = options.epochs * math.ceil(len(training.targets) / options.batch_size)
+            is_short = getattr(classifier, "epochs", None) is not None and n_steps < FEWEST_STEPS
+            is_example = is_short and not is_head  # somebody asked for very few steps
+            problems = [self._find_failure(is_head, is_example)]
+            if problems == [None] and not is_example:
+                problems = [None if is_head else self._find_undertrained(history)]
+                problems += [self._find_flat_labels(classifier), self._find_extremes(classifier)]
+        problems.append(self._find_impossible_risk(classifier))
+        return [problem for problem in problems if problem is not None]
 
-    def _draw_rows(self) -> Tensor:
-        """Return the numbers of some rows, in main memory."""
-        training, (n, q) = self.training, self.training.targets.shape
-        most = min(MOST_ROWS, max(FEWEST_ROWS, MOST_SCORES // q))
-        if isinstance(training.X, PixelRows):
-            most = MOST_PICTURES
-        elif training.method.is_over_pairs:  # whose risk is large
-            most = 2 * training.options.batch_size
-        generator = torch.Generator().manual_seed(training.options.seed)
-        return torch.randperm(n, generator=generator)[:most]
-
-    def _take_rows(self, rows: Tensor) -> Any:
-        """Return rows of the features."""
-        X = self.training.X
-        return X[rows.to(X.device)] if isinstance(X, Tensor) else X[rows]
-
-    @torch.no_grad()
-    def _score_rows(self) -> Tensor:
-        """Return the scores of the rows."""
-        training, X = self.training, self.training.X
-        training.network.eval()
-        if not isinstance(X, PixelRows):
-            scores: Tensor = training.network(self._take_rows(self.rows))
-            return scores.float()
-        precision = training.options.precision
-        with torch.autocast(X.device.type, precision, enabled=precision is not None):
-            batches = X.batches(self.rows.split(training.options.part_size or MOST_PICTURES))
-            return torch.cat([training.network(batch).float() for batch in batches])
-
-    @torch.no_grad()
-    def _compare_risks(self) -> list[float]:
-        """Return the risks of the scores, of constant ones, and of zeros."""
-        scores, training = self.scores, self.training
-        targets = training.targets.index_select(0, self.rows.to(training.targets.device))
-        constant = scores.mean(dim=0, keepdim=True).expand_as(scores).contiguous()
-        others = (scores, constant, torch.zeros_like(scores))
-        return [value_or_nan(training.risk, some, targets) for some in others]
-
-    def _find_worse_than_zero(self) -> list[str]:
-        """Say that the scores are worse than none."""
-        if not 0 < WORSE_THAN_ZERO * self.zero < self.own:
-            return []
-        return [
-            f"The training ran away: its risk is {self.own:.3g}, and {self.zero:.3g} where all "
-            "scores are 0. Lower the learning rate, or scale the features."
-        ]
-
-    def _find_nothing_learned(self, is_head: bool) -> list[str]:
-        """Say that constant scores would be as good."""
-        if self.gain > NO_GAIN * abs(self.constant):
-            return []
-        if self.own > WORSE * abs(self.constant):
-            return [
-                f"The training ran away: its risk is {self.own:.3g}, where one score per label, "
+    def _find_failure(self, is_head: bool, is_example: bool) -> str | None:
+        """Return that scores of 0, or constant ones, would be as good."""
+        least = FAR_WORSE if is_example else 0.0
+        is_worse = 0 < WORSE_THAN_ZERO * self.zero < self.risk and self.risk >= least * self.zero
+        if is_worse and not self.training.method.is_custom:
+            return (
+                f"The training ran away: its risk is {self.risk:.3g}, and {self.zero:.3g} where "
+                "all scores are 0. Lower the learning rate, or scale the features."
+            )
+        if is_example or self.gain > NO_GAIN * abs(self.constant):
+            return None
+        if self.risk > WORSE * abs(self.constant):
+            return (
+                f"The training ran away: its risk is {self.risk:.3g}, where one score per label, "
                 f"the same for every row, has {self.constant:.3g}. Lower the learning rate."
-            ]
+            )
         remedy = "raise the learning rate, train for more epochs, or scale them"
-        if is_head:
-            remedy = "collect more answers"
-        return [
+        return (
             "Nothing was learned: one score per label, the same for every row, fits what was said "
-            f"as well as the network does. If the features should tell labels apart, {remedy}."
-        ]
+            "as well as the network does. If the features should tell labels apart, "
+            f"{'collect more answers' if is_head else remedy}."
+        )
 
-    def _find_undertrained(self, history: History) -> list[str]:
-        """Say that the risk was still falling, in a direction that all rows agree on."""
-        training = self.training
-        fall = measure_fall(history.risk, cosine=training.options.cosine)
+    def _find_undertrained(self, history: History) -> str | None:
+        """Return that the risk was still falling, in a direction that all rows agree on."""
+        fall = measure_fall(history.risk, cosine=self.training.options.cosine)
         stopped_early = history.best_epoch is not None and history.best_epoch < len(history.risk)
-        is_steep = fall > max(STEEP * max(self.gain, 0), 0)
-        if isinstance(training.X, PixelRows) or stopped_early or not is_steep:
-            return []
-        is_learned = self.gain > LEARNED * abs(self.constant)
-        if is_learned or self.measure_coherence() <= COHERENT:
-            return []
+        if (
+            isinstance(self.training.X, PixelRows)
+            or stopped_early
+            or fall <= STEEP * max(self.gain, 0)
+            or self.gain > LEARNED * abs(self.constant)
+            or self._measure_coherence() <= COHERENT
+        ):
+            return None
         share = f"{fall / self.gain:.0%} of" if self.gain > fall else "more than"
-        return [
+        return (
             "The network is undertrained: the risk was still falling at the end of training (in "
             f"the last third of its steps by {share} all that was gained), in a direction that all "
             "rows agree on. Train for more epochs, with a higher learning rate or with smaller "
             "batches."
-        ]
+        )
 
-    def measure_coherence(self) -> float:
-        """Return how far two halves of the rows agree on how the weights should change: a cosine.
+    def _measure_coherence(self) -> float:
+        """Return the mean cosine between the gradients of two halves of the rows.
 
-        A network that has learned what it can is torn between its rows: what would help one half
-        hurts the other. One that memorises its rows changes for each on its own account.
+        In a network that has learned what it can, what would help one half hurts the other.
         """
         training, network = self.training, self.training.network
         weights = [w for w in network.parameters() if w.requires_grad and w.ndim > 1]
         if not weights:
             return 0.0
         network.eval()
-        for part in network.modules():  # what training minimised has dropout, so its gradient has
+        for part in network.modules():  # the risk that training minimised has dropout
             if isinstance(part, nn.modules.dropout._DropoutNd):
                 part.train()
         device, cosines = training.targets.device, []
         with seeded(training.options.seed, device):
             for _ in range(N_SPLITS):
-                gradients = []
+                halves = []
                 for rows in self.rows[torch.randperm(len(self.rows))].tensor_split(2):
                     targets = training.targets.index_select(0, rows.to(device))
                     risk = training.risk(network(self._take_rows(rows)), targets)
-                    of_each = torch.autograd.grad(risk, weights, allow_unused=True)
-                    parts = [g.to_dense().flatten() for g in of_each if g is not None]
-                    gradients.append(torch.cat(parts))
-                first, second = gradients
-                cosines.append(float(nn.functional.cosine_similarity(first, second, dim=0)))
+                    gradients = torch.autograd.grad(risk, weights, allow_unused=True)
+                    parts = [g.to_dense().flatten() for g in gradients if g is not None]
+                    halves.append(torch.cat(parts))
+                cosines.append(float(nn.functional.cosine_similarity(halves[0], halves[1], dim=0)))
         network.eval()
         return float(np.mean(cosines))
 
-    def _find_flat_labels(self, classifier: "BaseCandidateClassifier") -> list[str]:
-        """Say which labels have one score for all rows; not those without answers."""
+    def _find_flat_labels(self, classifier: "BaseCandidateClassifier") -> str | None:
+        """Return which labels have one score for all rows; not those without answers."""
         answers = self.training.answers
         flat = self.scores.cpu().numpy().std(axis=0) < FLAT
         n_confident = answers.count_state(State.NO) + answers.count_state(State.YES)
         flat &= (n_confident > 0) & (n_confident < len(answers))
         if not flat.any():
-            return []
+            return None
         names = [classifier.label_names_[j] for j in np.flatnonzero(flat)]
-        return [
+        return (
             f"The scores of label {listed(names)} do not vary: nothing was learned about it from "
             "the features. More answers about it, or other features, would help."
-        ]
+        )
 
-    def _find_extremes(self, classifier: "BaseCandidateClassifier") -> list[str]:
-        """Say that nearly nothing, or nearly everything, is predicted."""
+    def _find_extremes(self, classifier: "BaseCandidateClassifier") -> str | None:
+        """Return that nearly nothing, or nearly everything, is predicted."""
         answers, expected = self.training.answers, None  # the share of pairs that are relevant
         if classifier.class_prior_ is not None:
             expected = float(classifier.class_prior_.mean())
@@ -351,48 +320,38 @@ class FitCheck:
         few = share < FEW_OF_EXPECTED * expected if expected is not None else share == 0
         if empty > NO_LABEL and few:
             wanted = "" if expected is None else f", where {q * expected:.2g} a row are expected"
-            return [
+            return (
                 f"No label is predicted for {empty:.0%} of the training rows{wanted}. {OTHER_CUT}."
-            ]
+            )
         if share > ALL_LABELS and (expected is None or expected < EXPECTED):
             other = ", or take a method that knows the class prior" if expected is None else ""
-            return [f"{share:.0%} of all labels are predicted as relevant. {OTHER_CUT}{other}."]
-        return []
+            return f"{share:.0%} of all labels are predicted as relevant. {OTHER_CUT}{other}."
+        return None
 
-    def _find_impossible_risk(self, classifier: "BaseCandidateClassifier") -> list[str]:
-        """Say if the ranking risk of rows that early stopping held out is below what is possible.
-
-        Any scores show it, not only those of a ranking risk; ticked labels have no exclusions.
-        """
-        held_out, prior = self.training.held_out, classifier.class_prior_
-        if held_out is None or prior is None or held_out.answers.kind == "positives":
-            return []
-        if isinstance(self.training.risk, LabelChunks):  # too many labels for their pairs
-            return []
-        precision = self.training.options.precision
-        scores = predict_scores(self.training.network, held_out.X, precision=precision)
+    def _find_impossible_risk(self, classifier: "BaseCandidateClassifier") -> str | None:
+        """Return that the ranking risk of held-out rows is below what any scores can have."""
+        training, prior = self.training, classifier.class_prior_
+        held_out, has_many_labels = training.held_out, isinstance(training.risk, LabelChunks)
+        if held_out is None or prior is None or has_many_labels:
+            return None
+        if held_out.answers.kind == "positives":  # they have no exclusions
+            return None
+        scores = predict_scores(training.network, held_out.X, precision=training.options.precision)
+        error = classifier.class_prior_error_
         result = check_ranking_risk(
-            scores.cpu().numpy(),
-            held_out.answers,
-            prior,
-            class_prior_error=classifier.class_prior_error_,
+            scores.cpu().numpy(), held_out.answers, prior, class_prior_error=error
         )
-        return [] if result.is_possible else [result.conclusion]
+        return None if result.is_possible else result.conclusion
 
 
 def measure_fall(risk: list[float], *, cosine: bool) -> float:
-    """Return by how much the risk fell in the last part of the way that the learning rate allows.
-
-    With a rate that falls to zero the last epochs are flat by construction, so epochs count by
-    their rate.
-    """
+    """Return how far the risk fell in the last part of its epochs, each counted by its rate."""
     n = len(risk)
     if n < 3:
         return 0.0
-    rate = np.ones(n)
-    if cosine:
-        rate = 0.5 * (1 + np.cos(math.pi * np.arange(n) / n))
+    # With a rate that falls to zero the last epochs are flat by construction.
+    rate = 0.5 * (1 + np.cos(math.pi * np.arange(n) / n)) if cosine else np.ones(n)
     way = (np.cumsum(rate) - rate / 2) / rate.sum()
-    near = np.abs(way - (1 - LAST_PART)) <= max(0.05, np.abs(way - (1 - LAST_PART)).min())
-    values = np.asarray(risk)
-    return float(values[near].mean() - values[-max(1, n // 30) :].mean())
+    distance = np.abs(way - (1 - LAST_PART))
+    before = np.asarray(risk)[distance <= max(0.05, distance.min())]
+    return float(before.mean() - np.mean(risk[-max(1, n // 30) :]))

@@ -31,7 +31,10 @@ ROUNDS = 3  # how often a grid is extended at most
 LARGEST_STEP = 10.0  # what a step beyond a grid multiplies or divides by at most
 METRICS = ("ranking_risk", "hamming_loss", "macro_auc", "likelihood_loss")  # of a table
 N_RESAMPLES, LEVEL = 400, 0.95  # of the interval of a difference of likelihoods
-FACTORS = {"lr": (0.2, 1.0, 5.0), "epochs": (0.1, 1.0)}  # that `vary_settings` multiplies by
+FACTORS: dict[str, Sequence[Any]] = {
+    "lr": (0.2, 1.0, 5.0),
+    "epochs": (0.1, 1.0),
+}  # that `vary_settings` multiplies by
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,16 +124,23 @@ def choose_classifier(
     return choose_each([contest], X, criterion=criterion, extend=extend, n_jobs=n_jobs)[0]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Contest:
     """Classifiers to choose from, what they learn from, and the rows that judge them."""
 
     classifiers: Sequence[CandidateClassifier]
     candidates: Candidates  # (n, q)
     splits: Sequence[Split]  # rows to train on, rows held out
-    # (q,), the same in training and in judging. None, only for "own_risk", leaves every classifier
-    # its own.
+    # (q,), the same in training and in judging. None, only for "own_risk": that of each classifier.
     class_prior: Prior | None = None
+    # By the number of a classifier, for every split: the risk of held-out rows, or these rows with
+    # their scores and the level of the scores, or an error.
+    results: dict[int, list[Any]] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> list[dict[str, Any]]:
+        """The settings that a table of the classifiers shows."""
+        return [describe_settings(classifier) for classifier in self.classifiers]
 
     def make_clones(self) -> list[CandidateClassifier]:
         """Return clones with the same class prior, and without learned thresholds."""
@@ -141,18 +151,64 @@ class Contest:
             shared["class_prior"] = np.asarray(self.class_prior, dtype=float)
         return [clone(classifier).set_params(**shared) for classifier in self.classifiers]
 
+    def judge(self, outcome: Any, X: Any, held: Rows, criterion: AnyCriterion) -> Any:
+        """Return what the criterion needs of a fitted classifier, or its error."""
+        if isinstance(outcome, ComesError):
+            return outcome
+        if criterion in CRITERIA:
+            return held, outcome._raw_scores(X), outcome.score_offset_
+        risk = outcome.risk(X, self.candidates[held], corrected=criterion == "trained_risk")
+        return risk if math.isfinite(risk) else math.inf
+
+    def choose(self, criterion: AnyCriterion) -> Choice:
+        """Return the best of the classifiers, and how far the others are behind."""
+        is_estimate, rows = criterion in CRITERIA, self.settings
+        if is_estimate and self.class_prior is None:
+            raise ComesError(f"criterion {criterion!r} needs a class_prior; got None.")
+        scores: dict[int, _HeldOutScores] = {}
+        errors: dict[int, ComesError] = {}
+        for k, row in enumerate(rows):
+            for result in self.results[k]:
+                if isinstance(result, ComesError):
+                    errors[k] = result
+            if not is_estimate:
+                row[criterion] = math.inf if k in errors else float(np.mean(self.results[k]))
+            elif k in errors:
+                row |= dict.fromkeys(METRICS, math.nan)
+            else:
+                scores[k] = _HeldOutScores(self, self.results[k])
+                row |= scores[k].metrics
+        name, sign = CRITERIA.get(criterion, (criterion, -1))
+        losses = [-sign * row[name] for row in rows]
+        best, tied = self.find_best(losses)
+        if criterion == "trained_risk":
+            best, tied = int(np.argmin(losses)), ()
+        if is_estimate and best in errors:
+            raise errors[best]
+        for k, row in enumerate(rows):
+            if k in scores:
+                row |= scores[k].compare(scores[best], criterion)
+            elif is_estimate:
+                row |= dict.fromkeys(("behind", "behind_low", "behind_high"), math.inf)
+            else:  # where all may be infinite
+                row["behind"] = 0.0 if losses[k] == losses[best] else losses[k] - losses[best]
+        edges = tuple(
+            f"{edge} {value:g} is the {'least' if value < other else 'greatest'} tried"
+            for edge, value, other in self.find_edges(best)
+        )
+        return Choice(best, self.classifiers[best], pd.DataFrame(rows), tied, edges)
+
     def find_best(self, losses: Sequence[float]) -> tuple[int, tuple[int, ...]]:
         """Return which classifier has the least loss, and which others are level with it.
 
         Of those that are level, the cheaper and more careful one is taken: fewer epochs, then a
-        smaller learning rate, then the first. The order of a grid decides nothing before.
+        smaller learning rate, then the first.
         """
         finite = [math.inf if math.isnan(loss) else loss for loss in losses]
-        least = min(finite)
+        least, settings = min(finite), self.settings
         level = [
             k for k, loss in enumerate(finite) if loss == least or loss - least <= TIE * abs(least)
         ]
-        settings = [describe_settings(classifier) for classifier in self.classifiers]
         best = min((settings[k]["epochs"], settings[k]["learning_rate"], k) for k in level)[-1]
         return best, tuple(k for k in level if k != best)
 
@@ -161,11 +217,10 @@ class Contest:
 
         Each with the value of the best, and the next one that was tried.
         """
-        settings = [describe_settings(classifier) for classifier in self.classifiers]
-        edges = []
+        settings, edges = self.settings, []
         for name in ("learning_rate", "epochs"):
-            own = {s[name] for s in settings if s["method"] == settings[best]["method"]}
-            values, value = sorted(own), settings[best][name]
+            same = [row for row in settings if row["method"] == settings[best]["method"]]
+            values, value = sorted({row[name] for row in same}), settings[best][name]
             if len(values) > 1 and value in (values[0], values[-1]):
                 edges.append((name, value, values[1] if value == values[0] else values[-2]))
         return edges
@@ -176,8 +231,7 @@ class Contest:
         A step multiplies by the ratio of the two outermost values, at most 10. The greatest number
         of epochs is a budget, and stays.
         """
-        tried = [describe_settings(classifier) for classifier in self.classifiers]
-        new = []
+        new, tried = [], self.settings
         for name, outer, inner in self.find_edges(best):
             value = outer * min(max(outer / inner, 1 / LARGEST_STEP), LARGEST_STEP)
             if name == "epochs":
@@ -221,90 +275,24 @@ def choose_each(
     if not all(contest.classifiers for contest in contests):
         raise ComesError("there must be at least one classifier to choose from; got none.")
     X = as_rows(X, "X")
-    comparisons = [_Comparison(contest, criterion) for contest in contests]
+    contests = [replace(contest, results={}) for contest in contests]
     for _ in range(1 + ROUNDS if extend else 1):
-        places: dict[Fitting, tuple[_Comparison, int, Rows]] = {}
-        for comparison in comparisons:
-            contest = comparison.contest
+        judged: dict[Fitting, tuple[Contest, int, Rows]] = {}
+        for contest in contests:
             for k, classifier in enumerate(contest.make_clones()):
-                for train, held in () if k in comparison.results else contest.splits:
-                    places[Fitting(classifier, X, contest.candidates, train)] = comparison, k, held
-        for fitting, outcome in fit_each(list(places), n_jobs, keep_errors=True):
-            comparison, k, held = places[fitting]
-            result = comparison.judge(outcome, _safe_indexing(X, held), held)
-            comparison.results.setdefault(k, []).append(result)
-        choices = [comparison.choose() for comparison in comparisons]
-        pairs = zip(comparisons, choices, strict=True)
-        if not any([comparison.extend(choice.best) for comparison, choice in pairs]):
+                for train, held in () if k in contest.results else contest.splits:
+                    judged[Fitting(classifier, X, contest.candidates, train)] = contest, k, held
+        for fitting, outcome in fit_each(list(judged), n_jobs, keep_errors=True):
+            contest, k, held = judged[fitting]
+            result = contest.judge(outcome, _safe_indexing(X, held), held, criterion)
+            contest.results.setdefault(k, []).append(result)
+        choices = [contest.choose(criterion) for contest in contests]
+        n_before = sum(len(contest.classifiers) for contest in contests)
+        for contest, choice in zip(contests, choices, strict=True):
+            contest.classifiers = [*contest.classifiers, *contest.extend_grid(choice.best)]
+        if sum(len(contest.classifiers) for contest in contests) == n_before:
             break
     return choices
-
-
-@dataclass(eq=False)
-class _Comparison:
-    """A contest while it is run, with what its criterion needs of the trainings that are done."""
-
-    contest: Contest
-    criterion: AnyCriterion
-    # By the number of a classifier, for every split: the risk of held-out rows, or these rows with
-    # their scores and the level of the scores, or an error.
-    results: dict[int, list[Any]] = field(default_factory=dict)
-
-    def extend(self, best: int) -> bool:
-        """Let classifiers beyond the edges of the grid take part; return whether there are any."""
-        new = self.contest.extend_grid(best)
-        self.contest = replace(self.contest, classifiers=[*self.contest.classifiers, *new])
-        return bool(new)
-
-    def judge(self, outcome: Any, X: Any, held: Rows) -> Any:
-        """Return what the criterion needs of a fitted classifier, or its error."""
-        if isinstance(outcome, ComesError):
-            return outcome
-        if self.criterion in CRITERIA:
-            return held, outcome._raw_scores(X), outcome.score_offset_
-        corrected = self.criterion == "trained_risk"
-        risk = outcome.risk(X, self.contest.candidates[held], corrected=corrected)
-        return risk if math.isfinite(risk) else math.inf
-
-    def choose(self) -> Choice:
-        """Return the best of the classifiers, and how far the others are behind."""
-        contest, criterion = self.contest, self.criterion
-        is_estimate = criterion in CRITERIA
-        if is_estimate and contest.class_prior is None:
-            raise ComesError(f"criterion {criterion!r} needs a class_prior; got None.")
-        rows = [describe_settings(classifier) for classifier in contest.classifiers]
-        scores: dict[int, _HeldOutScores] = {}
-        errors: dict[int, ComesError] = {}
-        for k, row in enumerate(rows):
-            for result in self.results[k]:
-                if isinstance(result, ComesError):
-                    errors[k] = result
-            if not is_estimate:
-                row[criterion] = math.inf if k in errors else float(np.mean(self.results[k]))
-            elif k in errors:
-                row |= dict.fromkeys(METRICS, math.nan)
-            else:
-                scores[k] = _HeldOutScores(contest, self.results[k])
-                row |= scores[k].metrics
-        name, sign = CRITERIA.get(criterion, (criterion, -1))
-        losses = [-sign * row[name] for row in rows]
-        best, tied = contest.find_best(losses)
-        if criterion == "trained_risk":
-            best, tied = int(np.argmin(losses)), ()
-        if is_estimate and best in errors:
-            raise errors[best]
-        for k, row in enumerate(rows):
-            if k in scores:
-                row |= scores[k].compare(scores[best], criterion)
-            elif is_estimate:
-                row |= dict.fromkeys(("behind", "behind_low", "behind_high"), math.inf)
-            else:  # where all may be infinite
-                row["behind"] = 0.0 if losses[k] == losses[best] else losses[k] - losses[best]
-        edges = tuple(
-            f"{edge} {value:g} is the {'least' if value < other else 'greatest'} tried"
-            for edge, value, other in contest.find_edges(best)
-        )
-        return Choice(best, contest.classifiers[best], pd.DataFrame(rows), tied, edges)
 
 
 class _HeldOutScores:
@@ -318,45 +306,50 @@ class _HeldOutScores:
         self.raw, self.candidates = raw[rows], contest.candidates[rows]
         self.aligned = self.raw - level[rows]  # so that rows of several folds can be compared
         self.class_prior: Any = contest.class_prior
-        self.prior = np.asarray(contest.class_prior, dtype=float)
+        prior = np.asarray(contest.class_prior, dtype=float)
         # Cut by the prior, so that methods are not judged by the level of their scores.
-        cut = choose_thresholds(self.aligned, self.candidates, self.prior, "prior")
+        cut = choose_thresholds(self.aligned, self.candidates, prior, "prior")
         self.predictions = self.aligned > cut
-        self.losses = likelihood_losses(self.aligned, self.candidates, self.prior)  # (n_held,)
-        options: Any = {"predictions": self.predictions, "n_resamples": 0}
+        self.losses = likelihood_losses(self.aligned, self.candidates, prior)  # (n_held,)
         of_raw, of_aligned = (
-            estimate_metrics(scores, self.candidates, self.prior, **options)
+            estimate_metrics(
+                scores, self.candidates, prior, predictions=self.predictions, n_resamples=0
+            )
             for scores in (self.raw, self.aligned)
         )
-        estimates = (of_raw["ranking_risk"], of_aligned["hamming_loss"], of_aligned["macro_auc"])
-        values = [*(estimate.value for estimate in estimates), float(self.losses.mean())]
-        self.metrics = dict(zip(METRICS, values, strict=True))
+        self.metrics = {name: of_aligned[name].value for name in ("hamming_loss", "macro_auc")}
+        self.metrics = {"ranking_risk": of_raw["ranking_risk"].value} | self.metrics
+        self.metrics["likelihood_loss"] = float(self.losses.mean())
 
     def compare(self, best: "_HeldOutScores", criterion: str) -> dict[str, float]:
         """Return how far they are behind the best, with an interval."""
         if criterion == "log_likelihood":  # a class prior moves the losses of both alike
             gaps, n = self.losses - best.losses, len(self.losses)
             counts = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=N_RESAMPLES)
-            low, high = np.quantile(counts @ gaps / n, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+            ends = np.quantile(counts @ gaps / n, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
             value = float(gaps.mean())
-            low, high = min(float(low), value), max(float(high), value)
+            low, _, high = sorted([float(ends[0]), value, float(ends[1])])
         else:
             name, sign = CRITERIA[criterion]
             # The ranking risk compares labels of a row; the others rows, also of several folds.
-            own, other = (s.raw if criterion == "ranking" else s.aligned for s in (self, best))
-            cuts = (self.predictions, best.predictions)
-            gap = compare_metrics(own, other, self.candidates, self.class_prior, predictions=cuts)
-            value = -sign * gap[name].value
-            low, high = sorted(
-                (-sign * gap[name].low_with_prior, -sign * gap[name].high_with_prior)
-            )
+            kind = "raw" if criterion == "ranking" else "aligned"
+            gap = compare_metrics(
+                getattr(self, kind),
+                getattr(best, kind),
+                self.candidates,
+                self.class_prior,
+                predictions=(self.predictions, best.predictions),
+            )[name]
+            value = -sign * gap.value
+            low, high = sorted((-sign * gap.low_with_prior, -sign * gap.high_with_prior))
         return {"behind": value, "behind_low": low, "behind_high": high}
 
 
 def estimate_shared_prior(X: Any, candidates: Any, random_state: Any = None) -> Any:
     """Return the class prior that candidates or answers suggest, for all classifiers."""
-    is_read = isinstance(candidates, Answers)
-    answers = candidates if is_read else Answers.from_candidates(candidates)
+    answers = candidates
+    if not isinstance(candidates, Answers):
+        answers = Answers.from_candidates(candidates)
     estimate = estimate_class_prior(X, answers, random_state=random_state)
     return estimate if answers.kind == "candidates" else estimate.class_prior
 
@@ -364,11 +357,7 @@ def estimate_shared_prior(X: Any, candidates: Any, random_state: Any = None) -> 
 def vary_settings(
     classifier: CandidateClassifier, names: Sequence[str], answers: Answers | None = None
 ) -> list[CandidateClassifier]:
-    """Return clones with all combinations of other values of "method", "lr" and "epochs".
-
-    The answers that will be trained on decide how many epochs are usual. Methods are those worth
-    trying on candidates, and the classifier's own.
-    """
+    """Return clones with all combinations of other values of "method", "lr" and "epochs"."""
     own = find_method(classifier.method)
     methods = {
         name: clone(method).set_params(**method.settings_with_prior)
@@ -377,16 +366,13 @@ def vary_settings(
     }
     if own.name in methods and isinstance(classifier.method, Method):
         methods[own.name] = own  # with its own settings
-    values: dict[str, Sequence[Any]] = {}
+    factors = FACTORS | {"method": [methods[name] for name in sorted(methods, key=table_rank)]}
     for name in names:
-        if name not in ("method", *FACTORS):
+        if name not in factors:
             raise ComesError(f"what varies must be method, lr or epochs; got {name!r}.")
-        values[name] = FACTORS.get(name) or [
-            methods[key] for key in sorted(methods, key=table_rank)
-        ]
     variations: list[dict[str, Any]] = []
-    for combination in itertools.product(*values.values()):
-        chosen: dict[str, Any] = dict(zip(values, combination, strict=True))
+    for combination in itertools.product(*(factors[name] for name in names)):
+        chosen: dict[str, Any] = dict(zip(names, combination, strict=True))
         usual = choose_settings(classifier, chosen.get("method", own))
         if usual["epochs"] is None and answers is not None:
             usual["epochs"] = count_epochs(usual, answers)

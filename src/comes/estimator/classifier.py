@@ -170,7 +170,7 @@ class CandidateClassifier(BaseCandidateClassifier):
     scaling_: Scaling
     encoder_: ColumnEncoder
     item_column_: str | None = None  # the column of a file that named the rows
-    stream_: "Stream"
+    partial_fit_state_: "PartialFitState"
 
     def __init__(
         self,
@@ -317,18 +317,19 @@ class CandidateClassifier(BaseCandidateClassifier):
         self : CandidateClassifier
         """
         with self._keeping_earlier_fit():
-            self.__dict__.pop("stream_", None)
+            self.__dict__.pop("partial_fit_state_", None)
             begun: dict[str, Any] = {}  # a warm start goes on from the fit before
             if self.warm_start and hasattr(self, "module_"):
                 begun = {"network": self.module_, "scaling": self.scaling_}
                 n_features, names = self.n_inputs_, self.label_names_
-            for labels in (y, candidates, complementary, answers):
+            sources = (y, candidates, complementary, answers)
+            for labels in sources:
                 check_paired(X=X, labels=labels)
             X = self._learn_features(X)
             warn_of_constant(X)
-            labels = (y, candidates, complementary, answers, label_names)
+            is_strict = self.require_candidates
             read = read_answers(
-                *labels, require_candidates=self.require_candidates, may_be_encoded=True
+                *sources, label_names, require_candidates=is_strict, may_be_encoded=True
             )
             if begun and (X.shape[1] != n_features or read.label_names != names):
                 raise ComesError(
@@ -393,12 +394,13 @@ class CandidateClassifier(BaseCandidateClassifier):
         """
         self._refuse_held_out_rows("partial_fit sees every row once, so it")
         with self._keeping_earlier_fit():
-            for labels in (y, candidates, complementary, answers):
+            sources = (y, candidates, complementary, answers)
+            for labels in sources:
                 check_paired(X=X, labels=labels)
-            labels = (y, candidates, complementary, answers, label_names)
-            read = read_answers(*labels, require_candidates=self.require_candidates)
+            is_strict = self.require_candidates
+            read = read_answers(*sources, label_names, require_candidates=is_strict)
             begun: dict[str, Any] = {}
-            stream, before, n_before, seen = None, History(), 0, None
+            state, before, n_before, seen = None, History(), 0, None
             if not hasattr(self, "module_"):
                 X = self._learn_features(X)
             else:
@@ -412,18 +414,25 @@ class CandidateClassifier(BaseCandidateClassifier):
                         f"of {read.kind} mean something else. Give the same kind, or start anew "
                         "with fit."
                     )
-                stream = getattr(self, "stream_", None)
+                if find_method(self.method).name != self.method_.name:
+                    raise ComesError(
+                        f"partial_fit must go on with method {self.method_.name!r}, as before, "
+                        "whose rates it keeps. Set it back, or start anew with fit."
+                    )
+                state = getattr(self, "partial_fit_state_", None)
                 before, n_before, seen = self.history_, trained_on["rows"], self.seen_rows_
                 begun = {
                     "rates": self._rates_for(read),
                     "network": self.module_,
                     "scaling": self.scaling_,
-                    "counts": Counts.of(read).of_no_rows() if stream is None else stream.counts,
+                    "earlier_counts": Counts.of(read).of_no_rows()
+                    if state is None
+                    else state.counts,
                 }
             X, read, weight = self._weigh_rows(X, read, sample_weight)
             training = prepare(self, X, read, weight=weight, **begun)
-            optimizer = _ResumedOptimizer(training.options.optimizer, stream and stream.optimizer)
-            n_parts = stream.n_parts if stream else 0
+            optimizer = _ResumedOptimizer(training.options.optimizer, state and state.optimizer)
+            n_parts = state.n_parts if state else 0
             options = replace(
                 training.options,
                 epochs=1,
@@ -432,14 +441,16 @@ class CandidateClassifier(BaseCandidateClassifier):
                 seed=training.options.seed + n_parts,
                 progress=False,
             )
-            training = replace(training, options=options, is_ours=False)  # no graph for one pass
+            # A graph does not pay for one pass.
+            training = replace(training, options=options, may_be_graph=False)
             history = training.run()
             risks, seconds = before.risk + history.risk, before.seconds + history.seconds
             self._keep(training, replace(history, risk=risks, seconds=seconds))
             self.seen_rows_ = add_rows(seen, remember_rows(X))
             self.trained_on_ = {"rows": len(read) + n_before, "kind": read.kind}
             assert optimizer.made is not None
-            self.stream_ = Stream(training.counts, optimizer.made.state_dict(), n_parts + 1)
+            made = optimizer.made.state_dict()
+            self.partial_fit_state_ = PartialFitState(training.counts, made, n_parts + 1)
         return self
 
     def fit_stream(
@@ -489,7 +500,7 @@ class CandidateClassifier(BaseCandidateClassifier):
         if self.warm_start:
             raise ComesError("fit_stream starts anew; got warm_start=True. Leave it out.")
         with self._keeping_earlier_fit():
-            for name in ("encoder_", "feature_names_in_", "stream_"):
+            for name in ("encoder_", "feature_names_in_", "partial_fit_state_"):
                 self.__dict__.pop(name, None)  # of an earlier fit
             stream = ShardStream(self, shards, buffer_rows, is_shared)
             self.n_features_in_ = stream.n_features
@@ -497,7 +508,7 @@ class CandidateClassifier(BaseCandidateClassifier):
                 self._keep_encoder(stream.encoder)
             elif stream.shards.feature_names is not None:
                 self.feature_names_in_ = np.array(stream.shards.feature_names, dtype=object)
-            training = prepare(self, None, stream.answers, stream=stream, is_shared=is_shared)
+            training = prepare(self, None, stream.answers, shards=stream, is_shared=is_shared)
             if checkpoint is not None:
                 training = training.with_checkpoint(self, checkpoint, checkpoint_every)
             self._keep(stream.sampled(training), training.run())
@@ -514,7 +525,7 @@ class CandidateClassifier(BaseCandidateClassifier):
         return replace(self.rates_, prior_weight=weight)
 
     def _keep(self, training: Training, history: History) -> Self:
-        """Set what a training learned: here the network and its scaling, the rest in the base."""
+        """Set what a training learned: first the network, by which the base learns thresholds."""
         self.module_, self.scaling_ = training.network, training.scaling
         self.seen_rows_ = remember_rows(training.features)
         return super()._keep(training, history)
@@ -757,7 +768,7 @@ class CandidateClassifier(BaseCandidateClassifier):
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class PartialFitState:
     """What goes from one part of `partial_fit` to the next, beside the model."""
 
     counts: Counts

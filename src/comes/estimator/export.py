@@ -32,8 +32,8 @@ class WholeModel(nn.Module):
     def __init__(self, network: nn.Module, classifier: Any):
         super().__init__()
         self.network = copy.deepcopy(network).cpu().eval()
-        scaling, found = getattr(classifier, "scaling_", None), classifier.calibration_
-        parts = {"shift": scaling, "scale": scaling, "slope": found, "level": found}
+        scaling, calibration = getattr(classifier, "scaling_", None), classifier.calibration_
+        parts = {"shift": scaling, "scale": scaling, "slope": calibration, "level": calibration}
         arrays = {name: getattr(part, name, None) for name, part in parts.items()}
         arrays["offset"] = classifier.score_offset_
         for name, values in arrays.items():
@@ -41,22 +41,15 @@ class WholeModel(nn.Module):
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores and probabilities, (n, n_labels) each."""
-        scores: Tensor = self.network(self._scaled(inputs))
+        if self.shift is not None or self.scale is not None:
+            inputs = inputs.double()  # to be scaled in this precision
+            inputs = inputs if self.shift is None else inputs - self.shift
+            inputs = (inputs if self.scale is None else inputs / self.scale).float()
+        scores: Tensor = self.network(inputs)
         above = scores - self.offset.float()
         if self.slope is not None and self.level is not None:
             above = above * self.slope.float() + self.level.float()
         return scores, torch.sigmoid(above)
-
-    def _scaled(self, inputs: Tensor) -> Tensor:
-        """Return features less their shift, over their scale, computed in double precision."""
-        if self.shift is None and self.scale is None:
-            return inputs
-        scaled = inputs.double()
-        if self.shift is not None:
-            scaled = scaled - self.shift
-        if self.scale is not None:
-            scaled = scaled / self.scale
-        return scaled.float()
 
 
 def export_onnx(classifier: Any, path: str | Path) -> Path:
@@ -119,32 +112,7 @@ def export_onnx(classifier: Any, path: str | Path) -> Path:
 
 
 def measure_onnx(classifier: Any, path: str | Path, X: Any = None) -> float:
-    """Return how far the probabilities of an ONNX file are from ``predict_proba``, at most.
-
-    Parameters
-    ----------
-    classifier : CandidateClassifier or ImageClassifier
-        The model that the file was made of.
-    path : path
-        The .onnx file.
-    X : array or sparse matrix of shape (n_samples, n_inputs), or uint8 pictures, optional
-        By default 64 rows that are drawn at random, scattered as the training rows were, or 4
-        pictures of noise. Of a table with text or categories, the encoded columns.
-
-    Returns
-    -------
-    difference : float
-        Largest, over rows and labels.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from comes import CandidateClassifier
-    >>> model = CandidateClassifier("bce", epochs=1, hidden=4).fit([[0.0], [1.0]], [[0], [1]])
-    >>> path = export_onnx(model, Path(tempfile.mkdtemp()) / "model.onnx")
-    >>> measure_onnx(model, path) < 1e-5
-    True
-    """
+    """Return how far probabilities of an ONNX file are from `predict_proba` at most, on drawn X."""
     try:
         import onnxruntime
     except ImportError:
@@ -153,29 +121,22 @@ def measure_onnx(classifier: Any, path: str | Path, X: Any = None) -> float:
             "'comes[onnx]'."
         ) from None
     check_is_fitted(classifier)
-    rows = _draw_inputs(classifier) if X is None else X
     session = onnxruntime.InferenceSession(expanded(path), providers=["CPUExecutionProvider"])
-    dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
-    if hasattr(classifier, "network_"):
-        inputs = np.ascontiguousarray(dense.transpose(0, 3, 1, 2))
-        expected = classifier.predict_proba(rows)
-    else:
-        inputs = dense.astype(np.float32)
-        expected = classifier.squash_scores(classifier._score_matrix(inputs))
-    (given,) = session.get_inputs()
-    (found,) = session.run(["probabilities"], {given.name: inputs})
-    return float(np.abs(found - expected).max())
-
-
-def _draw_inputs(classifier: Any) -> Any:
-    """Return rows scattered as the training rows were, or pictures of noise."""
     rng = np.random.default_rng(0)
     if hasattr(classifier, "network_"):
         size = classifier.network_.backbone.preprocessing.size
-        return rng.integers(0, 256, (4, size, size, 3), dtype=np.uint8)
-    rows, scaling = rng.normal(size=(64, classifier.n_inputs_)), classifier.scaling_
-    rows = rows if scaling.scale is None else rows * scaling.scale
-    return rows if scaling.shift is None else rows + scaling.shift
+        pixels = rng.integers(0, 256, (4, size, size, 3), dtype=np.uint8) if X is None else X
+        inputs = np.ascontiguousarray(np.asarray(pixels).transpose(0, 3, 1, 2))
+        expected = classifier.predict_proba(pixels)
+    else:
+        if X is None:  # scattered as the training rows were
+            scaling, X = classifier.scaling_, rng.normal(size=(64, classifier.n_inputs_))
+            X = X if scaling.scale is None else X * scaling.scale
+            X = X if scaling.shift is None else X + scaling.shift
+        inputs = (X.toarray() if sparse.issparse(X) else np.asarray(X)).astype(np.float32)
+        expected = classifier.squash_scores(classifier._score_matrix(inputs))
+    (probabilities,) = session.run(["probabilities"], {session.get_inputs()[0].name: inputs})
+    return float(np.abs(probabilities - expected).max())
 
 
 def _trace(whole: WholeModel, name: str, example: Tensor) -> Any:
@@ -208,28 +169,27 @@ def _trace(whole: WholeModel, name: str, example: Tensor) -> Any:
 
 
 def _describe(classifier: Any) -> dict[str, Any]:
-    """Return what the metadata of the file says."""
+    """Return the metadata of the file."""
+    is_by_row = classifier.threshold == "minmax"  # such thresholds are not in the file
     metadata: dict[str, Any] = {
         "comes_version": comes.__version__,
         "label_names": classifier.label_names_,
         "threshold": classifier.threshold,
-        # Those of "minmax" are of each row, and not in the file.
-        "thresholds": None
-        if classifier.threshold == "minmax"
-        else np.asarray(classifier.threshold_, dtype=float).tolist(),
+        "thresholds": None if is_by_row else np.asarray(classifier.threshold_, float).tolist(),
         "method": classifier.method_.name,
     }
     if hasattr(classifier, "network_"):
         how = classifier.network_.backbone.preprocessing
-        metadata |= {"image_size": how.size, "interpolation": how.interpolation}
-        metadata |= {"short_side": how.short_side}  # None: the whole picture is stretched
-        metadata["input"] = (
-            "pixels: uint8, (n, 3, image_size, image_size), RGB, upright, not normalised; "
-            + ("stretched" if how.short_side is None else "short side resized, centre cut out")
-        )
-    else:
-        encoder = getattr(classifier, "encoder_", None)
-        names = None if encoder is None else encoder.get_feature_names_out().tolist()
-        metadata["feature_names"] = classifier.feature_names if names is None else names
-        metadata["input"] = "features: float32, (n, n_features), not scaled"
-    return metadata
+        cut = "stretched" if how.short_side is None else "short side resized, centre cut out"
+        return metadata | {
+            "image_size": how.size,
+            "interpolation": how.interpolation,
+            "short_side": how.short_side,  # None: the whole picture is stretched
+            "input": "pixels: uint8, (n, 3, image_size, image_size), RGB, upright, not normalised; "
+            + cut,
+        }
+    encoder, names = getattr(classifier, "encoder_", None), classifier.feature_names
+    return metadata | {
+        "feature_names": names if encoder is None else encoder.get_feature_names_out().tolist(),
+        "input": "features: float32, (n, n_features), not scaled",
+    }

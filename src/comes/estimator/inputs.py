@@ -1,4 +1,4 @@
-"""What an estimator is given, read and checked: features, answers, weights, numbers by label."""
+"""The arguments of an estimator, read and checked: features, answers, weights, class priors."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -33,8 +33,8 @@ FEW = 100  # rows that are looked at first
 LARGEST = float(np.finfo(np.float32).max)
 SMALLEST = 1e-150  # the square of a smaller number is lost, and with it the spread of a feature
 WEIGHTS = 1e-30, 1e30  # between which the largest weight lies: sums of them are float32
-DATES = np.datetime64, np.timedelta64, date, timedelta
-NO_NUMBERS = (*DATES, bytes, complex, np.complexfloating)  # though float takes some of them
+# Though float takes some of them.
+NO_NUMBERS = np.datetime64, np.timedelta64, date, timedelta, bytes, complex, np.complexfloating
 REFUSED_KINDS = {  # of numpy's types
     "mM": "X holds dates; expected numbers. Pass a DataFrame with a column of dates, or turn them "
     "into numbers.",
@@ -42,6 +42,12 @@ REFUSED_KINDS = {  # of numpy's types
     "np.hstack([X.real, X.imag]).",
     "S": "X must hold numbers; got bytes. Write X.astype(float).",
     "V": "X must hold numbers; got a structured array. Make a DataFrame: pd.DataFrame(X).",
+}
+ADVICE: dict[type, str] = {
+    Iterator: "np.array(list(X))",
+    dict: "a DataFrame of its columns",
+    set: "a DataFrame of its columns",
+    Answers: "them after the features: fit(X, answers)",
 }
 MANY_PAIRS = 2**26  # sparse answers about more pairs than these are not made a matrix
 MOST_REMEMBERED = 100_000  # rows of a model
@@ -60,7 +66,15 @@ class NoNumberError(ComesError, TypeError):
 def as_matrix(X: Any) -> Any:
     """Return X as a float array or CSR matrix, as scikit-learn checks it; a DataFrame as it is."""
     if isinstance(X, pd.DataFrame):
-        _check_column_names(X.columns)
+        texts = [name for name in X.columns if isinstance(name, str)]
+        others = [name for name in X.columns if not isinstance(name, str)]
+        empty = [name for name in others if pd.api.types.is_scalar(name) and pd.isna(name)]
+        if empty or (texts and others):
+            got = " and ".join(str(name) for name in (texts[:1] + (empty or others)[:1]))
+            raise ComesError(
+                f"the columns of X must all be named, and by one type; got the names {got}. Write "
+                "X.columns = X.columns.map(str)."
+            )
         return X
     if sparse.issparse(X):
         check_indices(X, "X")
@@ -75,19 +89,6 @@ def as_matrix(X: Any) -> Any:
     return matrix.astype(np.float32 if matrix.dtype == np.float32 else np.float64, copy=False)
 
 
-def _check_column_names(columns: "pd.Index[Any]") -> None:
-    """Raise unless the columns of a table are all named by text, or all by something else."""
-    texts = [name for name in columns if isinstance(name, str)]
-    others = [name for name in columns if not isinstance(name, str)]
-    empty = [name for name in others if pd.api.types.is_scalar(name) and pd.isna(name)]
-    if empty or (texts and others):
-        got = " and ".join(str(name) for name in (texts[:1] + (empty or others)[:1]))
-        raise ComesError(
-            f"the columns of X must all be named, and by one type; got the names {got}. Write "
-            "X.columns = X.columns.map(str)."
-        )
-
-
 def _as_array(X: Any) -> npt.NDArray[Any]:
     """Return a list, array or tensor as an array of whatever type."""
     wanted = "X must be an array, DataFrame or sparse matrix with a row of numbers per sample"
@@ -96,10 +97,9 @@ def _as_array(X: Any) -> npt.NDArray[Any]:
             f"X must not have masked entries; got {int(np.ma.getmaskarray(X).sum())}. Fill or drop "
             "them."
         )
-    if isinstance(X, Iterator | dict | set | Answers):
-        advice = "np.array(list(X))" if isinstance(X, Iterator) else "a DataFrame of its columns"
-        advice = "them after the features: fit(X, answers)" if isinstance(X, Answers) else advice
-        raise ComesError(f"{wanted}; got a value of type {type(X).__name__}. Pass {advice}.")
+    for kind, advice in ADVICE.items():
+        if isinstance(X, kind):
+            raise ComesError(f"{wanted}; got a value of type {type(X).__name__}. Pass {advice}.")
     try:
         return np.asarray(_as_numpy(X))
     except (TypeError, ValueError, RuntimeError) as error:
@@ -126,10 +126,10 @@ def _as_numbers(array: npt.NDArray[Any]) -> Array:
             return np.asarray(array, dtype=np.float64)
     cells = enumerate(array.flat)
     first = next((i for i, one in cells if type(one) in wrong or _as_number(one) is None), 0)
-    place = [int(number) for number in np.unravel_index(first, array.shape)]
+    position = [int(number) for number in np.unravel_index(first, array.shape)]
     raise NoNumberError(
-        f"X must hold numbers; got {array.flat[first]!r} at X{place}. An argument must be a number "
-        "or a string that is a number; pass a DataFrame to have other columns encoded."
+        f"X must hold numbers; got {array.flat[first]!r} at X{position}. An argument must be a "
+        "number or a string that is a number; pass a DataFrame to have other columns encoded."
     )
 
 
@@ -147,10 +147,8 @@ def check_entries(X: Any) -> None:
     try:
         assert_all_finite(X.data if sparse.issparse(X) else X, input_name="X")
     except ValueError as error:
-        message = str(error).splitlines()[0]
-        raise ComesError(
-            f"{message} X must be finite and real: fill or drop those entries."
-        ) from error
+        advice = "X must be finite and real: fill or drop those entries."
+        raise ComesError(f"{str(error).splitlines()[0]} {advice}") from error
     raise ComesError(
         "X contains values too large for float32 (over 3.4e38): divide that feature, take its "
         "logarithm, or drop it."
@@ -176,21 +174,21 @@ def warn_of_constant(X: Any) -> None:
         largest, smallest = np.maximum(X.max(axis=0), -X.min(axis=0)), SMALLEST
     tiny = np.flatnonzero((largest > 0) & (largest < smallest))
     if len(tiny):
-        _warn(
+        warnings.warn(
             f"every value of feature {tiny[0]} is below {smallest:.0e}, too small to be told from "
-            "0. Multiply it."
+            "0. Multiply it.",
+            ComesWarning,
+            stacklevel=3,
         )
     if sparse.issparse(X) or len(X) < 2 or not (X[:FEW] == X[0]).all():  # most end here
         return
     if (X[0] == X).all():
-        _warn(
+        warnings.warn(
             "every feature is constant, so nothing tells the rows apart: every prediction will be "
-            "the same. Add features."
+            "the same. Add features.",
+            ComesWarning,
+            stacklevel=3,
         )
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, ComesWarning, stacklevel=4)
 
 
 def check_same_rows(X: Any, answers: Answers) -> None:
@@ -213,34 +211,35 @@ def fingerprint_rows(X: Any) -> Array:
 
 def remember_rows(X: Any) -> Array:
     """Return the sorted numbers of up to 100,000 rows, evenly spread over the matrix."""
-    numbers = fingerprint_rows(X)
-    chosen = np.linspace(0, len(numbers) - 1, min(len(numbers), MOST_REMEMBERED)).astype(int)
-    return np.sort(numbers[chosen])
+    return np.sort(_thin_out(fingerprint_rows(X)))
 
 
-def add_rows(earlier: Array | None, own: Array) -> Array:
+def add_rows(earlier: Array | None, new: Array) -> Array:
     """Return the numbers of earlier rows and of others, up to 100,000 of them, sorted."""
-    both = own if earlier is None else np.sort(np.concatenate([earlier, own]))
-    chosen = np.linspace(0, len(both) - 1, min(len(both), MOST_REMEMBERED)).astype(int)
-    return np.asarray(both[chosen])
+    return new if earlier is None else _thin_out(np.sort(np.concatenate([earlier, new])))
 
 
-def count_seen(seen: Array | None, X: Any) -> int:
+def _thin_out(numbers: Array) -> Array:
+    chosen = np.linspace(0, len(numbers) - 1, min(len(numbers), MOST_REMEMBERED)).astype(int)
+    return np.asarray(numbers[chosen])
+
+
+def count_seen(remembered: Array | None, X: Any) -> int:
     """Return how many rows of a matrix are among those remembered."""
-    if seen is None or len(seen) == 0:
+    if remembered is None or len(remembered) == 0:
         return 0
     numbers = fingerprint_rows(X)
-    after = np.searchsorted(seen, numbers)
-    neighbours = np.stack([after - 1, after]).clip(0, len(seen) - 1)
-    gap = np.abs(numbers - seen[neighbours]).min(axis=0)
-    return int((gap <= TOLERANCE * (np.abs(numbers) + np.abs(seen).mean())).sum())
+    after = np.searchsorted(remembered, numbers)
+    neighbours = np.stack([after - 1, after]).clip(0, len(remembered) - 1)
+    gap = np.abs(numbers - remembered[neighbours]).min(axis=0)
+    return int((gap <= TOLERANCE * (np.abs(numbers) + np.abs(remembered).mean())).sum())
 
 
 # Numbers by row and by label
 
 
 def read_weight(sample_weight: Any, n: int) -> Array | None:
-    """Return the weights of n rows; None where none are given."""
+    """Return the weights of n rows; None where there are none."""
     if sample_weight is None:
         return None
     try:
@@ -254,11 +253,11 @@ def read_weight(sample_weight: Any, n: int) -> Array | None:
             f"sample_weight must hold one number for each of the {n} rows; got shape "
             f"{np.shape(sample_weight)}."
         )
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        wrong = int(np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))[0])
+    wrong = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if len(wrong):
         raise ComesError(
-            f"sample_weight must be finite numbers of at least 0; got {weight[wrong]:g} for row "
-            f"{wrong}. Set what should not count to 0."
+            f"sample_weight must be finite numbers of at least 0; got {weight[wrong[0]]:g} for row "
+            f"{wrong[0]}. Set what should not count to 0."
         )
     if not weight.any():
         raise ComesError("sample_weight must be above 0 for some row; got zero for all of them.")
@@ -271,47 +270,28 @@ def read_weight(sample_weight: Any, n: int) -> Array | None:
 
 
 def per_label(values: Any, name: str, label_names: list[str]) -> Array:
-    """Return one number in [0, 1] per label.
-
-    Parameters
-    ----------
-    values : array or Series of shape (n_labels,)
-        A Series is matched by name. One number stands for all labels if it is a rate.
-    name : str
-        What an error message calls them: "class_prior", "flip_rate", "exclude_rate" ...
-    label_names : list of str
-
-    Returns
-    -------
-    numbers : array of shape (n_labels,)
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> prior = pd.Series({"sea": 0.1, "sky": 0.4})
-    >>> per_label(prior, "class_prior", ["sky", "sea"])
-    array([0.4, 0.1])
-    """
-    is_series = isinstance(values, pd.Series)
-    names = [str(label) for label in values.index] if is_series else label_names
-    given = values.tolist() if is_series else values
+    """Return one number in [0, 1] per label: a Series by name, one rate for all labels."""
+    names, q = label_names, len(label_names)
+    if isinstance(values, pd.Series):
+        names, values = [str(label) for label in values.index], values.tolist()
     try:
-        numbers = np.array(given, dtype=np.float64)
+        numbers = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        cells = map(_as_number, given) if isinstance(given, list | tuple) else [None]
+        cells = map(_as_number, values) if isinstance(values, list | tuple) else [None]
         numbers = np.array([np.nan if cell is None else cell for cell in cells])
     if name != "class_prior" and numbers.shape == () and np.isfinite(numbers):
-        numbers = np.full(len(label_names), float(numbers))
-    wanted = f"{name} must hold one number in [0, 1] for each of the {len(label_names)} labels"
-    missing = sorted(set(label_names) - set(names), key=label_names.index)
-    if numbers.ndim == 1 and missing and len(missing) < len(label_names):
+        numbers = np.full(q, float(numbers))
+    wanted = f"{name} must hold one number in [0, 1] for each of the {q} labels"
+    named = set(names)
+    missing = [label for label in label_names if label not in named]
+    if numbers.ndim == 1 and missing and len(missing) < q:
         raise ComesError(f"{wanted}; got none for {listed(missing)}. Add it.")
-    if numbers.shape != (len(label_names),):
-        is_list = isinstance(given, list | tuple | np.ndarray) and numbers.ndim == 1
-        raise ComesError(f"{wanted}; got {f'{len(numbers)} numbers' if is_list else repr(given)}.")
+    if numbers.shape != (q,):
+        is_list = isinstance(values, list | tuple | np.ndarray) and numbers.ndim == 1
+        raise ComesError(f"{wanted}; got {f'{len(numbers)} numbers' if is_list else repr(values)}.")
     wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))
     if len(wrong):
-        value = given[wrong[0]] if isinstance(given, list | tuple) else numbers[wrong[0]]
+        value = values[wrong[0]] if isinstance(values, list | tuple) else numbers[wrong[0]]
         shown = repr(value) if isinstance(value, str) else value
         raise ComesError(f"{wanted}; got {shown} for label {names[wrong[0]]!r}. Correct it.")
     if name == "class_prior" and not numbers.any():
@@ -342,19 +322,15 @@ def read_answers(
     require_candidates: bool = False,
     may_be_encoded: bool = False,
 ) -> Answers:
-    """Return the answers among the arguments of ``fit``, checked, with names of their labels.
-
-    A table of the words yes, no and maybe, as y or as answers, is read as answers. y of ``fit`` may
-    have been encoded by scikit-learn, and is refused where that would show.
-    """
-    given = {"candidates": candidates, "complementary": complementary, "answers": answers}
-    given = {name: values for name, values in given.items() if values is not None}
-    if len(given) > 1:
+    """Return the answers among the arguments of ``fit``, checked, with names of their labels."""
+    arguments = {"candidates": candidates, "complementary": complementary, "answers": answers}
+    passed = {name: values for name, values in arguments.items() if values is not None}
+    if len(passed) > 1:
         raise ComesError(
             "fit takes one of candidates=, complementary= and answers=, not several; got "
-            f"{' and '.join(given)}."
+            f"{' and '.join(passed)}."
         )
-    name, values = next(iter(given.items()), ("y", y))
+    name, values = next(iter(passed.items()), ("y", y))
     if not (isinstance(values, Answers) or sparse.issparse(values)):
         refuse_huge(getattr(values, "shape", ()), "Give sparse no=, yes= and maybe= to Answers.")
     if name in ("y", "answers") and isinstance(values, Answers):
@@ -369,17 +345,26 @@ def read_answers(
     elif name == "complementary":
         read = Answers(no=values if sparse.issparse(values) else ~from_complementary(values))
     else:
-        if name == "y":
-            _check_y_may_be_candidates(y, require_candidates)
+        if values is None:
+            raise ComesError(
+                "CandidateClassifier requires y to be passed, but the target y is None. "
+                "Call fit(X, candidates), fit(X, complementary=...) or fit(X, answers=...)."
+            )
+        if name == "y" and require_candidates:
+            raise ComesError(
+                "require_candidates=True: fit wants candidates=, complementary= or answers=, and "
+                "got only y, which may be the truth. In cross_validate pass params={'candidates': "
+                "...}."
+            )
         _refuse_gaps(values, name)
         read = Answers.from_candidates(values)
-    own = getattr(values, "columns", read.label_names)
-    if own is not None and label_names is not None:
+    names = getattr(values, "columns", read.label_names)
+    if names is not None and label_names is not None:
         raise ComesError(
             f"label_names are for an array of candidates; got a {type(values).__name__}, which "
             "names its columns. Leave label_names out, or rename the columns."
         )
-    names = label_names if own is None else own
+    names = label_names if names is None else names
     names = range(read.shape[1]) if names is None else names
     read = read.rename_labels([str(label) for label in names])
     if name == "y" and may_be_encoded:
@@ -392,34 +377,28 @@ def read_answers(
     return read
 
 
-def _check_y_may_be_candidates(y: Any, require_candidates: bool) -> None:
-    """Raise an error unless y, given alone, may be used as candidates."""
-    if y is None:
-        raise ComesError(
-            "CandidateClassifier requires y to be passed, but the target y is None. "
-            "Call fit(X, candidates), fit(X, complementary=...) or fit(X, answers=...)."
-        )
-    if require_candidates:
-        raise ComesError(
-            "require_candidates=True: fit wants candidates=, complementary= or answers=, and got "
-            "only y, which may be the truth. In cross_validate pass params={'candidates': ...}."
-        )
+def _list_types(values: Any) -> list[Any]:
+    """Return the types of the columns of a table or array, (n, q); none of anything else."""
+    if not isinstance(values, pd.DataFrame | np.ndarray) or values.ndim != 2:
+        return []
+    return list(values.dtypes) if isinstance(values, pd.DataFrame) else [values.dtype]
 
 
 def _holds_words(values: Any) -> bool:
     """Return whether a table or array, (n, q), holds text."""
-    if not isinstance(values, pd.DataFrame | np.ndarray) or values.ndim != 2:
-        return False
-    dtypes = values.dtypes if isinstance(values, pd.DataFrame) else [values.dtype]
-    if np.ma.is_masked(values) or not any(dtype.kind in "OUT" for dtype in dtypes):
+    if np.ma.is_masked(values) or not any(kind.kind in "OUT" for kind in _list_types(values)):
         return False
     return any(isinstance(cell, str) for cell in np.asarray(values, dtype=object).flat)
 
 
 def _read_words(values: Any, name: str) -> Answers:
-    """Return the answers that the words of a table say; an empty cell was not asked."""
+    """Return the answers in a table of words; an empty cell was not asked."""
     cells = np.asarray(values, dtype=object)
-    words = [_as_word(cell) for cell in cells.flat]
+    is_empty = np.asarray(pd.isna(cells))
+    words = [
+        cell.strip().lower() if isinstance(cell, str) else "" if empty else repr(cell)
+        for cell, empty in zip(cells.flat, is_empty.flat, strict=True)
+    ]
     wrong = [repr(cell) for cell, word in zip(cells.flat, words, strict=True) if word not in WORDS]
     if wrong:
         raise ComesError(
@@ -431,22 +410,13 @@ def _read_words(values: Any, name: str) -> Answers:
     return Answers.from_codes(codes, label_names=names or None, index=row_index(values))
 
 
-def _as_word(cell: Any) -> str:
-    """Return a cell as the word that it stands for; "" if it is empty."""
-    if isinstance(cell, str):
-        return cell.strip().lower()
-    return "" if pd.api.types.is_scalar(cell) and pd.isna(cell) else repr(cell)
-
-
 def _refuse_gaps(values: Any, name: str) -> None:
     """Raise an error if there are gaps among 0 and 1: these are answers, no candidates."""
-    if not isinstance(values, pd.DataFrame | np.ndarray) or values.ndim != 2:
-        return
-    gaps = np.asarray(pd.isna(values))
+    types = _list_types(values)
+    gaps = np.asarray(pd.isna(values)) if types else np.zeros(1, dtype=bool)
     if not gaps.any() or not {*np.asarray(values, dtype=object)[~gaps].tolist()} <= {0, 1}:
         return
-    dtypes = values.dtypes if isinstance(values, pd.DataFrame) else [values.dtype]
-    is_plain = all(isinstance(dtype, np.dtype) and dtype.kind == "f" for dtype in dtypes)
+    is_plain = all(isinstance(kind, np.dtype) and kind.kind == "f" for kind in types)
     first = "" if is_plain else "y = pd.DataFrame(y).astype('Float64').astype(float); "
     raise ComesError(
         f"{name} must be 0 or 1; some entries are missing. Where 1 is yes, 0 is no and a gap means "
@@ -470,7 +440,7 @@ def _refuse_encoded(y: Any, read: Answers) -> None:
 
 @dataclass(frozen=True, eq=False)
 class CountedAnswers:
-    """What a fit asks of `comes.Answers` that counts can answer."""
+    """The part of `comes.Answers` that a fit needs and that counts can give."""
 
     counts: AnswerCounts
     kind: Kind

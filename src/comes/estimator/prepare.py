@@ -2,9 +2,10 @@
 
 `prepare` is the one way: `fit`, `partial_fit`, `fit_stream` and `fit_together` call it. It reads
 the settings of a classifier and changes nothing of it; what it learns on the way (scaling, rates,
-first weights) is in the `Training` that it returns. To add a setting: the parameter is declared in
-classifier.py and checked in `CandidateClassifier._check_settings`; `choose_settings` fills what is
-not given, and `make_network` or `_make_options` uses it.
+first weights) is in the `Training` that it returns. To add a setting of one method: methods.py. To
+add one of all methods: `CandidateClassifier.__init__`, checked by its tables ``COUNTS`` and
+``CHOICES``; a default that differs by method needs a key in both training tables of methods.py,
+which `choose_settings` goes through; `make_network` or `_make_options` uses it.
 """
 
 import copy
@@ -106,7 +107,7 @@ class Training:
     risk: Risk
     counts: Counts  # what the risk is divided by
     options: TrainOptions
-    is_ours: bool  # network, risk and optimiser are from comes: none reads from the device
+    may_be_graph: bool  # network, risk and optimiser are from comes, and a graph pays
     features: Any  # of all rows, as they were given
     answers: Any  # about all rows
     held_out: HeldOut | None = None
@@ -140,8 +141,8 @@ class Training:
     @property
     def can_be_a_graph(self) -> bool:
         """Whether no step reads a number from a GPU, as sums over pairs of many labels do."""
-        if not self.is_ours or not self.method.is_over_pairs:
-            return self.is_ours
+        if not self.may_be_graph or not self.method.is_over_pairs:
+            return self.may_be_graph
         way = choose_pair_sums(1, self.targets.shape[1], torch.device("cuda"))
         return way != "in linear time"
 
@@ -188,13 +189,13 @@ def prepare(
     X: Any,  # a finite matrix, dense or CSR; None for a stream
     answers: Any,  # with label names; the counts of a stream
     *,
-    stream: "ShardStream | None" = None,
+    shards: "ShardStream | None" = None,  # rows on disk, in place of X
     weight: Array | None = None,  # of every row, (n,), above 0
     clean: CleanSample | None = None,
     rates: Rates | None = None,  # then nothing is estimated
     network: nn.Module | None = None,  # an earlier one to go on with, and
     scaling: Scaling | None = None,  # the scaling that it was trained with
-    counts: Counts | None = None,  # of earlier parts of a stream
+    earlier_counts: Counts | None = None,  # of earlier calls of partial_fit
     is_shared: bool = False,  # by the processes that torchrun started
 ) -> Training:
     """Do everything before the first step: checks, scaling, rates, first weights, risk."""
@@ -203,19 +204,18 @@ def prepare(
     is_many = has_many_labels(answers)
     if is_many:
         _check_many_labels(classifier, method, weight, clean)
-    if counts is None:
+    if earlier_counts is None:  # a later part may lack a label
         check_labels(answers, method)
     settings = choose_settings(classifier, method)
     device = choose_device(classifier.device)
     device = join_processes(device) if is_shared else device
-    if stream is None:
+    if shards is None:
         seed = draw_seed(classifier.random_state, is_shared=is_shared)
         scaling = scaling or fit_scaling(X, classifier.scale, weight)
         scaled = scaling(X)
         d = X.shape[1]
     else:
-        seed, scaling, scaled, d = stream.seed, stream.scaling, None, stream.n_features
-    options = _make_options(classifier, method, settings, answers, seed)
+        seed, scaling, scaled, d = shards.seed, shards.scaling, None, shards.n_features
     is_new = network is None
     with seeded(seed, device):
         if network is None:
@@ -224,14 +224,17 @@ def prepare(
         else:
             network = copy.deepcopy(network)
         network = network.to(device)
+    if isinstance(network, Ensemble):  # of a warm start, as many as it began with
+        settings["n_networks"] = len(network.weight)
+    options = _make_options(classifier, method, settings, answers, seed)
     if is_many:
         find_label_head(network)  # or say so, before anything takes long
 
     def estimate() -> Rates:
         is_scaled = X is not None and is_scaled_for_priors(X, classifier.scale)
         features, sample = (scaled if is_scaled else X), answers
-        if stream is not None and not is_many:
-            features, sample = stream.sample(ROWS_FOR_RATES)
+        if shards is not None and not is_many:
+            features, sample = shards.sample(ROWS_FOR_RATES)
         return determine_rates(
             method,
             features,
@@ -250,7 +253,7 @@ def prepare(
     if is_new and settings["starts_at_prior"]:
         start_at_prior(network, guess_prior(method, rates, answers, weight))
 
-    trained, own, own_weight, held_out = scaled, answers, weight, None
+    train_X, train_answers, train_weight, held_out = scaled, answers, weight, None
     if classifier.early_stopping:
         rows, held = split_rows(len(answers), classifier.early_stopping, seed)
         held_weight = None if weight is None else weight[held]
@@ -261,41 +264,39 @@ def prepare(
             _make_held_out_risk(method, rates, answers[held], held_weight, device, is_many),
             classifier.patience,
         )
-        trained, own = _safe_indexing(scaled, rows), answers[rows]
-        own_weight = None if weight is None else weight[rows]
-    new_counts = Counts.of(own, own_weight)
-    counts = new_counts if counts is None else counts + new_counts
+        train_X, train_answers = _safe_indexing(scaled, rows), answers[rows]
+        train_weight = None if weight is None else weight[rows]
+    counts = Counts.of(train_answers, train_weight)
+    counts = counts if earlier_counts is None else earlier_counts + counts
     risk: Any = _on_device(method.make_risk(rates, counts), device)
-    n_networks = len(network.weight) if isinstance(network, Ensemble) else 1
     if isinstance(network, Ensemble):
         risk = EnsembleRisk(risk)
     if is_many:
-        n_scored = options.batch_size * n_networks
+        n_scored = options.batch_size * settings["n_networks"]
         risk = LabelChunks.fitting(risk, answers.shape[1], n_scored, device)
-    parts = (classifier.model, settings["optimizer"])
     return Training(
         method=method,
         rates=rates,
         scaling=scaling,
         network=network,
-        X=to_device(trained, device) if stream is None else stream.rows(method, rates, device),
+        X=to_device(train_X, device) if shards is None else shards.rows(method, rates, device),
         targets=None
-        if stream
-        else make_targets(method, rates, own, device, seed, is_sparse=is_many),
+        if shards
+        else make_targets(method, rates, train_answers, device, seed, is_sparse=is_many),
         risk=risk,
         counts=counts,
         options=options,
-        # Chunks of labels read from the device, and blocks of a stream come from elsewhere.
-        is_ours=not is_many
-        and stream is None
+        # Chunks of labels read from the device, and blocks on disk come from elsewhere.
+        may_be_graph=not is_many
+        and shards is None
         and not method.is_custom
-        and all(isinstance(part, str) for part in parts),
+        and all(isinstance(part, str) for part in (classifier.model, settings["optimizer"])),
         features=X,
         answers=answers,
         held_out=held_out,
         is_shared=is_shared,
         clean=clean,
-        weight=None if own_weight is None else torch.tensor(own_weight, device=device).float(),
+        weight=None if train_weight is None else torch.tensor(train_weight, device=device).float(),
     )
 
 
@@ -306,8 +307,7 @@ def choose_settings(classifier: "CandidateClassifier", method: Method) -> dict[s
     for it. Everything else does not depend on the network.
     """
     settings = dict(method.training)
-    given = {name: getattr(classifier, name, None) for name in settings}
-    given |= {"momentum": None, "cosine": None}
+    given = {name: getattr(classifier, name) for name in settings if name != "starts_at_prior"}
     if isinstance(classifier.optimizer, dict):
         given |= {"optimizer": classifier.optimizer.get("name")}
         given |= {name: classifier.optimizer.get(name) for name in OPTIMIZER_SETTINGS}

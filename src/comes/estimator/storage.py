@@ -52,11 +52,9 @@ def save(classifier: "CandidateClassifier", path: str | Path) -> None:
     """Write a fitted classifier of rows to a folder."""
     settings = choose_settings(classifier, classifier.method_)
     description, tensors = describe(classifier, classifier.module_, "module.", leave="encoder")
-    scaling = {
-        "feature_shift": classifier.scaling_.shift,
-        "feature_scale": classifier.scaling_.scale,
-    }
-    tensors |= {name: torch.as_tensor(a) for name, a in scaling.items() if a is not None}
+    for name, array in vars(classifier.scaling_).items():
+        if array is not None:
+            tensors[f"feature_{name}"] = torch.as_tensor(array)
     description |= {
         "n_features": classifier.n_features_in_,
         "feature_names": classifier.feature_names,
@@ -75,20 +73,17 @@ def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
     """Read a fitted classifier of rows from a folder."""
     description, tensors = read_model(path)
     try:
-        parameters = read_parameters(description, path, "model", model)
-        classifier = cls(**parameters)
+        classifier = cls(**read_parameters(description, path, "model", model))
         restore(classifier, description, tensors)
         classifier.n_features_in_ = description["n_features"]
         if description["feature_names"] is not None:
-            names = np.asarray(description["feature_names"], dtype=object)
-            classifier.feature_names_in_ = names
+            classifier.feature_names_in_ = np.asarray(description["feature_names"], dtype=object)
         classifier.item_column_ = description.get("item")
         if "columns" in description:
-            own = take_tensors(tensors, COLUMNS)
-            arrays = {name: tensor.numpy() for name, tensor in own.items()}
+            arrays = {name: t.numpy() for name, t in take_tensors(tensors, COLUMNS).items()}
             classifier.encoder_ = ColumnEncoder.from_state(description["columns"], arrays)
             classifier.encoder = clone(classifier.encoder_)
-        shift, scale = (_as_array(tensors, f"feature_{name}") for name in ("shift", "scale"))
+        shift, scale = _as_arrays(tensors, "feature_shift", "feature_scale")
         classifier.scaling_ = Scaling(shift, scale)
         settings = choose_settings(classifier, classifier.method_)
         settings |= description.get("network", PLAIN_NETWORK)
@@ -105,31 +100,26 @@ def describe(
     classifier: BaseCandidateClassifier, network: nn.Module, prefix: str, leave: str
 ) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """Return what both kinds of classifiers write: a description, and tensors by name."""
-    rates, calibration = classifier.rates_, classifier.calibration_
-    arrays = {name: value for name, value in vars(rates).items() if isinstance(value, np.ndarray)}
-    arrays |= {name.removesuffix("_"): getattr(classifier, name) for name in ARRAYS}
-    arrays |= {f"calibration_{k}": v for k, v in (vars(calibration) if calibration else {}).items()}
-    people = classifier.people_rates_
+    rates, people = classifier.rates_, classifier.people_rates_
+    arrays = vars(rates) | {name.removesuffix("_"): getattr(classifier, name) for name in ARRAYS}
+    if classifier.calibration_ is not None:
+        arrays |= {f"calibration_{k}": v for k, v in vars(classifier.calibration_).items()}
     if people:
-        arrays["people_no_rate"], arrays["people_yes_rate"] = map(
-            np.stack, zip(*people.values(), strict=True)
-        )
+        no, yes = map(np.stack, zip(*people.values(), strict=True))
+        arrays |= {"people_no_rate": no, "people_yes_rate": yes}
     tensors = {
         name: torch.as_tensor(np.ascontiguousarray(array))
         for name, array in arrays.items()
-        if array is not None
+        if isinstance(array, np.ndarray)
     }
     for name, tensor in network.state_dict().items():
         tensors[prefix + name] = tensor.cpu().clone().contiguous()  # tied weights twice
-    parameters = {
-        name: as_plain(value)
-        for name, value in classifier.get_params(deep=False).items()
-        if name != leave
-    }
-    is_custom = classifier.method_.is_custom
-    parameters["method"] = OWN if is_custom else as_plain(classifier.method_)
-    parameters["device"] = "auto"  # where it was trained need not be where it is used
+    method, parameters = classifier.method_, classifier.get_params(deep=False)
+    del parameters[leave]
     parameters |= {"callbacks": None} if "callbacks" in parameters else {}  # they are code
+    parameters = {name: as_plain(value) for name, value in parameters.items()}
+    parameters["method"] = OWN if method.is_custom else as_plain(method)
+    parameters["device"] = "auto"  # where it was trained need not be where it is used
     description = {
         "parameters": parameters,
         "label_names": classifier.label_names_,
@@ -143,16 +133,16 @@ def describe(
 
 
 def read_parameters(
-    description: dict[str, Any], path: str | Path, code: str, given: Any
+    description: dict[str, Any], path: str | Path, code: str, value: Any
 ) -> dict[str, Any]:
     """Return the parameters of a stored classifier; ``code`` names one that may be the user's."""
     parameters = dict(description["parameters"])
     if parameters[code] == OWN:
-        if given is None:
+        if value is None:
             raise ComesError(
                 f"{path} holds weights of a {code} of your own: pass it, load(path, {code}=...)."
             )
-        parameters[code] = given
+        parameters[code] = value
     method = parameters["method"]
     if method == OWN:
         parameters["method"] = _lost_risk
@@ -162,10 +152,10 @@ def read_parameters(
             parameters.pop("uses_maybe", None)  # every method had it; it acts only in training
         return from_flat(parameters)
     if isinstance(method, dict):
-        own = {name: value for name, value in method.items() if name != "name"}
-        parameters["method"] = clone(METHODS[method["name"]]).set_params(**own)
-        if find_method(method["name"]).get_params() == own:
-            parameters["method"] = method["name"]
+        name = method["name"]
+        settings = {key: setting for key, setting in method.items() if key != "name"}
+        is_plain = find_method(name).get_params() == settings
+        parameters["method"] = name if is_plain else clone(METHODS[name]).set_params(**settings)
     rates = parameters["rates"]
     if isinstance(rates, dict) and "people" in rates:
         no, yes = np.asarray(rates["no"]), np.asarray(rates["yes"])
@@ -188,26 +178,23 @@ def restore(
     """Set the fitted attributes that both kinds of classifiers have."""
     classifier.label_names_ = description["label_names"]
     classifier.classes_ = np.array(classifier.label_names_, dtype=object)
-    method: Any = classifier.get_params(deep=False)["method"]
-    classifier.method_ = clone(find_method(method))
-    stored: dict[str, Any] = {
-        field.name: _as_array(tensors, field.name)
-        for field in fields(Rates)
-        if field.name in tensors
-    }
-    rates: Any = classifier.get_params(deep=False)["rates"]
-    given = rates.get("mistake", 0.0) if isinstance(rates, dict) else 0.0
-    stored["mistake_rate"] = description.get("mistake_rate", given)
+    parameters = classifier.get_params(deep=False)
+    classifier.method_ = clone(find_method(parameters["method"]))
+    names = [field.name for field in fields(Rates) if field.name in tensors]
+    stored: dict[str, Any] = dict(zip(names, _as_arrays(tensors, *names), strict=True))
+    rates = parameters["rates"]
+    mistake = rates.get("mistake", 0.0) if isinstance(rates, dict) else 0.0
+    stored["mistake_rate"] = description.get("mistake_rate", mistake)
     if description.get("people"):
-        no, yes = (_as_array(tensors, f"people_{name}_rate") for name in ("no", "yes"))
+        no, yes = _as_arrays(tensors, "people_no_rate", "people_yes_rate")
         pairs = zip(no, yes, strict=True)
         stored["people"] = dict(zip(description["people"], pairs, strict=True))
     classifier.rates_ = Rates(**stored)
     for name in ARRAYS:
-        setattr(classifier, name, _as_array(tensors, name.removesuffix("_")))
+        setattr(classifier, name, *_as_arrays(tensors, name.removesuffix("_")))
     if "threshold" not in tensors:
         classifier.threshold_ = classifier.score_offset_
-    slope, level = (_as_array(tensors, f"calibration_{name}") for name in ("slope", "level"))
+    slope, level = _as_arrays(tensors, "calibration_slope", "calibration_level")
     classifier.calibration_ = None if slope is None else Calibration(slope, level)
     classifier.history_ = History(**description["history"])
     classifier.trained_on_ = description.get("trained_on")
@@ -229,9 +216,9 @@ def load_weights(network: nn.Module, weights: dict[str, torch.Tensor]) -> nn.Mod
     return network.eval()
 
 
-def _as_array(tensors: dict[str, torch.Tensor], name: str) -> Any:
-    """Return a stored array, None if none has that name."""
-    return tensors[name].numpy() if name in tensors else None
+def _as_arrays(tensors: dict[str, torch.Tensor], *names: str) -> list[Any]:
+    """Return stored arrays, None for a name that none has."""
+    return [tensors[name].numpy() if name in tensors else None for name in names]
 
 
 def write_model(
@@ -286,40 +273,27 @@ def read_model(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor
             f"{FORMAT}. It was written by comes {version}."
         )
     is_first = description["format"] == 1 and version.startswith("0.")  # which had none
-    if "checksums" in description or not is_first:
-        _check_checksums(description, path)
-    return description, tensors
-
-
-def _check_checksums(description: dict[str, Any], path: Path) -> None:
-    """Raise an error if the weights or the description of a model are not what was saved."""
+    if "checksums" not in description and is_first:
+        return description, tensors
     stored, actual = description.get("checksums"), _compute_checksums(description, path / WEIGHTS)
     if not isinstance(stored, dict):
-        raise ComesError(
-            f"{path / DESCRIPTION} is damaged: its checksums are {stored!r}. Take another copy of "
-            "the model, or fit it again."
+        file, fault = DESCRIPTION, f"is damaged: its checksums are {stored!r}"
+    elif stored.get("weights") != actual["weights"]:
+        file, fault = WEIGHTS, "is damaged: its bytes are not those that were saved"
+    elif stored.get("description") != actual["description"]:
+        why = (
+            "what it says may not belong to the weights (such as the order of features and labels)"
         )
-    if stored.get("weights") != actual["weights"]:
-        raise ComesError(
-            f"{path / WEIGHTS} is damaged: its bytes are not those that were saved. Take another "
-            "copy of the model, or fit it again."
-        )
-    if stored.get("description") != actual["description"]:
-        raise ComesError(
-            f"{path / DESCRIPTION} was changed after it was saved, so what it says may not belong "
-            "to the weights (such as the order of features and labels). Take another copy of the "
-            "model, or fit it again."
-        )
+        file, fault = DESCRIPTION, f"was changed after it was saved, so {why}"
+    else:
+        return description, tensors
+    raise ComesError(f"{path / file} {fault}. Take another copy of the model, or fit it again.")
 
 
 def _compute_checksums(description: dict[str, Any], weights: Path) -> dict[str, str]:
-    """Return the SHA-256 of the weights' file and of what a description says, by name."""
+    """Return the SHA-256 of the weights' file and of the rest of a description, by name."""
     content = {name: value for name, value in description.items() if name != "checksums"}
-    text = json.dumps(content, sort_keys=True, ensure_ascii=True)
+    described = hashlib.sha256(json.dumps(content, sort_keys=True, ensure_ascii=True).encode())
     with weights.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
-    described = hashlib.sha256(text.encode())
-    return {
-        "weights": f"sha256:{digest.hexdigest()}",
-        "description": f"sha256:{described.hexdigest()}",
-    }
+        digests = {"weights": hashlib.file_digest(file, "sha256"), "description": described}
+    return {name: f"sha256:{digest.hexdigest()}" for name, digest in digests.items()}

@@ -48,9 +48,8 @@ class ShardStream:
                 f"a stream needs rows with features and answers; got {shards}. Turn pictures into "
                 "features first (comes features)."
             )
-        largest = max(shards.sizes) * len(shards.label_names)
-        can_be_dense = largest <= LARGEST_DENSE_BLOCK
-        if not find_method(classifier.method).has_sparse_targets and can_be_dense:
+        is_small = max(shards.sizes) * len(shards.label_names) <= LARGEST_DENSE_BLOCK
+        if is_small and not find_method(classifier.method).has_sparse_targets:
             shards = replace(shards, is_sparse=False)
         if is_shared:
             join_processes(choose_device(classifier.device))
@@ -89,9 +88,9 @@ class ShardStream:
 
     def sample(self, n: int) -> tuple[Any, Answers]:
         """Return scaled features and answers of about n rows, drawn from a few blocks."""
-        rng, n_blocks = np.random.default_rng(self.seed), len(self.shards.sizes)
-        chosen = rng.permutation(n_blocks)[:BLOCKS_FOR_SAMPLES]
-        share = n / sum(self.shards.sizes[block] for block in chosen)
+        rng, sizes = np.random.default_rng(self.seed), self.shards.sizes
+        chosen = rng.permutation(len(sizes))[:BLOCKS_FOR_SAMPLES]
+        share = n / sum(sizes[block] for block in chosen)
         features, states = [], []
         for block in map(int, chosen):
             X, answers = self.shards.read(block)
@@ -99,8 +98,7 @@ class ShardStream:
             rows = rows if len(rows) else np.arange(1)
             features.append(X[rows])
             states.append(answers[rows].states)
-        is_sparse = sparse.issparse(features[0])
-        X = sparse.vstack(features, "csr") if is_sparse else np.concatenate(features)
+        X = sparse.vstack(features, "csr") if sparse.issparse(X) else np.concatenate(features)
         codes = sparse.vstack(states, "csr")
         codes = codes if self.shards.is_sparse else codes.toarray()
         return X, Answers.from_codes(codes, self.answers.kind, self.answers.label_names)
@@ -110,14 +108,12 @@ class ShardStream:
         X, answers = self.sample(min(ROWS_TO_CHECK, len(self.answers)))
         device = next(training.network.parameters()).device
         targets = self._make_targets(training.method, training.rates, answers, device, self.seed)
-        if isinstance(targets, torch.Tensor):
-            targets = targets.to(device)
-        return replace(
-            training, X=to_device(X, device), targets=targets, features=X, answers=answers
-        )
+        targets = targets.to(device) if isinstance(targets, torch.Tensor) else targets
+        on_device = to_device(X, device)
+        return replace(training, X=on_device, targets=targets, features=X, answers=answers)
 
     def remember_rows(self) -> Any:
-        """Return the numbers by which rows of the first blocks are known again."""
+        """Return the numbers by which rows of the first blocks are recognised."""
         numbers = None
         for block in range(min(BLOCKS_FOR_SAMPLES, len(self.shards.sizes))):
             X = self.shards.load(block).X
@@ -129,7 +125,7 @@ class ShardStream:
 
 @dataclass(frozen=True, eq=False)
 class StreamStatistics:
-    """What one pass over blocks of rows learned before training."""
+    """The result of one pass over blocks of rows, before training."""
 
     kind: Any
     counts: AnswerCounts
@@ -151,13 +147,13 @@ def gather_statistics(
     sample_rows: int = SAMPLE_ROWS,
     seed: int = 0,
 ) -> StreamStatistics:
-    """Learn from all rows, in one pass over blocks of them, what a training must know.
+    """Count answers and learn how to scale features from all rows, in one pass over blocks of them.
 
-    Numbers that are features as they are give exact means and deviations, and answers exact counts.
-    A table of numbers, words and dates is encoded, and scaled, as a sample of its rows says; its
-    texts are counted in every row.
+    A table of numbers, words and dates is encoded, and scaled, by a sample of its rows; its texts
+    are counted in every row.
     """
-    counts, kind, features = None, None, None
+    counts, kind = None, None
+    features: ScaleFold | EncoderFold | None = None
     for block in blocks:
         answers = block.known_answers()
         kind = kind or answers.kind
@@ -167,23 +163,16 @@ def gather_statistics(
                 "Read all of them alike."
             )
         new = AnswerCounts.of(answers)
-        if counts is None:
-            counts = new
-        else:
-            if counts.n_rows.sum() % 2:  # the first row of the block has an odd number
-                parts = (new.n_rows, new.no, new.yes, new.maybe)
-                new = AnswerCounts(*(part[::-1] for part in parts))
-            counts = counts + new
+        if counts is not None and counts.n_rows.sum() % 2:  # the block begins with an odd row
+            new = AnswerCounts(new.n_rows[::-1], new.no[::-1], new.yes[::-1], new.maybe[::-1])
+        counts = new if counts is None else counts + new
         X = block.X
         if X is None or isinstance(X, Images):
             continue
         if features is None:
-            is_table = isinstance(X, pd.DataFrame) and (encoder is not None or needs_encoding(X))
-            features = (
-                EncoderFold(encoder, sample_rows, seed)
-                if is_table
-                else ScaleFold(scale, sparse.issparse(X))
-            )
+            features = ScaleFold(scale, sparse.issparse(X))
+            if isinstance(X, pd.DataFrame) and (encoder is not None or needs_encoding(X)):
+                features = EncoderFold(encoder, sample_rows, seed)
         features.add(X)
     if counts is None:
         raise ComesError("statistics need rows; got no block. Open shards that hold some.")

@@ -48,7 +48,7 @@ class Fitting:
     classifier: CandidateClassifier
     X: Any
     candidates: Any  # or answers
-    rows: npt.NDArray[Any]
+    rows: npt.NDArray[Any]  # a mask or numbers
 
     def __post_init__(self) -> None:
         check_paired(X=self.X, candidates=self.candidates)
@@ -65,41 +65,41 @@ class Fitting:
         return choose_device(self.classifier.device).type == "cuda"
 
     def _read_answers(self) -> Answers:
-        own = _safe_indexing(self.candidates, self.rows)
-        return read_answers(**{"answers" if isinstance(own, Answers) else "candidates": own})
+        chosen = _safe_indexing(self.candidates, self.rows)
+        return read_answers(**{"answers" if isinstance(chosen, Answers) else "candidates": chosen})
 
     def make_key(self) -> tuple[Any, ...] | None:
         """Return what all of its batch have in common; None if it is better trained alone."""
-        own, (n, d, q), device = self.classifier, self.shape, choose_device(self.classifier.device)
-        method = find_method(own.method)
-        settings = choose_settings(own, method)
-        can_be_stacked = own.model in ("mlp", "linear") and isinstance(settings["optimizer"], str)
-        may_stop = own.early_stopping or own.callbacks is not None or own.verbose > 0
-        if method.is_custom or not can_be_stacked or may_stop:
+        model, X, (n, d, q) = self.classifier, self.X, self.shape
+        method, is_mlp = find_method(model.method), model.model == "mlp"
+        settings = choose_settings(model, method)
+        is_frame, batch_size = isinstance(X, pd.DataFrame), settings["batch_size"]
+        weights = model.hidden * (d + q) if is_mlp else d * q
+        is_small = min(n, batch_size) * weights <= SMALL_STEP
+        if (
+            method.is_custom
+            or not (model.model in ("mlp", "linear") and isinstance(settings["optimizer"], str))
+            or (model.early_stopping or model.callbacks is not None or model.verbose > 0)
+            # Each draws what it leaves out, and is a batch already.
+            or (is_mlp and (settings["dropout"] or settings["n_networks"] > 1))
+            or not (is_small or self.on_gpu)
+            or not becomes_dense(X, choose_device(model.device))
+            or (is_frame and (model.encoder is not None or needs_encoding(X)))
+        ):
             return None
-        if own.model == "mlp" and (settings["dropout"] or settings["n_networks"] > 1):
-            return None  # each draws what it leaves out, and is a batch already
-        weights = own.hidden * (d + q) if own.model == "mlp" else d * q
-        is_small = min(n, settings["batch_size"]) * weights <= SMALL_STEP
-        if not (is_small or self.on_gpu) or not becomes_dense(self.X, device):
-            return None
-        is_frame = isinstance(self.X, pd.DataFrame)
-        if is_frame and (own.encoder is not None or needs_encoding(self.X)):
-            return None  # each encodes its own rows
         answers = self._read_answers()
         if has_many_labels(answers):
             return None
         settings["epochs"] = count_epochs(settings, answers)
-        parameters = method.get_params() | own.get_params(deep=False) | settings
+        parameters = method.get_params() | model.get_params(deep=False) | settings
         shared = [(name, parameters[name]) for name in sorted(parameters.keys() - MAY_DIFFER)]
         # What decides which parts a risk has, and the numbers of it that are no buffers.
         parts: list[Any] = [answers.kind, answers.has(State.YES), answers.annotations is not None]
         parts.append(getattr(method, "flood_level", 0) != 0)
-        parts.append(read_rates(own.rates, answers.kind).get("mistake", 0.0))
+        parts.append(read_rates(model.rates, answers.kind).get("mistake", 0.0))
         if isinstance(method, Likelihood):
-            parts.append(weigh_prior(method, answers, own.class_prior))
-        n_batches = math.ceil(n / settings["batch_size"])
-        return type(method), *shared, *parts, n_batches, d, q
+            parts.append(weigh_prior(method, answers, model.class_prior))
+        return type(method), *shared, *parts, math.ceil(n / batch_size), d, q
 
     def prepare(self) -> tuple[CandidateClassifier, Training]:
         """Return a clone, and its training, ready to run."""
@@ -161,7 +161,7 @@ def fit_together(
     >>> [model.predict([[3.0, -3.0]]).shape for model in fitted]
     [(1, 2), (1, 2), (1, 2)]
     """
-    one_each = isinstance(candidates, list) and all(np.ndim(own) == 2 for own in candidates)
+    one_each = isinstance(candidates, list) and all(np.ndim(some) == 2 for some in candidates)
     of_each = candidates if one_each else [candidates] * len(classifiers)
     if not len(classifiers) == len(rows) == len(of_each):
         raise ComesError(
@@ -170,8 +170,8 @@ def fit_together(
         )
     X = as_rows(X, "X")
     fittings = [
-        Fitting(classifier, X, as_rows(own, "candidates"), np.asarray(some))
-        for classifier, own, some in zip(classifiers, of_each, rows, strict=True)
+        Fitting(classifier, X, as_rows(some, "candidates"), np.asarray(chosen))
+        for classifier, some, chosen in zip(classifiers, of_each, rows, strict=True)
     ]
     fitted = dict(fit_each(fittings, n_jobs))
     warn_of_many([classifier.history_ for classifier in fitted.values()])
@@ -239,15 +239,15 @@ def cross_fit(
     X, candidates = as_rows(X, "X"), as_rows(candidates, "candidates")
     shape = candidates.shape
     crossed = [CrossFitted(np.empty(shape), np.empty(shape)) for _ in classifiers]
-    places = {
-        Fitting(classifier, X, candidates, train): (own, held)
-        for classifier, own in zip(classifiers, crossed, strict=True)
+    targets = {
+        Fitting(classifier, X, candidates, train): (result, held)
+        for classifier, result in zip(classifiers, crossed, strict=True)
         for train, held in split_into_folds(shape[0], folds, seed)
     }
-    for fitting, fitted in fit_each(list(places), n_jobs):
-        own, held = places[fitting]
-        own.scores[held] = fitted._raw_scores(_safe_indexing(X, held))
-        own.level[held] = fitted.score_offset_
+    for fitting, fitted in fit_each(list(targets), n_jobs):
+        result, held = targets[fitting]
+        result.scores[held] = fitted._raw_scores(_safe_indexing(X, held))
+        result.level[held] = fitted.score_offset_
     return crossed
 
 
@@ -271,19 +271,16 @@ def as_rows(values: Any, name: str) -> Any:
 def fit_each(
     fittings: Sequence[Fitting], n_jobs: int | None, *, keep_errors: bool = False
 ) -> Iterator[tuple[Fitting, Any]]:
-    """Yield every fitted clone, or its error, as soon as it is ready: few are in memory at a time.
-
-    First batches, then those for workers, then single ones on a GPU.
-    """
+    """Yield every fitted clone, or its error, when it is ready: few are in memory at a time."""
     for fitting in fittings:
         fitting.classifier._check_settings()
-    batched: set[Fitting] = set()
+    others = dict.fromkeys(fittings)
     for batch in _make_batches(fittings):
-        batched.update(batch)
+        for fitting in batch:
+            del others[fitting]
         yield from zip(batch, _fit_batch(batch, keep_errors), strict=True)
-    others = [fitting for fitting in fittings if fitting not in batched]
-    for_workers = [fitting for fitting in others if not fitting.on_gpu]
-    yield from zip(for_workers, _fit_in_workers(for_workers, n_jobs, keep_errors), strict=True)
+    on_cpu = [fitting for fitting in others if not fitting.on_gpu]
+    yield from zip(on_cpu, _fit_in_workers(on_cpu, n_jobs, keep_errors), strict=True)
     for fitting in others:
         if fitting.on_gpu:
             yield fitting, fitting.run(keep_errors)
@@ -300,8 +297,8 @@ def _make_batches(fittings: Sequence[Fitting]) -> Iterator[list[Fitting]]:
         n, d, _ = max(fitting.shape for fitting in group)
         numbers = NUMBERS_TOGETHER["cuda" if group[0].on_gpu else "cpu"]
         most = max(2, numbers // max(1, n * d))
-        batches = [group[start : start + most] for start in range(0, len(group), most)]
-        yield from (batch for batch in batches if len(batch) > 1)
+        for start in range(0, len(group) - 1, most):  # a last one alone is no batch
+            yield group[start : start + most]
 
 
 def _fit_batch(fittings: list[Fitting], keep_errors: bool) -> list[Any]:
@@ -331,8 +328,7 @@ def _fit_in_workers(
     """Yield clones in the order of the fittings, each fitted by one of several processes."""
     workers = min(effective_n_jobs(-1 if n_jobs is None else n_jobs), len(fittings))
     if workers <= 1:
-        for fitting in fittings:
-            yield fitting.run(keep_errors)
+        yield from (fitting.run(keep_errors) for fitting in fittings)
         return
     # One thread per process: two processes of two threads on two cores wait for each other.
     watch = {"initializer": end_with_parent, "initargs": (os.getpid(),)}

@@ -53,7 +53,7 @@ class FineTuning:
             network=network,
             X=PixelRows(images[self.rows], size, device, augment),
             held_out=held_out,
-            is_ours=isinstance(classifier.backbone, str) and ":" not in classifier.backbone,
+            may_be_graph=isinstance(classifier.backbone, str) and ":" not in classifier.backbone,
             options=TrainOptions(
                 optimizer=self._make_optimizer,
                 epochs=classifier.epochs,

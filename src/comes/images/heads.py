@@ -164,7 +164,7 @@ def _penalise(training: Training, prior: npt.NDArray[np.float64]) -> Training:
         bends=bends,
     )
     options = replace(training.options, optimizer=steps, batch_size=len(X))
-    return replace(training, options=options, is_ours=False)
+    return replace(training, options=options, may_be_graph=False)
 
 
 def _find_residuals(training: Training, odds: Tensor) -> Tensor:

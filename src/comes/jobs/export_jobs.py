@@ -103,7 +103,7 @@ def _check_file(classifier: Classifier, path: Path) -> float | None:
         warnings.warn(
             f"{path} gives probabilities up to {difference:.2g} away from those of the model, more "
             f"than {LARGEST_DIFFERENCE:g}. Half precision on a GPU differs so much; else compare "
-            "the two on rows of yours (comes.estimator.measure_onnx) before you rely on the file.",
+            "the two on rows of yours before you rely on the file.",
             ComesWarning,
             stacklevel=3,
         )

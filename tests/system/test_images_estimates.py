@@ -8,6 +8,7 @@ import pytest
 
 from comes.answers import Answers, LongAnswers, State
 from comes.generation import case_b, simulate_answers
+from comes.methods import Likelihood
 from comes.priors import count_class_prior
 from pictures import pictures, small_classifier
 
@@ -47,7 +48,7 @@ def test_a_class_prior_that_is_not_given_is_estimated(method: str) -> None:
     ("answers", "settings"),
     [
         (ASKED, {"class_prior": None}),
-        (ASKED, {"uses_maybe": False}),
+        (ASKED, {"method": Likelihood(uses_maybe=False)}),
         (ASKED, {"threshold": "f1"}),
         (Answers.from_positives(TICKED), {}),
         (Answers.from_positives(TICKED), {"threshold": "f1"}),

@@ -31,7 +31,7 @@ def one_of_two(rank: int, folder: str) -> None:
         batch_size=24,
         early_stopping=True,
         patience=1,
-        freezes_statistics=False,
+        optimizer={"freezes_statistics": False},
         learning_rate=1e-3,
         backbone_learning_rate=1e-3,
     ).fit(pixels, case_b(relevant, exclude_rate=0.5, seed=0))
