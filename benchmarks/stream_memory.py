@@ -31,7 +31,7 @@ AT_ONCE = 2**13
 PASS = """
 import json, re, sys, time
 from comes.datasets import open_shards
-from comes.estimator import gather_statistics
+from comes.estimator.stream import gather_statistics
 import sklearn.datasets, sklearn.feature_extraction.text, pyarrow.parquet
 
 def peak():  # of this process alone; ru_maxrss begins with that of its parent

@@ -240,11 +240,12 @@ def test_gaps_among_0_and_1_are_answers_by_the_call_that_is_shown() -> None:
 
 def test_a_label_that_is_0_everywhere_is_refused_in_y_of_integers_alone() -> None:
     never = TABLE.assign(sky=0)
-    with refused("label '1' is 0 in every row of y, .*candidates=y.*KFold.*candidates=y.train"):
-        read_answers(never.to_numpy())
+    with refused(r"label '1' is 0 in every row of y, .*y.astype\(bool\).*KFold.*y\[train\]"):
+        classifier("candidates").fit(X, never.to_numpy())
     for given in (never, never.to_numpy().astype(bool), never.to_numpy().tolist()):
-        assert read_answers(given).count_state(State.NO)[1] == 60
-    assert read_answers(candidates=never.to_numpy()).count_state(State.NO)[1] == 60
+        assert read_answers(given, may_be_encoded=True).count_state(State.NO)[1] == 60
+    for sources in ({"candidates": never.to_numpy()}, {"y": never.to_numpy()}):  # y of partial_fit
+        assert read_answers(**sources).count_state(State.NO)[1] == 60
 
 
 def test_what_are_no_answers_is_refused_in_one_sentence() -> None:

@@ -300,7 +300,7 @@ def test_rates_that_do_not_fit_the_answers_are_refused_in_one_sentence() -> None
         ({"yes": 0.5}, candidates, "'yes' is for answers, and candidates do not say yes. Leave"),
         ({"exclude": "instance"}, CANDIDATES, removed),
         ({"exclude": "row"}, CANDIDATES, r"in \(0, 1\]; got 'row'"),
-        ({"mistake": 0.3, "no": 0.2, "yes": 0.8}, ANSWERS, "must be below the no_rate .* Lower"),
+        ({"mistake": 0.3, "no": 0.2, "yes": 0.8}, ANSWERS, "must be below that of .no. .* Lower"),
         ({"mistake": -0.1}, ANSWERS, "'mistake' must be at least 0 and below 0.5; got -0.1"),
         ({"mistake": [0.1] * 3}, ANSWERS, "'mistake' must be at least 0 and below 0.5"),
         ({"never": 0.1}, ANSWERS, "some of exclude, no, yes, mistake, such as .*; got {'never'"),

@@ -142,18 +142,6 @@ def warn_of(history: History) -> None:
             warnings.warn(message, ComesWarning, stacklevel=3)
 
 
-def warn_of_many(histories: list[History]) -> None:
-    """Warn once of what was wrong with some of many fits."""
-    concerned = [history.warnings for history in histories if history.warnings]
-    if concerned:
-        warnings.warn(
-            f"{len(concerned)} of {len(histories)} fits have warnings (history_.warnings). The "
-            f"first: {concerned[0][0]}",
-            ComesWarning,
-            stacklevel=3,
-        )
-
-
 class FitCheck:
     """The risk of a trained network on some of its training rows, beside those of plain scores."""
 
@@ -253,7 +241,7 @@ class FitCheck:
         if (
             isinstance(self.training.X, PixelRows)
             or stopped_early
-            or fall <= STEEP * max(self.gain, 0)
+            or not fall > STEEP * max(self.gain, 0)
             or self.gain > LEARNED * abs(self.constant)
             or self._measure_coherence() <= COHERENT
         ):
@@ -334,7 +322,7 @@ class FitCheck:
         held_out, has_many_labels = training.held_out, isinstance(training.risk, LabelChunks)
         if held_out is None or prior is None or has_many_labels:
             return None
-        if held_out.answers.kind == "positives":  # they have no exclusions
+        if held_out.answers.kind == "positives":  # they exclude nothing
             return None
         scores = predict_scores(training.network, held_out.X, precision=training.options.precision)
         error = classifier.class_prior_error_

@@ -29,7 +29,7 @@ AnyCriterion = Criterion | Literal["own_risk", "trained_risk"]
 TIE = 1e-6  # losses this near each other, relative to their size, are level
 ROUNDS = 3  # how often a grid is extended at most
 LARGEST_STEP = 10.0  # what a step beyond a grid multiplies or divides by at most
-METRICS = ("ranking_risk", "hamming_loss", "macro_auc", "likelihood_loss")  # of a table
+METRICS = ("ranking_risk", "hamming_loss", "macro_auc")  # that are estimated
 N_RESAMPLES, LEVEL = 400, 0.95  # of the interval of a difference of likelihoods
 FACTORS: dict[str, Sequence[Any]] = {
     "lr": (0.2, 1.0, 5.0),
@@ -174,7 +174,7 @@ class Contest:
             if not is_estimate:
                 row[criterion] = math.inf if k in errors else float(np.mean(self.results[k]))
             elif k in errors:
-                row |= dict.fromkeys(METRICS, math.nan)
+                row |= dict.fromkeys((*METRICS, "likelihood_loss"), math.nan)
             else:
                 scores[k] = _HeldOutScores(self, self.results[k])
                 row |= scores[k].metrics
@@ -199,24 +199,18 @@ class Contest:
         return Choice(best, self.classifiers[best], pd.DataFrame(rows), tied, edges)
 
     def find_best(self, losses: Sequence[float]) -> tuple[int, tuple[int, ...]]:
-        """Return which classifier has the least loss, and which others are level with it.
-
-        Of those that are level, the cheaper and more careful one is taken: fewer epochs, then a
-        smaller learning rate, then the first.
-        """
+        """Return which classifier has the least loss, and which others are level with it."""
         finite = [math.inf if math.isnan(loss) else loss for loss in losses]
         least, settings = min(finite), self.settings
         level = [
             k for k, loss in enumerate(finite) if loss == least or loss - least <= TIE * abs(least)
         ]
+        # The cheaper and more careful one: fewer epochs, a smaller learning rate, the first.
         best = min((settings[k]["epochs"], settings[k]["learning_rate"], k) for k in level)[-1]
         return best, tuple(k for k in level if k != best)
 
     def find_edges(self, best: int) -> list[tuple[str, float, float]]:
-        """Return the settings in which the best is the least or greatest of its method's.
-
-        Each with the value of the best, and the next one that was tried.
-        """
+        """Return settings in which the best is an end of its method's: name, value, next value."""
         settings, edges = self.settings, []
         for name in ("learning_rate", "epochs"):
             same = [row for row in settings if row["method"] == settings[best]["method"]]
@@ -226,15 +220,11 @@ class Contest:
         return edges
 
     def extend_grid(self, best: int) -> list[CandidateClassifier]:
-        """Return classifiers beyond the edges at which the best lies: one step of the grid further.
-
-        A step multiplies by the ratio of the two outermost values, at most 10. The greatest number
-        of epochs is a budget, and stays.
-        """
+        """Return classifiers one step of the grid beyond the edges at which the best lies."""
         new, tried = [], self.settings
         for name, outer, inner in self.find_edges(best):
             value = outer * min(max(outer / inner, 1 / LARGEST_STEP), LARGEST_STEP)
-            if name == "epochs":
+            if name == "epochs":  # their greatest number is a budget, and stays
                 value = max(1, min(round(value), outer))
             if math.isfinite(value) and value > 0:
                 new.append(clone(self.classifiers[best]).set_params(**{name: value}))
@@ -311,14 +301,11 @@ class _HeldOutScores:
         cut = choose_thresholds(self.aligned, self.candidates, prior, "prior")
         self.predictions = self.aligned > cut
         self.losses = likelihood_losses(self.aligned, self.candidates, prior)  # (n_held,)
-        of_raw, of_aligned = (
-            estimate_metrics(
-                scores, self.candidates, prior, predictions=self.predictions, n_resamples=0
-            )
-            for scores in (self.raw, self.aligned)
-        )
-        self.metrics = {name: of_aligned[name].value for name in ("hamming_loss", "macro_auc")}
-        self.metrics = {"ranking_risk": of_raw["ranking_risk"].value} | self.metrics
+        options: Any = {"predictions": self.predictions, "n_resamples": 0}
+        of_raw = estimate_metrics(self.raw, self.candidates, prior, **options)
+        of_aligned = estimate_metrics(self.aligned, self.candidates, prior, **options)
+        self.metrics = {name: of_aligned[name].value for name in METRICS}
+        self.metrics["ranking_risk"] = of_raw["ranking_risk"].value
         self.metrics["likelihood_loss"] = float(self.losses.mean())
 
     def compare(self, best: "_HeldOutScores", criterion: str) -> dict[str, float]:
@@ -347,9 +334,8 @@ class _HeldOutScores:
 
 def estimate_shared_prior(X: Any, candidates: Any, random_state: Any = None) -> Any:
     """Return the class prior that candidates or answers suggest, for all classifiers."""
-    answers = candidates
-    if not isinstance(candidates, Answers):
-        answers = Answers.from_candidates(candidates)
+    is_matrix = not isinstance(candidates, Answers)
+    answers = Answers.from_candidates(candidates) if is_matrix else candidates
     estimate = estimate_class_prior(X, answers, random_state=random_state)
     return estimate if answers.kind == "candidates" else estimate.class_prior
 

@@ -172,23 +172,20 @@ def warn_of_constant(X: Any) -> None:
         smallest = float(np.finfo(np.float32).tiny)  # sparse features need not be scaled
     else:
         largest, smallest = np.maximum(X.max(axis=0), -X.min(axis=0)), SMALLEST
-    tiny = np.flatnonzero((largest > 0) & (largest < smallest))
+    tiny, messages = np.flatnonzero((largest > 0) & (largest < smallest)), []
     if len(tiny):
-        warnings.warn(
+        messages.append(
             f"every value of feature {tiny[0]} is below {smallest:.0e}, too small to be told from "
-            "0. Multiply it.",
-            ComesWarning,
-            stacklevel=3,
+            "0. Multiply it."
         )
-    if sparse.issparse(X) or len(X) < 2 or not (X[:FEW] == X[0]).all():  # most end here
-        return
-    if (X[0] == X).all():
-        warnings.warn(
+    can_be_constant = not sparse.issparse(X) and len(X) > 1 and (X[:FEW] == X[0]).all()
+    if can_be_constant and (X[0] == X).all():
+        messages.append(
             "every feature is constant, so nothing tells the rows apart: every prediction will be "
-            "the same. Add features.",
-            ComesWarning,
-            stacklevel=3,
+            "the same. Add features."
         )
+    for message in messages:
+        warnings.warn(message, ComesWarning, stacklevel=3)
 
 
 def check_same_rows(X: Any, answers: Answers) -> None:

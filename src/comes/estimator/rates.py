@@ -355,14 +355,14 @@ class _FirstStage:
 
     def _check_mistakes(self, result: Rates) -> None:
         """Raise an error if mistakes would be as common as true answers about a label."""
-        for name in ("no_rate", "yes_rate"):
-            rate = getattr(result, name)
+        no = "exclude" if self.answers.kind == "candidates" else "no"
+        for name, rate in ((no, result.no_rate), ("yes", result.yes_rate)):
             if rate is None or not result.mistake_rate:
                 continue
             wrong = np.flatnonzero((rate > 0) & (rate <= result.mistake_rate))
             if len(wrong):
                 raise ComesError(
-                    f"the rate of 'mistake' must be below that of {name[:-5]!r} for every label; "
+                    f"the rate of 'mistake' must be below that of {name!r} for every label; "
                     f"got {result.mistake_rate:g}, and {rate[wrong[0]]:.3g} for label "
                     f"{self.names[wrong[0]]!r}. Lower it."
                 )

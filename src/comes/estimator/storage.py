@@ -24,7 +24,7 @@ from comes.errors import ComesError, first_line
 from comes.estimator.base import BaseCandidateClassifier
 from comes.estimator.prepare import OWN, as_plain, choose_settings, make_network
 from comes.estimator.scaling import Scaling
-from comes.files import check_folder_target, expanded, replacing_folder
+from comes.files import expanded, replacing_folder
 from comes.flat_settings import from_flat
 from comes.methods import DEFAULT, METHODS, Rates, find_method
 from comes.selection.calibration import Calibration
@@ -41,11 +41,6 @@ COLUMNS = "columns."  # begins the names of what the encoder of a table learned
 FORMAT = 2  # 1 had the flat parameters of version 1.0.0
 PLAIN_NETWORK = {"dropout": 0.0, "n_networks": 1}  # of models that were saved without these
 ARRAYS = ("score_offset_", "score_power_", "threshold_", "seen_rows_")
-
-
-def check_model_target(path: str | Path) -> None:
-    """Raise an error unless a model can be saved there; call it before a long training."""
-    check_folder_target(path, FILES)
 
 
 def save(classifier: "CandidateClassifier", path: str | Path) -> None:
@@ -137,11 +132,11 @@ def read_parameters(
 ) -> dict[str, Any]:
     """Return the parameters of a stored classifier; ``code`` names one that may be the user's."""
     parameters = dict(description["parameters"])
+    if parameters[code] == OWN and value is None:
+        raise ComesError(
+            f"{path} holds weights of a {code} of your own: pass it, load(path, {code}=...)."
+        )
     if parameters[code] == OWN:
-        if value is None:
-            raise ComesError(
-                f"{path} holds weights of a {code} of your own: pass it, load(path, {code}=...)."
-            )
         parameters[code] = value
     method = parameters["method"]
     if method == OWN:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +20,7 @@ from sklearn.utils import _safe_indexing
 from comes.answers import Answers, State
 from comes.answers.convert import check_paired
 from comes.columns import needs_encoding
-from comes.errors import ComesError
-from comes.estimator.checks import warn_of_many
+from comes.errors import ComesError, ComesWarning
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import has_many_labels, read_answers
 from comes.estimator.prepare import Training, choose_settings, count_epochs, prepare
@@ -174,7 +174,14 @@ def fit_together(
         for classifier, some, chosen in zip(classifiers, of_each, rows, strict=True)
     ]
     fitted = dict(fit_each(fittings, n_jobs))
-    warn_of_many([classifier.history_ for classifier in fitted.values()])
+    concerned = [one.history_.warnings for one in fitted.values() if one.history_.warnings]
+    if concerned:
+        warnings.warn(
+            f"{len(concerned)} of {len(fitted)} fits have warnings (history_.warnings). The first: "
+            f"{concerned[0][0]}",
+            ComesWarning,
+            stacklevel=2,
+        )
     return [fitted[fitting] for fitting in fittings]
 
 

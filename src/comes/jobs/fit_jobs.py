@@ -18,8 +18,8 @@ from comes.estimator.choose import (
     vary_settings,
 )
 from comes.estimator.inputs import per_label
-from comes.estimator.storage import check_model_target
-from comes.files import refuse_inputs
+from comes.estimator.storage import FILES as MODEL_FILES
+from comes.files import check_folder_target, refuse_inputs
 from comes.flat_settings import from_flat
 from comes.images import ImageClassifier
 from comes.jobs.answer_use import describe_use
@@ -171,8 +171,8 @@ def fit_model(
     ['model.json', 'model.safetensors']
     """
     if output is not None:
-        check_model_target(output)
-        check_model_target(name_partial(output))
+        check_folder_target(output, MODEL_FILES)
+        check_folder_target(name_partial(output), MODEL_FILES)
         for target in (output, name_partial(output), name_checkpoint(output)):
             refuse_inputs(target, data, priors, clean, *reading_files(reading))
     chosen, varied = dict(settings or {}), list(dict.fromkeys(select))

@@ -8,7 +8,8 @@ from typing import Any
 from comes.datasets import Reading, ShardedDataset, open_shards
 from comes.errors import ComesError
 from comes.estimator import CandidateClassifier
-from comes.estimator.storage import check_model_target
+from comes.estimator.storage import FILES as MODEL_FILES
+from comes.files import check_folder_target
 from comes.flat_settings import from_flat
 from comes.images import ImageClassifier
 from comes.jobs.fit_jobs import train_together
@@ -120,8 +121,8 @@ def fit_stream(
     refuse_settings(chosen, ImageClassifier, CandidateClassifier, False)
     checkpoint = None
     if output is not None:
-        check_model_target(output)
-        check_model_target(name_partial(output))
+        check_folder_target(output, MODEL_FILES)
+        check_folder_target(name_partial(output), MODEL_FILES)
         checkpoint = name_checkpoint(output)
     shards, classifier = open_shards(source, reading), CandidateClassifier(**from_flat(chosen))
 
