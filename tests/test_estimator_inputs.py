@@ -244,8 +244,9 @@ def test_a_label_that_is_0_everywhere_is_refused_in_y_of_integers_alone() -> Non
         classifier("candidates").fit(X, never.to_numpy())
     for given in (never, never.to_numpy().astype(bool), never.to_numpy().tolist()):
         assert read_answers(given, may_be_encoded=True).count_state(State.NO)[1] == 60
-    for sources in ({"candidates": never.to_numpy()}, {"y": never.to_numpy()}):  # y of partial_fit
-        assert read_answers(**sources).count_state(State.NO)[1] == 60
+    integers = never.to_numpy()
+    for read in (read_answers(candidates=integers), read_answers(integers)):  # y of partial_fit
+        assert read.count_state(State.NO)[1] == 60
 
 
 def test_what_are_no_answers_is_refused_in_one_sentence() -> None:

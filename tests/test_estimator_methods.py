@@ -51,7 +51,8 @@ def test_every_variant_learns_from_candidates(name: str) -> None:
         with quick_priors(100):
             fitted = fit(own, **quick)
         scores = fitted.decision_function(X)
-        assert scores.shape == (300, 3) and fitted.method_ is own
+        assert scores.shape == (300, 3) and repr(fitted.method_) == repr(own)
+        assert fitted.method_ is not own  # nor does a later set_params change what was fitted
         is_of_the_paper = own.paper_rank is not None and name != "mlcl"
         least = 0.85 if is_of_the_paper and place == 0 else 0.8
         assert average_precision(scores, RELEVANT) > least, variant
