@@ -264,3 +264,13 @@ def test_an_interrupted_training_is_not_judged(blind: CandidateClassifier) -> No
     assert check.find_problems(blind, history) == []
     (found,) = check.find_problems(blind, replace(history, interrupted=False))
     assert "Nothing was learned" in found
+
+
+def test_warnings_name_the_line_of_the_user() -> None:
+    rng = np.random.default_rng(0)
+    X, candidates = rng.normal(size=(60, 3)), rng.random((60, 3)) < 0.3
+    for method in ("comes-hl", "likelihood"):  # which ask for the prior on different ways
+        model = CandidateClassifier(method, class_prior=[0.9, 0.2, 0.3], epochs=1, hidden=4)
+        with pytest.warns(ComesWarning, match="class prior of label '0' is above") as caught:
+            model.fit(X, candidates)
+        assert {warning.filename for warning in caught} == {__file__}

@@ -3,6 +3,8 @@
 A message says what was expected, what was given, and what to do.
 """
 
+import sys
+import warnings
 from collections.abc import Sequence
 
 __all__ = ["ComesError", "ComesWarning", "counted", "first_line", "listed"]
@@ -35,6 +37,14 @@ class ComesWarning(UserWarning):
     >>> print(caught[0].message)
     labels are matched by position, as no name agrees: 'a' for 'x', 'b' for 'y'.
     """
+
+
+def warn_user(message: str) -> None:
+    """Warn at the line, outside of comes, that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("comes."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, ComesWarning, stacklevel=level)
 
 
 def first_line(error: BaseException) -> str:

@@ -40,7 +40,7 @@ def read_options(call: list[str]) -> dict[str, Any]:
 
 def test_commands_have_these_options() -> None:
     calls = [call for script in blocks("sh") for call in run(script)]
-    assert len(calls) == 3
+    assert len(calls) == 2
     assert {read_options(call)["backend"] for call in calls} == {"dask", "ray"}
 
 

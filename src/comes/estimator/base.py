@@ -1,7 +1,6 @@
 """What the classifiers of rows and of pictures share: from scores to labels and probabilities."""
 
 import copy
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from torch import Tensor, nn
 from comes.answers import AnswerRates, Answers, answer_evidence
 from comes.answers.convert import BoolMatrix, as_relevant, check_paired
 from comes.answers.evidence import mean_log_likelihood
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError, warn_user
 from comes.estimator.checks import FitCheck
 from comes.estimator.inputs import match_columns, read_answers
 from comes.estimator.prepare import LEARNED_THRESHOLDS, OPTIMIZER_SETTINGS, Training
@@ -267,11 +266,9 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             scores = self._score_training(training, training.held_out.X)
             return choose_thresholds(scores, training.held_out.answers, prior, by)
         if self.history_.interrupted:
-            warnings.warn(
+            warn_user(
                 "The threshold was not learned, since training was interrupted; predictions are "
-                "cut as by threshold='auto'.",
-                ComesWarning,
-                stacklevel=5,
+                "cut as by threshold='auto'."
             )
             return self.score_offset_.copy()
         if training.cross_score is not None:
@@ -498,11 +495,9 @@ class BaseCandidateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[m
             )
         n_seen = self.count_seen_rows(X)
         if n_seen:
-            warnings.warn(
+            warn_user(
                 f"{n_seen} of the rows were trained on, where the model is too sure of itself. "
-                "Calibrate on other rows.",
-                ComesWarning,
-                stacklevel=2,
+                "Calibrate on other rows."
             )
         self.calibration_ = fitted = fit_calibration(scores - self.score_offset_, evidence)
         if self.threshold == "auto":

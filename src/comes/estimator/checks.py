@@ -1,7 +1,6 @@
 """What may be wrong: with labels before a fit, and with its result, found without a true label."""
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from comes.answers import State
-from comes.errors import ComesError, ComesWarning, listed
+from comes.errors import ComesError, listed, warn_user
 from comes.methods import DEFAULT, Method
 from comes.risks.checks import value_or_nan
 from comes.selection import check_ranking_risk
@@ -75,7 +74,7 @@ def check_labels(answers: Any, method: Method) -> None:
             )
         # A class prior is estimated from who was asked, and from yes.
         if method.uses_only_candidates and not method.needs_class_prior:
-            _warn(
+            warn_user(
                 f"Method {method.name!r} takes candidates only: who was asked, and yes, are not "
                 "used."
             )
@@ -83,9 +82,11 @@ def check_labels(answers: Any, method: Method) -> None:
     for message, concerned in cases.items():
         if concerned.any():
             names = [answers.label_names[j] for j in np.flatnonzero(concerned)]
-            _warn(message.format(listed(names)))
+            warn_user(message.format(listed(names)))
     if answers.shape[1] == 1 and (method.is_over_pairs or method.needs_transition):
-        _warn(f"This risk needs two labels; with one nothing is learned. Take method={DEFAULT!r}.")
+        warn_user(
+            f"This risk needs two labels; with one nothing is learned. Take method={DEFAULT!r}."
+        )
 
 
 def _find_idle_answers(answers: Any) -> dict[str, npt.NDArray[np.bool_]]:
@@ -131,15 +132,11 @@ def _find_idle_candidates(answers: Any, method: Method) -> dict[str, npt.NDArray
     }
 
 
-def _warn(message: str) -> None:
-    warnings.warn(message, ComesWarning, stacklevel=5)
-
-
 def warn_of(history: History) -> None:
     """Warn of what was wrong with a fit."""
     if process_number() == 0:
         for message in history.warnings:
-            warnings.warn(message, ComesWarning, stacklevel=3)
+            warn_user(message)
 
 
 class FitCheck:

@@ -1,6 +1,5 @@
 """The arguments of an estimator, read and checked: features, answers, weights, class priors."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from comes.answers.convert import (
     row_index,
 )
 from comes.answers.matrix import Kind
-from comes.errors import ComesError, ComesWarning, listed
+from comes.errors import ComesError, listed, warn_user
 from comes.priors.pooled import AnswerCounts
 
 Array = npt.NDArray[np.float64]
@@ -185,7 +184,7 @@ def warn_of_constant(X: Any) -> None:
             "the same. Add features."
         )
     for message in messages:
-        warnings.warn(message, ComesWarning, stacklevel=3)
+        warn_user(message)
 
 
 def check_same_rows(X: Any, answers: Answers) -> None:

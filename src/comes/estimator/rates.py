@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from comes.answers import AnswerRates, Answers, State
-from comes.errors import ComesError, ComesWarning, listed
+from comes.errors import ComesError, ComesWarning, listed, warn_user
 from comes.estimator.inputs import CountedAnswers, has_many_labels, per_label
 from comes.methods import CCMN, Likelihood, Method, Rates
 from comes.priors import (
@@ -397,7 +397,7 @@ def _warn_of_impossible_prior(
         names = [label_names[j] for j in np.flatnonzero(concerned)]
         if names:
             message = f"The class prior of label {listed(names)} {reason}"
-            warnings.warn(message, ComesWarning, stacklevel=6)
+            warn_user(message)
 
 
 def reweight_prior(prior: Array, answers: Answers, weight: Array) -> Array:

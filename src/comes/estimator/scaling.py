@@ -1,6 +1,5 @@
 """Feature scaling as part of a fitted model: x becomes (x - shift) / scale."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError, warn_user
 from comes.estimator.inputs import check_entries, has_finite_entries
 
 FAR = 1e6  # deviations: no row of training is as far from the others
@@ -42,11 +41,9 @@ class Scaling:
                 "the model was fitted on. Correct it, or fit with other scaling."
             )
         if self.scale is not None:
-            warnings.warn(
+            warn_user(
                 f"some values of X are more than {FAR:g} deviations outside the range that the "
-                "model was fitted on: what it says of those rows is a guess. Look for other units.",
-                ComesWarning,
-                stacklevel=2,
+                "model was fitted on: what it says of those rows is a guess. Look for other units."
             )
         return result
 

@@ -85,7 +85,7 @@ def load(cls: "type[C]", path: str | Path, model: "Model | None") -> "C":
         d, q = classifier.n_inputs_, len(classifier.label_names_)
         with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
             module = make_network(classifier.model, d, q, classifier.hidden, settings)
-        classifier.module_ = load_weights(module, take_tensors(tensors, "module."))
+        classifier.module_ = restore_weights(module, take_tensors(tensors, "module."))
     except (KeyError, TypeError, AttributeError) as error:
         raise ComesError(f"{Path(path) / DESCRIPTION} is damaged: {error!r}.") from error
     return classifier
@@ -201,7 +201,7 @@ def take_tensors(tensors: dict[str, Any], prefix: str) -> dict[str, torch.Tensor
     return {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
 
 
-def load_weights(network: nn.Module, weights: dict[str, torch.Tensor]) -> nn.Module:
+def restore_weights(network: nn.Module, weights: dict[str, torch.Tensor]) -> nn.Module:
     """Return a network with stored weights."""
     try:
         network.load_state_dict(weights)

@@ -2,7 +2,6 @@
 
 import math
 import os
-import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from sklearn.utils import _safe_indexing
 from comes.answers import Answers, State
 from comes.answers.convert import check_paired
 from comes.columns import needs_encoding
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError, warn_user
 from comes.estimator.classifier import CandidateClassifier
 from comes.estimator.inputs import has_many_labels, read_answers
 from comes.estimator.prepare import Training, choose_settings, count_epochs, prepare
@@ -176,11 +175,9 @@ def fit_together(
     fitted = dict(fit_each(fittings, n_jobs))
     concerned = [one.history_.warnings for one in fitted.values() if one.history_.warnings]
     if concerned:
-        warnings.warn(
+        warn_user(
             f"{len(concerned)} of {len(fitted)} fits have warnings (history_.warnings). The first: "
-            f"{concerned[0][0]}",
-            ComesWarning,
-            stacklevel=2,
+            f"{concerned[0][0]}"
         )
     return [fitted[fitting] for fitting in fittings]
 

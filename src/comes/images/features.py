@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor
 
 from comes.datasets import Images
-from comes.errors import ComesError, ComesWarning
+from comes.errors import ComesError, warn_user
 from comes.files import Features, GrowingFile, cache_folder, read_features
 from comes.images.backbones import Backbone
 from comes.progress import progress_bar
@@ -182,11 +181,7 @@ def _stream(
 def _warn_of_waiting() -> None:
     """Warn that the same features are being computed elsewhere, unless by one of our group."""
     if count_processes() == 1:
-        warnings.warn(
-            "another process computes features of these pictures; waiting for it.",
-            ComesWarning,
-            stacklevel=2,
-        )
+        warn_user("another process computes features of these pictures; waiting for it.")
 
 
 def _hash_of(spec: list[Any]) -> str:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from comes.answers import answer_evidence, posterior_probability
-from comes.errors import ComesWarning
+from comes.errors import warn_user
 from comes.estimator.prepare import Training, as_plain, split_rows
 from comes.methods import Likelihood
 from comes.training import History, TrainOptions, make_optimizer, predict_scores
@@ -121,13 +120,11 @@ class FineTuning:
             return
         share = float(np.median(answers.without_chosen().excluded.mean(axis=0)))
         if share * batch_size < FEW_IN_A_BATCH and len(answers) > 10 * batch_size:
-            warnings.warn(
+            warn_user(
                 f"a batch of {batch_size} has about {share * batch_size:.0f} exclusions of a "
                 f"label; with fewer than {FEW_IN_A_BATCH} fine-tuning may lose what the probe has "
                 "learned. Use larger batches, in parts (--batch-size 1024 --part-size 128 on the "
-                "command line).",
-                ComesWarning,
-                stacklevel=2,
+                "command line)."
             )
 
     def keep_state(self, path: str | Path, begun: str) -> None:

@@ -11,10 +11,10 @@ from comes.errors import ComesError
 from comes.estimator.storage import (
     DESCRIPTION,
     describe,
-    load_weights,
     read_model,
     read_parameters,
     restore,
+    restore_weights,
     take_tensors,
     write_model,
 )
@@ -68,7 +68,7 @@ def load(cls: "type[C]", path: str | Path, backbone: nn.Module | None) -> "C":
         classifier.is_frozen_ = about["is_frozen"]
         with seeded(0, torch.device("cpu")):  # initial weights, to be replaced
             network = _make_network(classifier, about, tensors)
-        classifier.network_ = load_weights(network, take_tensors(tensors, "network."))  # type: ignore[assignment]
+        classifier.network_ = restore_weights(network, take_tensors(tensors, "network."))  # type: ignore[assignment]
     except (KeyError, TypeError, AttributeError) as error:
         raise ComesError(f"{Path(path) / DESCRIPTION} is damaged: {error!r}.") from error
     return classifier
