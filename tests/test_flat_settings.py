@@ -159,7 +159,10 @@ def test_values_that_change_nothing_change_nothing() -> None:
 
 def test_settings_of_another_method_and_settings_that_are_gone_are_refused() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"method": "comes-hl", "flip_rate": 0.5}, "flip_rate is for method 'ccmn'; leave it out"),
+        (
+            {"method": "comes-hl", "flip_rate": 0.5},
+            "flip_rate is for method 'ccmn'; leave it .--flip-rate on the command line. out",
+        ),
         ({"method": "bce", "variant": "all"}, "variant is for method 'ccmn' or 'gdf' or .* 'bce'"),
         ({"method": "bce", "variant": "flooded"}, "variant is for method"),
         ({"method": "ccmn", "variant": "all"}, "variant of ccmn must be hamming or ranking"),
