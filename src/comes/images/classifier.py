@@ -111,11 +111,10 @@ class ImageClassifier(BaseCandidateClassifier):
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> images = rng.integers(0, 255, size=(40, 32, 32, 3), dtype=np.uint8)
-    >>> candidates = rng.random((40, 2)) < 0.4
-    >>> network = nn.Sequential(nn.Conv2d(3, 16, 5, stride=4), nn.ReLU())
-    >>> clf = ImageClassifier(backbone=network, weights=None, image_size=32, class_prior=[0.3, 0.3])
+    >>> colours = np.random.default_rng(0).integers(0, 255, size=(40, 1, 1, 3), dtype=np.uint8)
+    >>> images, candidates = np.tile(colours, (1, 32, 32, 1)), colours[:, 0, 0, :2] > 127
+    >>> settings = {"weights": None, "image_size": 32, "class_prior": [0.5, 0.5]}
+    >>> clf = ImageClassifier(backbone=nn.AvgPool2d(8), **settings)
     >>> clf.fit(images, candidates).predict(images).shape
     (40, 2)
     """
