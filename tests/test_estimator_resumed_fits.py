@@ -140,6 +140,15 @@ def test_a_warm_start_goes_on_from_the_weights_of_the_fit_before() -> None:
     assert (weights(clf) - before).abs().max() > 0.01
 
 
+def test_later_fits_do_not_start_at_the_prior_again() -> None:
+    for go_on in ("fit", "partial_fit"):
+        clf = CandidateClassifier("bce", epochs=2, hidden=4, random_state=0, warm_start=True)
+        before = clf.fit(X, RELEVANT).decision_function(X)
+        clf.set_params(learning_rate=1e-9)
+        after = getattr(clf, go_on)(X, RELEVANT).decision_function(X)
+        np.testing.assert_allclose(after, before, atol=1e-5)
+
+
 def test_a_warm_start_wants_the_same_labels_and_features() -> None:
     clf = make(epochs=1, warm_start=True).fit(X, CANDIDATES, label_names=NAMES)
     before = clf.predict_proba(X)
