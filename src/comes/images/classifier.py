@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
@@ -48,10 +49,6 @@ from comes.training.processes import join_processes, process_number
 from comes.training.rows import choose_device
 
 AT_ONCE = 256  # pictures, where no gradient is needed
-OF_PROBES = (
-    *("rates_", "label_names_", "classes_", "history_", "trained_on_", "calibration_"),
-    *("score_offset_", "threshold_"),
-)
 
 
 class ImageClassifier(BaseCandidateClassifier):
@@ -373,9 +370,11 @@ class ImageClassifier(BaseCandidateClassifier):
         self.network_, self.history_ = place_network(network, device), history
         if is_probed:
             probe._keep(training, history)
-            for name in OF_PROBES:
-                setattr(self, name, getattr(probe, name))
-            self.method_ = method  # the probe's may name a reduction
+            self.method_ = clone(method)  # the probe's may name a reduction
+            self.rates_, self.calibration_ = probe.rates_, None
+            self.label_names_, self.classes_ = probe.label_names_, probe.classes_
+            self.history_, self.trained_on_ = probe.history_, probe.trained_on_
+            self.score_offset_, self.threshold_ = probe.score_offset_, probe.threshold_
         return replace(training, method=method)
 
     def _make_probe(

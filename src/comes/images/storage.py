@@ -1,5 +1,6 @@
 """A fitted image classifier as a folder: ``model.json`` and ``model.safetensors``, no pickle."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +19,7 @@ from comes.estimator.storage import (
     take_tensors,
     write_model,
 )
+from comes.files import expanded
 from comes.images.backbones import Backbone, get_strides, make_backbone, set_strides
 from comes.images.network import Clusters, ImageNetwork, Views, zero_linear
 from comes.training.pixels import Preprocessing
@@ -32,8 +34,12 @@ REMOVED = ("centre_crop", "standard_errors")  # parameters of 1.0.0 that act onl
 
 
 def holds_images(path: str | Path) -> bool:
-    """Return whether the model in a folder is one of images."""
-    return "images" in read_model(path)[0]
+    """Return whether the model in a folder is one of images; loading says if it is damaged."""
+    file = expanded(path) / DESCRIPTION
+    try:
+        return file.is_file() and "images" in json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, RecursionError, TypeError, ValueError):
+        return False
 
 
 def save(classifier: "ImageClassifier", path: str | Path) -> None:
